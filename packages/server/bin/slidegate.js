@@ -1,0 +1,3 @@
+#!/usr/bin/env node
+// Committed, not built: npm links a workspace's bin at install, before anything has been compiled.
+import '../dist/main.js'

@@ -1,0 +1,54 @@
+/**
+ * Where an answer comes from. Only `store` is an admission (or denial) of the store itself; what was let
+ * through or refused without it says so here.
+ */
+export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
+
+/** What one limit says of a request. Times are milliseconds from the decision's `atMs`. */
+export interface LimitDecision {
+  readonly name: string
+  /** Units that the window admits. */
+  readonly limit: number
+  readonly windowMs: number
+  /** The step in which the window slides; a fixed window's own length. */
+  readonly precisionMs: number
+  /** A shadow limit is counted and reported, but decides nothing. */
+  readonly shadow: boolean
+  /** Whether this limit had room for the cost. */
+  readonly allowed: boolean
+  /** Whole units left after this decision, never below 0. */
+  readonly remaining: number
+  /** When the same cost fits this limit; 0 where it fits now, `Infinity` where it never will. */
+  readonly retryAfterMs: number
+  /** When all of the limit is free again; 0 where it is now. */
+  readonly resetAfterMs: number
+}
+
+/**
+ * The answer to one request: plain data.
+ *
+ * With `slidingWindow({ limit: 10, window: '1s' })` and ten requests of cost 1, made 50 ms apart from
+ * t = 0 on: the tenth (t = 450) is allowed with `remaining` 0 and `resetAfterMs` 1000. Another at t = 500 is
+ * denied with `retryAfterMs` 500 (the first leaves the window at t = 1000) and `resetAfterMs` 950.
+ */
+export interface Decision {
+  readonly allowed: boolean
+  /** Units that the request takes. */
+  readonly cost: number
+  /** Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced. */
+  readonly remaining: number
+  /**
+   * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
+   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit.
+   */
+  readonly retryAfterMs: number
+  /** Milliseconds until all quota is back, the greatest over the enforced limits. */
+  readonly resetAfterMs: number
+  /** Names of the enforced limits without room, in the order in which they were declared. */
+  readonly deniedBy: readonly string[]
+  /** One entry per limit, shadow ones too, in the order in which they were declared. */
+  readonly limits: readonly LimitDecision[]
+  readonly source: Source
+  /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
+  readonly atMs: number
+}

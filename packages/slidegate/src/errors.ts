@@ -1,0 +1,72 @@
+/** Why an input was refused. A denial is never one of these: it is a value, see {@link Decision}. */
+export type SlidegateErrorCode =
+  | 'invalid_limit'
+  | 'invalid_window'
+  | 'invalid_precision'
+  | 'duplicate_limit'
+  | 'invalid_name'
+  | 'invalid_key'
+  | 'invalid_cost'
+  | 'invalid_refund'
+  | 'invalid_option'
+  | 'closed'
+  | 'sync_unsupported'
+
+// Registered symbols, so that two copies of the package in one process recognise each other's errors.
+const slidegateError = Symbol.for('slidegate.SlidegateError')
+const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
+
+/** The caller's mistake: `code` says which, `value` is what was given, the message what would be right. */
+export class SlidegateError extends Error {
+  override readonly name = 'SlidegateError'
+  readonly code: SlidegateErrorCode
+  readonly value: unknown
+
+  constructor(code: SlidegateErrorCode, message: string, value?: unknown) {
+    super(message)
+    this.code = code
+    this.value = value
+    Object.defineProperty(this, slidegateError, { value: true })
+  }
+
+  static override [Symbol.hasInstance](candidate: unknown): boolean {
+    return isBranded(candidate, slidegateError)
+  }
+}
+
+/**
+ * Why the store gave no answer: `timeout` (the limiter's deadline passed; whether it was charged is
+ * unknown), `error` (it answered with an error, or could not be reached; see `cause`), `full` (a memory store
+ * in which every key is at its limit), `state` (what is stored under the key was not written by a version
+ * that this one understands).
+ */
+export type StoreUnavailableReason = 'timeout' | 'error' | 'full' | 'state'
+
+/** The store could not decide. Never a denial: who asked may well be within the limits. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError'
+  readonly code = 'store_unavailable'
+  readonly reason: StoreUnavailableReason
+
+  constructor(reason: StoreUnavailableReason, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.reason = reason
+    Object.defineProperty(this, storeUnavailableError, { value: true })
+  }
+
+  static override [Symbol.hasInstance](candidate: unknown): boolean {
+    return isBranded(candidate, storeUnavailableError)
+  }
+}
+
+function isBranded(candidate: unknown, brand: symbol): boolean {
+  return typeof candidate === 'object' && candidate !== null && brand in candidate
+}
+
+/** A value as it stands in an error message: short, and never a flood. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return value.length > 64 ? `${JSON.stringify(value.slice(0, 64))}...` : JSON.stringify(value)
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  if (typeof value === 'function') return 'a function'
+  return String(value)
+}

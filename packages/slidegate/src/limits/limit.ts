@@ -1,0 +1,59 @@
+/** One limit as the user declared it, checked and completed. Made by {@link slidingWindow} and its like. */
+export interface Limit {
+  readonly name: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly precisionMs: number
+  readonly shadow: boolean
+  readonly kind: Kind
+}
+
+/**
+ * What a kind of limit reads of its limits: the same object is given to the TypeScript and, as JSON, to the
+ * Lua. Several limits of one kind may share a log; then each array has one entry per limit.
+ */
+export interface LogParams {
+  /** Milliseconds in a grain; stamps are the start of theirs. */
+  readonly precision: number
+  /** Records that these limits can fill: what a log is enlarged to, not a hard bound. */
+  readonly records: number
+  /** For how long a charge counts, per limit, in milliseconds. */
+  readonly windows: readonly number[]
+  /** Units admitted per window, per limit. */
+  readonly limits: readonly number[]
+}
+
+/**
+ * A kind of limit: a pair of small steps, `check` and `commit`, over its own state (a log). A decision runs
+ * `check` on every log, and only if every enforced limit has room, `commit` on every log; that makes "all or
+ * nothing" and "a denial is free" true by construction. The memory store runs these; the driver script runs
+ * their twins in the .lua file of the same name.
+ *
+ * `nowMs` is never below {@link newest}: the store sees to that.
+ */
+export interface Kind<State = unknown> {
+  /** Names the kind in the driver script. */
+  readonly tag: string
+  /** The part of a log's name that comes before any shadow limit's name: `w1`, `f60000`. */
+  logName(limit: Limit): string
+  /** What the log shared by these limits needs to know of them. */
+  params(limits: readonly Limit[]): LogParams
+  /** An empty log. */
+  create(): State
+  /** The stamp of the newest charge; 0 in an empty log. */
+  newest(state: State): number
+  /** After the clock was set back: all live units count from `nowMs` on. */
+  restamp(state: State, params: LogParams, nowMs: number): void
+  /** Writes the units used within each limit's window into `used`. Changes nothing. */
+  check(state: State, params: LogParams, nowMs: number, used: number[]): void
+  /** Charges `units`; for `leaseMs` from now they may be spent elsewhere (0: they are spent now). */
+  commit(state: State, params: LogParams, nowMs: number, units: number, leaseMs: number): void
+  /** Milliseconds until limit `i` has room for `cost`; `Infinity` for a cost above the limit. Only asked where it has none. */
+  retryAfter(state: State, params: LogParams, i: number, nowMs: number, cost: number): number
+  /** Milliseconds until the window of limit `i` is empty. */
+  resetAfter(state: State, params: LogParams, i: number, nowMs: number): number
+  /** Takes back up to `units` of what was charged at `atMs`; answers how many. */
+  refund(state: State, params: LogParams, nowMs: number, atMs: number, units: number): number
+  /** Until when the log matters to anybody, in the store's time. */
+  expiresAt(state: State): number
+}
