@@ -28,14 +28,19 @@ const isInstalled = () => !spawnSync(program, ['--version'], { stdio: 'ignore' }
 if (!isInstalled()) {
   const mayInstall = existsSync('/etc/debian_version') && process.getuid?.() === 0
   if (!mayInstall) {
-    console.error(`${program} is needed and was not found. Please install ${wanted.elsewhere}, then run this again.`)
+    console.error(
+      `${program} is needed and was not found. Please install ${wanted.elsewhere}, then run this again.`,
+    )
     process.exit(1)
   }
   console.log(`${program} was not found: installing the package ${wanted.package} with apt`)
   // RUNLEVEL 1 keeps the package from starting a service of its own: the tests start theirs.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   execFileSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env })
-  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', wanted.package], { stdio: 'inherit', env })
+  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', wanted.package], {
+    stdio: 'inherit',
+    env,
+  })
   if (!isInstalled()) {
     console.error(`${program} is still missing after installing ${wanted.package}`)
     process.exit(1)

@@ -1,3 +1,6 @@
+import type { Limit } from './limits/limit.ts'
+import type { ConsumeOp, ConsumeOutcome, PeekOp } from './stores/store.ts'
+
 /**
  * Where an answer comes from. Only `store` is an admission (or denial) of the store itself; what was let
  * through or refused without it says so here.
@@ -51,4 +54,51 @@ export interface Decision {
   readonly source: Source
   /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
   readonly atMs: number
+}
+
+/** The decision of the request at `position` (from 0) among those that an op asked for together. */
+export function decisionOf(
+  limits: readonly Limit[],
+  op: ConsumeOp | PeekOp,
+  outcome: ConsumeOutcome,
+  position: number,
+): Decision {
+  const { cost } = op
+  const allowed = position < outcome.admitted
+  const isCharged = op.type === 'consume' && (outcome.source === 'store' || outcome.source === 'lease')
+  const verdicts: LimitDecision[] = []
+  const deniedBy: string[] = []
+  let remaining = Number.POSITIVE_INFINITY
+  let retryAfterMs = allowed ? 0 : outcome.waitMs
+  let resetAfterMs = 0
+  for (let i = 0; i < limits.length; i++) {
+    const { name, limit, windowMs, precisionMs, shadow } = limits[i]!
+    const free = Math.max(0, limit - outcome.limits[3 * i]!)
+    // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
+    const fitting = shadow ? Math.min(outcome.admitted, Math.floor(free / cost)) : outcome.admitted
+    const left = isCharged ? free - cost * Math.min(position + 1, fitting) : free
+    const hasRoom = (isCharged && position < fitting) || left >= cost
+    const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!
+    const reset = outcome.limits[3 * i + 2]!
+    verdicts.push({
+      name,
+      limit,
+      windowMs,
+      precisionMs,
+      shadow,
+      allowed: hasRoom,
+      remaining: left,
+      retryAfterMs: wait,
+      resetAfterMs: reset,
+    })
+    if (shadow) continue
+    if (left < remaining) remaining = left
+    if (reset > resetAfterMs) resetAfterMs = reset
+    if (!hasRoom) {
+      deniedBy.push(name)
+      if (wait > retryAfterMs) retryAfterMs = wait
+    }
+  }
+  const { source, atMs } = outcome
+  return { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits: verdicts, source, atMs }
 }

@@ -1,4 +1,4 @@
-import { show, SlidegateError } from './errors.ts'
+import { SlidegateError, show } from './errors.ts'
 
 /** Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`. */
 export type Duration = number | string
@@ -29,7 +29,11 @@ export function parseWindow(window: unknown): number {
     )
   }
   if (ms < MIN_WINDOW_MS || ms > MAX_WINDOW_MS) {
-    throw new SlidegateError('invalid_window', `the window is ${show(window)}; it must lie between 10ms and 366d`, window)
+    throw new SlidegateError(
+      'invalid_window',
+      `the window is ${show(window)}; it must lie between 10ms and 366d`,
+      window,
+    )
   }
   return ms
 }

@@ -65,7 +65,8 @@ function isBranded(candidate: unknown, brand: symbol): boolean {
 
 /** A value as it stands in an error message: short, and never a flood. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return value.length > 64 ? `${JSON.stringify(value.slice(0, 64))}...` : JSON.stringify(value)
+  if (typeof value === 'string')
+    return value.length > 64 ? `${JSON.stringify(value.slice(0, 64))}...` : JSON.stringify(value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
   return String(value)

@@ -1,4 +1,4 @@
-import { show, SlidegateError } from '../errors.ts'
+import { SlidegateError, show } from '../errors.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 
 /** A piece of stored state and the limits that read it. */

@@ -42,7 +42,7 @@ export interface Kind<State = unknown> {
   create(): State
   /** The stamp of the newest charge; 0 in an empty log. */
   newest(state: State): number
-  /** After the clock was set back: all live units count from `nowMs` on. */
+  /** After the clock was set back: what the log holds counts from `nowMs` on. */
   restamp(state: State, params: LogParams, nowMs: number): void
   /** Writes the units used within each limit's window into `used`. Changes nothing. */
   check(state: State, params: LogParams, nowMs: number, used: number[]): void
@@ -52,8 +52,8 @@ export interface Kind<State = unknown> {
   retryAfter(state: State, params: LogParams, i: number, nowMs: number, cost: number): number
   /** Milliseconds until the window of limit `i` is empty. */
   resetAfter(state: State, params: LogParams, i: number, nowMs: number): number
-  /** Takes back up to `units` of what was charged at `atMs`; answers how many. */
+  /** Takes back up to `units` of what was charged at `atMs`; answers how many. Mints nothing. */
   refund(state: State, params: LogParams, nowMs: number, atMs: number, units: number): number
-  /** Until when the log matters to anybody, in the store's time. */
-  expiresAt(state: State): number
+  /** From when on the log holds nothing that counts, in the store's time. */
+  expiresAt(state: State, params: LogParams): number
 }

@@ -33,14 +33,14 @@ export interface ChargeOp {
   readonly units: number
 }
 
-/** Take back units of a charge made at `atMs`, from each log named in `logs`. */
+/** Take back units of a charge made at `atMs`. */
 export interface RefundOp {
   readonly type: 'refund'
   readonly parts: readonly Part[]
   readonly units: number
   readonly atMs: number
-  /** Per part, per log: whether the decision charged it (a shadow limit without room did not). */
-  readonly charged: readonly (readonly boolean[])[]
+  /** Per log, over all parts in order: whether it was charged then (a shadow limit without room was not). */
+  readonly charged: readonly boolean[]
 }
 
 /** Forget every log. */
@@ -51,35 +51,41 @@ export interface ResetOp {
 
 export type Op = ConsumeOp | PeekOp | ChargeOp | RefundOp | ResetOp
 
-/** What a limit answers to a consume or peek op. */
-export interface LimitOutcome {
-  /** Units used within the window before this op. */
-  readonly used: number
-  /** After the op: until the cost fits once more; 0 where it fits. */
-  readonly retryAfterMs: number
-  /** After the op: until the window is empty. */
-  readonly resetAfterMs: number
-}
-
 /** The outcome of a consume or peek op. */
 export interface ConsumeOutcome {
   readonly source: Source
   readonly atMs: number
   /** How many of `count` were admitted (for a peek: would be). */
   readonly admitted: number
-  /** Per part, per limit of its set. */
-  readonly limits: readonly (readonly LimitOutcome[])[]
+  /**
+   * Three numbers per limit, over the limits of all parts in order: the units used within its window before
+   * this op; the milliseconds until it has room for the cost once more after it (0 where it has,
+   * `Infinity` where it never will); the milliseconds until its window is empty after it.
+   */
+  readonly limits: readonly number[]
+  /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
+  readonly waitMs: number
 }
 
 /** The outcome of a refund op. */
 export interface RefundOutcome {
-  /** Per part, per log: the units returned. */
-  readonly returned: readonly (readonly number[])[]
+  /** Per log, over all parts in order: the units returned. */
+  readonly returned: readonly number[]
 }
 
-/** What an op answers; a charge and a reset have nothing to say. An op alone may fail: the others of its batch do not. */
-export type OutcomeOf<O extends Op> = O extends ConsumeOp | PeekOp
-  ? ConsumeOutcome
-  : O extends RefundOp
-    ? RefundOutcome
-    : undefined
+/** What an op answers. A charge and a reset have nothing to say. */
+export type Outcome = ConsumeOutcome | RefundOutcome | undefined
+
+/**
+ * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
+ * present and later need of a limiter is an op, so that there is one door.
+ *
+ * Outcomes stand in the order of the ops. A store that cannot decide rejects with `StoreUnavailableError`.
+ */
+export interface Store {
+  apply(ops: readonly Op[]): Promise<readonly Outcome[]>
+  /** Only where the state is in this process. */
+  applySync?(ops: readonly Op[]): readonly Outcome[]
+  /** Ends what the store started, never what it was given. */
+  close(): void
+}

@@ -1,0 +1,31 @@
+import { accessLogParser } from './access-log.ts'
+import { jsonLineParser } from './json-line.ts'
+import { MAX_LINE_CHARS } from './lines.ts'
+
+/** A request as a line of a log tells of it, or why the line tells of none. */
+export type ParsedLine = { readonly timeMs: number; readonly key: string } | { readonly bad: string }
+
+export type ParseLine = (text: string) => ParsedLine
+
+export const LOG_FORMATS = ['auto', 'clf', 'json'] as const
+
+export interface LineOptions {
+  /** `clf` is the common and the combined format; `auto` reads lines that begin with a brace as JSON. */
+  readonly format: (typeof LOG_FORMATS)[number]
+  /** Whom the limits count: a field of access logs (see `ACCESS_LOG_KEYS`) or of JSON lines. */
+  readonly key: string
+  /** The field of JSON lines with the time. */
+  readonly timeField: string
+}
+
+/** The parser of one line. It never throws, and its reasons are few, so that they can be counted. */
+export function lineParser({ format, key, timeField }: LineOptions): ParseLine {
+  const parseAccessLog = accessLogParser(key)
+  const parseJson = jsonLineParser(key, timeField)
+  return (text) => {
+    if (text.length > MAX_LINE_CHARS) return { bad: `longer than ${MAX_LINE_CHARS} characters` }
+    if (!/\S/.test(text)) return { bad: 'empty line' }
+    const isJson = format === 'auto' ? /^\s*\{/.test(text) : format === 'json'
+    return isJson ? parseJson(text) : parseAccessLog(text)
+  }
+}

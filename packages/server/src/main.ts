@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { SlidegateError } from 'slidegate'
+import { addDemoCommand } from './commands/demo.ts'
+import { addReplayCommand } from './commands/replay.ts'
+import { messageOf, UsageError } from './errors.ts'
+
+const EXIT_FAILURE = 1
+const EXIT_USAGE = 2
+
+function newProgram(): Command {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  const program = new Command('slidegate')
+    .description('An exact sliding-window rate limiter: replay a log through it, or see it at work.')
+    .version(version)
+    // Errors are thrown, and said once, below.
+    .exitOverride()
+    .configureOutput({ outputError: () => {} })
+  addReplayCommand(program)
+  addDemoCommand(program)
+  return program
+}
+
+/** Says what went wrong in one line; answers the exit code. */
+function report(error: unknown): number {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return 0
+    // With no command at all the help has been printed instead.
+    if (error.code !== 'commander.help') complain(error.message.replace(/^error: /, ''))
+    return EXIT_USAGE
+  }
+  complain(messageOf(error))
+  return error instanceof UsageError || error instanceof SlidegateError ? EXIT_USAGE : EXIT_FAILURE
+}
+
+function complain(message: string): void {
+  process.stderr.write(`slidegate: ${message.replaceAll(/\s*\n\s*/g, ' ')}\n`)
+}
+
+// Whoever reads our output may stop reading, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') complain(messageOf(error))
+  process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)
+})
+
+try {
+  await newProgram().parseAsync()
+} catch (error) {
+  process.exitCode = report(error)
+}

@@ -1,0 +1,80 @@
+import { formatDuration } from '../duration.ts'
+import { alignColumns, formatCount, formatPercent, printable } from '../text.ts'
+import type { Report } from './report.ts'
+import type { LimitResult } from './tally.ts'
+
+/** The report for people: aligned text, a section for each thing there is to say. */
+export function formatReport(report: Report): string {
+  const { compare } = report
+  const sections = [
+    totals(report),
+    skippedLines(report),
+    ['limits, over sliding windows', ...limitTable(report.limits)],
+    compare && [
+      `with fixed windows: ${formatCount(compare.admitted)} admitted, ${formatCount(compare.denied)} denied`,
+      ...limitTable(compare.limits),
+    ],
+    topDenied(report),
+    remarks(report),
+  ]
+  return sections
+    .filter((lines) => lines !== undefined && lines.length > 0)
+    .map((lines) => `${lines!.join('\n')}\n`)
+    .join('\n')
+}
+
+function totals({ requests, skipped, admitted, denied, span }: Report): string[] {
+  const counts = alignColumns([
+    ['requests', formatCount(requests), ''],
+    ['admitted', formatCount(admitted), formatPercent(admitted, requests)],
+    ['denied', formatCount(denied), formatPercent(denied, requests)],
+    ['skipped', formatCount(skipped), ''],
+  ])
+  if (span === null) return ['no requests in this log', ...counts]
+  return [`${span.from} to ${span.to} (${formatDuration(span.ms)})`, ...counts]
+}
+
+function skippedLines({ skipped, skippedReasons, badLines }: Report): string[] {
+  if (skipped === 0) return []
+  const reasons = Object.entries(skippedReasons).sort(([, a], [, b]) => b - a)
+  return [
+    'skipped lines',
+    ...alignColumns(reasons.map(([reason, count]) => [reason, formatCount(count)])),
+    badLines.length < skipped ? `the first ${badLines.length} of them` : 'namely',
+    ...badLines.map(({ line, reason, text }) => `  line ${line}: ${reason}: ${text}`),
+  ]
+}
+
+function limitTable(limits: readonly LimitResult[]): string[] {
+  return alignColumns([
+    ['', 'limit', 'denied', 'fullest window', 'of the limit'],
+    ...limits.map(({ name, limit, windowMs, denied, fullestWindow }) => [
+      name,
+      `${formatCount(limit)} per ${formatDuration(windowMs)}`,
+      formatCount(denied),
+      formatCount(fullestWindow),
+      formatPercent(fullestWindow, limit),
+    ]),
+  ])
+}
+
+function topDenied({ topDenied }: Report): string[] {
+  if (topDenied.length === 0) return []
+  return ['denied most', ...alignColumns(topDenied.map(({ key, denied }) => [printable(key, 60), formatCount(denied)]))]
+}
+
+/** What makes the numbers less than exact. */
+function remarks({ releasedEarly, forgottenCallers }: Report): string[] {
+  const lines: string[] = []
+  if (releasedEarly > 0) {
+    lines.push(
+      `${formatCount(releasedEarly)} requests were decided early, because too many were held for reordering; a smaller --reorder holds fewer`,
+    )
+  }
+  if (forgottenCallers > 0) {
+    lines.push(
+      `${formatCount(forgottenCallers)} callers were forgotten while they still counted, because there were too many at once; --store redis://... holds more`,
+    )
+  }
+  return lines
+}

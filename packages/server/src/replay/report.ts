@@ -1,0 +1,61 @@
+import type { Replayed, Run } from './replay.ts'
+import type { ReorderBuffer } from './reorder-buffer.ts'
+import type { BadLine } from './skipped.ts'
+import type { LimitResult } from './tally.ts'
+import type { Caller } from './top-callers.ts'
+
+/** What `--json` prints. Every line of the log is one of `requests` or of `skipped`. */
+export interface Report {
+  /** Those that were decided: `admitted` and `denied`. */
+  readonly requests: number
+  /** Lines that could not be read, or came too late to be decided in the order of time. */
+  readonly skipped: number
+  readonly admitted: number
+  readonly denied: number
+  readonly limits: readonly LimitResult[]
+  /** How many lines were skipped for which reason. */
+  readonly skippedReasons: Readonly<Record<string, number>>
+  /** The first lines that were skipped. */
+  readonly badLines: readonly BadLine[]
+  readonly topDenied: readonly Caller[]
+  /** When the first and the last request were made. */
+  readonly span: { readonly from: string; readonly to: string; readonly ms: number } | null
+  /** Requests decided before all that might precede them had been read, for want of room. */
+  readonly releasedEarly: number
+  /** Callers forgotten while they still counted, for want of room. */
+  readonly forgottenCallers: number
+  /** The same requests, had the limits been counted otherwise. */
+  readonly compare?: {
+    readonly kind: 'fixed'
+    readonly admitted: number
+    readonly denied: number
+    readonly limits: readonly LimitResult[]
+  }
+}
+
+export function reportOf(replayed: Replayed, buffer: ReorderBuffer, top: number, run: Run, fixed?: Run): Report {
+  const { requests, skipped, fromMs, toMs } = replayed
+  return {
+    requests,
+    skipped: skipped.count,
+    admitted: run.tally.admitted,
+    denied: run.tally.denied,
+    limits: run.tally.limits(),
+    skippedReasons: Object.fromEntries(skipped.reasons),
+    badLines: skipped.first,
+    topDenied: run.tally.topDenied(top),
+    span: requests === 0 ? null : { from: isoTime(fromMs), to: isoTime(toMs), ms: toMs - fromMs },
+    releasedEarly: buffer.releasedEarly,
+    forgottenCallers: run.decider.forgotten() + (fixed?.decider.forgotten() ?? 0),
+    compare: fixed && {
+      kind: 'fixed',
+      admitted: fixed.tally.admitted,
+      denied: fixed.tally.denied,
+      limits: fixed.tally.limits(),
+    },
+  }
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,53 @@
+import ipaddr from 'ipaddr.js'
+import { SlidegateError, show } from '../errors.ts'
+
+/** The one key of all callers whose address is missing or cannot be read: limited together, never let past. */
+export const UNKNOWN_ADDRESS = 'unknown'
+
+export interface AddressKeyOptions {
+  /**
+   * Leading bits of an IPv6 address that name a caller, from 1 to 128; 64 unless told, the least that a
+   * network hands out, for within it the caller picks addresses at will. Choose 56 or 48 where callers own
+   * more. IPv4 addresses are never masked.
+   */
+  readonly ipv6Prefix?: number
+}
+
+/**
+ * The limiter key of a client address, the same for every spelling of it: `203.0.113.7`, or the network of an
+ * IPv6 address as `2001:db8:1:2::/64`. IPv4-mapped IPv6 is IPv4, a zone id is dropped, IPv4 is read in its
+ * strict form of four decimal parts only. Anything else shares {@link UNKNOWN_ADDRESS}. Ports and brackets
+ * are not part of an address.
+ */
+export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
+  const { ipv6Prefix = 64 } = options
+  if (!Number.isInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128) {
+    throw new SlidegateError(
+      'invalid_option',
+      `ipv6Prefix is ${show(ipv6Prefix)}; it must be a whole number of bits from 1 to 128`,
+      ipv6Prefix,
+    )
+  }
+  if (typeof address !== 'string') return UNKNOWN_ADDRESS
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return address
+  const hex = hexadecimal(address)
+  if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return UNKNOWN_ADDRESS
+  const ipv6 = ipaddr.IPv6.parse(hex)
+  if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString()
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${hex}/${ipv6Prefix}`)}/${ipv6Prefix}`
+}
+
+/**
+ * An IPv6 address without its zone id, its last four bytes in hexadecimal if they were dotted. The parser
+ * reads dotted bytes as more than they are: it takes octal and hexadecimal parts, and `::1.2.3.4` for
+ * IPv4-mapped although `::102:304`, the same address, is not.
+ */
+function hexadecimal(address: string): string | undefined {
+  const [bare = ''] = address.split('%', 1)
+  const lastPart = bare.lastIndexOf(':') + 1
+  const dotted = bare.slice(lastPart)
+  if (!dotted.includes('.')) return bare
+  if (!ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
+  return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}

@@ -1,0 +1,123 @@
+import type { Decision, LimitDecision } from '../decision.ts'
+
+/** A header field of a response. */
+export interface Header {
+  readonly name: string
+  readonly value: string
+  /** The field is a list, to which limiters before this one may have contributed: add to it, do not replace it. */
+  readonly append: boolean
+}
+
+export type HeaderGeneration = 'draft-11' | 'draft-7' | 'legacy'
+
+/** One function per generation of rate limit headers, so that none changes when the next one comes. */
+export const HEADER_GENERATIONS: Readonly<
+  Record<HeaderGeneration, (decision: Decision) => readonly Header[]>
+> = {
+  'draft-11': draft11Headers,
+  'draft-7': draft7Headers,
+  legacy: legacyHeaders,
+}
+
+/**
+ * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-11: structured field lists
+ * over all enforced limits, in declared order.
+ *
+ *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
+ *     RateLimit: "burst";r=0;t=12, "hourly";r=480
+ *
+ * `t`, in seconds, is when all quota of a limit is back; on a denial it is when the same request fits a limit
+ * that denied it, stands on no other, and never exceeds `Retry-After`.
+ */
+export function draft11Headers(decision: Decision): readonly Header[] {
+  const limits = enforced(decision)
+  if (limits.length === 0) return []
+  const policies = limits.map(
+    ({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`,
+  )
+  const states = limits.map((limit) => {
+    const t = secondsToReset(decision, limit)
+    return `"${limit.name}";r=${limit.remaining}${t === undefined ? '' : `;t=${t}`}`
+  })
+  return [
+    { name: 'RateLimit-Policy', value: policies.join(', '), append: true },
+    { name: 'RateLimit', value: states.join(', '), append: true },
+  ]
+}
+
+function secondsToReset(decision: Decision, limit: LimitDecision): number | undefined {
+  if (decision.allowed) return seconds(limit.resetAfterMs)
+  // A wait would mislead where another limit never admits the request.
+  if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return undefined
+  return seconds(limit.retryAfterMs)
+}
+
+/**
+ * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-07, which knows one limit at
+ * a time: the {@link tightest}. Its `reset`, in seconds, is {@link waitMs}. There is no `RateLimit-Policy` for
+ * a window below one second, since that draft requires a `w`.
+ *
+ *     RateLimit-Policy: 100;w=60
+ *     RateLimit: limit=100, remaining=50, reset=30
+ */
+export function draft7Headers(decision: Decision): readonly Header[] {
+  const limit = tightest(decision)
+  if (limit === undefined) return []
+  const window = windowParameter(limit.windowMs)
+  const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(decision, limit))}`
+  return [
+    ...(window === '' ? [] : [{ name: 'RateLimit-Policy', value: `${limit.limit}${window}`, append: false }]),
+    { name: 'RateLimit', value: state, append: false },
+  ]
+}
+
+/**
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset` of the {@link tightest} limit. `X-RateLimit-Reset` is a time,
+ * in whole seconds since the epoch by the store's clock, as express-rate-limit and GitHub have it: that of the
+ * decision plus {@link waitMs}.
+ */
+export function legacyHeaders(decision: Decision): readonly Header[] {
+  const limit = tightest(decision)
+  if (limit === undefined) return []
+  return [
+    { name: 'X-RateLimit-Limit', value: `${limit.limit}`, append: false },
+    { name: 'X-RateLimit-Remaining', value: `${limit.remaining}`, append: false },
+    {
+      name: 'X-RateLimit-Reset',
+      value: `${seconds(decision.atMs + waitMs(decision, limit))}`,
+      append: false,
+    },
+  ]
+}
+
+/** `Retry-After` in whole seconds, rounded up; none for a request that is allowed or never will be. */
+export function retryAfterHeaders(decision: Decision): readonly Header[] {
+  if (decision.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return []
+  return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}`, append: false }]
+}
+
+function enforced(decision: Decision): readonly LimitDecision[] {
+  return decision.limits.filter((limit) => !limit.shadow)
+}
+
+/** On a denial the denying limit with the longest wait, else the limit with the least remaining. */
+function tightest(decision: Decision): LimitDecision | undefined {
+  const limits = enforced(decision)
+  const [denying] = limits.filter((limit) => !limit.allowed).sort((a, b) => b.retryAfterMs - a.retryAfterMs)
+  return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
+}
+
+/** Until the request fits a limit that denied it; where it never will, and when allowed, until all quota is back. */
+function waitMs(decision: Decision, limit: LimitDecision): number {
+  const fits = !decision.allowed && Number.isFinite(limit.retryAfterMs)
+  return fits ? limit.retryAfterMs : limit.resetAfterMs
+}
+
+/** `;w=` in whole seconds; nothing for a window below one second, which they cannot express. */
+function windowParameter(windowMs: number): string {
+  return windowMs < 1000 ? '' : `;w=${seconds(windowMs)}`
+}
+
+function seconds(ms: number): number {
+  return Math.ceil(ms / 1000)
+}

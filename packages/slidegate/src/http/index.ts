@@ -1,0 +1,12 @@
+export { type AddressKeyOptions, addressKey, UNKNOWN_ADDRESS } from './address.ts'
+export { createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
+export {
+  draft7Headers,
+  draft11Headers,
+  type Header,
+  type HeaderGeneration,
+  legacyHeaders,
+  retryAfterHeaders,
+} from './headers.ts'
+export type { GuardOptions, HandlerArguments } from './options.ts'
+export { PROBLEM_CONTENT_TYPE, type QuotaExceededProblem, quotaExceededProblem } from './problem.ts'

@@ -1,0 +1,16 @@
+export type { Clock } from './clock.ts'
+export type { Decision, LimitDecision, Source } from './decision.ts'
+export type { Duration } from './duration.ts'
+export {
+  SlidegateError,
+  type SlidegateErrorCode,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+} from './errors.ts'
+export { type ConsumeOptions, createLimiter, type Limiter, type LimiterOptions } from './limiter.ts'
+export type { LimitOptions } from './limits/declare.ts'
+export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
+export type { Limit } from './limits/limit.ts'
+export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
+export { type MemoryStore, type MemoryStoreOptions, memoryStore, type OnFull } from './stores/memory.ts'
+export type { Store } from './stores/store.ts'

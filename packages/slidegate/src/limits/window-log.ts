@@ -1,0 +1,187 @@
+import { MAX_UNITS } from './declare.ts'
+
+/** Records that a log may hold. */
+export const MAX_RECORDS = 65_536
+
+/** Later records that a refund may have to rewrite; what is older than that is not returned. */
+const MAX_REFUND_RECORDS = 4096
+
+/** Totals are rebased before they pass this. */
+const MAX_TOTAL: number = 2 ** 47
+
+/** The two numbers of a record in the ring. */
+export const STAMP = 0
+export const TOTAL = 1
+const WIDTH = 2
+
+/**
+ * Records in time order, each a stamp and the running total of all units up to and with it: so the units of
+ * any stretch of time are one subtraction, and both "where does the window start" and "when are n units
+ * free" are binary searches. The newest record stands apart; the older ones are a ring.
+ *
+ * In an empty log all is 0: with a `keepMs` of 0, nothing in it counts.
+ */
+export interface WindowLog {
+  /** The longest time for which any commit needed charges to count; after it they are gone. */
+  keepMs: number
+  /** The total before the oldest record. */
+  base: number
+  /** The newest record. */
+  stamp: number
+  total: number
+  /** Units taken on lease may be spent elsewhere until `leasedUntil`, each for at most `leaseMs` after its stamp. */
+  leaseMs: number
+  leasedUntil: number
+  /** Slot of the oldest record in the ring, and how many there are. */
+  head: number
+  count: number
+  ring: number[]
+}
+
+export function emptyLog(): WindowLog {
+  return { keepMs: 0, base: 0, stamp: 0, total: 0, leaseMs: 0, leasedUntil: 0, head: 0, count: 0, ring: [] }
+}
+
+/** Stamp or total of a record, counted from the oldest; `count` is the newest. */
+export function at(log: WindowLog, index: number, column: typeof STAMP | typeof TOTAL): number {
+  if (index === log.count) return column === STAMP ? log.stamp : log.total
+  return log.ring[slotOf(log, index) + column]!
+}
+
+/** The total of all records up to and with `cut`. */
+export function totalUpTo(log: WindowLog, cut: number): number {
+  if (log.stamp <= cut) return log.total
+  const index = firstAbove(log, STAMP, cut)
+  return index === 0 ? log.base : at(log, index - 1, TOTAL)
+}
+
+/**
+ * Index of the first record whose stamp (or total) is above the bound, `count` where none but perhaps the
+ * newest is. Searched from the oldest on in growing steps: what leaves a window mostly lies near it.
+ */
+export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, bound: number): number {
+  let low = 0
+  let step = 1
+  while (low + step <= log.count && at(log, low + step - 1, column) <= bound) {
+    low += step
+    step *= 2
+  }
+  let high = Math.min(low + step - 1, log.count)
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (at(log, middle, column) <= bound) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Drops what is gone at `nowMs`. */
+export function trim(log: WindowLog, nowMs: number): void {
+  const cut = nowMs - log.keepMs
+  if (log.stamp <= cut) Object.assign(log, emptyLog())
+  else drop(log, firstAbove(log, STAMP, cut))
+}
+
+/** Adds units at `stamp`, which is not before the newest record's. */
+export function append(log: WindowLog, stamp: number, units: number, recordsWanted: number): void {
+  if (log.total + units > MAX_TOTAL) rebase(log, units)
+  if (log.stamp !== stamp && log.total > log.base) push(log, recordsWanted - 1)
+  log.stamp = stamp
+  log.total += units
+}
+
+/** Merges all records into one at `stamp`. */
+export function merge(log: WindowLog, stamp: number): void {
+  log.stamp = stamp
+  log.head = 0
+  log.count = 0
+  log.ring = []
+}
+
+/**
+ * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Answers how many
+ * it held: none where there is no such record, or where too many have followed it.
+ */
+export function subtract(log: WindowLog, stamp: number, units: number): number {
+  const index = firstAbove(log, STAMP, stamp - 1)
+  if (at(log, index, STAMP) !== stamp || log.count - index > MAX_REFUND_RECORDS) return 0
+  const held = at(log, index, TOTAL) - (index === 0 ? log.base : at(log, index - 1, TOTAL))
+  const returned = Math.min(units, held)
+  // A record left with nothing is removed, so that no log has more records than units.
+  const removed = returned === held ? 1 : 0
+  for (let later = index + removed; later < log.count; later++) {
+    set(log, later - removed, at(log, later, STAMP), at(log, later, TOTAL) - returned)
+  }
+  log.total -= returned
+  if (removed === 1) remove(log, index === log.count)
+  return returned
+}
+
+function remove(log: WindowLog, newest: boolean): void {
+  if (log.count === 0) {
+    Object.assign(log, emptyLog())
+    return
+  }
+  if (newest) log.stamp = at(log, log.count - 1, STAMP)
+  log.count--
+}
+
+/** Drops the oldest records of the ring. */
+function drop(log: WindowLog, records: number): void {
+  if (records === 0) return
+  log.base = at(log, records - 1, TOTAL)
+  log.head = slotOf(log, records) / WIDTH
+  log.count -= records
+}
+
+/**
+ * Lowers all totals by what no longer needs to be told apart. A log that would hold more than 2^46 units
+ * forgets its oldest: no limit is large enough to see the difference.
+ */
+function rebase(log: WindowLog, units: number): void {
+  const shift = Math.max(log.base, log.total + units - MAX_UNITS)
+  drop(log, firstAbove(log, TOTAL, shift))
+  for (let index = 0; index < log.count; index++) {
+    set(log, index, at(log, index, STAMP), at(log, index, TOTAL) - shift)
+  }
+  log.base = 0
+  log.total -= shift
+}
+
+/** Moves the newest record into the ring. */
+function push(log: WindowLog, slotsWanted: number): void {
+  if (log.count === MAX_RECORDS - 1) {
+    // Merged into the next one: its units count for longer than they should, never for less.
+    log.head = slotOf(log, 1) / WIDTH
+    log.count--
+  } else if (log.count * WIDTH === log.ring.length) {
+    enlarge(log, slotsWanted)
+  }
+  set(log, log.count, log.stamp, log.total)
+  log.count++
+}
+
+/** Doubles the ring, but not beyond what the limits can fill while that suffices. */
+function enlarge(log: WindowLog, slotsWanted: number): void {
+  const bound = log.count < slotsWanted ? slotsWanted : MAX_RECORDS - 1
+  const slots = Math.min(Math.max(2 * log.count, 1), bound)
+  const ring = new Array<number>(slots * WIDTH).fill(0)
+  for (let index = 0; index < log.count; index++) {
+    ring[index * WIDTH + STAMP] = at(log, index, STAMP)
+    ring[index * WIDTH + TOTAL] = at(log, index, TOTAL)
+  }
+  log.head = 0
+  log.ring = ring
+}
+
+function set(log: WindowLog, index: number, stamp: number, total: number): void {
+  const slot = slotOf(log, index)
+  log.ring[slot + STAMP] = stamp
+  log.ring[slot + TOTAL] = total
+}
+
+/** Where the record stands in the ring's numbers. */
+function slotOf(log: WindowLog, index: number): number {
+  const slot = (log.head + index) * WIDTH
+  return slot < log.ring.length ? slot : slot - log.ring.length
+}

@@ -1,0 +1,45 @@
+import type { Decision } from './decision.ts'
+
+/** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
+export interface Origin {
+  readonly limiter: object
+  /** As stored. */
+  readonly key: string
+  readonly cost: number
+  readonly atMs: number
+  /** Per log of the limiter's set: whether it was charged. */
+  readonly charged: readonly boolean[]
+  /** Units not yet returned. */
+  left: number
+}
+
+class Returned {
+  constructor(decision: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: the private field below is put on what this returns
+    return decision
+  }
+}
+
+// A private field on an object that stays plain data in every other respect: it goes wherever the decision
+// goes, and nobody else can make one. A WeakMap would do the same, at many times the cost of the decision.
+class Mark extends Returned {
+  readonly #origin: Origin
+
+  constructor(decision: Decision, origin: Origin) {
+    super(decision)
+    this.#origin = origin
+  }
+
+  static of(decision: object): Origin | undefined {
+    return #origin in decision ? decision.#origin : undefined
+  }
+}
+
+export function markOrigin(decision: Decision, origin: Origin): void {
+  new Mark(decision, origin)
+}
+
+/** `undefined` for a denied or peeked decision, a copy, or anything else. */
+export function originOf(decision: unknown): Origin | undefined {
+  return typeof decision === 'object' && decision !== null ? Mark.of(decision) : undefined
+}

@@ -1,0 +1,89 @@
+import type { Log } from '../limits/limit-set.ts'
+import { MAX_AHEAD_MS } from './instant.ts'
+
+// One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
+// over all logs. The twin of redis/driver.lua: same functions, same order.
+
+/** A log of an op, with its state. */
+export interface LoadedLog {
+  readonly log: Log
+  state: unknown
+  /** Number of limits of the op's parts before the one that the log belongs to. */
+  readonly first: number
+  /** Units within each limit's window before the op, as `check` finds them. */
+  readonly used: number[]
+  /** Units that the op has charged. */
+  charged: number
+}
+
+/** The logs of an op, over all of its parts in order. */
+export type Loaded = readonly LoadedLog[]
+
+/**
+ * The one instant of an op: the clock's, but not before the newest stamp of any log. A stamp so far ahead
+ * that the clock must have been set back does not count: its log will be restamped.
+ */
+export function settleInstant(loaded: Loaded, clockMs: number): number {
+  let nowMs = clockMs
+  for (const { log, state } of loaded) {
+    const newest = log.kind.newest(state)
+    if (newest > nowMs && newest <= clockMs + MAX_AHEAD_MS) nowMs = newest
+  }
+  return nowMs
+}
+
+/** Restamps the logs that are ahead of a clock that was set back; in a copy where nothing may be written. */
+export function restamp(loaded: Loaded, nowMs: number, mayWrite: boolean): void {
+  for (const held of loaded) {
+    const { kind, params } = held.log
+    if (kind.newest(held.state) <= nowMs) continue
+    if (!mayWrite) held.state = structuredClone(held.state)
+    kind.restamp(held.state, params, nowMs)
+  }
+}
+
+/** How many of `count` requests all enforced limits have room for. */
+export function check(loaded: Loaded, nowMs: number, cost: number, count: number): number {
+  let admitted = count
+  for (const held of loaded) {
+    held.log.kind.check(held.state, held.log.params, nowMs, held.used)
+    if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, cost))
+  }
+  return admitted
+}
+
+/** Charges the admitted requests to every log; to a shadow limit's only as many as it has room for. */
+export function commit(loaded: Loaded, nowMs: number, cost: number, admitted: number, leaseMs: number): void {
+  for (const held of loaded) {
+    const { kind, params, shadow } = held.log
+    held.charged = cost * (shadow ? Math.min(admitted, roomIn(held, cost)) : admitted)
+    if (held.charged > 0) kind.commit(held.state, params, nowMs, held.charged, leaseMs)
+  }
+}
+
+/** Three numbers per limit, in declared order: see `ConsumeOutcome.limits`. */
+export function answer(loaded: Loaded, nowMs: number, cost: number, count: number): number[] {
+  const numbers: number[] = []
+  for (const { log, state, first, used, charged } of loaded) {
+    const { kind, params, serves } = log
+    for (let i = 0; i < serves.length; i++) {
+      const place = 3 * (first + serves[i]!)
+      const isFull = used[i]! + charged + cost > params.limits[i]!
+      numbers[place] = used[i]!
+      numbers[place + 1] =
+        isFull && charged < cost * count ? kind.retryAfter(state, params, i, nowMs, cost) : 0
+      numbers[place + 2] = kind.resetAfter(state, params, i, nowMs)
+    }
+  }
+  return numbers
+}
+
+/** Requests of this cost that fit all limits of the log. */
+function roomIn(held: LoadedLog, cost: number): number {
+  const { limits } = held.log.params
+  let room = Number.POSITIVE_INFINITY
+  for (let i = 0; i < limits.length; i++) {
+    room = Math.min(room, Math.max(0, Math.floor((limits[i]! - held.used[i]!) / cost)))
+  }
+  return room
+}

@@ -1,0 +1,24 @@
+import type { Clock } from '../clock.ts'
+import { SlidegateError, show } from '../errors.ts'
+
+/**
+ * How far the newest stamp may lie ahead of the clock. Up to here time is held still until the clock has
+ * caught up; beyond it the clock was set back, and the log is restamped.
+ */
+export const MAX_AHEAD_MS = 1000
+
+/** The latest time that a log can hold (6 bytes). */
+const MAX_TIME_MS: number = 2 ** 47
+
+/** Reads a clock that was handed in, in whole milliseconds. */
+export function readClock(clock: Clock): number {
+  const nowMs = Math.floor(clock())
+  if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
+    throw new SlidegateError(
+      'invalid_option',
+      `the clock says ${show(nowMs)}; it must be milliseconds since the epoch`,
+      nowMs,
+    )
+  }
+  return nowMs
+}

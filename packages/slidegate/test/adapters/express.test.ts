@@ -1,0 +1,199 @@
+import { createServer, type RequestListener } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import express5, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
+import { slidingWindow } from '../../src/index.ts'
+import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+
+// Express 4 has no types here; those of 5 describe what both have.
+const express4 = createRequire(import.meta.url)('express4') as typeof express5
+
+type Args = [req: Request, res: Response, next: NextFunction]
+
+const once = (): RateLimitOptions => ({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
+
+describe.each([
+  ['Express 5', express5],
+  ['Express 4', express4],
+])('%s', (_, express) => {
+  const adapter: AdapterUnderTest<Args> = {
+    async serve(options, { behindProxy = false } = {}) {
+      return await serve((app) => {
+        app.set('trust proxy', behindProxy && 'loopback')
+        for (const each of options) app.use(rateLimit(each))
+      })
+    },
+    header: (req, name) => req.get(name),
+    teapot: ({ cost }, _req, res) => res.status(418).send(`cost ${cost}`),
+  }
+  adapterSuite(adapter)
+
+  describe('in particular', () => {
+    it("refuses 'trust proxy' set to true for address keys, at every request", async () => {
+      const server = await temporary((app) => {
+        app.set('trust proxy', true)
+        app.use(rateLimit(once()))
+      })
+      expect([await status(server), await status(server)]).toEqual([500, 500])
+      expect(server.errors).toEqual(
+        Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
+      )
+    })
+
+    it("takes 'trust proxy' set to true with a key function", async () => {
+      const server = await temporary((app) => {
+        app.set('trust proxy', true)
+        app.use(rateLimit({ ...once(), key: () => 'all' }))
+      })
+      expect([await status(server), await status(server)]).toEqual([200, 429])
+    })
+
+    it('limits a router, and nothing beside it', async () => {
+      const server = await temporary((app) => {
+        const router = express.Router()
+        router.use(rateLimit(once()))
+        app.use('/api', router)
+      })
+      expect(await statuses(server, ['/api/1', '/api/2', '/', '/api/3'])).toEqual([200, 429, 200, 429])
+    })
+
+    it("keys by the 'trust proxy' that a mounted app inherits", async () => {
+      const server = await temporary((app) => {
+        app.set('trust proxy', true)
+        const mounted = express()
+        mounted.use(rateLimit(once()))
+        app.use('/mounted', mounted)
+      })
+      expect(await status(server, '/mounted')).toBe(500)
+      expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option' })])
+    })
+
+    it('limits one route', async () => {
+      const server = await temporary((app) => {
+        app.get('/limited', rateLimit(once()), (_req, _res, next) => next())
+      })
+      expect(await statuses(server, ['/limited', '/limited', '/'])).toEqual([200, 429, 200])
+    })
+
+    it('adds to a RateLimit header that was there before, however it was set', async () => {
+      for (const earlier of ['"cdn";r=5', ['"cdn";r=5']]) {
+        const server = await temporary((app) => {
+          app.use((_req, res, next) => {
+            res.setHeader('RateLimit', earlier)
+            next()
+          })
+          app.use(rateLimit(once()))
+        })
+        const response = await fetch(server.url)
+        expect(response.headers.get('RateLimit')).toBe('"cdn";r=5, "once";r=0;t=3600')
+      }
+    })
+
+    it('lets onDenied pass the request on', async () => {
+      const server = await temporary((app) => {
+        app.use(rateLimit({ ...once(), onDenied: (_decision, _req, _res, next) => next() }))
+      })
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
+    })
+
+    it('leaves an error thrown downstream to Express, and its error handler is called once', async () => {
+      const thrown = new Error('thrown downstream')
+      const server = await temporary((app) => {
+        app.use(rateLimit(once()))
+        app.use(() => {
+          throw thrown
+        })
+      })
+      expect(await status(server)).toBe(500)
+      expect(server.errors).toEqual([thrown])
+    })
+
+    it('does not catch what next throws', async () => {
+      const thrown = new Error('thrown by next')
+      const uncaught = new Promise((resolve) => catchOneRejection(resolve))
+      let calls = 0
+      const req = { app: express(), ip: '192.0.2.1' } as unknown as Request
+      const res = { getHeader: () => undefined, setHeader: () => {} } as unknown as Response
+      const returned: unknown = rateLimit(once())(req, res, () => {
+        calls++
+        throw thrown
+      })
+      expect(returned).toBeUndefined()
+      expect(await uncaught).toBe(thrown)
+      expect(calls).toBe(1)
+    })
+
+    it('reports, once, that the response was already sent', async () => {
+      const server = await temporary((app) => {
+        app.use((_req, res, next) => {
+          res.send('too late')
+          next()
+        })
+        app.use(rateLimit(once()))
+      })
+      expect(await (await fetch(server.url)).text()).toBe('too late')
+      await expect
+        .poll(() => server.errors)
+        .toEqual([expect.objectContaining({ code: 'ERR_HTTP_HEADERS_SENT' })])
+      expect(server.served()).toBe(0)
+    })
+  })
+
+  /** An app with what `mount` puts before a handler that serves everything, and an error handler. */
+  async function serve(mount: (app: ReturnType<typeof express5>) => void): Promise<Server> {
+    const errors: unknown[] = []
+    let served = 0
+    const app = express()
+    mount(app)
+    app.use(((_req, res) => {
+      served++
+      res.send('served')
+    }) satisfies RequestHandler)
+    app.use((error: unknown, _req: Request, res: Response, _next: NextFunction) => {
+      errors.push(error)
+      if (!res.headersSent) res.status(500).end()
+    })
+    return { ...(await listen(app)), served: () => served, errors }
+  }
+
+  async function temporary(mount: (app: ReturnType<typeof express5>) => void): Promise<Server> {
+    const server = await serve(mount)
+    onTestFinished(() => server.close())
+    return server
+  }
+})
+
+async function listen(listener: RequestListener): Promise<Pick<Server, 'url' | 'close'>> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function status(server: Server, path = '/'): Promise<number> {
+  return (await fetch(`${server.url}${path}`)).status
+}
+
+async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
+  const answers: number[] = []
+  for (const path of paths) answers.push(await status(server, path))
+  return answers
+}
+
+/** Takes the next unhandled rejection from the test runner, which would fail the run for it. */
+function catchOneRejection(report: (reason: unknown) => void): void {
+  const listeners = process.listeners('unhandledRejection')
+  process.removeAllListeners('unhandledRejection')
+  process.once('unhandledRejection', (reason) => {
+    for (const listener of listeners) process.on('unhandledRejection', listener)
+    report(reason)
+  })
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { createGuard, type GuardOptions } from '../../src/http/index.ts'
+import { createLimiter, SlidegateError, slidingWindow } from '../../src/index.ts'
+
+type Options = GuardOptions<[request: string]>
+
+const limits = [slidingWindow({ limit: 2, window: '1m', name: 'two' })]
+const limiter = createLimiter({ name: 'shared', limits })
+
+describe('options are refused at construction', () => {
+  const store = { apply: async () => [], close: () => {} }
+  it.each<[string, unknown, object]>([
+    ['none at all', undefined, { value: undefined }],
+    ['no object', 'draft-7', { value: 'draft-7' }],
+    ['neither limits nor a limiter', { name: 'api' }, { message: /neither/ }],
+    ['a limiter and limits', { limiter, limits }, { value: limits }],
+    ['a limiter and a name', { limiter, name: 'api' }, { value: 'api' }],
+    ['a limiter and a store', { limiter, store }, { value: store }],
+    ['what is no limiter', { limiter: 'api' }, { value: 'api' }],
+    ['a null limiter', { limiter: null }, { value: null }],
+    ['no store', { limits, store: {} }, { value: {} }],
+    ['an unknown generation of headers', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
+    ['headers that every object has', { limits, headers: 'toString' }, { value: 'toString' }],
+    ['headers: true', { limits, headers: true }, { value: true }],
+    ['a key that is no function', { limits, key: 'ip' }, { value: 'ip' }],
+    ['a cost that is no function', { limits, cost: 2 }, { value: 2 }],
+    ['a skip that is no function', { limits, skip: true }, { value: true }],
+    ['a null skip', { limits, skip: null }, { value: null }],
+    ['an onDenied that is no function', { limits, onDenied: {} }, { value: {} }],
+  ])(
+    '%s',
+    (_, options, { message = /must be|give|belongs|use/, value }: { message?: RegExp; value?: unknown }) => {
+      const error = thrownBy(() => createGuard(options as Options, () => 'address'))
+      expect(error).toBeInstanceOf(SlidegateError)
+      expect(error).toMatchObject({ code: 'invalid_option', message: expect.stringMatching(message) })
+      if (value !== undefined) expect((error as SlidegateError).value).toEqual(value)
+    },
+  )
+
+  it('limits as createLimiter does', () => {
+    const guard = (options: Options) => () => createGuard(options, () => 'address')
+    expect(guard({ limits: [] })).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
+    expect(guard({ limits: [...limits, ...limits] })).toThrow(
+      expect.objectContaining({ code: 'duplicate_limit' }),
+    )
+    expect(guard({ limits, name: 'no spaces' })).toThrow(expect.objectContaining({ code: 'invalid_name' }))
+  })
+})
+
+describe('a verdict', () => {
+  it('allows with headers, then denies with a whole response', async () => {
+    const guard = createGuard<[string]>({ limits }, (request) => request)
+    expect(await guard('ann')).toEqual({
+      headers: [
+        { name: 'RateLimit-Policy', value: '"two";q=2;w=60', append: true },
+        { name: 'RateLimit', value: '"two";r=1;t=60', append: true },
+      ],
+    })
+    await guard('ann')
+    const { headers, denial } = await guard('ann')
+    expect(headers.map(({ name }) => name)).toEqual(['RateLimit-Policy', 'RateLimit', 'Retry-After'])
+    expect(denial).toMatchObject({
+      status: 429,
+      headers: [{ name: 'Content-Type', value: 'application/problem+json', append: false }],
+      decision: { allowed: false, deniedBy: ['two'] },
+    })
+    expect(JSON.parse(denial!.body)).toMatchObject({ status: 429, 'violated-policies': ['two'] })
+    expect((await guard('bob')).denial).toBeUndefined()
+  })
+
+  it('of a skipped request asks for nothing', async () => {
+    const never = () => {
+      throw new Error('asked')
+    }
+    const guard = createGuard<[string]>({ limits, skip: () => true, key: never, cost: never }, never)
+    expect(await guard('ann')).toEqual({ headers: [] })
+  })
+})
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    act()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
