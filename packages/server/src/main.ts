@@ -9,7 +9,9 @@ const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
 function newProgram(): Command {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
   const program = new Command('slidegate')
     .description('An exact sliding-window rate limiter: replay a log through it, or see it at work.')
     .version(version)

@@ -10,11 +10,16 @@ export function printable(text: string, length = 100): string {
 
 /** JSON with everything unprintable escaped: the same data, safe to show. */
 export function printableJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(UNPRINTABLE, (character) => (character === '\n' ? '\n' : escaped(character)))
+  return JSON.stringify(value, null, 2).replace(UNPRINTABLE, (character) =>
+    character === '\n' ? '\n' : escaped(character),
+  )
 }
 
 function escaped(character: string): string {
-  return Array.from({ length: character.length }, (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
+  return Array.from(
+    { length: character.length },
+    (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`,
+  ).join('')
 }
 
 export function formatCount(count: number): string {
@@ -30,9 +35,10 @@ export function formatPercent(part: number, whole: number): string {
 /** Rows under each other in columns: the first to the left, the others to the right. */
 export function alignColumns(rows: readonly (readonly string[])[], indent = '  '): string[] {
   const widths: number[] = []
-  for (const row of rows) row.forEach((cell, i) => {
-    widths[i] = Math.max(widths[i] ?? 0, cell.length)
-  })
+  for (const row of rows)
+    row.forEach((cell, i) => {
+      widths[i] = Math.max(widths[i] ?? 0, cell.length)
+    })
   return rows.map((row) => {
     const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
     return `${indent}${cells.join('  ')}`.trimEnd()

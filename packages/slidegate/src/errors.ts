@@ -37,10 +37,10 @@ export class SlidegateError extends Error {
 /**
  * Why the store gave no answer: `timeout` (the limiter's deadline passed; whether it was charged is
  * unknown), `error` (it answered with an error, or could not be reached; see `cause`), `full` (a memory store
- * in which every key is at its limit), `state` (what is stored under the key was not written by a version
+ * in which every key is at its limit), `overload` (too many requests wait already), `state` (what is stored under the key was not written by a version
  * that this one understands).
  */
-export type StoreUnavailableReason = 'timeout' | 'error' | 'full' | 'state'
+export type StoreUnavailableReason = 'timeout' | 'error' | 'full' | 'overload' | 'state'
 
 /** The store could not decide. Never a denial: who asked may well be within the limits. */
 export class StoreUnavailableError extends Error {

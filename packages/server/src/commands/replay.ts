@@ -4,7 +4,7 @@ import { parseDuration } from '../duration.ts'
 import { UsageError } from '../errors.ts'
 import { ACCESS_LOG_KEYS } from '../log/access-log.ts'
 import { readLines } from '../log/lines.ts'
-import { LOG_FORMATS, type LineOptions, lineParser } from '../log/parse-line.ts'
+import { type LineOptions, LOG_FORMATS, lineParser } from '../log/parse-line.ts'
 import { type Decider, memoryDecider, redisDecider } from '../replay/decider.ts'
 import { formatReport } from '../replay/format-report.ts'
 import { asFixedWindow, parseLimit } from '../replay/limit-option.ts'
@@ -30,16 +30,33 @@ interface ReplayFlags extends LineOptions {
 export function addReplayCommand(program: Command): void {
   program
     .command('replay')
-    .description('run an access log through the limiter, at the time of the log, and report what it would have done')
-    .argument('<file>', 'access log, common or combined format or JSON lines, plain or gzip; - for the standard input')
-    .requiredOption('--limit <limit>', 'requests per sliding window, like 100/1m or name=100/1m; repeatable', collect)
+    .description(
+      'run an access log through the limiter, at the time of the log, and report what it would have done',
+    )
+    .argument(
+      '<file>',
+      'access log, common or combined format or JSON lines, plain or gzip; - for the standard input',
+    )
+    .requiredOption(
+      '--limit <limit>',
+      'requests per sliding window, like 100/1m or name=100/1m; repeatable',
+      collect,
+    )
     .option('--key <field>', `whom to count: ${ACCESS_LOG_KEYS.join(', ')}, or a field of JSON lines`, 'ip')
     .option('--store <url>', 'decide in this Redis, like redis://127.0.0.1:6379 (default: in memory)')
-    .addOption(new Option('--compare <kind>', 'also report what another kind of limit would have done').choices(['fixed']))
+    .addOption(
+      new Option('--compare <kind>', 'also report what another kind of limit would have done').choices([
+        'fixed',
+      ]),
+    )
     .option('--json', 'print one JSON object')
     .addOption(new Option('--format <format>', 'format of the lines').choices(LOG_FORMATS).default('auto'))
     .option('--time-field <field>', 'field of JSON lines with the time', 'time')
-    .option('--reorder <duration>', 'how late a line may come and still be decided in the order of time', '5m')
+    .option(
+      '--reorder <duration>',
+      'how late a line may come and still be decided in the order of time',
+      '5m',
+    )
     .option('--top <count>', 'how many of the callers denied most to report', '10')
     .action(runReplay)
 }
@@ -49,7 +66,9 @@ async function runReplay(file: string, flags: ReplayFlags): Promise<void> {
   const buffer = new ReorderBuffer({ boundMs: parseReorder(flags.reorder), capacity: REORDER_CAPACITY })
   const top = parseTop(flags.top)
   if (flags.format === 'clf' && !ACCESS_LOG_KEYS.includes(flags.key)) {
-    throw new UsageError(`--key is "${printable(flags.key)}"; for access logs it is one of ${ACCESS_LOG_KEYS.join(', ')}`)
+    throw new UsageError(
+      `--key is "${printable(flags.key)}"; for access logs it is one of ${ACCESS_LOG_KEYS.join(', ')}`,
+    )
   }
   const url = flags.store === undefined ? undefined : parseRedisUrl(flags.store)
   const connection = url && (await connectRedis(url))
@@ -66,7 +85,9 @@ async function runReplay(file: string, flags: ReplayFlags): Promise<void> {
 
 function newRun(limits: readonly Limit[], connection: RedisConnection | undefined): Run {
   const decider: Decider =
-    connection === undefined ? memoryDecider(limits) : redisDecider(limits, connection.redis, connection.prefix)
+    connection === undefined
+      ? memoryDecider(limits)
+      : redisDecider(limits, connection.redis, connection.prefix)
   return { decider, tally: new Tally(limits) }
 }
 
@@ -85,6 +106,7 @@ function parseReorder(text: string): number {
 }
 
 function parseTop(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw new UsageError(`--top is "${printable(text)}"; it must be a whole number from 0 to 999999`)
+  if (!/^\d{1,6}$/.test(text))
+    throw new UsageError(`--top is "${printable(text)}"; it must be a whole number from 0 to 999999`)
   return Number(text)
 }

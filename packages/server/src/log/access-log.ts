@@ -12,7 +12,10 @@ const LINE = /^(\S+) \S+ (\S+) \[([^\]]{1,64})\](?: "([^"\\]*(?:\\.[^"\\]*)*))?(
 const REQUEST = /^(\S+) (\S+)/
 
 /** What `--key` can be for access logs, and how it is read: from host, authuser, request and status. */
-const KEYS: Record<string, (host: string, user: string, request: string, status: string) => string | undefined> = {
+const KEYS: Record<
+  string,
+  (host: string, user: string, request: string, status: string) => string | undefined
+> = {
   ip: (host) => (isIP(host) === 0 ? host : addressKey(host)),
   user: (_host, user) => user,
   method: (_host, _user, request) => REQUEST.exec(request)?.[1],

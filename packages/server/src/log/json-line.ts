@@ -13,7 +13,8 @@ export function jsonLineParser(keyField: string, timeField: string): ParseLine {
     const timeMs = parseJsonTime(field(record, timeField))
     if (timeMs === undefined) return { bad: noTime }
     const value = field(record, keyField)
-    const isKey = (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'boolean'
+    const isKey =
+      (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'boolean'
     if (!isKey) return { bad: noKey }
     return { timeMs, key: detachedKey(`${value}`) }
   }

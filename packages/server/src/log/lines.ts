@@ -15,7 +15,9 @@ export async function* readLines(path: string): AsyncGenerator<string[]> {
   try {
     yield* splitLines(gunzipped(source))
   } catch (error) {
-    throw new Error(`cannot read ${path === '-' ? 'the standard input' : path}: ${messageOf(error)}`, { cause: error })
+    throw new Error(`cannot read ${path === '-' ? 'the standard input' : path}: ${messageOf(error)}`, {
+      cause: error,
+    })
   } finally {
     source.destroy()
   }

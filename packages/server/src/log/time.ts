@@ -6,7 +6,8 @@ const FIRST_AS_MILLISECONDS = 100_000_000_000
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const ACCESS_LOG_TIME = /^(\d\d)\/(\w{3})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})$/
-const ISO_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
+const ISO_TIME =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 const DECIMAL = /^\d{1,15}(?:\.\d{1,9})?$/
 
 /** `17/May/2015:10:05:03 +0000` in epoch milliseconds; `undefined` where it is no time after 1970 and before 3000. */
@@ -38,7 +39,8 @@ function parseEpoch(time: number): number | undefined {
 
 function epochMs(fields: readonly number[], ms: number, zone: string): number | undefined {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = fields
-  const isDate = month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
+  const isDate =
+    month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
   // A leap second is the first of the next minute.
   if (!isDate || hour > 23 || minute > 59 || second > 60) return undefined
   const offsetMinutes = zoneMinutes(zone)

@@ -60,7 +60,10 @@ function limitTable(limits: readonly LimitResult[]): string[] {
 
 function topDenied({ topDenied }: Report): string[] {
   if (topDenied.length === 0) return []
-  return ['denied most', ...alignColumns(topDenied.map(({ key, denied }) => [printable(key, 60), formatCount(denied)]))]
+  return [
+    'denied most',
+    ...alignColumns(topDenied.map(({ key, denied }) => [printable(key, 60), formatCount(denied)])),
+  ]
 }
 
 /** What makes the numbers less than exact. */

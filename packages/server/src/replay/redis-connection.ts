@@ -42,7 +42,9 @@ export async function connectRedis(url: URL): Promise<RedisConnection> {
     await redis.ping()
   } catch (error) {
     redis.disconnect()
-    throw new Error(`cannot use Redis at ${withoutPassword(url)}: ${messageOf(failure ?? error)}`, { cause: error })
+    throw new Error(`cannot use Redis at ${withoutPassword(url)}: ${messageOf(failure ?? error)}`, {
+      cause: error,
+    })
   } finally {
     late.abort()
   }

@@ -48,7 +48,8 @@ export class ReorderBuffer {
     this.#observe(request.timeMs)
     if (request.timeMs < this.#newestMs - this.#boundMs || request.timeMs < this.#releasedMs) return false
     this.#held.push(request)
-    while (this.#held.length > 0 && this.#held.peek()!.timeMs < this.#newestMs - this.#boundMs) this.#release()
+    while (this.#held.length > 0 && this.#held.peek()!.timeMs < this.#newestMs - this.#boundMs)
+      this.#release()
     if (this.#held.length > this.#capacity) {
       this.#release()
       this.releasedEarly++

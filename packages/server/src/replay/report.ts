@@ -1,5 +1,5 @@
-import type { Replayed, Run } from './replay.ts'
 import type { ReorderBuffer } from './reorder-buffer.ts'
+import type { Replayed, Run } from './replay.ts'
 import type { BadLine } from './skipped.ts'
 import type { LimitResult } from './tally.ts'
 import type { Caller } from './top-callers.ts'
@@ -33,7 +33,13 @@ export interface Report {
   }
 }
 
-export function reportOf(replayed: Replayed, buffer: ReorderBuffer, top: number, run: Run, fixed?: Run): Report {
+export function reportOf(
+  replayed: Replayed,
+  buffer: ReorderBuffer,
+  top: number,
+  run: Run,
+  fixed?: Run,
+): Report {
   const { requests, skipped, fromMs, toMs } = replayed
   return {
     requests,

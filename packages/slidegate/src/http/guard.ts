@@ -60,7 +60,7 @@ function denialOf(decision: Decision): Denial {
   return {
     decision,
     status: problem.status,
-    headers: [{ name: 'Content-Type', value: PROBLEM_CONTENT_TYPE, append: false }],
+    headers: [{ name: 'Content-Type', value: PROBLEM_CONTENT_TYPE }],
     body: JSON.stringify(problem),
   }
 }

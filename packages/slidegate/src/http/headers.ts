@@ -4,8 +4,8 @@ import type { Decision, LimitDecision } from '../decision.ts'
 export interface Header {
   readonly name: string
   readonly value: string
-  /** The field is a list, to which limiters before this one may have contributed: add to it, do not replace it. */
-  readonly append: boolean
+  /** The field is a list to which limiters before this one may have contributed: add to it, do not replace it. */
+  readonly append?: true
 }
 
 export type HeaderGeneration = 'draft-11' | 'draft-7' | 'legacy'
@@ -32,6 +32,7 @@ export const HEADER_GENERATIONS: Readonly<
 export function draft11Headers(decision: Decision): readonly Header[] {
   const limits = enforced(decision)
   if (limits.length === 0) return []
+  // Names of limits have no character that would need escaping.
   const policies = limits.map(
     ({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`,
   )
@@ -54,8 +55,9 @@ function secondsToReset(decision: Decision, limit: LimitDecision): number | unde
 
 /**
  * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-07, which knows one limit at
- * a time: the {@link tightest}. Its `reset`, in seconds, is {@link waitMs}. There is no `RateLimit-Policy` for
- * a window below one second, since that draft requires a `w`.
+ * a time: the tightest, on a denial the one that denies for longest, else the one with the least remaining.
+ * `reset`, in seconds, is `Retry-After` on a denial, else (and where waiting does not help) when all quota is
+ * back. There is no `RateLimit-Policy` for a window below one second, since that draft requires a `w`.
  *
  *     RateLimit-Policy: 100;w=60
  *     RateLimit: limit=100, remaining=50, reset=30
@@ -64,36 +66,32 @@ export function draft7Headers(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
   const window = windowParameter(limit.windowMs)
-  const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(decision, limit))}`
+  const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(limit))}`
   return [
-    ...(window === '' ? [] : [{ name: 'RateLimit-Policy', value: `${limit.limit}${window}`, append: false }]),
-    { name: 'RateLimit', value: state, append: false },
+    ...(window === '' ? [] : [{ name: 'RateLimit-Policy', value: `${limit.limit}${window}` }]),
+    { name: 'RateLimit', value: state },
   ]
 }
 
 /**
- * `X-RateLimit-Limit`, `-Remaining` and `-Reset` of the {@link tightest} limit. `X-RateLimit-Reset` is a time,
- * in whole seconds since the epoch by the store's clock, as express-rate-limit and GitHub have it: that of the
- * decision plus {@link waitMs}.
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset` of the limit that {@link draft7Headers} names.
+ * `X-RateLimit-Reset` is the same moment as `reset` there, but in whole seconds since the epoch by the store's
+ * clock, as express-rate-limit and GitHub have it.
  */
 export function legacyHeaders(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
   return [
-    { name: 'X-RateLimit-Limit', value: `${limit.limit}`, append: false },
-    { name: 'X-RateLimit-Remaining', value: `${limit.remaining}`, append: false },
-    {
-      name: 'X-RateLimit-Reset',
-      value: `${seconds(decision.atMs + waitMs(decision, limit))}`,
-      append: false,
-    },
+    { name: 'X-RateLimit-Limit', value: `${limit.limit}` },
+    { name: 'X-RateLimit-Remaining', value: `${limit.remaining}` },
+    { name: 'X-RateLimit-Reset', value: `${seconds(decision.atMs + waitMs(limit))}` },
   ]
 }
 
 /** `Retry-After` in whole seconds, rounded up; none for a request that is allowed or never will be. */
 export function retryAfterHeaders(decision: Decision): readonly Header[] {
   if (decision.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return []
-  return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}`, append: false }]
+  return [{ name: 'Retry-After', value: `${seconds(decision.retryAfterMs)}` }]
 }
 
 function enforced(decision: Decision): readonly LimitDecision[] {
@@ -107,10 +105,9 @@ function tightest(decision: Decision): LimitDecision | undefined {
   return denying ?? limits.toSorted((a, b) => a.remaining - b.remaining)[0]
 }
 
-/** Until the request fits a limit that denied it; where it never will, and when allowed, until all quota is back. */
-function waitMs(decision: Decision, limit: LimitDecision): number {
-  const fits = !decision.allowed && Number.isFinite(limit.retryAfterMs)
-  return fits ? limit.retryAfterMs : limit.resetAfterMs
+/** Until the request fits the limit if it does not fit now but will, else until all of the limit is free again. */
+function waitMs({ allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
+  return allowed || retryAfterMs === Number.POSITIVE_INFINITY ? resetAfterMs : retryAfterMs
 }
 
 /** `;w=` in whole seconds; nothing for a window below one second, which they cannot express. */

@@ -17,7 +17,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 /** The units charged in the window that began at `start`. */
 interface FixedCounter {
   start: number
-  used: number
+  units: number
 }
 
 const fixedWindowKind: Kind<FixedCounter> = {
@@ -32,7 +32,7 @@ const fixedWindowKind: Kind<FixedCounter> = {
     limits: limits.map((limit) => limit.limit),
   }),
 
-  create: () => ({ start: 0, used: 0 }),
+  create: () => ({ start: 0, units: 0 }),
 
   newest: (counter) => counter.start,
 
@@ -41,7 +41,7 @@ const fixedWindowKind: Kind<FixedCounter> = {
   },
 
   check(counter, params, nowMs, used) {
-    const units = counter.start === startOf(nowMs, params.precision) ? counter.used : 0
+    const units = counter.start === startOf(nowMs, params.precision) ? counter.units : 0
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
@@ -49,9 +49,9 @@ const fixedWindowKind: Kind<FixedCounter> = {
     const start = startOf(nowMs, params.precision)
     if (counter.start !== start) {
       counter.start = start
-      counter.used = 0
+      counter.units = 0
     }
-    counter.used = Math.min(counter.used + units, MAX_UNITS)
+    counter.units = Math.min(counter.units + units, MAX_UNITS)
   },
 
   retryAfter(_counter, params, i, nowMs, cost) {
@@ -60,14 +60,14 @@ const fixedWindowKind: Kind<FixedCounter> = {
 
   resetAfter(counter, params, _i, nowMs) {
     const start = startOf(nowMs, params.precision)
-    return counter.used > 0 && counter.start === start ? start + params.precision - nowMs : 0
+    return counter.units > 0 && counter.start === start ? start + params.precision - nowMs : 0
   },
 
   refund(counter, params, nowMs, atMs, units) {
     const start = startOf(nowMs, params.precision)
     if (counter.start !== start || startOf(atMs, params.precision) !== start) return 0
-    const returned = Math.min(units, counter.used)
-    counter.used -= returned
+    const returned = Math.min(units, counter.units)
+    counter.units -= returned
     return returned
   },
 

@@ -1,11 +1,11 @@
 import { StoreUnavailableError } from '../errors.ts'
-import type { Op, Outcome, Store } from '../stores/store.ts'
+import type { Call, Op, Outcome, Store } from '../stores/store.ts'
 
-interface Call {
+interface TimedCall extends Call {
   readonly dueAt: number
   readonly giveUp: () => void
   isSettled: boolean
-  next: Call | undefined
+  next: TimedCall | undefined
 }
 
 /**
@@ -17,8 +17,8 @@ interface Call {
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   // All calls have the same deadline: they are due in the order in which they came.
-  let oldest: Call | undefined
-  let newest: Call | undefined
+  let oldest: TimedCall | undefined
+  let newest: TimedCall | undefined
   let isWatching = true
   let timer = setTimeout(onTimer, timeoutMs).unref()
 
@@ -37,7 +37,7 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
     if (oldest !== undefined) timer = setTimeout(onTimer, Math.ceil(oldest.dueAt - now)).unref()
   }
 
-  function watch(call: Call): void {
+  function watch(call: TimedCall): void {
     while (oldest?.isSettled) oldest = oldest.next
     if (oldest === undefined || newest === undefined) oldest = call
     else newest.next = call
@@ -49,7 +49,7 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
   return {
     apply: (ops: readonly Op[]) =>
       new Promise<readonly Outcome[]>((resolve, reject) => {
-        const call: Call = {
+        const call: TimedCall = {
           dueAt: performance.now() + timeoutMs,
           giveUp() {
             call.isSettled = true
@@ -59,7 +59,7 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
           next: undefined,
         }
         watch(call)
-        store.apply(ops).then(
+        store.apply(ops, call).then(
           (outcomes) => {
             call.isSettled = true
             resolve(outcomes)

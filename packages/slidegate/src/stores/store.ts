@@ -76,6 +76,12 @@ export interface RefundOutcome {
 /** What an op answers. A charge and a reset have nothing to say. */
 export type Outcome = ConsumeOutcome | RefundOutcome | undefined
 
+/** Who waits for an answer, as seen from the store. */
+export interface Call {
+  /** True once nobody waits any more: what has not been sent by then need not be. */
+  readonly isSettled: boolean
+}
+
 /**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
  * present and later need of a limiter is an op, so that there is one door.
@@ -83,7 +89,7 @@ export type Outcome = ConsumeOutcome | RefundOutcome | undefined
  * Outcomes stand in the order of the ops. A store that cannot decide rejects with `StoreUnavailableError`.
  */
 export interface Store {
-  apply(ops: readonly Op[]): Promise<readonly Outcome[]>
+  apply(ops: readonly Op[], call?: Call): Promise<readonly Outcome[]>
   /** Only where the state is in this process. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** Ends what the store started, never what it was given. */

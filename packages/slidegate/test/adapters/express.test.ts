@@ -1,10 +1,9 @@
-import { createServer, type RequestListener } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import express5, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
 import { slidingWindow } from '../../src/index.ts'
+import { listen } from './listen.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 
 // Express 4 has no types here; those of 5 describe what both have.
@@ -164,19 +163,6 @@ describe.each([
     return server
   }
 })
-
-async function listen(listener: RequestListener): Promise<Pick<Server, 'url' | 'close'>> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
 
 async function status(server: Server, path = '/'): Promise<number> {
   return (await fetch(`${server.url}${path}`)).status

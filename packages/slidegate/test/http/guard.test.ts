@@ -61,7 +61,7 @@ describe('a verdict', () => {
     expect(headers.map(({ name }) => name)).toEqual(['RateLimit-Policy', 'RateLimit', 'Retry-After'])
     expect(denial).toMatchObject({
       status: 429,
-      headers: [{ name: 'Content-Type', value: 'application/problem+json', append: false }],
+      headers: [{ name: 'Content-Type', value: 'application/problem+json' }],
       decision: { allowed: false, deniedBy: ['two'] },
     })
     expect(JSON.parse(denial!.body)).toMatchObject({ status: 429, 'violated-policies': ['two'] })

@@ -1,0 +1,75 @@
+-- The twin of fixed-window.ts.
+--
+-- Reads and writes: one string per log: format (1 byte, 1), start of the window (6 bytes, milliseconds),
+-- units charged in it (6 bytes); unsigned, little-endian.
+-- TTL: set at the first charge in a window, to its length + slack.
+
+local COUNTER_FORMAT = '<BI6I6'
+local COUNTER_SIZE = 13
+
+local fixed_window = {}
+
+local function start_of(now, window)
+  return now - now % window
+end
+
+function fixed_window.load(counter)
+  local raw = redis.pcall('GETRANGE', counter.key, 0, COUNTER_SIZE)
+  if type(raw) ~= 'string' then return raw.err end
+  counter.start, counter.units, counter.fresh = 0, 0, raw == ''
+  if raw == '' then return nil end
+  if #raw ~= COUNTER_SIZE or string.byte(raw) ~= 1 then return 'not a fixed window of format 1' end
+  local _
+  _, counter.start, counter.units = struct.unpack(COUNTER_FORMAT, raw)
+  return nil
+end
+
+function fixed_window.save(counter, _, params)
+  local raw = struct.pack(COUNTER_FORMAT, 1, counter.start, counter.units)
+  if counter.fresh then
+    redis.call('SET', counter.key, raw, 'PX', ttl_of(params.precision + slack(params.precision)))
+  else
+    redis.call('SET', counter.key, raw, 'KEEPTTL')
+  end
+end
+
+function fixed_window.newest(counter)
+  return counter.start
+end
+
+function fixed_window.restamp(counter, params, now)
+  counter.start, counter.fresh = start_of(now, params.precision), true
+end
+
+function fixed_window.check(counter, params, now, used)
+  local units = counter.start == start_of(now, params.precision) and counter.units or 0
+  for i = 1, #params.limits do used[i] = units end
+end
+
+function fixed_window.commit(counter, params, now, units)
+  local start = start_of(now, params.precision)
+  if counter.start ~= start then
+    counter.start, counter.units, counter.fresh = start, 0, true
+  end
+  counter.units = math.min(counter.units + units, MAX_UNITS)
+end
+
+function fixed_window.retry_after(_, params, i, now, cost)
+  if cost > params.limits[i] then return NEVER end
+  return params.precision - now % params.precision
+end
+
+function fixed_window.reset_after(counter, params, _, now)
+  local start = start_of(now, params.precision)
+  return counter.units > 0 and counter.start == start and start + params.precision - now or 0
+end
+
+function fixed_window.refund(counter, params, now, at_ms, units)
+  local start = start_of(now, params.precision)
+  if counter.start ~= start or start_of(at_ms, params.precision) ~= start then return 0 end
+  local returned = math.min(units, counter.units)
+  counter.units = counter.units - returned
+  return returned
+end
+
+kinds.f = fixed_window

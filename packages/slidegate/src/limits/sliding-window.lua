@@ -1,0 +1,63 @@
+-- The twin of sliding-window.ts.
+
+local sliding_window = {}
+
+-- For how long a charge counts in this window, as seen from now.
+local function span_of(log, window, now)
+  if now < log.leased + window then window = window + log.lease end
+  return math.min(log.keep, window)
+end
+
+-- When a charge made at `stamp` stops counting in this window.
+local function expiry_of(log, window, stamp)
+  local lease = math.min(log.lease, math.max(0, log.leased - stamp))
+  return stamp + math.min(log.keep, window + lease)
+end
+
+sliding_window.load = load_log
+sliding_window.save = save_log
+
+function sliding_window.newest(log)
+  return log.stamp
+end
+
+function sliding_window.restamp(log, params, now)
+  merge(log, now - now % params.precision)
+  log.leased = math.min(log.leased, now + log.lease)
+end
+
+function sliding_window.check(log, params, now, used)
+  for i = 1, #params.windows do
+    used[i] = log.total - total_up_to(log, now - span_of(log, params.windows[i], now))
+  end
+end
+
+function sliding_window.commit(log, params, now, units, lease)
+  trim(log, now)
+  if lease > 0 then
+    local in_force = now < log.leased + log.keep
+    log.lease = in_force and math.max(log.lease, lease) or lease
+    log.leased = math.max(log.leased, now + lease)
+  end
+  log.keep = math.max(log.keep, math.max(unpack(params.windows)) + log.lease)
+  append(log, now - now % params.precision, math.min(units, MAX_UNITS), params.records)
+end
+
+function sliding_window.retry_after(log, params, i, now, cost)
+  local limit = params.limits[i]
+  if cost > limit then return NEVER end
+  local index = first_above(log, TOTAL, log.total + cost - limit - 1)
+  return expiry_of(log, params.windows[i], at(log, index, STAMP)) - now
+end
+
+function sliding_window.reset_after(log, params, i, now)
+  return math.max(0, expiry_of(log, params.windows[i], log.stamp) - now)
+end
+
+function sliding_window.refund(log, params, now, at_ms, units)
+  local stamp = at_ms - at_ms % params.precision
+  if stamp <= now - log.keep then return 0 end
+  return subtract(log, stamp, units)
+end
+
+kinds.w = sliding_window

@@ -1,0 +1,80 @@
+import { SlidegateError, show } from '../../errors.ts'
+import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
+
+/** What is used of ioredis, from 5.11 on: a `Redis`. */
+export interface IoredisClient {
+  evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
+  eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
+}
+
+/** What is used of node-redis, from 5 on: the client that `createClient()` makes, or a pool. */
+export interface NodeRedisClient {
+  evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+}
+
+/** Any other way to Redis: sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
+export interface CommandClient {
+  command(words: readonly string[]): Promise<unknown>
+}
+
+export type RedisClient = IoredisClient | NodeRedisClient | CommandClient
+
+/** Runs the script on these keys. */
+export type RunScript = (keys: string[], argument: string) => Promise<unknown>
+
+/**
+ * Clients are told apart by what they can do, never by the name of their class.
+ *
+ * @throws {SlidegateError} `invalid_option` for anything else
+ */
+export function scriptRunner(client: RedisClient): RunScript {
+  const { evalsha, eval: evaluate } = commandsOf(client)
+  return async (keys, argument) => {
+    try {
+      return await evalsha(SCRIPT_SHA1, keys, argument)
+    } catch (error) {
+      // A restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL executes, and loads it again.
+      if (error instanceof Error && error.message.startsWith('NOSCRIPT'))
+        return evaluate(SCRIPT, keys, argument)
+      throw error
+    }
+  }
+}
+
+type Evaluate = (script: string, keys: string[], argument: string) => Promise<unknown>
+
+function commandsOf(client: RedisClient): { evalsha: Evaluate; eval: Evaluate } {
+  if (has(client, 'evalSha') && has(client, 'eval')) {
+    const redis = client as NodeRedisClient
+    return {
+      evalsha: (sha1, keys, argument) => redis.evalSha(sha1, { keys, arguments: [argument] }),
+      eval: (script, keys, argument) => redis.eval(script, { keys, arguments: [argument] }),
+    }
+  }
+  if (has(client, 'evalsha') && has(client, 'eval')) {
+    const redis = client as IoredisClient
+    return {
+      evalsha: (sha1, keys, argument) => redis.evalsha(sha1, keys.length, ...keys, argument),
+      eval: (script, keys, argument) => redis.eval(script, keys.length, ...keys, argument),
+    }
+  }
+  if (has(client, 'command')) {
+    const redis = client as CommandClient
+    return {
+      evalsha: (sha1, keys, argument) =>
+        redis.command(['EVALSHA', sha1, String(keys.length), ...keys, argument]),
+      eval: (script, keys, argument) =>
+        redis.command(['EVAL', script, String(keys.length), ...keys, argument]),
+    }
+  }
+  throw new SlidegateError(
+    'invalid_option',
+    `the Redis client is ${show(client)}; give a client of ioredis or node-redis, or { command(words) }`,
+    client,
+  )
+}
+
+function has(client: unknown, method: string): boolean {
+  return typeof (client as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../../clock.ts'
+import { SlidegateError, show } from '../../errors.ts'
+import { readClock } from '../instant.ts'
+import type { Store } from '../store.ts'
+import { Batcher } from './batcher.ts'
+import { type RedisClient, scriptRunner } from './client.ts'
+import { keyspace } from './keyspace.ts'
+
+export type { CommandClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
+
+export interface RedisStoreOptions {
+  /** What all keys begin with: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
+  readonly prefix?: string
+  /** Epoch milliseconds, for tests and replay: counts instead of the server's own clock. TTLs are then 10 minutes at least. */
+  readonly clock?: Clock
+}
+
+/**
+ * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
+ * prefix. The server's clock counts. The client stays the caller's: it is neither configured nor closed.
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+  const { prefix = 'slidegate', clock } = options
+  if (clock !== undefined && typeof clock !== 'function') {
+    throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
+  }
+  const keysOf = keyspace(prefix)
+  const batcher = new Batcher(scriptRunner(client))
+  return {
+    apply: (ops, call) => {
+      const nowMs = clock === undefined ? undefined : readClock(clock)
+      return Promise.all(ops.map((op) => batcher.send(op, op.parts.flatMap(keysOf), nowMs, call)))
+    },
+    close() {},
+  }
+}

@@ -1,0 +1,53 @@
+import { SlidegateError, show } from '../../errors.ts'
+import type { Part } from '../store.ts'
+
+/** Slots of a Redis Cluster. */
+const SLOTS = 16_384
+
+/** Buckets into which callers' keys are hashed. Those of one bucket share a slot, so that one script reaches them together. */
+const BUCKETS = 64
+
+/** The stored keys of a part, one per log: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
+export type Keyspace = (part: Part) => string[]
+
+/**
+ * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`
+ */
+export function keyspace(prefix: string): Keyspace {
+  // No braces: they would take the place of the tag's.
+  if (typeof prefix !== 'string' || !/^[A-Za-z0-9._:-]{1,128}$/.test(prefix)) {
+    throw new SlidegateError(
+      'invalid_option',
+      `the prefix is ${show(prefix)}; it must be 1 to 128 of A-Z a-z 0-9 . _ : -`,
+      prefix,
+    )
+  }
+  const heads = TAGS.map((tag) => `${prefix}:{${tag}}:`)
+  return ({ key, set }) => {
+    const head = `${heads[crc16(key) % BUCKETS]}${set.limiter}:${key}:`
+    return set.logs.map((log) => head + log.name)
+  }
+}
+
+/** CRC-16/XMODEM, by which Redis Cluster finds a key's slot; of text in ASCII, as stored keys are. */
+export function crc16(text: string): number {
+  let crc = 0
+  for (let i = 0; i < text.length; i++) {
+    crc = ((crc << 8) & 0xffff) ^ CRC_TABLE[(crc >> 8) ^ text.charCodeAt(i)]!
+  }
+  return crc
+}
+
+const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0)
+  return crc
+})
+
+/** One tag per bucket, the smallest number whose slot lies in the bucket's share of all slots: spread evenly over any cluster. */
+export const TAGS: readonly string[] = Array.from({ length: BUCKETS }, (_, bucket) => {
+  const share = SLOTS / BUCKETS
+  for (let tag = 0; ; tag++) {
+    if (Math.floor((crc16(String(tag)) % SLOTS) / share) === bucket) return String(tag)
+  }
+})

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest'
+import type { HandlerArguments } from '../../../src/http/index.ts'
+import { type AdapterUnderTest, inTurn, limitedTo, type Server, serve } from './fixture.ts'
+
+/** Who is who, without a `key` function. */
+export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  describe("the client's address", () => {
+    const from = (server: Server, forwardedFor: string) =>
+      fetch(server.url, { headers: { 'X-Forwarded-For': forwardedFor } })
+
+    /** Whether requests from these addresses, in turn, are admitted, each caller having one request. */
+    async function admitted(addresses: readonly string[]): Promise<boolean[]> {
+      const server = await serve(adapter, limitedTo(1), { behindProxy: true })
+      const answers = await inTurn(addresses, (address) => from(server, address))
+      expect(server.errors).toEqual([])
+      return answers.map(({ status }) => status === 200)
+    }
+
+    it('CVE-2026-30827: IPv4-mapped callers are not one caller', async () => {
+      expect(await admitted(['::ffff:192.0.2.1', '::ffff:192.0.2.2', '::ffff:c000:203'])).toEqual([
+        true,
+        true,
+        true,
+      ])
+    })
+
+    it('CVE-2026-30827: an IPv4-mapped caller is the IPv4 caller', async () => {
+      const spellings = ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201', '0:0:0:0:0:FFFF:C000:0201']
+      expect(await admitted(spellings)).toEqual([true, false, false, false])
+    })
+
+    it('CVE-2026-45364: IPv6 rotation within a network of 64 bits is one caller', async () => {
+      const rotation = [
+        '2001:db8:1:2::1',
+        '2001:db8:1:2::2',
+        '2001:db8:1:2:ffff:ffff:ffff:ffff',
+        '2001:db8:1:3::1',
+      ]
+      expect(await admitted(rotation)).toEqual([true, false, false, true])
+    })
+
+    it('CVE-2026-45364: alternate spellings of an address are one caller', async () => {
+      const spellings = [
+        '2001:db8::a:1',
+        '2001:DB8::A:1',
+        '2001:0db8:0:0:0:0:000a:0001',
+        '2001:db8::0.10.0.1',
+        '2001:db8::a:1%eth0',
+      ]
+      expect(await admitted(spellings)).toEqual([true, false, false, false, false])
+    })
+
+    it('CVE-2026-27700: what the caller wrote into X-Forwarded-For, leftmost, is not believed', async () => {
+      const server = await serve(adapter, limitedTo(1), { behindProxy: true })
+      const answers = await inTurn(
+        ['6.6.6.1, 192.0.2.1', '6.6.6.2, 192.0.2.1', '6.6.6.1, 192.0.2.2'],
+        (chain) => from(server, chain),
+      )
+      expect(answers.map(({ status }) => status)).toEqual([200, 429, 200])
+    })
+
+    it('CVE-2026-27700: without a proxy, X-Forwarded-For is not believed at all', async () => {
+      const server = await serve(adapter, limitedTo(1))
+      const answers = await inTurn(['192.0.2.1', '192.0.2.2'], (address) => from(server, address))
+      expect(answers.map(({ status }) => status)).toEqual([200, 429])
+    })
+
+    it('shares one bucket where it cannot be read', async () => {
+      const unreadable = [
+        'unknown',
+        'not an address',
+        '192.0.2.1:4711',
+        '0xc0.0.2.1',
+        '192.0.2.001',
+        '192.0.2.1',
+      ]
+      expect(await admitted(unreadable)).toEqual([true, false, false, false, false, true])
+    })
+  })
+}

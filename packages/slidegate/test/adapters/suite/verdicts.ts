@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+import type { HandlerArguments } from '../../../src/http/index.ts'
+import { slidingWindow } from '../../../src/index.ts'
+import {
+  type AdapterUnderTest,
+  limitedTo,
+  list,
+  newStore,
+  perMinute,
+  rateLimitHeaders,
+  serve,
+  statuses,
+  time,
+} from './fixture.ts'
+
+/** What a caller is told. */
+export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  describe('a request within the limits', () => {
+    it('is served, with the quota that is left', async () => {
+      const server = await serve(adapter, limitedTo(3))
+      const response = await fetch(server.url)
+      expect([response.status, await response.text()]).toEqual([200, 'served'])
+      expect(list(response, 'RateLimit-Policy')).toEqual([['per-minute', { q: 3, w: 60 }]])
+      expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 2, t: 60 }]])
+      expect(response.headers.has('Retry-After')).toBe(false)
+    })
+
+    it('is told of all limits but shadow ones', async () => {
+      const limits = [
+        slidingWindow({ limit: 5, window: '500ms', name: 'burst' }),
+        slidingWindow({ limit: 1, window: '1h', name: 'tried', shadow: true }),
+        slidingWindow({ limit: 9, window: '1h', name: 'hourly' }),
+      ]
+      const response = await fetch((await serve(adapter, { limits, store: newStore() })).url)
+      expect(list(response, 'RateLimit-Policy')).toEqual([
+        ['burst', { q: 5 }],
+        ['hourly', { q: 9, w: 3600 }],
+      ])
+      expect(list(response, 'RateLimit')).toEqual([
+        ['burst', { r: 4, t: 1 }],
+        ['hourly', { r: 8, t: 3600 }],
+      ])
+    })
+
+    it('has no rate limit headers where all limits are shadows', async () => {
+      const limits = [slidingWindow({ limit: 1, window: '1m', shadow: true })]
+      const server = await serve(adapter, { limits, store: newStore() })
+      await fetch(server.url)
+      const response = await fetch(server.url)
+      expect([response.status, rateLimitHeaders(response)]).toEqual([200, []])
+    })
+
+    it('is limited by the memory of the process where no store is given', async () => {
+      const server = await serve(adapter, { limits: [perMinute(1)] })
+      expect(await statuses(server, 2)).toEqual([200, 429])
+    })
+  })
+
+  describe('a denied request', () => {
+    it('is answered with 429 and a problem body, and not served', async () => {
+      const server = await serve(adapter, limitedTo(1))
+      await fetch(server.url)
+      time.nowMs += 12_345
+      const response = await fetch(server.url)
+      expect(response.status).toBe(429)
+      expect(response.headers.get('Content-Type')).toBe('application/problem+json')
+      expect(await response.json()).toEqual({
+        type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+        title: expect.any(String),
+        status: 429,
+        'violated-policies': ['per-minute'],
+      })
+      expect(response.headers.get('Retry-After')).toBe('48')
+      expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 0, t: 48 }]])
+      expect([server.served(), server.errors]).toEqual([1, []])
+    })
+
+    it('is charged nothing: the next one is admitted after Retry-After, however many came meanwhile', async () => {
+      const server = await serve(adapter, limitedTo(1))
+      expect(await statuses(server, 20)).toEqual([200, ...Array(19).fill(429)])
+      time.nowMs += 59_999
+      expect(await statuses(server, 1)).toEqual([429])
+      time.nowMs += 1
+      expect(await statuses(server, 2)).toEqual([200, 429])
+    })
+
+    it('has no body if it was a HEAD request, and the same headers', async () => {
+      const server = await serve(adapter, limitedTo(1))
+      await fetch(server.url)
+      const head = await fetch(server.url, { method: 'HEAD' })
+      const get = await fetch(server.url)
+      expect([head.status, await head.text()]).toEqual([429, ''])
+      // Content-Length may be left out of an answer to HEAD.
+      const ofTheMoment = ['date', 'connection', 'keep-alive', 'content-length']
+      const comparable = ({ headers }: Response) =>
+        [...headers].filter(([name]) => !ofTheMoment.includes(name))
+      expect(comparable(head)).toEqual(comparable(get))
+    })
+
+    it('is answered by onDenied instead, the headers being set', async () => {
+      const server = await serve(adapter, limitedTo(1, { cost: () => 1, onDenied: adapter.teapot }))
+      await fetch(server.url)
+      const response = await fetch(server.url)
+      expect([response.status, await response.text()]).toEqual([418, 'cost 1'])
+      expect(response.headers.get('Retry-After')).toBe('60')
+      expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 0, t: 60 }]])
+      expect(server.served()).toBe(1)
+    })
+
+    it('has no Retry-After and no t where it never will be admitted', async () => {
+      const response = await fetch((await serve(adapter, limitedTo(3, { cost: () => 4 }))).url)
+      expect([response.status, response.headers.get('Retry-After')]).toEqual([429, null])
+      expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 3 }]])
+    })
+  })
+
+  it('several limiters on one route merge into one list', async () => {
+    const hourly = slidingWindow({ limit: 9, window: '1h', name: 'hourly' })
+    const server = await serve(adapter, [limitedTo(2), { limits: [hourly], store: newStore() }])
+    const response = await fetch(server.url)
+    expect(list(response, 'RateLimit-Policy')).toEqual([
+      ['per-minute', { q: 2, w: 60 }],
+      ['hourly', { q: 9, w: 3600 }],
+    ])
+    expect(list(response, 'RateLimit')).toEqual([
+      ['per-minute', { r: 1, t: 60 }],
+      ['hourly', { r: 8, t: 3600 }],
+    ])
+  })
+}
