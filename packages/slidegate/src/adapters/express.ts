@@ -55,8 +55,9 @@ function clientAddressKey(req: Request): string {
 
 function setHeaders(res: Response, headers: readonly Header[]): void {
   for (const { name, value, append } of headers) {
-    const earlier = append ? (res.getHeader(name) ?? []) : []
-    res.setHeader(name, [earlier, value].flat().join(', '))
+    const earlier = res.getHeader(name)
+    const isBegun = append !== undefined && earlier !== undefined
+    res.setHeader(name, isBegun ? append(String(earlier)) : value)
   }
 }
 

@@ -4,8 +4,8 @@ import type { Decision, LimitDecision } from '../decision.ts'
 export interface Header {
   readonly name: string
   readonly value: string
-  /** The field is a list to which limiters before this one may have contributed: add to it, do not replace it. */
-  readonly append?: true
+  /** Of a list, its value where limiters before this one began it on the same response. Other fields are replaced. */
+  readonly append?: (earlier: string) => string
 }
 
 export type HeaderGeneration = 'draft-11' | 'draft-7' | 'legacy'
@@ -21,7 +21,7 @@ export const HEADER_GENERATIONS: Readonly<
 
 /**
  * `RateLimit-Policy` and `RateLimit` after draft-ietf-httpapi-ratelimit-headers-11: structured field lists
- * over all enforced limits, in declared order.
+ * over all enforced limits, in declared order. Of a denial, for instance:
  *
  *     RateLimit-Policy: "burst";q=100;w=60, "hourly";q=1000;w=3600
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
@@ -33,24 +33,29 @@ export function draft11Headers(decision: Decision): readonly Header[] {
   const limits = enforced(decision)
   if (limits.length === 0) return []
   // Names of limits have no character that would need escaping.
-  const policies = limits.map(
-    ({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`,
-  )
-  const states = limits.map((limit) => {
-    const t = secondsToReset(decision, limit)
-    return `"${limit.name}";r=${limit.remaining}${t === undefined ? '' : `;t=${t}`}`
-  })
+  const policies = limits
+    .map(({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`)
+    .join(', ')
+  const states = limits
+    .map((limit) => `"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`)
+    .join(', ')
+  const beforeStates = (earlier: string) => (decision.allowed ? earlier : withoutTime(earlier))
   return [
-    { name: 'RateLimit-Policy', value: policies.join(', '), append: true },
-    { name: 'RateLimit', value: states.join(', '), append: true },
+    { name: 'RateLimit-Policy', value: policies, append: (earlier) => `${earlier}, ${policies}` },
+    { name: 'RateLimit', value: states, append: (earlier) => `${beforeStates(earlier)}, ${states}` },
   ]
 }
 
-function secondsToReset(decision: Decision, limit: LimitDecision): number | undefined {
-  if (decision.allowed) return seconds(limit.resetAfterMs)
+function timeParameter(decision: Decision, limit: LimitDecision): string {
+  if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
   // A wait would mislead where another limit never admits the request.
-  if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return undefined
-  return seconds(limit.retryAfterMs)
+  if (limit.allowed || decision.retryAfterMs === Number.POSITIVE_INFINITY) return ''
+  return `;t=${seconds(limit.retryAfterMs)}`
+}
+
+/** Limits that allowed what another limiter then denied are no longer to wait for. Leaves quoted names alone. */
+function withoutTime(states: string): string {
+  return states.replace(/("(?:[^"\\]|\\.)*")|; *t=\d+/g, '$1')
 }
 
 /**

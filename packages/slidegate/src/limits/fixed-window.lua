@@ -6,6 +6,8 @@
 
 local COUNTER_FORMAT = '<BI6I6'
 local COUNTER_SIZE = 13
+-- One byte more than it should have.
+local LAST_OF_COUNTER = '13'
 
 local fixed_window = {}
 
@@ -14,22 +16,22 @@ local function start_of(now, window)
 end
 
 function fixed_window.load(counter)
-  local raw = redis.pcall('GETRANGE', counter.key, 0, COUNTER_SIZE)
+  local raw = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_COUNTER)
   if type(raw) ~= 'string' then return raw.err end
   counter.start, counter.units, counter.fresh = 0, 0, raw == ''
   if raw == '' then return nil end
-  if #raw ~= COUNTER_SIZE or string.byte(raw) ~= 1 then return 'not a fixed window of format 1' end
+  if #raw ~= COUNTER_SIZE or string_byte(raw) ~= 1 then return 'not a fixed window of format 1' end
   local _
-  _, counter.start, counter.units = struct.unpack(COUNTER_FORMAT, raw)
+  _, counter.start, counter.units = struct_unpack(COUNTER_FORMAT, raw)
   return nil
 end
 
 function fixed_window.save(counter, _, params)
-  local raw = struct.pack(COUNTER_FORMAT, 1, counter.start, counter.units)
+  local raw = struct_pack(COUNTER_FORMAT, 1, counter.start, counter.units)
   if counter.fresh then
-    redis.call('SET', counter.key, raw, 'PX', ttl_of(params.precision + slack(params.precision)))
+    call_redis('SET', counter.key, raw, 'PX', ttl_of(params.precision + slack(params.precision)))
   else
-    redis.call('SET', counter.key, raw, 'KEEPTTL')
+    call_redis('SET', counter.key, raw, 'KEEPTTL')
   end
 end
 

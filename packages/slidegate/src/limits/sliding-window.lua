@@ -5,13 +5,13 @@ local sliding_window = {}
 -- For how long a charge counts in this window, as seen from now.
 local function span_of(log, window, now)
   if now < log.leased + window then window = window + log.lease end
-  return math.min(log.keep, window)
+  return window < log.keep and window or log.keep
 end
 
 -- When a charge made at `stamp` stops counting in this window.
 local function expiry_of(log, window, stamp)
-  local lease = math.min(log.lease, math.max(0, log.leased - stamp))
-  return stamp + math.min(log.keep, window + lease)
+  if log.leased > stamp then window = window + math.min(log.lease, log.leased - stamp) end
+  return stamp + (window < log.keep and window or log.keep)
 end
 
 sliding_window.load = load_log
@@ -27,8 +27,9 @@ function sliding_window.restamp(log, params, now)
 end
 
 function sliding_window.check(log, params, now, used)
-  for i = 1, #params.windows do
-    used[i] = log.total - total_up_to(log, now - span_of(log, params.windows[i], now))
+  local windows = params.windows
+  for i = 1, #windows do
+    used[i] = log.total - total_up_to(log, now - span_of(log, windows[i], now))
   end
 end
 
@@ -38,8 +39,14 @@ function sliding_window.commit(log, params, now, units, lease)
     local in_force = now < log.leased + log.keep
     log.lease = in_force and math.max(log.lease, lease) or lease
     log.leased = math.max(log.leased, now + lease)
+    log.is_header_changed = true
   end
-  log.keep = math.max(log.keep, math.max(unpack(params.windows)) + log.lease)
+  local windows = params.windows
+  for i = 1, #windows do
+    if windows[i] + log.lease > log.keep then
+      log.keep, log.is_header_changed = windows[i] + log.lease, true
+    end
+  end
   append(log, now - now % params.precision, math.min(units, MAX_UNITS), params.records)
 end
 
@@ -51,7 +58,8 @@ function sliding_window.retry_after(log, params, i, now, cost)
 end
 
 function sliding_window.reset_after(log, params, i, now)
-  return math.max(0, expiry_of(log, params.windows[i], log.stamp) - now)
+  local reset = expiry_of(log, params.windows[i], log.stamp) - now
+  return reset > 0 and reset or 0
 end
 
 function sliding_window.refund(log, params, now, at_ms, units)

@@ -77,7 +77,7 @@ describe.each([
     })
 
     it('adds to a RateLimit header that was there before, however it was set', async () => {
-      for (const earlier of ['"cdn";r=5', ['"cdn";r=5']]) {
+      for (const earlier of ['"cdn";r=5,"lb";r=6', ['"cdn";r=5', '"lb";r=6']]) {
         const server = await temporary((app) => {
           app.use((_req, res, next) => {
             res.setHeader('RateLimit', earlier)
@@ -86,7 +86,7 @@ describe.each([
           app.use(rateLimit(once()))
         })
         const response = await fetch(server.url)
-        expect(response.headers.get('RateLimit')).toBe('"cdn";r=5, "once";r=0;t=3600')
+        expect(response.headers.get('RateLimit')).toBe('"cdn";r=5,"lb";r=6, "once";r=0;t=3600')
       }
     })
 

@@ -27,19 +27,27 @@ local function put(number)
   reply[filled] = number
 end
 
--- The logs of an op; and what is wrong with one of them, if anything.
-local function load(run, sets)
-  local logs, damage = {}, nil
+-- The logs of the run's ops: the same tables serve one op after the other.
+local function logs_of(run, sets)
+  local logs = {}
   for _, index in ipairs(run.sets) do
     for _, params in ipairs(sets[index]) do
-      keys_read = keys_read + 1
-      local kind = kinds[params.kind]
-      local log = { key = KEYS[keys_read], kind = kind, params = params, used = {}, charged = 0 }
-      logs[#logs + 1] = log
-      damage = kind.load(log) or damage
+      logs[#logs + 1] = { kind = kinds[params.kind], params = params, is_shadow = params.shadow, used = {}, charged = 0 }
     end
   end
-  return logs, damage
+  return logs
+end
+
+-- Reads the logs of the next op; answers what is wrong with one of them, if anything.
+local function load(logs)
+  local damage
+  for i = 1, #logs do
+    local log = logs[i]
+    keys_read = keys_read + 1
+    log.key, log.charged, log.is_changed = KEYS[keys_read], 0, false
+    damage = log.kind.load(log) or damage
+  end
+  return damage
 end
 
 local function settle_instant(logs, clock)
@@ -61,32 +69,33 @@ local function restamp(logs, now)
   end
 end
 
--- Requests of this cost that fit all limits of the log.
-local function room_in(log, cost)
-  local limits, room = log.params.limits, math.huge
+-- Requests of this cost that fit all limits of the log, up to `count`.
+local function room_in(log, cost, count)
+  local limits, used = log.params.limits, log.used
   for i = 1, #limits do
-    room = math.min(room, math.max(0, math.floor((limits[i] - log.used[i]) / cost)))
+    local free = limits[i] - used[i]
+    if free < cost then return 0 end
+    if free < cost * count then count = math_floor(free / cost) end
   end
-  return room
+  return count
 end
 
 local function check(logs, now, cost, count)
-  local admitted = count
   for i = 1, #logs do
     local log = logs[i]
     log.kind.check(log, log.params, now, log.used)
-    if not log.params.shadow then admitted = math.min(admitted, room_in(log, cost)) end
+    if not log.is_shadow then count = room_in(log, cost, count) end
   end
-  return admitted
+  return count
 end
 
 local function commit(logs, now, cost, admitted, lease)
   for i = 1, #logs do
     local log = logs[i]
-    log.charged = cost * (log.params.shadow and math.min(admitted, room_in(log, cost)) or admitted)
-    if log.charged > 0 then
-      log.kind.commit(log, log.params, now, log.charged, lease)
-      log.is_changed = true
+    local units = cost * (log.is_shadow and room_in(log, cost, admitted) or admitted)
+    if units > 0 then
+      log.kind.commit(log, log.params, now, units, lease)
+      log.charged, log.is_changed = units, true
     end
   end
 end
@@ -94,12 +103,16 @@ end
 local function answer(logs, now, cost, count)
   for i = 1, #logs do
     local log = logs[i]
-    local kind, params, charged = log.kind, log.params, log.charged
-    for j = 1, #params.limits do
-      local is_full = log.used[j] + charged + cost > params.limits[j]
-      put(log.used[j])
-      put(is_full and charged < cost * count and kind.retry_after(log, params, j, now, cost) or 0)
-      put(kind.reset_after(log, params, j, now))
+    local kind, params, charged, used = log.kind, log.params, log.charged, log.used
+    local limits = params.limits
+    for j = 1, #limits do
+      local retry = 0
+      if charged < cost * count and used[j] + charged + cost > limits[j] then
+        retry = kind.retry_after(log, params, j, now, cost)
+      end
+      reply[filled + 1], reply[filled + 2] = used[j], retry
+      reply[filled + 3] = kind.reset_after(log, params, j, now)
+      filled = filled + 3
     end
   end
 end
@@ -113,40 +126,32 @@ end
 
 local ops = {}
 
-function ops.consume(logs, run, clock)
-  local now = settle_instant(logs, clock)
+function ops.consume(logs, run, clock, now)
   restamp(logs, now)
   local admitted = check(logs, now, run.cost, run.count)
   if admitted > 0 then commit(logs, now, run.cost, admitted, run.lease or 0) end
-  put(now)
   put(admitted)
   answer(logs, now, run.cost, run.count)
   save(logs, clock)
 end
 
-function ops.peek(logs, run, clock)
-  local now = settle_instant(logs, clock)
+function ops.peek(logs, run, _, now)
   restamp(logs, now)
-  put(now)
   put(check(logs, now, run.cost, run.count))
   answer(logs, now, run.cost, run.count)
 end
 
-function ops.charge(logs, run, clock)
-  local now = settle_instant(logs, clock)
+function ops.charge(logs, run, clock, now)
   restamp(logs, now)
   for i = 1, #logs do
     local log = logs[i]
     log.kind.commit(log, log.params, now, run.units, 0)
     log.is_changed = true
   end
-  put(now)
   save(logs, clock)
 end
 
-function ops.refund(logs, run, clock)
-  local now = settle_instant(logs, clock)
-  put(now)
+function ops.refund(logs, run, clock, now)
   for i = 1, #logs do
     local log = logs[i]
     local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.at, run.units) or 0
@@ -156,43 +161,42 @@ function ops.refund(logs, run, clock)
   save(logs, clock)
 end
 
+local function reset(logs)
+  for _ = 1, #logs do
+    keys_read = keys_read + 1
+    call_redis('DEL', KEYS[keys_read])
+  end
+  put(0)
+end
+
 local server_clock
 
 local function clock_of(run)
   ttl_floor = run.now and FROZEN_TTL or 0
   if run.now then return run.now end
   if not server_clock then
-    local time = redis.call('TIME')
-    server_clock = time[1] * 1000 + math.floor(time[2] / 1000)
+    local time = call_redis('TIME')
+    server_clock = time[1] * 1000 + math_floor(time[2] / 1000)
   end
   return server_clock
 end
 
-local function reset(run, sets)
-  for _, index in ipairs(run.sets) do
-    for _ = 1, #sets[index] do
-      keys_read = keys_read + 1
-      redis.call('DEL', KEYS[keys_read])
-    end
-  end
-  put(0)
-end
-
 local input = cjson.decode(ARGV[1])
-local sets, runs = input[1], input[2]
-for _, run in ipairs(runs) do
-  local clock = clock_of(run)
+for _, run in ipairs(input[2]) do
+  local logs, op, clock = logs_of(run, input[1]), ops[run.type], clock_of(run)
   for _ = 1, run.times do
-    if run.type == 'reset' then
-      reset(run, sets)
-    else
-      local logs, damage = load(run, sets)
+    if op then
+      local damage = load(logs)
       if damage then
         put(-1)
         put(damage)
       else
-        ops[run.type](logs, run, clock)
+        local now = settle_instant(logs, clock)
+        put(now)
+        op(logs, run, clock, now)
       end
+    else
+      reset(logs)
     end
   end
 end

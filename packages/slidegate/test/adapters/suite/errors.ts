@@ -19,7 +19,11 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
       ['a key that is no string', { key: () => 7 as unknown as string }, { code: 'invalid_key', value: 7 }],
       ['a cost of 0', { cost: () => 0 }, { code: 'invalid_cost', value: 0 }],
       ['a cost of 1.5', { cost: async () => 1.5 }, { code: 'invalid_cost', value: 1.5 }],
-      ['a cost that is undefined', { cost: () => undefined as unknown as number }, { code: 'invalid_cost' }],
+      [
+        'a cost that is undefined',
+        { cost: async () => undefined as unknown as number },
+        { code: 'invalid_cost' },
+      ],
       ['a key function that throws', { key: fail }, thrown],
       ['a cost function that throws', { cost: fail }, thrown],
       ['a skip function that throws', { skip: fail }, thrown],

@@ -127,4 +127,24 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       ['hourly', { r: 8, t: 3600 }],
     ])
   })
+
+  it('several limiters on one route name no time but that of the one that denied', async () => {
+    const hourly = slidingWindow({ limit: 9, window: '1h', name: 'hourly' })
+    const server = await serve(adapter, [{ limits: [hourly], store: newStore() }, limitedTo(1)])
+    await fetch(server.url)
+    const response = await fetch(server.url)
+    expect(list(response, 'RateLimit')).toEqual([
+      ['hourly', { r: 7 }],
+      ['per-minute', { r: 0, t: 60 }],
+    ])
+    expect(response.headers.get('Retry-After')).toBe('60')
+  })
+
+  it('of several limiters on one route the last one stands in headers that are no lists', async () => {
+    const server = await serve(adapter, [
+      limitedTo(2, { headers: 'legacy' }),
+      limitedTo(9, { headers: 'legacy' }),
+    ])
+    expect((await fetch(server.url)).headers.get('X-RateLimit-Limit')).toBe('9')
+  })
 }
