@@ -3,10 +3,10 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** What went wrong, in one line and without a stack. */
+/** What went wrong, without a stack. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   // Node reports a refused connection to several addresses as an error without a message of its own.
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ')
-  return error.message.replaceAll(/\s*\n\s*/g, ' ')
+  return error.message
 }

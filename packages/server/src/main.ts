@@ -4,6 +4,7 @@ import { SlidegateError } from 'slidegate'
 import { addDemoCommand } from './commands/demo.ts'
 import { addReplayCommand } from './commands/replay.ts'
 import { messageOf, UsageError } from './errors.ts'
+import { printable } from './text.ts'
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
@@ -36,7 +37,7 @@ function report(error: unknown): number {
 }
 
 function complain(message: string): void {
-  process.stderr.write(`slidegate: ${message.replaceAll(/\s*\n\s*/g, ' ')}\n`)
+  process.stderr.write(`slidegate: ${printable(message.replaceAll(/\s*\n\s*/g, ' '), 1000)}\n`)
 }
 
 // Whoever reads our output may stop reading, as `head` does.

@@ -5,18 +5,20 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 
-// A part may use what stands before it. A new kind of limit goes before the driver.
-const PARTS = [
-  'stores/redis/prelude.lua',
-  'limits/window-log.lua',
-  'limits/sliding-window.lua',
-  'limits/fixed-window.lua',
-  'stores/redis/driver.lua',
-]
-
 const source = new URL('../src/', import.meta.url)
+const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
-const joined = PARTS.map((part) => readFileSync(new URL(part, source), 'utf8')).join('\n')
+// A part may use what stands before it. What only the general driver needs stands inside one function: Redis
+// makes all functions of a script anew at each call, and most calls do without these.
+const joined = `${read('stores/redis/prelude.lua')}
+${read('limits/sliding-window-alone.lua')}
+local function general_driver(sets, reply)
+${read('limits/window-log.lua')}
+${read('limits/sliding-window.lua')}
+${read('limits/fixed-window.lua')}
+${read('stores/redis/general.lua')}
+end
+${read('stores/redis/main.lua')}`
 
 if (process.argv.includes('--print')) {
   process.stdout.write(joined)

@@ -1,10 +1,4 @@
 import type { Command } from 'commander'
-import { fixedWindow, type Limit, slidingWindow } from 'slidegate'
-import { measureBoundaryBurst } from '../demo/boundary-burst.ts'
-import { barChart } from '../demo/chart.ts'
-
-const LIMIT = { limit: 100, window: '3s' }
-const ATTEMPTS = 3
 
 export function addDemoCommand(program: Command): void {
   program
@@ -12,49 +6,9 @@ export function addDemoCommand(program: Command): void {
     .description(
       'show what a fixed and a sliding window let through when requests burst at the edge of a window',
     )
-    .action(runDemo)
-}
-
-async function runDemo(): Promise<void> {
-  say(
-    `The limit is ${LIMIT.limit} requests per ${LIMIT.window}. A real Express server is sent ${LIMIT.limit} requests just`,
-  )
-  say(`before the edge of a window and ${LIMIT.limit} just after; the clock is the real one.\n`)
-  const fixed = await measure('fixed window', fixedWindow(LIMIT))
-  const sliding = await measure('sliding window', slidingWindow(LIMIT))
-
-  say(`\nLet through within the fullest ${LIMIT.window}:`)
-  const bars = [
-    { label: 'fixed window', value: fixed, color: 'red' },
-    { label: 'sliding window', value: sliding, color: 'green' },
-  ] as const
-  say(barChart(bars, LIMIT.limit, hasColors()))
-
-  if (fixed !== 2 * LIMIT.limit || sliding !== LIMIT.limit) {
-    throw new Error(
-      `expected ${2 * LIMIT.limit} and ${LIMIT.limit} let through, measured ${fixed} and ${sliding}`,
-    )
-  }
-}
-
-/** How many requests the fullest window held; measured again if the machine was too slow to place the bursts. */
-async function measure(label: string, limit: Limit): Promise<number> {
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-    say(`${label}: waiting for the edge of a window ...`)
-    const { fullestWindow, inPlace } = await measureBoundaryBurst(limit)
-    if (inPlace) return fullestWindow
-    say(
-      `${label}: this machine was too slow to send the bursts close to the edge (attempt ${attempt} of ${ATTEMPTS})`,
-    )
-  }
-  throw new Error(`this machine was too slow, ${ATTEMPTS} times, to send two bursts within one window`)
-}
-
-function hasColors(): boolean {
-  // Knows NO_COLOR and what the terminal can do.
-  return process.stdout.isTTY && process.stdout.hasColors()
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`)
+    .action(async () => {
+      // The web server and the load generator are loaded by nobody else.
+      const { runDemo } = await import('../demo/run-demo.ts')
+      await runDemo()
+    })
 }

@@ -15,9 +15,9 @@ export async function* readLines(path: string): AsyncGenerator<string[]> {
   try {
     yield* splitLines(gunzipped(source))
   } catch (error) {
-    throw new Error(`cannot read ${path === '-' ? 'the standard input' : path}: ${messageOf(error)}`, {
-      cause: error,
-    })
+    const name = path === '-' ? 'the standard input' : path
+    const what = isZlibError(error) ? 'damaged gzip, ' : ''
+    throw new Error(`cannot read ${name}: ${what}${messageOf(error)}`, { cause: error })
   } finally {
     source.destroy()
   }
@@ -38,6 +38,10 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
   }
   rest += decoder.end()
   if (rest !== '') yield [withoutReturn(rest)]
+}
+
+function isZlibError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && `${error.code}`.startsWith('Z_')
 }
 
 function cut(line: string): string {

@@ -40,7 +40,7 @@ function skippedLines({ skipped, skippedReasons, badLines }: Report): string[] {
   return [
     'skipped lines',
     ...alignColumns(reasons.map(([reason, count]) => [reason, formatCount(count)])),
-    badLines.length < skipped ? `the first ${badLines.length} of them` : 'namely',
+    'the first of them',
     ...badLines.map(({ line, reason, text }) => `  line ${line}: ${reason}: ${text}`),
   ]
 }

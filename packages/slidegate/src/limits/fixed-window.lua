@@ -18,40 +18,36 @@ end
 function fixed_window.load(counter)
   local raw = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_COUNTER)
   if type(raw) ~= 'string' then return raw.err end
-  counter.start, counter.units, counter.fresh = 0, 0, raw == ''
+  counter.stamp, counter.units, counter.fresh = 0, 0, raw == ''
   if raw == '' then return nil end
-  if #raw ~= COUNTER_SIZE or string_byte(raw) ~= 1 then return 'not a fixed window of format 1' end
+  if #raw ~= COUNTER_SIZE or string.byte(raw) ~= 1 then return 'not a fixed window of format 1' end
   local _
-  _, counter.start, counter.units = struct_unpack(COUNTER_FORMAT, raw)
+  _, counter.stamp, counter.units = struct_unpack(COUNTER_FORMAT, raw)
   return nil
 end
 
 function fixed_window.save(counter, _, params)
-  local raw = struct_pack(COUNTER_FORMAT, 1, counter.start, counter.units)
+  local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
-    call_redis('SET', counter.key, raw, 'PX', ttl_of(params.precision + slack(params.precision)))
+    call_redis('SET', counter.key, raw, 'PX', ttl_of(lifetime_of(params.precision)))
   else
     call_redis('SET', counter.key, raw, 'KEEPTTL')
   end
 end
 
-function fixed_window.newest(counter)
-  return counter.start
-end
-
 function fixed_window.restamp(counter, params, now)
-  counter.start, counter.fresh = start_of(now, params.precision), true
+  counter.stamp, counter.fresh = start_of(now, params.precision), true
 end
 
 function fixed_window.check(counter, params, now, used)
-  local units = counter.start == start_of(now, params.precision) and counter.units or 0
+  local units = counter.stamp == start_of(now, params.precision) and counter.units or 0
   for i = 1, #params.limits do used[i] = units end
 end
 
 function fixed_window.commit(counter, params, now, units)
   local start = start_of(now, params.precision)
-  if counter.start ~= start then
-    counter.start, counter.units, counter.fresh = start, 0, true
+  if counter.stamp ~= start then
+    counter.stamp, counter.units, counter.fresh = start, 0, true
   end
   counter.units = math.min(counter.units + units, MAX_UNITS)
 end
@@ -63,15 +59,13 @@ end
 
 function fixed_window.reset_after(counter, params, _, now)
   local start = start_of(now, params.precision)
-  return counter.units > 0 and counter.start == start and start + params.precision - now or 0
+  return counter.units > 0 and counter.stamp == start and start + params.precision - now or 0
 end
 
 function fixed_window.refund(counter, params, now, at_ms, units)
   local start = start_of(now, params.precision)
-  if counter.start ~= start or start_of(at_ms, params.precision) ~= start then return 0 end
+  if counter.stamp ~= start or start_of(at_ms, params.precision) ~= start then return 0 end
   local returned = math.min(units, counter.units)
   counter.units = counter.units - returned
   return returned
 end
-
-kinds.f = fixed_window

@@ -17,10 +17,6 @@ end
 sliding_window.load = load_log
 sliding_window.save = save_log
 
-function sliding_window.newest(log)
-  return log.stamp
-end
-
 function sliding_window.restamp(log, params, now)
   merge(log, now - now % params.precision)
   log.leased = math.min(log.leased, now + log.lease)
@@ -67,5 +63,3 @@ function sliding_window.refund(log, params, now, at_ms, units)
   if stamp <= now - log.keep then return 0 end
   return subtract(log, stamp, units)
 end
-
-kinds.w = sliding_window

@@ -1,42 +1,15 @@
--- The twin of window-log.ts in its stored form: same functions, after those that read and write.
---
--- Reads and writes: one string per log. Integers are unsigned, little-endian, of so many bytes:
---   format   1  always 1; any other is refused, never guessed at
---   keep     6  the longest time for which any commit needed charges to count; after it they are gone
---   expires  6  when the key's TTL ends, by the store's clock
---   lease    6  units taken on lease may be spent elsewhere for so long after their stamp,
---   leased   6  and none of them later than this
---   slots    3  records that the ring has room for
---   base     6  the total before the oldest record
---   stamp    6  the newest record: its time,
---   total    6  and the running total of all units up to and with it
---   head     3  slot of the oldest of the other records
---   count    3  how many they are
---   ring     12 a slot: stamp and running total
--- Times are milliseconds, totals units.
---
--- TTL: renewed where it would end before stamp + keep, to keep + slack.
--- Invariants: stamps and totals rise from record to record; count <= slots <= 65535; a log without units is
--- no key at all. All is read before anything is written, but for what the log itself has just written.
+-- The twin of window-log.ts in its stored form, which prelude.lua tells: same functions, after those that read
+-- and write. What a decision has to read, it has read before it writes.
 
-local HEADER_FORMAT = '<BI6I6I6I6I3I6I6I6I3I3'
-local HEADER = 52
--- The fields that every commit changes stand together, so that they are written alone.
-local TAIL_FORMAT = '<I6I6I6I3I3'
-local TAIL_OFFSET = '28'
--- Read at once with the header; a log of up to 38 slots whole. Beyond it records are read by the page.
-local LAST_OF_CHUNK = '507'
-local PAGE = 384
-local MAX_RECORDS = 65536
 local MAX_REFUND_RECORDS = 4096
 local MAX_TOTAL = 2 ^ 47
 local STAMP = 0
 local TOTAL = 6
-local WIDTH = 12
 
 local function empty_log(log)
   log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
   log.base, log.stamp, log.total, log.head, log.count = 0, 0, 0, 0, 0
+  log.oldest_stamp = false
   -- What the ring is to be, where all of it is written anew.
   log.ring = ''
 end
@@ -46,16 +19,16 @@ local function load_log(log)
   local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_CHUNK)
   if type(raw) ~= 'string' then return raw.err end
   -- `loaded` bytes of the value are in `raw`, and one page may be in `page`.
-  log.raw, log.loaded, log.page_at, log.cut = raw, #raw, -1, -1
+  log.raw, log.loaded, log.page_at = raw, #raw, -1
   if raw == '' then
     empty_log(log)
     return nil
   end
-  if string_byte(raw) ~= 1 or #raw < HEADER then return 'not a window log of format 1' end
+  if string.byte(raw) ~= FORMAT or #raw < HEADER then return 'not a window log of format 1' end
   local _
   _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.stamp, log.total, log.head, log.count =
     struct_unpack(HEADER_FORMAT, raw)
-  log.ring, log.is_header_changed = nil, false
+  log.ring, log.is_header_changed, log.oldest_stamp = nil, false, false
   if log.count > log.slots or log.head > log.slots then return 'a damaged window log' end
   return nil
 end
@@ -68,9 +41,8 @@ local function save_log(log, clock)
   end
   local ttl
   if log.expires < log.stamp + log.keep then
-    local lifetime = log.keep + slack(log.keep)
-    log.expires, log.is_header_changed = clock + lifetime, true
-    ttl = ttl_of(lifetime)
+    log.expires, log.is_header_changed = clock + lifetime_of(log.keep), true
+    ttl = ttl_of(lifetime_of(log.keep))
   end
   if not (log.ring or log.is_header_changed) then
     local tail = struct_pack(TAIL_FORMAT, log.base, log.stamp, log.total, log.head, log.count)
@@ -78,7 +50,7 @@ local function save_log(log, clock)
     return
   end
   local header = struct_pack(
-    HEADER_FORMAT, 1, log.keep, log.expires, log.lease, log.leased, log.slots,
+    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots,
     log.base, log.stamp, log.total, log.head, log.count
   )
   if log.ring and ttl then
@@ -106,23 +78,36 @@ local function slot_of(log, index)
   return HEADER + (log.head + index) % log.slots * WIDTH
 end
 
-local function at(log, index, column)
-  if index == log.count then
-    if column == STAMP then return log.stamp end
-    return log.total
-  end
-  local offset = slot_of(log, index) + column
-  if offset + 6 <= log.loaded then return (struct_unpack('<I6', log.raw, offset + 1)) end
+-- Stamp and total of a record in the ring.
+local function record_at(log, index)
+  local offset = slot_of(log, index)
+  if offset + WIDTH <= log.loaded then return struct_unpack(RECORD_FORMAT, log.raw, offset + 1) end
   local page_at = offset - (offset - HEADER) % PAGE
   if log.page_at ~= page_at then
     log.page = call_redis('GETRANGE', log.key, page_at, page_at + PAGE - 1)
     log.page_at = page_at
   end
-  return (struct_unpack('<I6', log.page, offset - page_at + 1))
+  return struct_unpack(RECORD_FORMAT, log.page, offset - page_at + 1)
+end
+
+local function at(log, index, column)
+  local stamp, total
+  if index == log.count then
+    stamp, total = log.stamp, log.total
+  elseif index > 0 then
+    stamp, total = record_at(log, index)
+  else
+    -- Nearly every decision asks for the oldest, most for no other.
+    if not log.oldest_stamp then log.oldest_stamp, log.oldest_total = record_at(log, 0) end
+    stamp, total = log.oldest_stamp, log.oldest_total
+  end
+  return column == STAMP and stamp or total
 end
 
 local function first_above(log, column, bound)
-  local low, step, count = 0, 1, log.count
+  local count = log.count
+  if count == 0 or at(log, 0, column) > bound then return 0 end
+  local low, step = 1, 2
   while low + step <= count and at(log, low + step - 1, column) <= bound do
     low = low + step
     step = step * 2
@@ -130,23 +115,15 @@ local function first_above(log, column, bound)
   local high = low + step - 1
   if high > count then high = count end
   while low < high do
-    local middle = math_floor((low + high) / 2)
+    local middle = math.floor((low + high) / 2)
     if at(log, middle, column) <= bound then low = middle + 1 else high = middle end
   end
   return low
 end
 
--- The first record after `cut`. Asked twice for the same one by most commits, so it is remembered.
-local function first_after(log, cut)
-  if log.cut ~= cut then
-    log.cut, log.after_cut = cut, first_above(log, STAMP, cut)
-  end
-  return log.after_cut
-end
-
 local function total_up_to(log, cut)
   if log.stamp <= cut then return log.total end
-  local index = first_after(log, cut)
+  local index = first_above(log, STAMP, cut)
   if index == 0 then return log.base end
   return at(log, index - 1, TOTAL)
 end
@@ -157,16 +134,17 @@ local function drop(log, records)
   log.base = at(log, records - 1, TOTAL)
   log.head = (log.head + records) % log.slots
   log.count = log.count - records
-  log.cut = -1
+  log.oldest_stamp = false
 end
 
 local function trim(log, now)
   local cut = now - log.keep
-  if log.stamp <= cut then empty_log(log) else drop(log, first_after(log, cut)) end
+  if log.stamp <= cut then empty_log(log) else drop(log, first_above(log, STAMP, cut)) end
 end
 
 -- Lowers the totals of all ring records from `first` on, and moves them down by `places`.
 local function lower(log, first, places, units)
+  log.oldest_stamp = false
   while first < log.count do
     local from, to = slot_of(log, first), slot_of(log, first - places)
     local end_of_ring = HEADER + log.slots * WIDTH
@@ -191,22 +169,24 @@ end
 -- A larger ring, with one record more: twice as large, but not beyond what the limits can fill while that
 -- suffices. Written by SET, which takes just the memory that it needs.
 local function enlarge(log, record, slots_wanted)
-  local bound = log.count < slots_wanted and slots_wanted or MAX_RECORDS - 1
+  local bound = log.count < slots_wanted and slots_wanted or MAX_SLOTS
   local slots = math.min(math.max(2 * log.count, 4), bound)
   local split = log.head * WIDTH
   local older = read(log, HEADER + split, log.slots * WIDTH - split)
   local newer = read(log, HEADER, split)
   log.ring = older .. newer .. record .. string.rep('\0', (slots - log.slots - 1) * WIDTH)
   log.head, log.slots = 0, slots
+  log.loaded, log.page_at = 0, -1
 end
 
 -- Moves the newest record into the ring.
 local function push(log, slots_wanted)
-  if log.count == MAX_RECORDS - 1 then
+  if log.count == MAX_SLOTS then
     log.head = (log.head + 1) % log.slots
     log.count = log.count - 1
+    log.oldest_stamp = false
   end
-  local record = struct_pack('<I6I6', log.stamp, log.total)
+  local record = struct_pack(RECORD_FORMAT, log.stamp, log.total)
   if log.count == log.slots then
     enlarge(log, record, slots_wanted)
   else
@@ -224,6 +204,7 @@ end
 
 local function merge(log, stamp)
   log.stamp, log.head, log.count, log.slots, log.expires, log.ring = stamp, 0, 0, 0, 0, ''
+  log.oldest_stamp = false
 end
 
 local function subtract(log, stamp, units)

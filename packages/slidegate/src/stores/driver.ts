@@ -2,7 +2,7 @@ import type { Log } from '../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
 
 // One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
-// over all logs. The twin of redis/driver.lua: same functions, same order.
+// over all logs. The twin of redis/general.lua: same functions, same order.
 
 /** A log of an op, with its state. */
 export interface LoadedLog {

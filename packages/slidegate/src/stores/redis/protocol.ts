@@ -2,7 +2,7 @@ import { StoreUnavailableError } from '../../errors.ts'
 import type { LimitSet } from '../../limits/limit-set.ts'
 import type { ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
 
-// What driver.lua is given and what it answers; its header has the same in its words.
+// What main.lua is given and what it answers; its header has the same in its words.
 
 /** An op with what its call needs: the keys of its logs, and the time where it is not the server's. */
 export interface Request {
@@ -81,17 +81,21 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
   let place = 0
   // Some clients are set to hand out integers as text.
   const next = () => Number(reply[place++])
-  return requests.map(({ op, keys }) => {
-    const atMs = next()
-    if (atMs < 0)
+  const serverMs = next()
+  return requests.map(({ op, keys, nowMs = serverMs }) => {
+    if (op.type === 'reset') return undefined
+    const afterMs = next()
+    if (afterMs < 0) {
       return new StoreUnavailableError('state', `the value of ${keys[0]} cannot be used: ${reply[place++]}`)
+    }
+    const atMs = nowMs + afterMs
     switch (op.type) {
       case 'consume':
       case 'peek':
         return consumeOutcome(op.parts, atMs, next)
       case 'refund':
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
-      default:
+      case 'charge':
         return undefined
     }
   })

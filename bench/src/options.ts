@@ -1,0 +1,32 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { EFFORTS, type Effort, type Scenario } from './scenario.ts'
+
+export interface Options {
+  readonly effort: Effort
+  readonly scenarios: readonly Scenario[]
+  /** Where the raw results are written. */
+  readonly jsonFile?: string
+}
+
+/** Reads the command line: `[--short | --full] [--json FILE] [SCENARIO ...]`. Throws where it means nothing. */
+export function parseOptions(words: readonly string[], known: readonly Scenario[]): Options {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: { short: { type: 'boolean' }, full: { type: 'boolean' }, json: { type: 'string' } },
+  })
+  if (values.short && values.full) throw new Error('--short and --full: which one?')
+  for (const name of positionals) {
+    if (known.some((scenario) => scenario.name === name)) continue
+    throw new Error(
+      `no scenario is named ${name}; there are ${known.map((scenario) => scenario.name).join(', ')}`,
+    )
+  }
+  return {
+    effort: EFFORTS[values.full ? 'full' : 'short'],
+    scenarios: positionals.length === 0 ? known : known.filter(({ name }) => positionals.includes(name)),
+    // npm runs scripts in the package's folder; the name is meant from where npm was called.
+    jsonFile: values.json === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', values.json),
+  }
+}

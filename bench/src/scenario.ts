@@ -1,0 +1,45 @@
+import type { Rounds } from './measure.ts'
+
+/** How much is measured: short for a look, full for figures to keep. */
+export interface Effort {
+  readonly mode: 'short' | 'full'
+  readonly rounds: Rounds
+  /** Length of a turn where turns go by time. */
+  readonly turnMs: number
+  /** Single calls that a median is taken over. */
+  readonly samples: number
+}
+
+export const EFFORTS: Readonly<Record<Effort['mode'], Effort>> = {
+  short: { mode: 'short', rounds: { warmUps: 2, rounds: 7 }, turnMs: 250, samples: 51 },
+  full: { mode: 'full', rounds: { warmUps: 3, rounds: 21 }, turnMs: 1000, samples: 301 },
+}
+
+export type Target = { readonly atLeast: number } | { readonly atMost: number }
+
+/** One number, what it should be, and what it was made of. */
+export interface Figure {
+  readonly name: string
+  readonly value: number
+  readonly unit: 'x' | 'bytes' | 'µs'
+  readonly target?: Target
+  /** The figure by each round alone. */
+  readonly spread?: readonly number[]
+  /** What the ratio hides: absolute numbers of this run. */
+  readonly note?: string
+  /** As measured, per side and round. */
+  readonly raw: Readonly<Record<string, readonly number[]>>
+}
+
+/** Something measured. It throws where what it set up did not happen, never because of a figure. */
+export interface Scenario {
+  readonly name: string
+  readonly title: string
+  run(effort: Effort): Promise<Figure[]>
+}
+
+/** Undefined where there is no target. */
+export function isReached({ value, target }: Figure): boolean | undefined {
+  if (target === undefined) return undefined
+  return 'atLeast' in target ? value >= target.atLeast : value <= target.atMost
+}

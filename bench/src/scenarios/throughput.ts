@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import type { Redis } from 'ioredis'
+import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slidegate'
+import { redisStore } from 'slidegate/redis'
+import { Audit } from '../audit.ts'
+import { anyOf, callers } from '../callers.ts'
+import { clientCpuOf, closedLoop, type Load, perSecond } from '../load.ts'
+import { interleave, median, ratios } from '../measure.ts'
+import { floorScript } from '../redis/floor.ts'
+import { withRedis } from '../redis/with-redis.ts'
+import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
+
+interface Setting {
+  readonly name: string
+  readonly keys: number
+  readonly inFlight: number
+  readonly limit: number
+  readonly windowMs: number
+  /** What every single decision is. */
+  readonly outcome: 'admitted' | 'denied'
+  /** One at a time it is the time of a decision that is compared, else how many there are in a second. */
+  readonly compares: 'rate' | 'time'
+  readonly target: Target
+}
+
+/** Keys of which every answer is verified, where there are many. */
+const AUDITED_KEYS = 16
+
+const MANY = { keys: 10_000, inFlight: 1024, compares: 'rate', target: { atLeast: 1.7 } } as const
+const HOT = { keys: 1, inFlight: 1024, compares: 'rate', target: { atLeast: 15 } } as const
+const ALONE = { keys: 10_000, inFlight: 1, compares: 'time', target: { atMost: 1.5 } } as const
+
+// Limits far above any load, in windows that charges do leave meanwhile; and limits that were used up before.
+const ROOMY = { limit: 100, windowMs: 1000, outcome: 'admitted' } as const
+const ROOMY_HOT = { limit: 10_000_000, windowMs: 1000, outcome: 'admitted' } as const
+const USED_UP = { limit: 10, windowMs: 3_600_000, outcome: 'denied' } as const
+
+const SETTINGS: readonly Setting[] = [
+  { name: '10,000 keys, 1,024 in flight', ...MANY, ...ROOMY },
+  { name: '10,000 keys, 1,024 in flight', ...MANY, ...USED_UP },
+  { name: 'one hot key, 1,024 in flight', ...HOT, ...ROOMY_HOT },
+  { name: 'one hot key, 1,024 in flight', ...HOT, ...USED_UP },
+  { name: '10,000 keys, one at a time', ...ALONE, ...ROOMY },
+  { name: '10,000 keys, one at a time', ...ALONE, ...USED_UP },
+]
+
+export const throughput: Scenario = {
+  name: 'throughput',
+  title:
+    'Decisions through one client, against one EVALSHA of `return 1` per request through the same client',
+  run: async (effort) => {
+    const figures: Figure[] = []
+    for (const setting of SETTINGS) {
+      figures.push(...(await withRedis((redis) => measure(redis, setting, effort))))
+    }
+    return figures
+  },
+}
+
+async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effort): Promise<Figure[]> {
+  const { inFlight, limit, windowMs } = setting
+  const limiter = createLimiter({
+    name: 'bench',
+    limits: [slidingWindow({ limit, window: windowMs })],
+    store: redisStore(redis),
+    // Nobody gives up in a bench, however busy the machine.
+    timeoutMs: 60_000,
+  })
+  const keys = callers(setting.keys)
+  if (setting.outcome === 'denied') await useUp(limiter, keys, limit)
+  const check = checkOf(setting)
+  const pick = anyOf(keys.length)
+  const decide = async () => {
+    const index = pick()
+    check.decision(await limiter.consume(keys[index]!), index)
+  }
+
+  const floor = await floorScript(redis)
+  const floorKeys = keys.map((key) => `floor:{0}:bench:${key}:w1`)
+  const pickFloor = anyOf(keys.length)
+  const callFloor = () => floor(floorKeys[pickFloor()]!)
+
+  const turns = await interleave(
+    {
+      slidegate: async () => {
+        const load = await closedLoop(inFlight, { ms: turnMs }, decide)
+        check.turn()
+        return load
+      },
+      floor: () => closedLoop(inFlight, { ms: turnMs }, callFloor),
+    },
+    rounds,
+  )
+  limiter.close()
+  return figuresOf(setting, turns.slidegate, turns.floor)
+}
+
+/** Asks `limit` times for each key, so that nothing fits any more. */
+async function useUp(limiter: Limiter, keys: readonly string[], limit: number): Promise<void> {
+  for (let i = 0; i < limit; i++) {
+    const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
+    assert(decisions.every(({ allowed }) => allowed))
+  }
+}
+
+/** Sees to it that what is measured is a limiter at work. */
+function checkOf({ outcome, keys, limit, windowMs }: Setting) {
+  const audits = Array.from({ length: Math.min(keys, AUDITED_KEYS) }, () => new Audit(limit, windowMs))
+  return {
+    decision(decision: Decision, index: number): void {
+      if (decision.source !== 'store') throw new Error(`decided by ${decision.source}`)
+      if (outcome === 'admitted') {
+        if (!decision.allowed) throw new Error('denied with room left')
+        if (index < audits.length) audits[index]!.record(decision)
+      } else if (decision.allowed || !(decision.retryAfterMs > 0 && decision.retryAfterMs <= windowMs)) {
+        throw new Error(`at its limit, and the answer is ${JSON.stringify(decision)}`)
+      }
+    },
+    turn(): void {
+      for (const audit of audits) audit.verify()
+    },
+  }
+}
+
+function figuresOf(setting: Setting, ours: readonly Load[], floor: readonly Load[]): Figure[] {
+  const { limit, windowMs, outcome, compares, target } = setting
+  const name = `${setting.name}, all ${outcome}`
+  const [ourRate, floorRate] = [ours.map(perSecond), floor.map(perSecond)]
+  const [ourCpu, floorCpu] = [ours.map(clientCpuOf), floor.map(clientCpuOf)]
+  const speed = compares === 'rate' ? ratios(ourRate, floorRate) : ratios(floorRate, ourRate)
+  const cpu = ratios(ourCpu, floorCpu)
+  return [
+    {
+      name: `${name}: ${compares === 'rate' ? 'decisions per second' : 'time per decision'}`,
+      value: median(speed),
+      unit: 'x',
+      target,
+      spread: speed,
+      note: `${inThousands(ourRate)} a second against ${inThousands(floorRate)}; limit ${limit} per ${windowMs} ms`,
+      raw: { slidegatePerSecond: ourRate, floorPerSecond: floorRate },
+    },
+    {
+      name: `${name}: client CPU per decision`,
+      value: median(cpu),
+      unit: 'x',
+      spread: cpu,
+      note: `${inMicroseconds(ourCpu)} against ${inMicroseconds(floorCpu)}`,
+      raw: { slidegateSeconds: ourCpu, floorSeconds: floorCpu },
+    },
+  ]
+}
+
+function inThousands(rates: readonly number[]): string {
+  return `${(median(rates) / 1000).toFixed(1)}k`
+}
+
+function inMicroseconds(seconds: readonly number[]): string {
+  return `${(median(seconds) * 1e6).toFixed(2)} µs`
+}

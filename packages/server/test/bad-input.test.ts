@@ -1,0 +1,127 @@
+import { createServer } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { afterAll, describe, expect, it, test } from 'vitest'
+import { freePort } from '../../slidegate/test/support/redis-server.ts'
+import { slidegate, temporaryFolder } from './support/cli.ts'
+import { commonLine, generateEntries, logOf } from './support/logs.ts'
+
+const folder = temporaryFolder()
+afterAll(folder.remove)
+
+const log = folder.write('access.log', logOf(generateEntries(10), commonLine))
+
+/** One line on the standard error, nothing on the standard output, no stack. */
+async function complaint(words: readonly string[]): Promise<{ code: number | null; said: string }> {
+  const { code, stdout, stderr } = await slidegate(words)
+  expect(stdout).toBe('')
+  expect(stderr).toMatch(/^slidegate: [^\n]+\n$/)
+  return { code, said: stderr }
+}
+
+describe('a mistake in the call is told with what would be right, and exit code 2', () => {
+  const LIMIT = ['--limit', '10/1m']
+  it.each<[readonly string[], string]>([
+    [['replai'], "unknown command 'replai'"],
+    [['replay', ...LIMIT], "missing required argument 'file'"],
+    [['replay', log], "required option '--limit <limit>'"],
+    [['replay', log, '--limit', '10'], '--limit is "10"; write it like 100/1m or name=100/1m'],
+    [['replay', log, '--limit', '0/1m'], '--limit 0/1m: the limit is 0'],
+    [['replay', log, '--limit', '-1/1m'], '--limit is "-1/1m"'],
+    [['replay', log, '--limit', '1.5/1m'], '--limit is "1.5/1m"'],
+    [['replay', log, '--limit', '9999999999999999/1m'], 'it must be an integer from 1'],
+    [['replay', log, '--limit', '10/1y'], 'the window is "1y"'],
+    [['replay', log, '--limit', '10/1ms'], 'it must lie between 10ms and 366d'],
+    [['replay', log, '--limit', 'a b=10/1m'], 'the name is "a b"'],
+    [['replay', log, ...LIMIT, ...LIMIT], 'two limits are named "10-per-1m"'],
+    [['replay', log, ...LIMIT, '--format', 'xml'], 'Allowed choices are auto, clf, json'],
+    [
+      ['replay', log, ...LIMIT, '--format', 'clf', '--key', 'tenant'],
+      '--key is "tenant"; for access logs it is one of ip',
+    ],
+    [['replay', log, ...LIMIT, '--compare', 'bucket'], 'Allowed choices are fixed'],
+    [['replay', log, ...LIMIT, '--reorder', 'long'], '--reorder is "long"; write it like 30s'],
+    [['replay', log, ...LIMIT, '--top', 'all'], '--top is "all"; it must be a whole number'],
+    [
+      ['replay', log, ...LIMIT, '--store', 'memcached://x'],
+      '--store is "memcached://x"; write it like redis://127.0.0.1:6379',
+    ],
+    [['replay', log, log, ...LIMIT], 'too many arguments'],
+    [['replay', log, ...LIMIT, '--nonsense\u001b[31m'], "unknown option '--nonsense\\u001b[31m'"],
+    [['demo', 'now'], 'too many arguments'],
+  ])('%j', async (words, message) => {
+    const { code, said } = await complaint(words)
+    expect(said).toContain(message)
+    expect(code).toBe(2)
+  })
+
+  it('no command at all: the help', async () => {
+    expect(await slidegate([])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('Usage: slidegate'),
+    })
+  })
+})
+
+describe('a failure at run time is told in one line, with exit code 1', () => {
+  const gzip = gzipSync(logOf(generateEntries(1000), commonLine))
+  it.each<[string, string, string]>([
+    ['a missing file', `${folder.path}/missing.log`, 'no such file'],
+    ['a directory', folder.path, 'directory'],
+    [
+      'a gzip cut short',
+      folder.write('short.gz', gzip.subarray(0, 2000)),
+      'damaged gzip, unexpected end of file',
+    ],
+    [
+      'a gzip with a wrong byte',
+      folder.write('wrong.gz', Buffer.from(gzip).fill(0xff, 2000, 2010)),
+      'damaged gzip, ',
+    ],
+    ['a gzip in name only', folder.write('no.gz', Buffer.from([0x1f, 0x8b, 1, 2, 3])), 'damaged gzip, '],
+  ])('%s', async (_, file, message) => {
+    const { code, said } = await complaint(['replay', file, '--limit', '10/1m'])
+    expect(said).toContain(`cannot read ${file}: `)
+    expect(said).toContain(message)
+    expect(code).toBe(1)
+  })
+
+  it('nobody at the address of the Redis', async () => {
+    const url = `redis://user:secret@127.0.0.1:${await freePort()}`
+    const { code, said } = await complaint(['replay', log, '--limit', '10/1m', '--store', url])
+    expect(said).toMatch(/^slidegate: cannot use Redis at redis:\/\/127\.0\.0\.1:\d+: connect ECONNREFUSED/)
+    expect(code).toBe(1)
+  })
+
+  it('somebody at the address who is no Redis, or says nothing', async () => {
+    for (const greeting of ['HTTP/1.1 400 Bad Request\r\n\r\n', undefined]) {
+      const server = createServer((socket) => {
+        socket.on('error', () => {})
+        socket.on('data', () => greeting !== undefined && socket.write(greeting))
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as { port: number }
+      const { code, said } = await complaint([
+        'replay',
+        log,
+        '--limit',
+        '10/1m',
+        '--store',
+        `redis://127.0.0.1:${port}`,
+      ])
+      server.close()
+      expect(said).toContain(`cannot use Redis at redis://127.0.0.1:${port}: `)
+      expect(code).toBe(1)
+    }
+  })
+})
+
+test('--help and --version are no mistakes', async () => {
+  expect(await slidegate(['--version'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+  })
+  const { code, stdout } = await slidegate(['replay', '--help'])
+  expect(code).toBe(0)
+  expect(stdout).toContain('--time-field')
+})

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { barChart } from '../src/demo/chart.ts'
+import { slidegate } from './support/cli.ts'
+
+test('the demo measures 200% for the fixed and 100% for the sliding window, and ends by itself', async () => {
+  const { code, stdout, stderr } = await slidegate(['demo'])
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^fixed window +\S+ 200 of 100 = 200%$/m)
+  expect(stdout).toMatch(/^sliding window +\S+ 100 of 100 = 100%$/m)
+  // Not on a terminal: no colours.
+  expect(stdout).not.toContain('\u001b')
+})
+
+test('the chart is coloured only where that is wanted', () => {
+  const bars = [
+    { label: 'a', value: 2, color: 'red' },
+    { label: 'b', value: 1, color: 'green' },
+  ] as const
+  expect(barChart(bars, 2, true)).toContain('\u001b')
+  expect(barChart(bars, 2, false)).not.toContain('\u001b')
+  expect(barChart(bars, 2, false)).toMatch(/2 of 2 = 100%/)
+})

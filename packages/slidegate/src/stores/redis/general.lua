@@ -1,0 +1,167 @@
+-- The general driver: any op on any logs. The twin of ../driver.ts.
+
+local MAX_AHEAD = 1000
+
+-- The kinds of limits by tag. Each has load and save, which know how its log is stored, and restamp, check,
+-- commit, retry_after, reset_after and refund, which are told of in limits/limit.ts. A log's newest stamp is
+-- its field `stamp`.
+local kinds = { w = sliding_window, f = fixed_window }
+
+-- The logs of the run's ops: the same tables serve one op after the other.
+local function logs_of(run)
+  local logs = {}
+  for _, index in ipairs(run.sets) do
+    for _, params in ipairs(sets[index]) do
+      logs[#logs + 1] = { kind = kinds[params.kind], params = params, is_shadow = params.shadow, used = {}, charged = 0 }
+    end
+  end
+  return logs
+end
+
+-- Reads the logs of an op; answers what is wrong with one of them, if anything.
+local function load(logs, keys_read)
+  local damage
+  for i = 1, #logs do
+    local log = logs[i]
+    log.key, log.charged, log.is_changed = KEYS[keys_read + i], 0, false
+    damage = log.kind.load(log) or damage
+  end
+  return damage
+end
+
+-- The one instant of an op. Restamps the logs that are ahead of a clock that was set back.
+local function settle_instant(logs, clock)
+  local now, is_set_back = clock, false
+  for i = 1, #logs do
+    local newest = logs[i].stamp
+    if newest > clock + MAX_AHEAD then
+      is_set_back = true
+    elseif newest > now then
+      now = newest
+    end
+  end
+  if is_set_back then
+    for i = 1, #logs do
+      local log = logs[i]
+      if log.stamp > now then
+        log.kind.restamp(log, log.params, now)
+        log.is_changed = true
+      end
+    end
+  end
+  return now
+end
+
+-- Requests of this cost that fit all limits of the log, up to `count`.
+local function room_in(log, cost, count)
+  local limits, used = log.params.limits, log.used
+  for i = 1, #limits do
+    local free = limits[i] - used[i]
+    if free < cost then return 0 end
+    if free < cost * count then count = math.floor(free / cost) end
+  end
+  return count
+end
+
+local function check(logs, now, cost, count)
+  for i = 1, #logs do
+    local log = logs[i]
+    log.kind.check(log, log.params, now, log.used)
+    if not log.is_shadow then count = room_in(log, cost, count) end
+  end
+  return count
+end
+
+local function commit(logs, now, cost, admitted, lease)
+  for i = 1, #logs do
+    local log = logs[i]
+    local units = cost * (log.is_shadow and room_in(log, cost, admitted) or admitted)
+    if units > 0 then
+      log.kind.commit(log, log.params, now, units, lease)
+      log.charged, log.is_changed = units, true
+    end
+  end
+end
+
+local function answer(logs, now, cost, count, filled)
+  for i = 1, #logs do
+    local log = logs[i]
+    local kind, params, charged, used = log.kind, log.params, log.charged, log.used
+    local limits = params.limits
+    for j = 1, #limits do
+      local retry = 0
+      if charged < cost * count and used[j] + charged + cost > limits[j] then
+        retry = kind.retry_after(log, params, j, now, cost)
+      end
+      reply[filled + 1], reply[filled + 2] = used[j], retry
+      reply[filled + 3] = kind.reset_after(log, params, j, now)
+      filled = filled + 3
+    end
+  end
+  return filled
+end
+
+local function save(logs, clock)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.is_changed then log.kind.save(log, clock, log.params) end
+  end
+end
+
+local ops = {}
+
+function ops.consume(logs, run, clock, now, filled)
+  local cost, count = run.cost, run.count
+  local admitted = check(logs, now, cost, count)
+  if admitted > 0 then commit(logs, now, cost, admitted, run.lease or 0) end
+  save(logs, clock)
+  reply[filled + 1] = admitted
+  return answer(logs, now, cost, count, filled + 1)
+end
+
+function ops.peek(logs, run, _, now, filled)
+  reply[filled + 1] = check(logs, now, run.cost, run.count)
+  return answer(logs, now, run.cost, run.count, filled + 1)
+end
+
+function ops.charge(logs, run, clock, now, filled)
+  for i = 1, #logs do
+    local log = logs[i]
+    log.kind.commit(log, log.params, now, run.units, 0)
+    log.is_changed = true
+  end
+  save(logs, clock)
+  return filled
+end
+
+function ops.refund(logs, run, clock, now, filled)
+  for i = 1, #logs do
+    local log = logs[i]
+    local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.at, run.units) or 0
+    log.is_changed = log.is_changed or returned > 0
+    reply[filled + i] = returned
+  end
+  save(logs, clock)
+  return filled + #logs
+end
+
+local logs_by_run = {}
+
+-- Answers where the reply now ends, and how many keys have been read.
+return function(run, clock, filled, keys_read)
+  local logs = logs_by_run[run] or logs_of(run)
+  logs_by_run[run] = logs
+  local keys_after = keys_read + #logs
+  if run.type == 'reset' then
+    for i = keys_read + 1, keys_after do call_redis('DEL', KEYS[i]) end
+    return filled, keys_after
+  end
+  local damage = load(logs, keys_read)
+  if damage then
+    reply[filled + 1], reply[filled + 2] = -1, damage
+    return filled + 2, keys_after
+  end
+  local now = settle_instant(logs, clock)
+  reply[filled + 1] = now - clock
+  return ops[run.type](logs, run, clock, now, filled + 1), keys_after
+end
