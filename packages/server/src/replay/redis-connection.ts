@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { messageOf, UsageError } from '../errors.ts'
 import { printable } from '../text.ts'
 
-const CONNECT_TIMEOUT_MS = 5000
+const ANSWER_TIMEOUT_MS = 5000
 
 /** A connection to the user's Redis and the one prefix under which this run writes. */
 export interface RedisConnection {
@@ -28,7 +27,7 @@ export function parseRedisUrl(text: string): URL {
 export async function connectRedis(url: URL): Promise<RedisConnection> {
   const redis = new Redis(url.href, {
     lazyConnect: true,
-    connectTimeout: CONNECT_TIMEOUT_MS,
+    connectTimeout: ANSWER_TIMEOUT_MS,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
   })
@@ -36,33 +35,27 @@ export async function connectRedis(url: URL): Promise<RedisConnection> {
   redis.on('error', (error) => {
     failure = error
   })
-  const late = new AbortController()
   try {
-    await Promise.race([redis.connect(), refusal(late.signal)])
-    await redis.ping()
+    await inTime(redis.connect())
+    await inTime(redis.ping())
   } catch (error) {
     redis.disconnect()
     throw new Error(`cannot use Redis at ${withoutPassword(url)}: ${messageOf(failure ?? error)}`, {
       cause: error,
     })
-  } finally {
-    late.abort()
   }
   const prefix = `slidegate-replay-${randomBytes(8).toString('hex')}`
   return { redis, prefix, close: () => removeAndDisconnect(redis, prefix) }
 }
 
-/** For a server that takes the connection and then says nothing. */
-async function refusal(signal: AbortSignal): Promise<void> {
-  await delay(CONNECT_TIMEOUT_MS, undefined, { signal }).catch(() => {})
-  if (!signal.aborted) throw new Error(`no answer within ${CONNECT_TIMEOUT_MS / 1000} s`)
-}
-
 async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> {
   try {
-    for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1000 })) {
-      if (keys.length > 0) await redis.unlink(keys)
-    }
+    let cursor = '0'
+    do {
+      const [next, keys] = await inTime(redis.scan(cursor, 'MATCH', `${prefix}:*`, 'COUNT', 1000))
+      if (keys.length > 0) await inTime(redis.unlink(keys))
+      cursor = next
+    } while (cursor !== '0')
   } catch {
     // What could not be removed expires by itself.
   } finally {
@@ -70,9 +63,19 @@ async function removeAndDisconnect(redis: Redis, prefix: string): Promise<void> 
   }
 }
 
+/** For a server that takes what it is sent and then says nothing. */
+function inTime<T>(work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1000} s`))
+    const timer = setTimeout(late, ANSWER_TIMEOUT_MS)
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
 function withoutPassword(url: URL): string {
   const shown = new URL(url)
   shown.username = ''
   shown.password = ''
+  shown.search = ''
   return shown.href
 }

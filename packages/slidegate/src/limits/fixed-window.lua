@@ -27,6 +27,10 @@ function fixed_window.load(counter)
 end
 
 function fixed_window.save(counter, _, params)
+  if counter.units == 0 then
+    call_redis('DEL', counter.key)
+    return
+  end
   local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
     call_redis('SET', counter.key, raw, 'PX', ttl_of(lifetime_of(params.precision)))
@@ -63,9 +67,10 @@ function fixed_window.reset_after(counter, params, _, now)
 end
 
 function fixed_window.refund(counter, params, now, at_ms, units)
-  local start = start_of(now, params.precision)
-  if counter.stamp ~= start or start_of(at_ms, params.precision) ~= start then return 0 end
+  local is_gone = now >= counter.stamp + params.precision
+  if is_gone or start_of(at_ms, params.precision) ~= counter.stamp then return 0 end
   local returned = math.min(units, counter.units)
   counter.units = counter.units - returned
+  if counter.units == 0 then counter.stamp = 0 end
   return returned
 end

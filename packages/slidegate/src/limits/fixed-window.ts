@@ -64,10 +64,11 @@ const fixedWindowKind: Kind<FixedCounter> = {
   },
 
   refund(counter, params, nowMs, atMs, units) {
-    const start = startOf(nowMs, params.precision)
-    if (counter.start !== start || startOf(atMs, params.precision) !== start) return 0
+    const isGone = nowMs >= counter.start + params.precision
+    if (isGone || startOf(atMs, params.precision) !== counter.start) return 0
     const returned = Math.min(units, counter.units)
     counter.units -= returned
+    if (counter.units === 0) counter.start = 0
     return returned
   },
 

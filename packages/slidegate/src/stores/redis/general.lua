@@ -29,27 +29,23 @@ local function load(logs, keys_read)
   return damage
 end
 
--- The one instant of an op. Restamps the logs that are ahead of a clock that was set back.
 local function settle_instant(logs, clock)
-  local now, is_set_back = clock, false
+  local now = clock
   for i = 1, #logs do
     local newest = logs[i].stamp
-    if newest > clock + MAX_AHEAD then
-      is_set_back = true
-    elseif newest > now then
-      now = newest
-    end
-  end
-  if is_set_back then
-    for i = 1, #logs do
-      local log = logs[i]
-      if log.stamp > now then
-        log.kind.restamp(log, log.params, now)
-        log.is_changed = true
-      end
-    end
+    if newest > now and newest <= clock + MAX_AHEAD then now = newest end
   end
   return now
+end
+
+local function restamp(logs, now)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.stamp > now then
+      log.kind.restamp(log, log.params, now)
+      log.is_changed = true
+    end
+  end
 end
 
 -- Requests of this cost that fit all limits of the log, up to `count`.
@@ -112,6 +108,7 @@ local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
   local cost, count = run.cost, run.count
+  restamp(logs, now)
   local admitted = check(logs, now, cost, count)
   if admitted > 0 then commit(logs, now, cost, admitted, run.lease or 0) end
   save(logs, clock)
@@ -120,11 +117,13 @@ function ops.consume(logs, run, clock, now, filled)
 end
 
 function ops.peek(logs, run, _, now, filled)
+  restamp(logs, now)
   reply[filled + 1] = check(logs, now, run.cost, run.count)
   return answer(logs, now, run.cost, run.count, filled + 1)
 end
 
 function ops.charge(logs, run, clock, now, filled)
+  restamp(logs, now)
   for i = 1, #logs do
     local log = logs[i]
     log.kind.commit(log, log.params, now, run.units, 0)
@@ -138,7 +137,7 @@ function ops.refund(logs, run, clock, now, filled)
   for i = 1, #logs do
     local log = logs[i]
     local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.at, run.units) or 0
-    log.is_changed = log.is_changed or returned > 0
+    log.is_changed = returned > 0
     reply[filled + i] = returned
   end
   save(logs, clock)

@@ -95,7 +95,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         return consumeOutcome(op.parts, atMs, next)
       case 'refund':
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
-      case 'charge':
+      default:
         return undefined
     }
   })

@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
+
+/** One thing that happens to a key; `who` says under which of the two limiters of the same name. */
+export type Event =
+  | { readonly type: 'consume'; readonly who: number; readonly cost: number; readonly times: number }
+  | { readonly type: 'peek'; readonly who: number; readonly cost: number }
+  | { readonly type: 'charge'; readonly who: number; readonly units: number }
+  | { readonly type: 'refund'; readonly which: number; readonly units: number }
+  | { readonly type: 'reset'; readonly who: number }
+  | { readonly type: 'wait'; readonly ms: number }
+
+export interface History {
+  /** The limits of each limiter, as they are declared. */
+  readonly limiters: readonly (readonly Declaration[])[]
+  readonly startMs: number
+  readonly events: readonly Event[]
+}
+
+export interface Declaration {
+  readonly kind: 'sliding' | 'fixed'
+  readonly limit: number
+  readonly window: number
+  readonly precision: number | undefined
+  readonly shadow: boolean
+}
+
+export function limitsOf(declarations: readonly Declaration[]): Limit[] {
+  return declarations.map(({ kind, precision, ...rest }, i) => {
+    const options = { ...rest, name: `limit${i}` }
+    if (kind === 'fixed') return fixedWindow(options)
+    return slidingWindow({ ...options, precision: precision && Math.min(precision, options.window) })
+  })
+}
+
+/** How large the numbers of a history become. */
+export interface Scale {
+  readonly limit: number
+  readonly windowMs: number
+  readonly events: number
+  /** Whether the clock is also set back. */
+  readonly clockSteps: boolean
+}
+
+const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
+
+/** Limits, mostly sliding, some coarse, some in shadow. */
+function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
+  const one = fc.record<Declaration>({
+    kind: fc.constantFrom('sliding', 'sliding', 'sliding', 'fixed'),
+    limit: fc.integer({ min: 1, max: scale.limit }),
+    window: fc.integer({ min: 10, max: scale.windowMs }),
+    precision: fc.constantFrom(...PRECISIONS),
+    shadow: fc.constantFrom(false, false, false, true),
+  })
+  return fc.array(one, { minLength: 1, maxLength: 3 })
+}
+
+function eventOf(scale: Scale): fc.Arbitrary<Event> {
+  const who = fc.constantFrom(0, 0, 0, 1)
+  const cost = fc.oneof(
+    { weight: 3, arbitrary: fc.constant(1) },
+    fc.integer({ min: 1, max: scale.limit + 1 }),
+  )
+  const consume = fc.record({
+    type: fc.constant('consume' as const),
+    who,
+    cost,
+    times: fc.constantFrom(1, 1, 1, 2, 5),
+  })
+  const waits = [fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 2 * scale.windowMs })]
+  const steps = scale.clockSteps
+    ? [fc.integer({ min: -1100, max: -1 }), fc.integer({ min: -200_000, max: -1 })]
+    : []
+  const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(...waits, ...waits, ...steps) })
+  const others = fc.oneof(
+    fc.record({ type: fc.constant('peek' as const), who, cost }),
+    fc.record({ type: fc.constant('charge' as const), who, units: cost }),
+    fc.record({ type: fc.constant('refund' as const), which: fc.nat(), units: cost }),
+    fc.record({ type: fc.constant('reset' as const), who }),
+  )
+  return fc.oneof(
+    { weight: 5, arbitrary: consume },
+    { weight: 4, arbitrary: wait },
+    { weight: 2, arbitrary: others },
+  )
+}
+
+export function historyOf(scale: Scale): fc.Arbitrary<History> {
+  return fc.record({
+    limiters: fc.tuple(declarationsOf(scale), declarationsOf(scale)),
+    startMs: fc.integer({ min: 1_000_000, max: 2_000_000_000_000 }),
+    events: fc.array(eventOf(scale), { minLength: 1, maxLength: scale.events, size: 'max' }),
+  })
+}

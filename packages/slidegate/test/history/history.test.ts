@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memoryStore } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { generalDriverClient } from './general-driver.ts'
+import { historyOf, type Scale } from './histories.ts'
+import { play, type StoreOf } from './play.ts'
+
+// The same random history through an oracle of true events, through memory and through Redis: every field of
+// every decision must be equal, so that nothing is admitted that should not be, and nothing denied.
+
+let server: RedisServer
+let stores: Record<string, StoreOf>
+let end: () => Promise<unknown>
+
+beforeAll(async () => {
+  server = await startRedis()
+  const ioredis = new Redis(server.port)
+  const nodeRedis = createClient({ url: server.url })
+  await nodeRedis.connect()
+  const general = await generalDriverClient(ioredis)
+  stores = {
+    memory: (clock) => memoryStore({ clock: clock.now }),
+    ioredis: (clock) => redisStore(ioredis, { clock: clock.now }),
+    'node-redis': (clock) => redisStore(nodeRedis, { prefix: 'node-redis', clock: clock.now }),
+    'the general driver alone': (clock) => redisStore(general, { prefix: 'general', clock: clock.now }),
+  }
+  end = () => Promise.all([ioredis.quit(), nodeRedis.close()])
+})
+
+afterAll(async () => {
+  await end()
+  await server.stop()
+})
+
+const SCALES: Record<string, Scale & { decisions: number }> = {
+  'small limits, everything happening': {
+    limit: 6,
+    windowMs: 200,
+    events: 60,
+    clockSteps: false,
+    decisions: 12_000,
+  },
+  'the clock set back now and then': {
+    limit: 6,
+    windowMs: 3000,
+    events: 60,
+    clockSteps: true,
+    decisions: 5000,
+  },
+  'logs of hundreds of records': {
+    limit: 400,
+    windowMs: 2000,
+    events: 700,
+    clockSteps: false,
+    decisions: 8000,
+  },
+}
+
+describe('memory, Redis and the oracle agree in every field of every decision', () => {
+  test.for(Object.entries(SCALES))('%s', { timeout: 300_000 }, async ([, scale]) => {
+    let decisions = 0
+    while (decisions < scale.decisions) {
+      const property = fc.asyncProperty(historyOf(scale), async (history) => {
+        decisions += await play(history, stores)
+      })
+      await fc.assert(property, { numRuns: 20 })
+    }
+    expect(decisions).toBeGreaterThanOrEqual(scale.decisions)
+  })
+})
