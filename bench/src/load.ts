@@ -9,11 +9,20 @@ export interface Load {
 /** When a load ends: after a time, or after a number of requests. */
 export type Extent = { readonly ms: number } | { readonly requests: number }
 
-/** A closed loop: `inFlight` callers, each of which asks again as soon as it is answered. */
-export async function closedLoop(
+/** What callers ask, split so that the loop itself adds nothing to a request but one `await`. */
+export interface Requests<Answer> {
+  /** Whose turn it is. */
+  readonly pick: () => number
+  readonly ask: (caller: number) => Promise<Answer>
+  /** Throws where the answer cannot be right. */
+  readonly check: (answer: Answer, caller: number) => void
+}
+
+/** A closed loop: `inFlight` requests at all times, the next as soon as one is answered. */
+export async function closedLoop<Answer>(
   inFlight: number,
   extent: Extent,
-  request: () => Promise<void>,
+  { pick, ask, check }: Requests<Answer>,
 ): Promise<Load> {
   const most = 'requests' in extent ? extent.requests : Number.POSITIVE_INFINITY
   let asked = 0
@@ -23,17 +32,18 @@ export async function closedLoop(
   }
   const timer = 'ms' in extent ? setTimeout(end, extent.ms) : undefined
 
-  async function caller(): Promise<void> {
+  async function lane(): Promise<void> {
     while (!isOver && asked < most) {
       asked++
-      await request()
+      const caller = pick()
+      check(await ask(caller), caller)
     }
   }
 
   const cpu = process.cpuUsage()
   const start = performance.now()
   try {
-    await Promise.all(Array.from({ length: inFlight }, caller))
+    await Promise.all(Array.from({ length: inFlight }, lane))
   } finally {
     end()
     clearTimeout(timer)

@@ -47,7 +47,12 @@ async function slidegateBytes(redis: Redis, limit: number): Promise<Figure> {
 
 async function zsetBytes(redis: Redis, limit: number): Promise<Figure> {
   const zset = await zsetLimiter(redis, limit, WINDOW_MS)
-  const weights = await weigh(redis, 'zset:*', limit, async (atMs) => (await zset('zset:user:1', atMs)) >= 0)
+  const weights = await weigh(
+    redis,
+    'zset:*',
+    limit,
+    async (atMs) => (await zset('zset:user:1', atMs))[0] === 1,
+  )
   return figureOf('ZSET', limit, weights, undefined)
 }
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
-import { createLimiter, type Limiter, slidingWindow } from 'slidegate'
+import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { callers, inTurn } from '../callers.ts'
-import { closedLoop } from '../load.ts'
+import { closedLoop, type Requests } from '../load.ts'
 import { interleave, ratios, sum } from '../measure.ts'
 import { copyTo, onlyKey } from '../redis/copies.ts'
 import { mainThreadSeconds } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
-import { type ZsetConsume, zsetLimiter } from '../redis/zset.ts'
+import { type ZsetAnswer, type ZsetConsume, zsetLimiter } from '../redis/zset.ts'
 import type { Effort, Figure, Scenario } from '../scenario.ts'
 
 const LIMITS = [10, 100, 1000]
@@ -59,66 +59,54 @@ function denied(limit: number): Traffic {
 async function measure(redis: Redis, traffic: Traffic, effort: Effort): Promise<Figure> {
   const keys = callers(KEYS)
   const zsetKeys = keys.map((key) => `zset:${key}`)
-  let beforeMs = 0
-  const limiterOf = (clock?: () => number) =>
-    createLimiter({
-      name: 'bench',
-      limits: [slidingWindow({ limit: traffic.limit, window: traffic.windowMs })],
-      store: redisStore(redis, { clock }),
-      timeoutMs: 60_000,
-    })
-  const limiter = limiterOf()
+  const limiter = limiterOf(redis, traffic)
   const zset = await zsetLimiter(redis, traffic.limit, traffic.windowMs)
 
-  // One key is used as long as the windows reach back, the others become copies of it.
+  // One caller is given a past, of which all others then get a copy.
   await Promise.all(keys.map((key) => limiter.consume(key)))
-  const stored = await redis.keys('slidegate:*')
-  assert.equal(stored.length, KEYS)
-  const [first, last] = [keys[0]!, await onlyKey(redis, `slidegate:*:${keys[0]}:*`)]
-  const past = limiterOf(() => beforeMs)
-  await past.reset(first)
-  const startMs = Date.now() - traffic.requestsBefore * traffic.apartMs
-  for (let i = 0; i < traffic.requestsBefore; i++) {
-    beforeMs = startMs + i * traffic.apartMs
-    const [decision, remaining] = await Promise.all([past.consume(first), zset(zsetKeys[0]!, beforeMs)])
-    assert(decision.allowed && decision.atMs === beforeMs && remaining >= 0)
-  }
-  await copyTo(
-    redis,
-    last,
-    stored.filter((key) => key !== last),
-  )
+  const logs = await redis.keys('slidegate:*')
+  assert.equal(logs.length, KEYS)
+  await givePast(redis, traffic, keys[0]!, zset, zsetKeys[0]!)
+  const log = await onlyKey(redis, `slidegate:*:${keys[0]}:*`)
+  const otherLogs = logs.filter((key) => key !== log)
+  await copyTo(redis, log, otherLogs)
   await copyTo(redis, zsetKeys[0]!, zsetKeys.slice(1))
 
-  const isSteady = traffic.outcome === 'admitted'
   const turns = await interleave(
     {
-      slidegate: () => turn(redis, traffic, slidegateSide(limiter, keys)),
-      zset: () => turn(redis, traffic, zsetSide(zset, zsetKeys, traffic.limit)),
+      slidegate: () => slidegateTurn(redis, traffic, limiter, keys),
+      zset: () => zsetTurn(redis, traffic, zset, zsetKeys),
     },
-    { ...effort.rounds, everyMs: isSteady ? EVERY_MS : 0 },
+    { ...effort.rounds, everyMs: traffic.outcome === 'admitted' ? EVERY_MS : 0 },
   )
+  limiter.close()
   return figureOf(traffic, turns.slidegate, turns.zset)
 }
 
-/** Asks for the next key; answers how many more requests fit, -1 if this one was denied. */
-type Ask = () => Promise<number>
-
-function slidegateSide(limiter: Limiter, keys: readonly string[]): Ask {
-  const pick = inTurn(keys.length)
-  return async () => {
-    const { allowed, remaining } = await limiter.consume(keys[pick()]!)
-    return allowed ? remaining : -1
-  }
+function limiterOf(redis: Redis, { limit, windowMs }: Traffic, clock?: () => number): Limiter {
+  const limits = [slidingWindow({ limit, window: windowMs })]
+  return createLimiter({ name: 'bench', limits, store: redisStore(redis, { clock }), timeoutMs: 60_000 })
 }
 
-function zsetSide(zset: ZsetConsume, keys: readonly string[], limit: number): Ask {
-  const pick = inTurn(keys.length)
-  return async () => {
-    const remaining = await zset(keys[pick()]!)
-    assert(remaining < limit)
-    return remaining
+/** Fills the windows of one caller with requests made before now. */
+async function givePast(
+  redis: Redis,
+  traffic: Traffic,
+  key: string,
+  zset: ZsetConsume,
+  zsetKey: string,
+): Promise<void> {
+  const { requestsBefore, apartMs } = traffic
+  const startMs = Date.now() - requestsBefore * apartMs
+  let atMs = startMs
+  const past = limiterOf(redis, traffic, () => atMs)
+  await past.reset(key)
+  for (let i = 0; i < requestsBefore; i++) {
+    atMs = startMs + i * apartMs
+    const [decision, [isAdmitted]] = await Promise.all([past.consume(key), zset(zsetKey, atMs)])
+    assert(decision.allowed && decision.atMs === atMs && isAdmitted === 1)
   }
+  past.close()
 }
 
 interface Turn {
@@ -128,22 +116,42 @@ interface Turn {
   readonly fullness: number
 }
 
-/** Every key once. */
-async function turn(redis: Redis, { outcome, limit }: Traffic, ask: Ask): Promise<Turn> {
+function slidegateTurn(redis: Redis, traffic: Traffic, limiter: Limiter, keys: string[]): Promise<Turn> {
+  return turn<Decision>(redis, traffic, (tally) => ({
+    pick: inTurn(keys.length),
+    ask: (caller) => limiter.consume(keys[caller]!),
+    check: ({ allowed, remaining }) => tally(allowed, remaining),
+  }))
+}
+
+function zsetTurn(redis: Redis, traffic: Traffic, zset: ZsetConsume, keys: string[]): Promise<Turn> {
+  return turn<ZsetAnswer>(redis, traffic, (tally) => ({
+    pick: inTurn(keys.length),
+    ask: (caller) => zset(keys[caller]!),
+    check: ([admitted, remaining]) => tally(admitted === 1, remaining),
+  }))
+}
+
+/** Asks for every key once. */
+async function turn<Answer>(
+  redis: Redis,
+  { outcome, limit }: Traffic,
+  requestsOf: (tally: (isAdmitted: boolean, remaining: number) => void) => Requests<Answer>,
+): Promise<Turn> {
   let admitted = 0
   let used = 0
-  const before = await mainThreadSeconds(redis)
-  await closedLoop(IN_FLIGHT, { requests: KEYS }, async () => {
-    const remaining = await ask()
-    if (remaining >= 0) admitted++
-    used += limit - Math.max(0, remaining)
+  const requests = requestsOf((isAdmitted, remaining) => {
+    if (isAdmitted) admitted++
+    used += limit - remaining
   })
+  const before = await mainThreadSeconds(redis)
+  await closedLoop(IN_FLIGHT, { requests: KEYS }, requests)
   const seconds = (await mainThreadSeconds(redis)) - before
   assert.equal(admitted, outcome === 'admitted' ? KEYS : 0, 'requests admitted')
   const fullness = used / KEYS / limit
   assert(
-    fullness > 0.5,
-    `windows are only ${Math.round(fullness * 100)}% full: the machine is too busy for steady traffic`,
+    fullness > 0.5 && fullness <= 1,
+    `windows are ${Math.round(fullness * 100)}% full: the machine is too busy for steady traffic`,
   )
   return { seconds: seconds / KEYS, fullness }
 }

@@ -4,7 +4,7 @@ import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slide
 import { redisStore } from 'slidegate/redis'
 import { Audit } from '../audit.ts'
 import { anyOf, callers } from '../callers.ts'
-import { clientCpuOf, closedLoop, type Load, perSecond } from '../load.ts'
+import { clientCpuOf, closedLoop, type Load, perSecond, type Requests } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { floorScript } from '../redis/floor.ts'
 import { withRedis } from '../redis/with-redis.ts'
@@ -68,26 +68,31 @@ async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effor
   })
   const keys = callers(setting.keys)
   if (setting.outcome === 'denied') await useUp(limiter, keys, limit)
-  const check = checkOf(setting)
-  const pick = anyOf(keys.length)
-  const decide = async () => {
-    const index = pick()
-    check.decision(await limiter.consume(keys[index]!), index)
+  const audits = auditsOf(setting)
+  const decisions: Requests<Decision> = {
+    pick: anyOf(keys.length),
+    ask: (caller) => limiter.consume(keys[caller]!),
+    check: setting.outcome === 'admitted' ? isAdmitted(audits) : isDenied(windowMs),
   }
 
   const floor = await floorScript(redis)
   const floorKeys = keys.map((key) => `floor:{0}:bench:${key}:w1`)
-  const pickFloor = anyOf(keys.length)
-  const callFloor = () => floor(floorKeys[pickFloor()]!)
+  const floorCalls: Requests<unknown> = {
+    pick: anyOf(keys.length),
+    ask: (caller) => floor(floorKeys[caller]!),
+    check: (answer) => {
+      if (answer !== 1) throw new Error('the script did not return 1')
+    },
+  }
 
   const turns = await interleave(
     {
       slidegate: async () => {
-        const load = await closedLoop(inFlight, { ms: turnMs }, decide)
-        check.turn()
+        const load = await closedLoop(inFlight, { ms: turnMs }, decisions)
+        for (const audit of audits) audit.verify()
         return load
       },
-      floor: () => closedLoop(inFlight, { ms: turnMs }, callFloor),
+      floor: () => closedLoop(inFlight, { ms: turnMs }, floorCalls),
     },
     rounds,
   )
@@ -103,23 +108,31 @@ async function useUp(limiter: Limiter, keys: readonly string[], limit: number): 
   }
 }
 
-/** Sees to it that what is measured is a limiter at work. */
-function checkOf({ outcome, keys, limit, windowMs }: Setting) {
-  const audits = Array.from({ length: Math.min(keys, AUDITED_KEYS) }, () => new Audit(limit, windowMs))
-  return {
-    decision(decision: Decision, index: number): void {
-      if (decision.source !== 'store') throw new Error(`decided by ${decision.source}`)
-      if (outcome === 'admitted') {
-        if (!decision.allowed) throw new Error('denied with room left')
-        if (index < audits.length) audits[index]!.record(decision)
-      } else if (decision.allowed || !(decision.retryAfterMs > 0 && decision.retryAfterMs <= windowMs)) {
-        throw new Error(`at its limit, and the answer is ${JSON.stringify(decision)}`)
-      }
-    },
-    turn(): void {
-      for (const audit of audits) audit.verify()
-    },
+function auditsOf({ outcome, keys, limit, windowMs }: Setting): Audit[] {
+  const audited = outcome === 'admitted' ? Math.min(keys, AUDITED_KEYS) : 0
+  return Array.from({ length: audited }, () => new Audit(limit, windowMs))
+}
+
+/** A limit with room admits; of the first keys it is written down, to be verified when nothing is being measured. */
+function isAdmitted(audits: readonly Audit[]): (decision: Decision, caller: number) => void {
+  return (decision, caller) => {
+    if (!decision.allowed || decision.source !== 'store') throw new Error(`not admitted: ${show(decision)}`)
+    if (caller < audits.length) audits[caller]!.record(decision)
   }
+}
+
+/** A limit that is used up denies, and says when it no longer will. */
+function isDenied(windowMs: number): (decision: Decision) => void {
+  return (decision) => {
+    const { allowed, retryAfterMs, source } = decision
+    if (allowed || source !== 'store' || !(retryAfterMs > 0 && retryAfterMs <= windowMs)) {
+      throw new Error(`not denied: ${show(decision)}`)
+    }
+  }
+}
+
+function show(decision: Decision): string {
+  return JSON.stringify(decision)
 }
 
 function figuresOf(setting: Setting, ours: readonly Load[], floor: readonly Load[]): Figure[] {

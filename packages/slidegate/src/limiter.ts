@@ -93,19 +93,26 @@ class StoreLimiter implements Limiter {
   readonly limits: readonly Limit[]
   readonly #set: LimitSet
   readonly #store: Store
+  readonly #allLogs: readonly boolean[]
   #isClosed = false
 
   constructor(set: LimitSet, store: Store, timeoutMs: number) {
     this.name = set.limiter
     this.limits = set.limits
     this.#set = set
+    this.#allLogs = set.logs.map(() => true)
     // What answers at once needs no deadline.
     this.#store = store.applySync === undefined ? withDeadline(store, timeoutMs) : store
   }
 
-  async consume(key: string, options?: ConsumeOptions): Promise<Decision> {
-    const op = this.#consumeOp(key, options)
-    return this.#decide(op, (await this.#apply(op)) as ConsumeOutcome)
+  // Not async, unlike the rest: at full load, promises are what a decision costs.
+  consume(key: string, options?: ConsumeOptions): Promise<Decision> {
+    try {
+      const op = this.#consumeOp(key, options)
+      return this.#store.apply([op]).then((outcomes) => this.#decide(op, outcomes[0] as ConsumeOutcome))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   consumeSync(key: string, options?: ConsumeOptions): Decision {
@@ -199,21 +206,18 @@ class StoreLimiter implements Limiter {
   #decide(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
     const decision = decisionOf(this.limits, op, outcome, 0)
     if (decision.allowed) {
-      const isCharged = outcome.source === 'store'
-      const charged = this.#set.logs.map(
-        ({ shadow, serves }) => !shadow || decision.limits[serves[0]!]!.allowed,
-      )
       const { cost, atMs } = decision
-      markOrigin(decision, {
-        limiter: this,
-        key: op.parts[0]!.key,
-        cost,
-        atMs,
-        charged,
-        left: isCharged ? cost : 0,
-      })
+      const left = outcome.source === 'store' ? cost : 0
+      const charged = this.#chargedBy(decision)
+      markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, charged, left })
     }
     return decision
+  }
+
+  /** Which logs an admitted request was charged to: all, but for those of shadow limits that had no room. */
+  #chargedBy(decision: Decision): readonly boolean[] {
+    if (decision.limits.every(({ allowed }) => allowed)) return this.#allLogs
+    return this.#set.logs.map(({ serves }) => decision.limits[serves[0]!]!.allowed)
   }
 }
 

@@ -4,9 +4,6 @@ import type { Limit } from 'slidegate'
 import { FullestWindow } from '../replay/fullest-window.ts'
 import { startTarget, type Visit } from './target.ts'
 
-/** How long before the edge of a window the first burst begins: many times what it takes. */
-const LEAD_MS = 500
-
 const CONNECTIONS = 10
 
 export interface Measured {
@@ -18,14 +15,15 @@ export interface Measured {
 
 /**
  * Sends a limit's worth of requests just before the edge of a window and as many just after, to a server
- * that holds them to the limit. Fixed windows begin at multiples of their length since the epoch.
+ * that holds them to the limit. The first burst begins `leadMs` before the edge, which should be many times
+ * what it takes. Fixed windows begin at multiples of their length since the epoch.
  */
-export async function measureBoundaryBurst(limit: Limit): Promise<Measured> {
+export async function measureBoundaryBurst(limit: Limit, leadMs: number): Promise<Measured> {
   const target = await startTarget(limit)
   try {
     const { windowMs } = limit
-    const edgeMs = Math.ceil((Date.now() + LEAD_MS) / windowMs) * windowMs
-    await waitUntil(edgeMs - LEAD_MS)
+    const edgeMs = Math.ceil((Date.now() + leadMs) / windowMs) * windowMs
+    await waitUntil(edgeMs - leadMs)
     await sendBurst(target.url, limit.limit)
     const before = target.visits.slice()
     await waitUntil(edgeMs)

@@ -1,11 +1,16 @@
 import { StoreUnavailableError } from '../errors.ts'
-import type { Call, Op, Outcome, Store } from '../stores/store.ts'
+import { Call } from '../stores/call.ts'
+import type { Op, Store } from '../stores/store.ts'
 
-interface TimedCall extends Call {
+/** In a list in the order in which they came, which is that in which they are due. */
+class TimedCall extends Call {
   readonly dueAt: number
-  readonly giveUp: () => void
-  isSettled: boolean
   next: TimedCall | undefined
+
+  constructor(dueAt: number) {
+    super()
+    this.dueAt = dueAt
+  }
 }
 
 /**
@@ -16,7 +21,6 @@ interface TimedCall extends Call {
  * async context it would keep; and it does not keep the process alive.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
-  // All calls have the same deadline: they are due in the order in which they came.
   let oldest: TimedCall | undefined
   let newest: TimedCall | undefined
   let isWatching = true
@@ -29,17 +33,28 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
 
   function giveUpDue(): void {
     const now = performance.now()
-    while (oldest !== undefined && (oldest.isSettled || oldest.dueAt <= now)) {
-      if (!oldest.isSettled) oldest.giveUp()
-      oldest = oldest.next
+    for (let call = oldest; call !== undefined && call.dueAt <= now; call = call.next) {
+      if (call.isSettled) continue
+      call.reject(new StoreUnavailableError('timeout', `the store did not answer within ${timeoutMs} ms`))
     }
+    forgetSettled()
     isWatching = oldest !== undefined
     if (oldest !== undefined) timer = setTimeout(onTimer, Math.ceil(oldest.dueAt - now)).unref()
   }
 
+  function forgetSettled(): void {
+    while (oldest?.isSettled) {
+      const { next } = oldest
+      // Cut off: else one that the garbage collector holds to be old keeps all that came after it.
+      oldest.next = undefined
+      oldest = next
+    }
+    if (oldest === undefined) newest = undefined
+  }
+
   function watch(call: TimedCall): void {
-    while (oldest?.isSettled) oldest = oldest.next
-    if (oldest === undefined || newest === undefined) oldest = call
+    forgetSettled()
+    if (newest === undefined) oldest = call
     else newest.next = call
     newest = call
     if (!isWatching) timer.refresh()
@@ -47,32 +62,21 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
   }
 
   return {
-    apply: (ops: readonly Op[]) =>
-      new Promise<readonly Outcome[]>((resolve, reject) => {
-        const call: TimedCall = {
-          dueAt: performance.now() + timeoutMs,
-          giveUp() {
-            call.isSettled = true
-            reject(new StoreUnavailableError('timeout', `the store did not answer within ${timeoutMs} ms`))
-          },
-          isSettled: false,
-          next: undefined,
-        }
-        watch(call)
-        store.apply(ops, call).then(
-          (outcomes) => {
-            call.isSettled = true
-            resolve(outcomes)
-          },
-          (error) => {
-            call.isSettled = true
-            reject(error)
-          },
+    apply(ops: readonly Op[]) {
+      const call = new TimedCall(performance.now() + timeoutMs)
+      watch(call)
+      const outcomes = store.apply(ops, call)
+      if (outcomes !== call.outcomes) {
+        outcomes.then(
+          (all) => call.resolve(all),
+          (error) => call.reject(error),
         )
-      }),
+      }
+      return call.outcomes
+    },
     close() {
       // Calls that still wait keep their deadline.
-      while (oldest?.isSettled) oldest = oldest.next
+      forgetSettled()
       if (oldest === undefined) clearTimeout(timer)
     },
   }

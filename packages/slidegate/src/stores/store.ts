@@ -1,5 +1,6 @@
 import type { Source } from '../decision.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
+import type { Call } from './call.ts'
 
 /** A key and the limits that it is held to. */
 export interface Part {
@@ -76,12 +77,6 @@ export interface RefundOutcome {
 /** What an op answers. A charge and a reset have nothing to say. */
 export type Outcome = ConsumeOutcome | RefundOutcome | undefined
 
-/** Who waits for an answer, as seen from the store. */
-export interface Call {
-  /** True once nobody waits any more: what has not been sent by then need not be. */
-  readonly isSettled: boolean
-}
-
 /**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
  * present and later need of a limiter is an op, so that there is one door.
@@ -89,6 +84,10 @@ export interface Call {
  * Outcomes stand in the order of the ops. A store that cannot decide rejects with `StoreUnavailableError`.
  */
 export interface Store {
+  /**
+   * @param call who waits, where it matters to know whether anybody still does. A store that answers it may
+   * return its `outcomes`, and spare a promise.
+   */
   apply(ops: readonly Op[], call?: Call): Promise<readonly Outcome[]>
   /** Only where the state is in this process. */
   applySync?(ops: readonly Op[]): readonly Outcome[]

@@ -38,6 +38,8 @@ export interface Scale {
   readonly limit: number
   readonly windowMs: number
   readonly events: number
+  /** Of ten waits, how many are as long as a window: the fewer, the longer the logs become. */
+  readonly longWaits: number
   /** Whether the clock is also set back. */
   readonly clockSteps: boolean
 }
@@ -68,11 +70,10 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
     cost,
     times: fc.constantFrom(1, 1, 1, 2, 5),
   })
-  const waits = [fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 2 * scale.windowMs })]
-  const steps = scale.clockSteps
-    ? [fc.integer({ min: -1100, max: -1 }), fc.integer({ min: -200_000, max: -1 })]
-    : []
-  const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(...waits, ...waits, ...steps) })
+  const short = { weight: 10 - scale.longWaits, arbitrary: fc.integer({ min: 0, max: 3 }) }
+  const long = { weight: scale.longWaits, arbitrary: fc.integer({ min: 0, max: 2 * scale.windowMs }) }
+  const back = { weight: scale.clockSteps ? 5 : 0, arbitrary: fc.oneof(...[1100, 200_000].map(upTo)) }
+  const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(short, long, back) })
   const others = fc.oneof(
     fc.record({ type: fc.constant('peek' as const), who, cost }),
     fc.record({ type: fc.constant('charge' as const), who, units: cost }),
@@ -84,6 +85,10 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
     { weight: 4, arbitrary: wait },
     { weight: 2, arbitrary: others },
   )
+}
+
+function upTo(backMs: number): fc.Arbitrary<number> {
+  return fc.integer({ min: -backMs, max: -1 })
 }
 
 export function historyOf(scale: Scale): fc.Arbitrary<History> {

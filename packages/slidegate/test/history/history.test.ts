@@ -38,24 +38,15 @@ afterAll(async () => {
 
 const SCALES: Record<string, Scale & { decisions: number }> = {
   'small limits, everything happening': {
-    limit: 6,
-    windowMs: 200,
-    events: 60,
-    clockSteps: false,
+    ...{ limit: 6, windowMs: 200, events: 60, longWaits: 5, clockSteps: false },
     decisions: 12_000,
   },
   'the clock set back now and then': {
-    limit: 6,
-    windowMs: 3000,
-    events: 60,
-    clockSteps: true,
+    ...{ limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true },
     decisions: 5000,
   },
-  'logs of hundreds of records': {
-    limit: 400,
-    windowMs: 2000,
-    events: 700,
-    clockSteps: false,
+  'logs of hundreds of records, larger than one read': {
+    ...{ limit: 400, windowMs: 2000, events: 900, longWaits: 1, clockSteps: false },
     decisions: 8000,
   },
 }

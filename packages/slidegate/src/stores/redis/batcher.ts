@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../errors.ts'
-import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome } from '../store.ts'
+import type { ConsumeOutcome, Op, Outcome } from '../store.ts'
 import type { RunScript } from './client.ts'
-import { decode, encode, type Request } from './protocol.ts'
+import { canJoin, decode, encode, type Request } from './protocol.ts'
 
 /** Ops per call at most, so that no script holds Redis for long. */
 const MAX_BATCH = 128
@@ -9,21 +9,44 @@ const MAX_BATCH = 128
 /** Calls in flight that need no full batch: enough to keep Redis at work while the next is made ready. */
 const EAGER_CALLS = 2
 
-/** Calls in flight at most, all but the first of them full: enough for a Redis that is far away. */
+/** Calls in flight at most, all but the eager ones full: enough for a Redis that is far away. */
 const MAX_CALLS = 16
 
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
 
-interface Waiter {
-  readonly call: Call | undefined
-  readonly resolve: (outcome: Outcome) => void
-  readonly reject: (error: unknown) => void
+/** Where the outcome goes; once settled, nowhere. A `Call` is one. */
+export interface Waiter {
+  readonly isSettled: boolean
+  resolve(outcomes: readonly [Outcome]): void
+  reject(error: unknown): void
 }
 
-interface Pending extends Request {
-  /** In the order in which they asked; more than one where equal requests became one op. */
+/** A request and who waits for it, in the order in which they asked: several where equal requests have joined. */
+class Pending implements Request {
+  readonly op: Op
+  readonly keys: readonly string[]
+  readonly nowMs: number | undefined
   waiters: Waiter[]
+
+  constructor(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter) {
+    this.op = op
+    this.keys = keys
+    this.nowMs = nowMs
+    this.waiters = [waiter]
+  }
+
+  get count(): number {
+    return this.op.type === 'consume' ? this.op.count * this.waiters.length : 1
+  }
+
+  /** Forgets who has given up: they must not be charged. False where nobody is left. */
+  isWanted(): boolean {
+    if (this.waiters.some(({ isSettled }) => isSettled)) {
+      this.waiters = this.waiters.filter(({ isSettled }) => !isSettled)
+    }
+    return this.waiters.length > 0
+  }
 }
 
 /**
@@ -44,24 +67,21 @@ export class Batcher {
     this.#run = run
   }
 
-  send(op: Op, keys: readonly string[], nowMs: number | undefined, call: Call | undefined): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      if (this.#waitingRequests >= MAX_WAITING) {
-        reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
-        return
-      }
-      this.#waitingRequests++
-      const waiter = { call, resolve, reject }
-      const last = this.#lastOf.get(keys[0]!)
-      if (last !== undefined && areEqual(last, op, nowMs)) {
-        last.waiters.push(waiter)
-      } else {
-        const pending = { op, keys, nowMs, waiters: [waiter] }
-        this.#waiting.push(pending)
-        this.#lastOf.set(keys[0]!, pending)
-      }
-      this.#schedule()
-    })
+  send(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter): void {
+    if (this.#waitingRequests >= MAX_WAITING) {
+      waiter.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
+      return
+    }
+    this.#waitingRequests++
+    const pending = new Pending(op, keys, nowMs, waiter)
+    const last = this.#lastOf.get(keys[0]!)
+    if (last !== undefined && canJoin(last, pending)) {
+      last.waiters.push(waiter)
+    } else {
+      this.#waiting.push(pending)
+      this.#lastOf.set(keys[0]!, pending)
+    }
+    this.#schedule()
   }
 
   #schedule(): void {
@@ -83,80 +103,50 @@ export class Batcher {
     for (const pending of batch) {
       this.#waitingRequests -= pending.waiters.length
       if (this.#lastOf.get(pending.keys[0]!) === pending) this.#lastOf.delete(pending.keys[0]!)
-      // Who has given up meanwhile must not be charged.
-      pending.waiters = pending.waiters.filter(({ call }) => call?.isSettled !== true)
     }
-    const live = batch.filter(({ waiters }) => waiters.length > 0)
-    if (live.length === 0) return
-    this.#calls++
-    this.#execute(live).finally(() => {
-      this.#calls--
-      this.#schedule()
-    })
+    const wanted = batch.filter((pending) => pending.isWanted())
+    if (wanted.length > 0) void this.#execute(wanted)
   }
 
   async #execute(batch: readonly Pending[]): Promise<void> {
+    this.#calls++
     try {
-      const requests = batch.map(({ op, keys, nowMs, waiters }) => ({
-        op: counted(op, waiters.length),
-        keys,
-        nowMs,
-      }))
-      const outcomes = decode(
-        requests,
-        await this.#run(
-          requests.flatMap(({ keys }) => keys),
-          encode(requests),
-        ),
-      )
-      for (const [i, { waiters }] of batch.entries()) settle(waiters, requests[i]!.op, outcomes[i])
+      const keys = batch.flatMap((pending) => pending.keys)
+      const outcomes = decode(batch, await this.#run(keys, encode(batch)))
+      for (let i = 0; i < batch.length; i++) settle(batch[i]!, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
-      for (const { waiters } of batch) for (const { reject } of waiters) reject(unavailable)
+      for (const { waiters } of batch) for (const waiter of waiters) waiter.reject(unavailable)
+    } finally {
+      this.#calls--
+      this.#schedule()
     }
   }
 }
 
-/** Whether a request may be decided together with one that waits: as one op with a count. */
-function areEqual(pending: Pending, op: Op, nowMs: number | undefined): boolean {
-  const waiting = pending.op
-  return (
-    op.type === 'consume' &&
-    waiting.type === 'consume' &&
-    op.parts.length === 1 &&
-    waiting.parts.length === 1 &&
-    op.parts[0]!.set === waiting.parts[0]!.set &&
-    op.cost === waiting.cost &&
-    op.count === 1 &&
-    waiting.count === 1 &&
-    op.leaseMs === 0 &&
-    waiting.leaseMs === 0 &&
-    nowMs === pending.nowMs
-  )
-}
-
-function counted(op: Op, count: number): Op {
-  return count > 1 && op.type === 'consume' ? { ...op, count } : op
-}
-
-function settle(waiters: readonly Waiter[], op: Op, outcome: Outcome | StoreUnavailableError): void {
-  waiters.forEach(({ resolve, reject }, position) => {
-    if (outcome instanceof StoreUnavailableError) reject(outcome)
-    else if (position === 0 && waiters.length === 1) resolve(outcome)
-    else resolve(shareOf(op as ConsumeOp, outcome as ConsumeOutcome, position))
-  })
+function settle({ op, waiters }: Pending, outcome: Outcome | StoreUnavailableError): void {
+  if (outcome instanceof StoreUnavailableError) {
+    for (const waiter of waiters) waiter.reject(outcome)
+  } else if (waiters.length === 1) {
+    waiters[0]!.resolve([outcome])
+  } else {
+    waiters.forEach((waiter, position) => {
+      waiter.resolve([shareOf(op, outcome as ConsumeOutcome, position)])
+    })
+  }
 }
 
 /** The outcome for one of the requests that were decided together, as if it had asked alone after those before it. */
-function shareOf(op: ConsumeOp, outcome: ConsumeOutcome, position: number): ConsumeOutcome {
-  const { cost, parts } = op
+function shareOf(op: Op, outcome: ConsumeOutcome, position: number): ConsumeOutcome {
+  if (op.type !== 'consume') return outcome
+  const { source, atMs, admitted, waitMs } = outcome
   const limits = outcome.limits.slice()
-  parts[0]!.set.limits.forEach(({ limit, shadow }, i) => {
+  op.parts[0]!.set.limits.forEach(({ limit, shadow }, i) => {
     const used = limits[3 * i]!
-    const fitting = shadow ? Math.max(0, Math.floor((limit - used) / cost)) : outcome.admitted
-    limits[3 * i] = used + cost * Math.min(position, outcome.admitted, fitting)
+    const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
+    limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)
   })
-  return { ...outcome, admitted: position < outcome.admitted ? 1 : 0, limits }
+  return { source, atMs, admitted: position < admitted ? 1 : 0, limits, waitMs }
 }
 
 function asUnavailable(error: unknown): StoreUnavailableError {

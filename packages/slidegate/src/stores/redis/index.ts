@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import { SlidegateError, show } from '../../errors.ts'
+import { Call } from '../call.ts'
 import { readClock } from '../instant.ts'
-import type { Store } from '../store.ts'
+import type { Op, Outcome, Store } from '../store.ts'
 import { Batcher } from './batcher.ts'
 import { type RedisClient, scriptRunner } from './client.ts'
 import { keyspace } from './keyspace.ts'
@@ -28,10 +29,32 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   }
   const keysOf = keyspace(prefix)
   const batcher = new Batcher(scriptRunner(client))
+
+  function sendAll(ops: readonly Op[], nowMs: number | undefined, call: Call): void {
+    const outcomes = ops.map(
+      (op) =>
+        new Promise<Outcome>((resolve, reject) => {
+          batcher.send(op, keysOf(op.parts), nowMs, {
+            get isSettled() {
+              return call.isSettled
+            },
+            resolve: ([outcome]) => resolve(outcome),
+            reject,
+          })
+        }),
+    )
+    Promise.all(outcomes).then(
+      (all) => call.resolve(all),
+      (error) => call.reject(error),
+    )
+  }
+
   return {
-    apply: (ops, call) => {
+    apply(ops, call = new Call()) {
       const nowMs = clock === undefined ? undefined : readClock(clock)
-      return Promise.all(ops.map((op) => batcher.send(op, op.parts.flatMap(keysOf), nowMs, call)))
+      if (ops.length === 1) batcher.send(ops[0]!, keysOf(ops[0]!.parts), nowMs, call)
+      else sendAll(ops, nowMs, call)
+      return call.outcomes
     },
     close() {},
   }

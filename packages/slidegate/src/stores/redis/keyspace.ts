@@ -7,8 +7,8 @@ const SLOTS = 16_384
 /** Buckets into which callers' keys are hashed. Those of one bucket share a slot, so that one script reaches them together. */
 const BUCKETS = 64
 
-/** The stored keys of a part, one per log: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
-export type Keyspace = (part: Part) => string[]
+/** The stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
+export type Keyspace = (parts: readonly Part[]) => string[]
 
 /**
  * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`
@@ -22,10 +22,22 @@ export function keyspace(prefix: string): Keyspace {
       prefix,
     )
   }
-  const heads = TAGS.map((tag) => `${prefix}:{${tag}}:`)
-  return ({ key, set }) => {
-    const head = `${heads[crc16(key) % BUCKETS]}${set.limiter}:${key}:`
-    return set.logs.map((log) => head + log.name)
+  const headsOf = new Map<string, readonly string[]>()
+
+  function heads(limiter: string): readonly string[] {
+    const made = TAGS.map((tag) => `${prefix}:{${tag}}:${limiter}:`)
+    headsOf.set(limiter, made)
+    return made
+  }
+
+  return (parts) => {
+    if (parts.length === 1) return keysOf(parts[0]!)
+    return parts.flatMap(keysOf)
+  }
+
+  function keysOf({ key, set }: Part): string[] {
+    const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[crc16(key) % BUCKETS]! + key
+    return set.logs.map((log) => `${head}:${log.name}`)
   }
 }
 

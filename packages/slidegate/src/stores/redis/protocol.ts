@@ -4,11 +4,15 @@ import type { ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
-/** An op with what its call needs: the keys of its logs, and the time where it is not the server's. */
+/** An op with what its call needs. */
 export interface Request {
   readonly op: Op
+  /** Of its logs, over all parts in order. */
   readonly keys: readonly string[]
+  /** The time, where it is not the server's. */
   readonly nowMs: number | undefined
+  /** Requests to be decided by a consume op: its own count, or that of the equal ones that have joined it. */
+  readonly count: number
 }
 
 /** The waits that the script writes as -1: for ever. */
@@ -18,27 +22,45 @@ const NEVER = -1
 export function encode(requests: readonly Request[]): string {
   const sets = new Map<LimitSet, number>()
   const runs: string[] = []
-  let last = ''
-  let times = 0
-  for (const { op, nowMs } of requests) {
-    const words = wordsOf(op, nowMs, sets)
-    if (words === last) times++
-    else {
-      if (times > 0) runs.push(`{"times":${times},${last}}`)
-      last = words
-      times = 1
-    }
+  for (let first = 0; first < requests.length; ) {
+    let next = first + 1
+    while (next < requests.length && areAlike(requests[first]!, requests[next]!)) next++
+    runs.push(`{"times":${next - first},${wordsOf(requests[first]!, sets)}}`)
+    first = next
   }
-  runs.push(`{"times":${times},${last}}`)
   return `[[${Array.from(sets.keys(), encodedSet).join()}],[${runs.join()}]]`
 }
 
-function wordsOf(op: Op, nowMs: number | undefined, sets: Map<LimitSet, number>): string {
+/** Whether two requests are the same in all but their keys. Of those that are frequent; others are written out. */
+function areAlike(a: Request, b: Request): boolean {
+  return canJoin(a, b) && a.count === b.count
+}
+
+/** Whether two requests of one key may be decided together, as one op with a count. */
+export function canJoin(a: Request, b: Request): boolean {
+  const { op } = a
+  const other = b.op
+  return (
+    op.type === 'consume' &&
+    other.type === 'consume' &&
+    op.cost === other.cost &&
+    op.parts.length === 1 &&
+    other.parts.length === 1 &&
+    op.parts[0]!.set === other.parts[0]!.set &&
+    op.count === 1 &&
+    other.count === 1 &&
+    op.leaseMs === 0 &&
+    other.leaseMs === 0 &&
+    a.nowMs === b.nowMs
+  )
+}
+
+function wordsOf({ op, nowMs, count }: Request, sets: Map<LimitSet, number>): string {
   const now = nowMs === undefined ? '' : `,"now":${nowMs}`
   const head = `"type":"${op.type}","sets":[${numbersOf(op.parts, sets)}]${now}`
   switch (op.type) {
     case 'consume':
-      return `${head},"cost":${op.cost},"count":${op.count}${op.leaseMs > 0 ? `,"lease":${op.leaseMs}` : ''}`
+      return `${head},"cost":${op.cost},"count":${count}${op.leaseMs > 0 ? `,"lease":${op.leaseMs}` : ''}`
     case 'peek':
       return `${head},"cost":${op.cost},"count":1`
     case 'charge':
@@ -103,19 +125,19 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
 
 function consumeOutcome(parts: readonly Part[], atMs: number, next: () => number): ConsumeOutcome {
   const admitted = next()
-  const limits: number[] = []
+  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0))
+  let first = 0
   for (const { set } of parts) {
-    const first = limits.length
-    for (let i = 0; i < set.limits.length; i++) limits.push(0, 0, 0)
     for (const { serves } of set.logs) {
       for (const limit of serves) {
-        const place = first + 3 * limit
+        const place = 3 * (first + limit)
         limits[place] = next()
         const retryAfterMs = next()
         limits[place + 1] = retryAfterMs === NEVER ? Number.POSITIVE_INFINITY : retryAfterMs
         limits[place + 2] = next()
       }
     }
+    first += set.limits.length
   }
   return { source: 'store', atMs, admitted, limits, waitMs: 0 }
 }
