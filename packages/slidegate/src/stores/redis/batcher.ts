@@ -22,30 +22,25 @@ export interface Waiter {
   reject(error: unknown): void
 }
 
-/** A request and who waits for it, in the order in which they asked: several where equal requests have joined. */
+/** A request that waits to be sent; or, where equal ones have joined it, several of them. */
 class Pending implements Request {
   readonly op: Op
   readonly keys: readonly string[]
   readonly nowMs: number | undefined
-  waiters: Waiter[]
+  readonly waiter: Waiter
+  /** Who asked for the same later, in that order. */
+  joined: Waiter[] | undefined
 
   constructor(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter) {
     this.op = op
     this.keys = keys
     this.nowMs = nowMs
-    this.waiters = [waiter]
+    this.waiter = waiter
   }
 
   get count(): number {
-    return this.op.type === 'consume' ? this.op.count * this.waiters.length : 1
-  }
-
-  /** Forgets who has given up: they must not be charged. False where nobody is left. */
-  isWanted(): boolean {
-    if (this.waiters.some(({ isSettled }) => isSettled)) {
-      this.waiters = this.waiters.filter(({ isSettled }) => !isSettled)
-    }
-    return this.waiters.length > 0
+    const own = this.op.type === 'consume' ? this.op.count : 1
+    return this.joined === undefined ? own : own + this.joined.length
   }
 }
 
@@ -57,9 +52,6 @@ class Pending implements Request {
 export class Batcher {
   readonly #run: RunScript
   #waiting: Pending[] = []
-  /** The last op waiting for a key, by its first log: a later one may join it, but not overtake others. */
-  readonly #lastOf = new Map<string, Pending>()
-  #waitingRequests = 0
   #calls = 0
   #isScheduled = false
 
@@ -68,19 +60,11 @@ export class Batcher {
   }
 
   send(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter): void {
-    if (this.#waitingRequests >= MAX_WAITING) {
+    if (this.#waiting.length >= MAX_WAITING) {
       waiter.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
       return
     }
-    this.#waitingRequests++
-    const pending = new Pending(op, keys, nowMs, waiter)
-    const last = this.#lastOf.get(keys[0]!)
-    if (last !== undefined && canJoin(last, pending)) {
-      last.waiters.push(waiter)
-    } else {
-      this.#waiting.push(pending)
-      this.#lastOf.set(keys[0]!, pending)
-    }
+    this.#waiting.push(new Pending(op, keys, nowMs, waiter))
     this.#schedule()
   }
 
@@ -89,7 +73,10 @@ export class Batcher {
     this.#isScheduled = true
     queueMicrotask(() => {
       this.#isScheduled = false
-      while (this.#isDue()) this.#sendBatch()
+      while (this.#isDue()) {
+        const batch = this.#nextBatch()
+        if (batch.length > 0) void this.#execute(batch)
+      }
     })
   }
 
@@ -98,14 +85,29 @@ export class Batcher {
     return waiting > 0 && (this.#calls < EAGER_CALLS || (this.#calls < MAX_CALLS && waiting >= MAX_BATCH))
   }
 
-  #sendBatch(): void {
-    const batch = this.#waiting.splice(0, MAX_BATCH)
-    for (const pending of batch) {
-      this.#waitingRequests -= pending.waiters.length
-      if (this.#lastOf.get(pending.keys[0]!) === pending) this.#lastOf.delete(pending.keys[0]!)
+  /** The first to have asked, as many as become a full batch. */
+  #nextBatch(): Pending[] {
+    const batch: Pending[] = []
+    // The last op for a key, by its first log: a later request may join it, but not overtake others.
+    const lastOf = new Map<string, Pending>()
+    let taken = 0
+    for (; taken < this.#waiting.length; taken++) {
+      const pending = this.#waiting[taken]!
+      // Who has given up must not be charged.
+      if (pending.waiter.isSettled) continue
+      const last = lastOf.get(pending.keys[0]!)
+      if (last !== undefined && canJoin(last, pending)) {
+        last.joined ??= []
+        last.joined.push(pending.waiter)
+      } else if (batch.length < MAX_BATCH) {
+        lastOf.set(pending.keys[0]!, pending)
+        batch.push(pending)
+      } else {
+        break
+      }
     }
-    const wanted = batch.filter((pending) => pending.isWanted())
-    if (wanted.length > 0) void this.#execute(wanted)
+    this.#waiting.splice(0, taken)
+    return batch
   }
 
   async #execute(batch: readonly Pending[]): Promise<void> {
@@ -116,7 +118,7 @@ export class Batcher {
       for (let i = 0; i < batch.length; i++) settle(batch[i]!, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
-      for (const { waiters } of batch) for (const waiter of waiters) waiter.reject(unavailable)
+      for (const pending of batch) settle(pending, unavailable)
     } finally {
       this.#calls--
       this.#schedule()
@@ -124,14 +126,14 @@ export class Batcher {
   }
 }
 
-function settle({ op, waiters }: Pending, outcome: Outcome | StoreUnavailableError): void {
+function settle({ op, waiter, joined = [] }: Pending, outcome: Outcome | StoreUnavailableError): void {
   if (outcome instanceof StoreUnavailableError) {
-    for (const waiter of waiters) waiter.reject(outcome)
-  } else if (waiters.length === 1) {
-    waiters[0]!.resolve([outcome])
+    for (const each of [waiter, ...joined]) each.reject(outcome)
+  } else if (joined.length === 0) {
+    waiter.resolve([outcome])
   } else {
-    waiters.forEach((waiter, position) => {
-      waiter.resolve([shareOf(op, outcome as ConsumeOutcome, position)])
+    ;[waiter, ...joined].forEach((each, position) => {
+      each.resolve([shareOf(op, outcome as ConsumeOutcome, position)])
     })
   }
 }
