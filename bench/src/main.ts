@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { describeMachine } from './machine.ts'
-import { parseOptions } from './options.ts'
-import { jsonOf, type Result, summaryOf, tableOf } from './report.ts'
+import { type Options, parseOptions } from './options.ts'
+import { headOf, jsonOf, type Result, summaryOf, tableOf } from './report.ts'
 import type { Effort, Scenario } from './scenario.ts'
 import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
@@ -18,13 +18,13 @@ const startedAt = new Date()
 // So that the servers that were started end too.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
-const { effort, scenarios, jsonFile } = parseOptions(process.argv.slice(2), SCENARIOS)
+const { effort, scenarios, jsonFile } = optionsOrExit()
 setTimeout(() => {
   console.error('the bench hangs and is given up')
   process.exit(1)
 }, MOST_MINUTES[effort.mode] * 60_000).unref()
 const machine = await describeMachine()
-console.log(`${JSON.stringify(machine)}\n`)
+console.log(`${headOf(effort, machine)}\n`)
 const results: Result[] = []
 for (const scenario of scenarios) {
   const result = await resultOf(scenario, effort)
@@ -35,7 +35,16 @@ console.log(summaryOf(results))
 if (jsonFile !== undefined) await writeFile(jsonFile, jsonOf(startedAt, effort, machine, results))
 process.exit(results.some(({ error }) => error !== undefined) ? 1 : 0)
 
-/** A figure that misses its target is a result; an error is one as well, but the bench then ends with it. */
+function optionsOrExit(): Options {
+  try {
+    return parseOptions(process.argv.slice(2), SCENARIOS)
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    process.exit(2)
+  }
+}
+
+/** What a scenario gave, or why it failed: then the others are still measured. */
 async function resultOf(scenario: Scenario, effort: Effort): Promise<Result> {
   const start = performance.now()
   const seconds = () => (performance.now() - start) / 1000

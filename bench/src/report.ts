@@ -10,6 +10,15 @@ export interface Result {
   readonly error?: string
 }
 
+/** What the figures were measured on and with. */
+export function headOf({ mode }: Effort, { cpu, cores, memoryGiB, system, load, versions }: Machine): string {
+  const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
+  return [
+    `bench --${mode}: ${named.join(', ')}`,
+    `${cores} x ${cpu}, ${memoryGiB} GiB, ${system}; load ${load.toFixed(1)} at the start`,
+  ].join('\n')
+}
+
 /** A scenario's figures for people. */
 export function tableOf({ scenario, seconds, figures, error }: Result): string {
   const rows = figures.map((figure) => [

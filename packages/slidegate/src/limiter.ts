@@ -6,6 +6,7 @@ import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { markOrigin, originOf } from './origin.ts'
 import { withDeadline } from './resilience/deadline.ts'
+import { type Call, outcomesOf } from './stores/call.ts'
 import { memoryStore } from './stores/memory.ts'
 import type {
   ConsumeOp,
@@ -94,6 +95,8 @@ class StoreLimiter implements Limiter {
   readonly #set: LimitSet
   readonly #store: Store
   readonly #allLogs: readonly boolean[]
+  #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
+  #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
 
   constructor(set: LimitSet, store: Store, timeoutMs: number) {
@@ -105,14 +108,12 @@ class StoreLimiter implements Limiter {
     this.#store = store.applySync === undefined ? withDeadline(store, timeoutMs) : store
   }
 
-  // Not async, unlike the rest: at full load, promises are what a decision costs.
+  // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
   consume(key: string, options?: ConsumeOptions): Promise<Decision> {
-    try {
+    return new Promise((resolve, reject) => {
       const op = this.#consumeOp(key, options)
-      return this.#store.apply([op]).then((outcomes) => this.#decide(op, outcomes[0] as ConsumeOutcome))
-    } catch (error) {
-      return Promise.reject(error)
-    }
+      this.#store.apply([op], new ConsumeCall(this, op, resolve, reject))
+    })
   }
 
   consumeSync(key: string, options?: ConsumeOptions): Decision {
@@ -124,7 +125,7 @@ class StoreLimiter implements Limiter {
         key,
       )
     }
-    return this.#decide(op, this.#store.applySync([op])[0] as ConsumeOutcome)
+    return this.decide(op, this.#store.applySync([op])[0] as ConsumeOutcome, 0)
   }
 
   async peek(key: string, options?: ConsumeOptions): Promise<Decision> {
@@ -190,7 +191,12 @@ class StoreLimiter implements Limiter {
   }
 
   #consumeOp(key: string, options: ConsumeOptions | undefined): ConsumeOp {
-    return { type: 'consume', parts: this.#parts(key), cost: parseCost(options), count: 1, leaseMs: 0 }
+    const cost = parseCost(options)
+    // Whoever hammers a key asks the same again and again.
+    if (this.#lastOp?.key === key && this.#lastOp.op.cost === cost && !this.#isClosed) return this.#lastOp.op
+    const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0 }
+    this.#lastOp = { key, op }
+    return op
   }
 
   #parts(key: string): readonly [Part] {
@@ -200,24 +206,62 @@ class StoreLimiter implements Limiter {
   }
 
   async #apply(op: Op): Promise<Outcome> {
-    return (await this.#store.apply([op]))[0]
+    return (await outcomesOf(this.#store, [op]))[0]
   }
 
-  #decide(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
-    const decision = decisionOf(this.limits, op, outcome, 0)
-    if (decision.allowed) {
-      const { cost, atMs } = decision
-      const left = outcome.source === 'store' ? cost : 0
-      const charged = this.#chargedBy(decision)
-      markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, charged, left })
-    }
+  decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    if (position >= outcome.admitted) return this.#denied(op, outcome)
+    const decision = decisionOf(this.limits, op, outcome, position)
+    const { cost, atMs } = decision
+    const left = outcome.source === 'store' ? cost : 0
+    const charged = this.#chargedBy(decision)
+    markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, charged, left })
     return decision
+  }
+
+  /** Of requests that were decided together, all that were denied are told the same. */
+  #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
+    if (outcome !== this.#lastDenied?.outcome) {
+      this.#lastDenied = { outcome, decision: decisionOf(this.limits, op, outcome, outcome.admitted) }
+    }
+    return { ...this.#lastDenied.decision }
   }
 
   /** Which logs an admitted request was charged to: all, but for those of shadow limits that had no room. */
   #chargedBy(decision: Decision): readonly boolean[] {
     if (decision.limits.every(({ allowed }) => allowed)) return this.#allLogs
     return this.#set.logs.map(({ serves }) => decision.limits[serves[0]!]!.allowed)
+  }
+}
+
+/** The promise of a decision, as the store sees it. */
+class ConsumeCall implements Call {
+  isSettled = false
+  readonly #limiter: StoreLimiter
+  readonly #op: ConsumeOp
+  readonly #resolve: (decision: Decision) => void
+  readonly #reject: (error: unknown) => void
+
+  constructor(
+    limiter: StoreLimiter,
+    op: ConsumeOp,
+    resolve: (decision: Decision) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#limiter = limiter
+    this.#op = op
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    this.isSettled = true
+    this.#resolve(this.#limiter.decide(this.#op, outcomes[0] as ConsumeOutcome, position))
+  }
+
+  reject(error: unknown): void {
+    this.isSettled = true
+    this.#reject(error)
   }
 }
 

@@ -1,22 +1,36 @@
-import type { Clock } from './clock.ts'
+import { admission } from './testing/admission.ts'
+import { answers } from './testing/answers.ts'
+import { charges } from './testing/charges.ts'
+import { clockSteps } from './testing/clock-steps.ts'
+import type { ConformanceCase } from './testing/conformance-case.ts'
+import { operations } from './testing/operations.ts'
+import { sharing } from './testing/sharing.ts'
+import { windows } from './testing/windows.ts'
 
-/** A clock that stands still until it is moved: `memoryStore({ clock: clock.now })`. */
-export class ManualClock {
-  #nowMs: number
+export type { ConformanceCase, CreateStore } from './testing/conformance-case.ts'
+export { ManualClock } from './testing/manual-clock.ts'
 
-  /** Starts at an epoch time in milliseconds. */
-  constructor(startMs = 1_700_000_000_000) {
-    this.#nowMs = startMs
-  }
-
-  readonly now: Clock = () => this.#nowMs
-
-  /** Moves it forward, or with a negative number back. */
-  advance(ms: number): void {
-    this.#nowMs += ms
-  }
-
-  set(nowMs: number): void {
-    this.#nowMs = nowMs
-  }
-}
+/**
+ * What every store promises, one case each. They need no test runner; with one they read:
+ *
+ * ```ts
+ * import { storeConformance } from 'slidegate/testing'
+ *
+ * describe('my store', () => {
+ *   for (const { name, run } of storeConformance) {
+ *     it(name, () => run(({ clock }) => myStore({ clock, namespace: randomUUID() })))
+ *   }
+ * })
+ * ```
+ *
+ * The store has to go by the clock that it is given, and to begin each case empty; `run` closes it.
+ */
+export const storeConformance: readonly ConformanceCase[] = [
+  ...admission,
+  ...answers,
+  ...charges,
+  ...windows,
+  ...sharing,
+  ...clockSteps,
+  ...operations,
+]

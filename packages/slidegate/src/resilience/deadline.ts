@@ -1,17 +1,6 @@
 import { StoreUnavailableError } from '../errors.ts'
-import { Call } from '../stores/call.ts'
-import type { Op, Store } from '../stores/store.ts'
-
-/** In a list in the order in which they came, which is that in which they are due. */
-class TimedCall extends Call {
-  readonly dueAt: number
-  next: TimedCall | undefined
-
-  constructor(dueAt: number) {
-    super()
-    this.dueAt = dueAt
-  }
-}
+import type { Call } from '../stores/call.ts'
+import type { Store } from '../stores/store.ts'
 
 /**
  * Gives up on a store that has not answered within `timeoutMs`, whatever its client waits for. A reply that
@@ -21,10 +10,13 @@ class TimedCall extends Call {
  * async context it would keep; and it does not keep the process alive.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
-  let oldest: TimedCall | undefined
-  let newest: TimedCall | undefined
+  // All have the same deadline, so they are due in the order in which they came. What is before `oldest` is done.
+  let calls: (Call | undefined)[] = []
+  let dueAt: number[] = []
+  let oldest = 0
   let isWatching = true
   let timer = setTimeout(onTimer, timeoutMs).unref()
+  let tickAt: number | undefined
 
   function onTimer(): void {
     // One poll phase first: where the event loop was blocked, the reply may already be in the socket.
@@ -33,51 +25,50 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
 
   function giveUpDue(): void {
     const now = performance.now()
-    for (let call = oldest; call !== undefined && call.dueAt <= now; call = call.next) {
-      if (call.isSettled) continue
-      call.reject(new StoreUnavailableError('timeout', `the store did not answer within ${timeoutMs} ms`))
+    for (let i = oldest; i < calls.length && dueAt[i]! <= now; i++) {
+      const call = calls[i]!
+      if (!call.isSettled) {
+        call.reject(new StoreUnavailableError('timeout', `the store did not answer within ${timeoutMs} ms`))
+      }
     }
     forgetSettled()
-    isWatching = oldest !== undefined
-    if (oldest !== undefined) timer = setTimeout(onTimer, Math.ceil(oldest.dueAt - now)).unref()
+    isWatching = oldest < calls.length
+    if (isWatching) timer = setTimeout(onTimer, Math.ceil(dueAt[oldest]! - now)).unref()
   }
 
   function forgetSettled(): void {
-    while (oldest?.isSettled) {
-      const { next } = oldest
-      // Cut off: else one that the garbage collector holds to be old keeps all that came after it.
-      oldest.next = undefined
-      oldest = next
+    while (oldest < calls.length && calls[oldest]!.isSettled) calls[oldest++] = undefined
+    if (oldest > 1024 && oldest > calls.length / 2) {
+      calls = calls.slice(oldest)
+      dueAt = dueAt.slice(oldest)
+      oldest = 0
     }
-    if (oldest === undefined) newest = undefined
   }
 
-  function watch(call: TimedCall): void {
-    forgetSettled()
-    if (newest === undefined) oldest = call
-    else newest.next = call
-    newest = call
-    if (!isWatching) timer.refresh()
-    isWatching = true
+  /** The time, read once for all that is called in the same tick. */
+  function now(): number {
+    if (tickAt === undefined) {
+      tickAt = performance.now()
+      queueMicrotask(() => {
+        tickAt = undefined
+      })
+    }
+    return tickAt
   }
 
   return {
-    apply(ops: readonly Op[]) {
-      const call = new TimedCall(performance.now() + timeoutMs)
-      watch(call)
-      const outcomes = store.apply(ops, call)
-      if (outcomes !== call.outcomes) {
-        outcomes.then(
-          (all) => call.resolve(all),
-          (error) => call.reject(error),
-        )
-      }
-      return call.outcomes
+    apply(ops, call) {
+      forgetSettled()
+      calls.push(call)
+      dueAt.push(now() + timeoutMs)
+      if (!isWatching) timer.refresh()
+      isWatching = true
+      store.apply(ops, call)
     },
     close() {
       // Calls that still wait keep their deadline.
       forgetSettled()
-      if (oldest === undefined) clearTimeout(timer)
+      if (oldest === calls.length) clearTimeout(timer)
     },
   }
 }

@@ -1,29 +1,47 @@
-import type { Outcome } from './store.ts'
+import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 
 /**
- * One who waits for a store's outcomes. Whoever is first settles it: the store, or a deadline. After that
+ * One who waits for the outcomes of ops. Whoever comes first settles it: the store, or a deadline. After that
  * nobody waits any more: what has not been sent by then need not be, and what comes later is dropped.
  */
-export class Call {
-  isSettled = false
-  readonly outcomes: Promise<readonly Outcome[]>
-  #resolve!: (outcomes: readonly Outcome[]) => void
-  #reject!: (error: unknown) => void
+export interface Call {
+  readonly isSettled: boolean
+  /**
+   * @param position which of the requests that were decided together this one was, from 0: a store may join
+   * equal ops of several calls into one with a count
+   */
+  resolve(outcomes: readonly Outcome[], position: number): void
+  reject(error: unknown): void
+}
 
-  constructor() {
-    this.outcomes = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-  }
+/** A call as a promise. */
+export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly Outcome[]> {
+  return new Promise((resolve, reject) => {
+    const call = {
+      isSettled: false,
+      resolve(outcomes: readonly Outcome[], position: number) {
+        call.isSettled = true
+        resolve(position === 0 ? outcomes : [outcomeAt(ops[0]!, outcomes[0], position)])
+      },
+      reject(error: unknown) {
+        call.isSettled = true
+        reject(error)
+      },
+    }
+    store.apply(ops, call)
+  })
+}
 
-  resolve(outcomes: readonly Outcome[]): void {
-    this.isSettled = true
-    this.#resolve(outcomes)
-  }
-
-  reject(error: unknown): void {
-    this.isSettled = true
-    this.#reject(error)
-  }
+/** The outcome for one of the requests that were decided together, as if it had asked after those before it. */
+export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
+  if (op.type !== 'consume' || position === 0) return outcome
+  const { source, atMs, admitted, waitMs, limits: together } = outcome as ConsumeOutcome
+  const limits = together.slice()
+  const declared = op.parts.flatMap(({ set }) => set.limits)
+  declared.forEach(({ limit, shadow }, i) => {
+    const used = limits[3 * i]!
+    const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
+    limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)
+  })
+  return { source, atMs, admitted: Math.max(0, admitted - position), limits, waitMs }
 }

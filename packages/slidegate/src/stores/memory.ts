@@ -85,7 +85,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 
   return {
     applySync: (ops) => ops.map(apply),
-    apply: async (ops) => ops.map(apply),
+    apply(ops, call) {
+      try {
+        call.resolve(ops.map(apply), 0)
+      } catch (error) {
+        call.reject(error)
+      }
+    },
     stats: () => ({ keys: keys.size, evicted: keys.evicted }),
     close() {},
   }

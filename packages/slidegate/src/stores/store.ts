@@ -81,14 +81,12 @@ export type Outcome = ConsumeOutcome | RefundOutcome | undefined
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
  * present and later need of a limiter is an op, so that there is one door.
  *
- * Outcomes stand in the order of the ops. A store that cannot decide rejects with `StoreUnavailableError`.
+ * Outcomes stand in the order of the ops. A store that cannot decide rejects with `StoreUnavailableError`; no op of the call
+ * has then been charged for certain, and none is certain not to have been.
  */
 export interface Store {
-  /**
-   * @param call who waits, where it matters to know whether anybody still does. A store that answers it may
-   * return its `outcomes`, and spare a promise.
-   */
-  apply(ops: readonly Op[], call?: Call): Promise<readonly Outcome[]>
+  /** Calls back rather than answering with a promise: at full load, promises are what a decision costs. */
+  apply(ops: readonly Op[], call: Call): void
   /** Only where the state is in this process. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
   /** Ends what the store started, never what it was given. */

@@ -1,6 +1,8 @@
 import { StoreUnavailableError } from '../../errors.ts'
-import type { ConsumeOutcome, Op, Outcome } from '../store.ts'
+import type { Call } from '../call.ts'
+import type { Op, Outcome } from '../store.ts'
 import type { RunScript } from './client.ts'
+import { crc16, type Keyspace } from './keyspace.ts'
 import { canJoin, decode, encode, type Request } from './protocol.ts'
 
 /** Ops per call at most, so that no script holds Redis for long. */
@@ -15,32 +17,23 @@ const MAX_CALLS = 16
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
 
-/** Where the outcome goes; once settled, nowhere. A `Call` is one. */
-export interface Waiter {
-  readonly isSettled: boolean
-  resolve(outcomes: readonly [Outcome]): void
-  reject(error: unknown): void
-}
+/** Places in the table of ops that may be joined. */
+const PLACES = 4096
 
-/** A request that waits to be sent; or, where equal ones have joined it, several of them. */
+/** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 class Pending implements Request {
   readonly op: Op
-  readonly keys: readonly string[]
   readonly nowMs: number | undefined
-  readonly waiter: Waiter
-  /** Who asked for the same later, in that order. */
-  joined: Waiter[] | undefined
+  calls: Call[]
 
-  constructor(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter) {
+  constructor(op: Op, nowMs: number | undefined, call: Call) {
     this.op = op
-    this.keys = keys
     this.nowMs = nowMs
-    this.waiter = waiter
+    this.calls = [call]
   }
 
   get count(): number {
-    const own = this.op.type === 'consume' ? this.op.count : 1
-    return this.joined === undefined ? own : own + this.joined.length
+    return this.op.type === 'consume' ? this.op.count * this.calls.length : 1
   }
 }
 
@@ -51,20 +44,39 @@ class Pending implements Request {
  */
 export class Batcher {
   readonly #run: RunScript
+  readonly #keysOf: Keyspace
   #waiting: Pending[] = []
+  #waitingCalls = 0
   #calls = 0
   #isScheduled = false
+  /**
+   * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
+   * next request just joins nobody. (A Map that is filled and emptied at this rate leaves behind old tables,
+   * which keep what they held alive.)
+   */
+  readonly #lastAt = new Array<Pending | undefined>(PLACES).fill(undefined)
 
-  constructor(run: RunScript) {
+  constructor(run: RunScript, keysOf: Keyspace) {
     this.#run = run
+    this.#keysOf = keysOf
   }
 
-  send(op: Op, keys: readonly string[], nowMs: number | undefined, waiter: Waiter): void {
-    if (this.#waiting.length >= MAX_WAITING) {
-      waiter.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
+  send(op: Op, nowMs: number | undefined, call: Call): void {
+    if (this.#waitingCalls >= MAX_WAITING) {
+      call.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
       return
     }
-    this.#waiting.push(new Pending(op, keys, nowMs, waiter))
+    this.#waitingCalls++
+    const place = crc16(op.parts[0]!.key) % PLACES
+    const last = this.#lastAt[place]
+    // A later request may join the last op of its key, but not overtake another.
+    if (last !== undefined && canJoin(last, op, nowMs)) {
+      last.calls.push(call)
+    } else {
+      const pending = new Pending(op, nowMs, call)
+      this.#lastAt[place] = pending
+      this.#waiting.push(pending)
+    }
     this.#schedule()
   }
 
@@ -73,10 +85,7 @@ export class Batcher {
     this.#isScheduled = true
     queueMicrotask(() => {
       this.#isScheduled = false
-      while (this.#isDue()) {
-        const batch = this.#nextBatch()
-        if (batch.length > 0) void this.#execute(batch)
-      }
+      while (this.#isDue()) this.#sendBatch()
     })
   }
 
@@ -85,40 +94,28 @@ export class Batcher {
     return waiting > 0 && (this.#calls < EAGER_CALLS || (this.#calls < MAX_CALLS && waiting >= MAX_BATCH))
   }
 
-  /** The first to have asked, as many as become a full batch. */
-  #nextBatch(): Pending[] {
-    const batch: Pending[] = []
-    // The last op for a key, by its first log: a later request may join it, but not overtake others.
-    const lastOf = new Map<string, Pending>()
-    let taken = 0
-    for (; taken < this.#waiting.length; taken++) {
-      const pending = this.#waiting[taken]!
+  #sendBatch(): void {
+    const batch = this.#waiting.splice(0, MAX_BATCH)
+    for (const pending of batch) {
+      this.#waitingCalls -= pending.calls.length
+      const place = crc16(pending.op.parts[0]!.key) % PLACES
+      if (this.#lastAt[place] === pending) this.#lastAt[place] = undefined
       // Who has given up must not be charged.
-      if (pending.waiter.isSettled) continue
-      const last = lastOf.get(pending.keys[0]!)
-      if (last !== undefined && canJoin(last, pending)) {
-        last.joined ??= []
-        last.joined.push(pending.waiter)
-      } else if (batch.length < MAX_BATCH) {
-        lastOf.set(pending.keys[0]!, pending)
-        batch.push(pending)
-      } else {
-        break
-      }
+      if (pending.calls.some(isSettled)) pending.calls = pending.calls.filter((call) => !call.isSettled)
     }
-    this.#waiting.splice(0, taken)
-    return batch
+    const wanted = batch.filter(({ calls }) => calls.length > 0)
+    if (wanted.length > 0) void this.#execute(wanted)
   }
 
   async #execute(batch: readonly Pending[]): Promise<void> {
     this.#calls++
     try {
-      const keys = batch.flatMap((pending) => pending.keys)
+      const keys = batch.flatMap(({ op }) => this.#keysOf(op.parts))
       const outcomes = decode(batch, await this.#run(keys, encode(batch)))
-      for (let i = 0; i < batch.length; i++) settle(batch[i]!, outcomes[i])
+      for (let i = 0; i < batch.length; i++) settle(batch[i]!.calls, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
-      for (const pending of batch) settle(pending, unavailable)
+      for (const { calls } of batch) settle(calls, unavailable)
     } finally {
       this.#calls--
       this.#schedule()
@@ -126,29 +123,18 @@ export class Batcher {
   }
 }
 
-function settle({ op, waiter, joined = [] }: Pending, outcome: Outcome | StoreUnavailableError): void {
-  if (outcome instanceof StoreUnavailableError) {
-    for (const each of [waiter, ...joined]) each.reject(outcome)
-  } else if (joined.length === 0) {
-    waiter.resolve([outcome])
-  } else {
-    ;[waiter, ...joined].forEach((each, position) => {
-      each.resolve([shareOf(op, outcome as ConsumeOutcome, position)])
-    })
-  }
+function isSettled(call: Call): boolean {
+  return call.isSettled
 }
 
-/** The outcome for one of the requests that were decided together, as if it had asked alone after those before it. */
-function shareOf(op: Op, outcome: ConsumeOutcome, position: number): ConsumeOutcome {
-  if (op.type !== 'consume') return outcome
-  const { source, atMs, admitted, waitMs } = outcome
-  const limits = outcome.limits.slice()
-  op.parts[0]!.set.limits.forEach(({ limit, shadow }, i) => {
-    const used = limits[3 * i]!
-    const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
-    limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)
-  })
-  return { source, atMs, admitted: position < admitted ? 1 : 0, limits, waitMs }
+function settle(calls: readonly Call[], outcome: Outcome | StoreUnavailableError): void {
+  const outcomes = outcome instanceof StoreUnavailableError ? undefined : [outcome]
+  for (let position = 0; position < calls.length; position++) {
+    const call = calls[position]!
+    if (call.isSettled) continue
+    if (outcomes === undefined) call.reject(outcome)
+    else call.resolve(outcomes, position)
+  }
 }
 
 function asUnavailable(error: unknown): StoreUnavailableError {

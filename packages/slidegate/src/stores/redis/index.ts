@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { SlidegateError, show } from '../../errors.ts'
-import { Call } from '../call.ts'
+import { type Call, outcomeAt } from '../call.ts'
 import { readClock } from '../instant.ts'
 import type { Op, Outcome, Store } from '../store.ts'
 import { Batcher } from './batcher.ts'
@@ -27,34 +27,32 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (clock !== undefined && typeof clock !== 'function') {
     throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
   }
-  const keysOf = keyspace(prefix)
-  const batcher = new Batcher(scriptRunner(client))
+  const batcher = new Batcher(scriptRunner(client), keyspace(prefix))
 
+  /** Several ops of one call travel like any others; the call hears of them when the last is answered. */
   function sendAll(ops: readonly Op[], nowMs: number | undefined, call: Call): void {
-    const outcomes = ops.map(
-      (op) =>
-        new Promise<Outcome>((resolve, reject) => {
-          batcher.send(op, keysOf(op.parts), nowMs, {
-            get isSettled() {
-              return call.isSettled
-            },
-            resolve: ([outcome]) => resolve(outcome),
-            reject,
-          })
-        }),
-    )
-    Promise.all(outcomes).then(
-      (all) => call.resolve(all),
-      (error) => call.reject(error),
-    )
+    const outcomes: Outcome[] = ops.map(() => undefined)
+    let left = ops.length
+    ops.forEach((op, i) => {
+      batcher.send(op, nowMs, {
+        get isSettled() {
+          return call.isSettled
+        },
+        resolve([outcome], position) {
+          outcomes[i] = outcomeAt(op, outcome, position)
+          left--
+          if (left === 0) call.resolve(outcomes, 0)
+        },
+        reject: (error) => call.reject(error),
+      })
+    })
   }
 
   return {
-    apply(ops, call = new Call()) {
+    apply(ops, call) {
       const nowMs = clock === undefined ? undefined : readClock(clock)
-      if (ops.length === 1) batcher.send(ops[0]!, keysOf(ops[0]!.parts), nowMs, call)
+      if (ops.length === 1) batcher.send(ops[0]!, nowMs, call)
       else sendAll(ops, nowMs, call)
-      return call.outcomes
     },
     close() {},
   }

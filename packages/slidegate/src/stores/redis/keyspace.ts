@@ -30,10 +30,7 @@ export function keyspace(prefix: string): Keyspace {
     return made
   }
 
-  return (parts) => {
-    if (parts.length === 1) return keysOf(parts[0]!)
-    return parts.flatMap(keysOf)
-  }
+  return (parts) => (parts.length === 1 ? keysOf(parts[0]!) : parts.flatMap(keysOf))
 
   function keysOf({ key, set }: Part): string[] {
     const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[crc16(key) % BUCKETS]! + key

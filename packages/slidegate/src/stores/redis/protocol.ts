@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../errors.ts'
+import { StoreUnavailableError, show } from '../../errors.ts'
 import type { LimitSet } from '../../limits/limit-set.ts'
 import type { ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
 
@@ -7,8 +7,6 @@ import type { ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
 /** An op with what its call needs. */
 export interface Request {
   readonly op: Op
-  /** Of its logs, over all parts in order. */
-  readonly keys: readonly string[]
   /** The time, where it is not the server's. */
   readonly nowMs: number | undefined
   /** Requests to be decided by a consume op: its own count, or that of the equal ones that have joined it. */
@@ -31,27 +29,29 @@ export function encode(requests: readonly Request[]): string {
   return `[[${Array.from(sets.keys(), encodedSet).join()}],[${runs.join()}]]`
 }
 
-/** Whether two requests are the same in all but their keys. Of those that are frequent; others are written out. */
+/** Whether two requests differ in nothing but their keys. Asked of those that are frequent; others are written out. */
 function areAlike(a: Request, b: Request): boolean {
-  return canJoin(a, b) && a.count === b.count
+  return a.count === b.count && a.nowMs === b.nowMs && areEqual(a.op, b.op)
 }
 
-/** Whether two requests of one key may be decided together, as one op with a count. */
-export function canJoin(a: Request, b: Request): boolean {
-  const { op } = a
-  const other = b.op
+/** Whether an op may be decided together with a request of the same key that waits, as one with a count. */
+export function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
+  return waiting.nowMs === nowMs && waiting.op.parts[0]!.key === op.parts[0]!.key && areEqual(waiting.op, op)
+}
+
+/** Whether both are single requests of the same cost against the same limits. */
+function areEqual(a: Op, b: Op): boolean {
   return (
-    op.type === 'consume' &&
-    other.type === 'consume' &&
-    op.cost === other.cost &&
-    op.parts.length === 1 &&
-    other.parts.length === 1 &&
-    op.parts[0]!.set === other.parts[0]!.set &&
-    op.count === 1 &&
-    other.count === 1 &&
-    op.leaseMs === 0 &&
-    other.leaseMs === 0 &&
-    a.nowMs === b.nowMs
+    a.type === 'consume' &&
+    b.type === 'consume' &&
+    a.cost === b.cost &&
+    a.count === 1 &&
+    b.count === 1 &&
+    a.leaseMs === 0 &&
+    b.leaseMs === 0 &&
+    a.parts.length === 1 &&
+    b.parts.length === 1 &&
+    a.parts[0]!.set === b.parts[0]!.set
   )
 }
 
@@ -104,11 +104,14 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
   // Some clients are set to hand out integers as text.
   const next = () => Number(reply[place++])
   const serverMs = next()
-  return requests.map(({ op, keys, nowMs = serverMs }) => {
+  return requests.map(({ op, nowMs = serverMs }) => {
     if (op.type === 'reset') return undefined
     const afterMs = next()
     if (afterMs < 0) {
-      return new StoreUnavailableError('state', `the value of ${keys[0]} cannot be used: ${reply[place++]}`)
+      return new StoreUnavailableError(
+        'state',
+        `what is stored of ${show(op.parts[0]!.key)} cannot be used: ${reply[place++]}`,
+      )
     }
     const atMs = nowMs + afterMs
     switch (op.type) {

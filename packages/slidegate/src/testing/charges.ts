@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+
+/** What is charged without asking, returned and forgotten. */
+export const charges: readonly ConformanceCase[] = [
+  conformanceCase('a charge may pass the limit, and counts like any other', async (scene) => {
+    const limited = scene.limiter([slidingWindow({ limit: 5, window: '10s' })])
+    await admits(limited, 'k', 3)
+    scene.clock.advance(1000)
+    await limited.charge('k', 4)
+    assert.equal((await denies(limited, 'k')).remaining, 0)
+    await opensIn(scene, 9000, limited, 'k')
+    await denies(limited, 'k')
+    await opensIn(scene, 1000, limited, 'k', 4)
+  }),
+
+  conformanceCase('a charge counts in every limit, shadow and fixed too', async ({ limiter }) => {
+    const limited = limiter([
+      slidingWindow({ limit: 9, window: '10s', name: 'sliding' }),
+      slidingWindow({ limit: 9, window: '10s', precision: 10, name: 'coarse' }),
+      fixedWindow({ limit: 9, window: '10s', name: 'fixed' }),
+      slidingWindow({ limit: 3, window: '10s', name: 'shadow', shadow: true }),
+    ])
+    await limited.charge('k', 4)
+    const { limits } = await limited.peek('k')
+    assert.deepEqual(
+      limits.map((limit) => limit.remaining),
+      [5, 5, 5, 0],
+    )
+    assert.equal(limits[3]!.allowed, false)
+  }),
+
+  conformanceCase('charges saturate, and nobody stays locked for longer than the window', async (scene) => {
+    const { clock } = scene
+    const limited = scene.limiter([
+      slidingWindow({ limit: 2 ** 40, window: '10s' }),
+      fixedWindow({ limit: 2 ** 40, window: '10s', name: 'fixed' }),
+    ])
+    for (let i = 0; i < 20; i++) {
+      await limited.charge('k', Number.MAX_SAFE_INTEGER)
+      clock.advance(1)
+    }
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 9999)
+    clock.advance(9998)
+    await denies(limited, 'k')
+    clock.advance(1)
+    assert.equal((await admits(limited, 'k', 2 ** 40)).remaining, 0)
+    await denies(limited, 'k')
+  }),
+
+  conformanceCase('a refund returns the very units that were charged', async (scene) => {
+    const limited = scene.limiter([slidingWindow({ limit: 6, window: '1s' })])
+    await admits(limited, 'k', 2)
+    scene.clock.advance(300)
+    const second = await admits(limited, 'k', 2)
+    scene.clock.advance(300)
+    await admits(limited, 'k', 2)
+    assert.equal(await limited.refund('k', second), 2)
+    assert.equal(await left(limited, 'k'), 2)
+    await admits(limited, 'k', 2)
+    // The first leaves in its time; where the second was, nothing does.
+    await opensIn(scene, 400, limited, 'k', 2)
+    await opensIn(scene, 600, limited, 'k', 3)
+  }),
+
+  conformanceCase('a decision is returned at most once, in parts or at once', async ({ limiter }) => {
+    const limited = limiter([slidingWindow({ limit: 9, window: '10s' })])
+    await admits(limited, 'k', 2)
+    const decision = await admits(limited, 'k', 5)
+    assert.equal(await limited.refund('k', decision, 2), 2)
+    const rest = await Promise.all([limited.refund('k', decision), limited.refund('k', decision)])
+    assert.deepEqual(rest, [3, 0])
+    assert.equal(await limited.refund('k', decision), 0)
+    assert.equal(await left(limited, 'k'), 7)
+  }),
+
+  conformanceCase('a refund mints nothing where the charge is gone', async ({ clock, limiter }) => {
+    const limited = limiter([slidingWindow({ limit: 3, window: '1s' })])
+    const expired = await admits(limited, 'k')
+    clock.advance(1000)
+    assert.equal(await limited.refund('k', expired), 0)
+    const forgotten = await admits(limited, 'k', 3)
+    await limited.reset('k')
+    assert.equal(await limited.refund('k', forgotten), 0)
+    assert.equal(await left(limited, 'k'), 3)
+    clock.advance(1)
+    await admits(limited, 'k', 2)
+    assert.equal(await limited.refund('k', forgotten), 0)
+    assert.equal(await left(limited, 'k'), 1)
+    clock.advance(1000)
+    assert.equal(await limited.refund('k', forgotten), 0)
+    assert.equal(await left(limited, 'k'), 3)
+  }),
+
+  conformanceCase('a refund mints nothing in a fixed window that is over', async ({ clock, limiter }) => {
+    const limited = limiter([fixedWindow({ limit: 3, window: '1s' })])
+    const decision = await admits(limited, 'k', 2)
+    clock.advance(1000)
+    await admits(limited, 'k', 2)
+    assert.equal(await limited.refund('k', decision), 0)
+    assert.equal(await left(limited, 'k'), 1)
+  }),
+
+  conformanceCase('a refund answers the least over the enforced limits', async ({ clock, limiter }) => {
+    const limited = limiter([
+      slidingWindow({ limit: 5, window: '10s', name: 'sliding' }),
+      fixedWindow({ limit: 5, window: '1s', name: 'fixed' }),
+      slidingWindow({ limit: 1, window: '10s', name: 'shadow', shadow: true }),
+    ])
+    const early = await admits(limited, 'k', 2)
+    assert.equal(await limited.refund('k', early, 1), 1)
+    clock.advance(1000)
+    assert.equal(await limited.refund('k', early, 1), 0)
+    const { limits } = await limited.peek('k')
+    assert.deepEqual(
+      limits.map(({ remaining }) => remaining),
+      [5, 5, 1],
+    )
+  }),
+
+  conformanceCase('a reset forgets every limit of the key, and of no other', async ({ limiter }) => {
+    const limited = limiter([
+      slidingWindow({ limit: 2, window: '10s', name: 'sliding' }),
+      fixedWindow({ limit: 2, window: '10s', name: 'fixed' }),
+      slidingWindow({ limit: 2, window: '10s', name: 'shadow', shadow: true }),
+    ])
+    await admits(limited, 'k', 2)
+    await admits(limited, 'other', 2)
+    await limited.reset('k')
+    await limited.reset('never used')
+    const { limits, resetAfterMs } = await limited.peek('k')
+    assert.deepEqual(
+      limits.map(({ remaining }) => remaining),
+      [2, 2, 2],
+    )
+    assert.equal(resetAfterMs, 0)
+    await denies(limited, 'other')
+  }),
+]

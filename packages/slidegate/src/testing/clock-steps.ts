@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+
+/** What happens when the store's clock is set. */
+export const clockSteps: readonly ConformanceCase[] = [
+  conformanceCase(
+    'a small step back holds time until the clock has caught up',
+    async ({ clock, limiter }) => {
+      const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
+      const { atMs } = await admits(limited, 'k')
+      clock.advance(-1000)
+      assert.equal((await admits(limited, 'k')).atMs, atMs)
+      clock.advance(400)
+      assert.equal((await admits(limited, 'k')).atMs, atMs)
+      const denied = await denies(limited, 'k')
+      assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 10_000])
+      clock.set(atMs + 9999)
+      await denies(limited, 'k')
+      clock.advance(1)
+      assert.equal((await admits(limited, 'k', 3)).atMs, atMs + 10_000)
+    },
+  ),
+
+  conformanceCase(
+    'after a large step back all counts from now on: never over',
+    async ({ clock, limiter }) => {
+      const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
+      await admits(limited, 'k')
+      clock.advance(4000)
+      await admits(limited, 'k')
+      clock.advance(-1001)
+      const third = await admits(limited, 'k')
+      assert.deepEqual([third.atMs, third.remaining], [clock.now(), 0])
+      clock.advance(9999)
+      assert.equal((await denies(limited, 'k')).retryAfterMs, 1)
+      clock.advance(1)
+      await admits(limited, 'k', 3)
+    },
+  ),
+
+  conformanceCase('after a large step back nobody is locked for longer than the window', async (scene) => {
+    const { clock } = scene
+    const limited = scene.limiter([
+      slidingWindow({ limit: 2, window: '1s', name: 'second' }),
+      slidingWindow({ limit: 4, window: '10s', name: 'ten' }),
+      slidingWindow({ limit: 4, window: '10s', precision: 100, name: 'coarse' }),
+      fixedWindow({ limit: 4, window: '10s', name: 'fixed' }),
+    ])
+    await admits(limited, 'k', 2)
+    clock.advance(1000)
+    await admits(limited, 'k', 2)
+    clock.advance(-3_600_000)
+    const denied = await denies(limited, 'k')
+    assert.equal(denied.atMs, clock.now())
+    assert.deepEqual(
+      denied.limits.map(({ retryAfterMs }) => retryAfterMs),
+      [1000, 10_000, 10_099, 9000],
+    )
+    clock.advance(10_098)
+    assert.deepEqual((await denies(limited, 'k')).deniedBy, ['coarse'])
+    clock.advance(1)
+    assert.equal((await admits(limited, 'k', 2)).remaining, 0)
+  }),
+
+  conformanceCase(
+    'a denial, too, sets the times right, so that the wait is not begun anew',
+    async (scene) => {
+      const { clock } = scene
+      const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
+      await admits(limited, 'k')
+      clock.advance(-60_000)
+      for (let waitMs = 10_000; waitMs > 0; waitMs -= 2500) {
+        assert.equal((await denies(limited, 'k')).retryAfterMs, waitMs)
+        clock.advance(2500)
+      }
+      await admits(limited, 'k')
+    },
+  ),
+
+  conformanceCase('a step forward lets go of what the window has left behind', async ({ clock, limiter }) => {
+    const limited = limiter([slidingWindow({ limit: 2, window: '10s' })])
+    await admits(limited, 'k', 2)
+    clock.advance(86_400_000)
+    assert.equal(await left(limited, 'k'), 2)
+    await admits(limited, 'k', 2)
+    await denies(limited, 'k')
+  }),
+]

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import type { Clock } from '../clock.ts'
+import type { Decision } from '../decision.ts'
+import { createLimiter, type Limiter } from '../limiter.ts'
+import type { Limit } from '../limits/limit.ts'
+import { outcomesOf } from '../stores/call.ts'
+import type { Op, Outcome, Store } from '../stores/store.ts'
+import { ManualClock } from './manual-clock.ts'
+
+/** Makes a store that goes by this clock, and in which nothing of an earlier case is left. */
+export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
+
+/** One promise that every store keeps. */
+export interface ConformanceCase {
+  readonly name: string
+  /** Rejects with an `AssertionError` where the promise is broken. Closes the stores that it made. */
+  run(createStore: CreateStore): Promise<void>
+}
+
+/** What a case has to work with: a store of its own, its time, and limiters on it. */
+export interface Scene {
+  /** Starts on a whole multiple of 10 s. */
+  readonly clock: ManualClock
+  /** Asks the store itself. */
+  apply(...ops: Op[]): Promise<readonly Outcome[]>
+  /** The name is the namespace of the keys. Default: `conformance`. */
+  limiter(limits: readonly Limit[], name?: string): Limiter
+}
+
+export function conformanceCase(name: string, play: (scene: Scene) => Promise<void>): ConformanceCase {
+  return {
+    name,
+    async run(createStore) {
+      const clock = new ManualClock()
+      const store = await createStore({ clock: clock.now })
+      const limiters: Limiter[] = []
+      const limiter = (limits: readonly Limit[], name = 'conformance') => {
+        // What is tested is what the store answers, however slow the machine.
+        const made = createLimiter({ name, limits, store, timeoutMs: 30_000 })
+        limiters.push(made)
+        return made
+      }
+      try {
+        await play({ clock, apply: (...ops) => outcomesOf(store, ops), limiter })
+      } finally {
+        for (const made of limiters) made.close()
+        store.close()
+      }
+    },
+  }
+}
+
+export async function admits(limiter: Limiter, key: string, cost = 1): Promise<Decision> {
+  const decision = await limiter.consume(key, { cost })
+  assert.equal(decision.allowed, true, `${cost} for ${key} should be admitted, not ${told(decision)}`)
+  return decision
+}
+
+export async function denies(limiter: Limiter, key: string, cost = 1): Promise<Decision> {
+  const decision = await limiter.consume(key, { cost })
+  assert.equal(decision.allowed, false, `${cost} for ${key} should be denied, not ${told(decision)}`)
+  return decision
+}
+
+/** Units left, as a peek says. */
+export async function left(limiter: Limiter, key: string): Promise<number> {
+  return (await limiter.peek(key)).remaining
+}
+
+/** Denied until this many milliseconds from now, and admitted then. */
+export async function opensIn(
+  scene: Scene,
+  ms: number,
+  limiter: Limiter,
+  key: string,
+  cost = 1,
+): Promise<void> {
+  scene.clock.advance(ms - 1)
+  await denies(limiter, key, cost)
+  scene.clock.advance(1)
+  await admits(limiter, key, cost)
+}
+
+function told(decision: Decision): string {
+  return JSON.stringify(decision)
+}

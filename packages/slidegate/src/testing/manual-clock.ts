@@ -1,0 +1,22 @@
+import type { Clock } from '../clock.ts'
+
+/** A clock that stands still until it is moved: `memoryStore({ clock: clock.now })`. */
+export class ManualClock {
+  #nowMs: number
+
+  /** Starts at an epoch time in milliseconds. */
+  constructor(startMs = 1_700_000_000_000) {
+    this.#nowMs = startMs
+  }
+
+  readonly now: Clock = () => this.#nowMs
+
+  /** Moves it forward, or with a negative number back. */
+  advance(ms: number): void {
+    this.#nowMs += ms
+  }
+
+  set(nowMs: number): void {
+    this.#nowMs = nowMs
+  }
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import type { Limit } from '../limits/limit.ts'
+import { type LimitSet, limitSet } from '../limits/limit-set.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
+import {
+  admits,
+  type ConformanceCase,
+  conformanceCase,
+  denies,
+  left,
+  opensIn,
+  type Scene,
+} from './conformance-case.ts'
+
+/** What is asked of a store beyond what one request asks: counts, lists of ops, several keys, leases. */
+export const operations: readonly ConformanceCase[] = [
+  conformanceCase('ops of a list are decided in its order', async ({ apply, clock }) => {
+    const set = setOf([slidingWindow({ limit: 3, window: '10s' })])
+    const parts = [{ key: 'k', set }]
+    const one = consume(set, ['k'])
+    const outcomes = await apply(
+      one,
+      { type: 'charge', parts, units: 1 },
+      { type: 'peek', parts, cost: 2, count: 1 },
+      one,
+      one,
+      { type: 'refund', parts, units: 2, atMs: clock.now(), charged: [true] },
+      { type: 'peek', parts, cost: 2, count: 1 },
+      { type: 'reset', parts },
+      { type: 'peek', parts, cost: 3, count: 1 },
+    )
+    const told = outcomes.map((outcome) =>
+      outcome !== undefined && 'admitted' in outcome ? usedOf(outcome) : outcome,
+    )
+    assert.deepEqual(told, [
+      { admitted: 1, used: [0] },
+      undefined,
+      { admitted: 0, used: [2] },
+      { admitted: 1, used: [2] },
+      { admitted: 0, used: [3] },
+      { returned: [2] },
+      { admitted: 1, used: [1] },
+      undefined,
+      { admitted: 1, used: [0] },
+    ])
+  }),
+
+  conformanceCase('a count of requests is decided like as many single ones', async (scene) => {
+    const limits = [
+      slidingWindow({ limit: 7, window: '1s', name: 'sliding' }),
+      slidingWindow({ limit: 12, window: '5s', name: 'long' }),
+      fixedWindow({ limit: 20, window: '10s', name: 'fixed' }),
+      slidingWindow({ limit: 4, window: '1s', name: 'shadow', shadow: true }),
+    ]
+    const set = setOf(limits)
+    const limited = scene.limiter(limits)
+    for (const { count, cost, admitted } of [
+      { count: 3, cost: 1, admitted: 3 },
+      { count: 5, cost: 2, admitted: 2 },
+      { count: 2, cost: 1, admitted: 0 },
+      { count: 4, cost: 2, admitted: 1 },
+      { count: 1, cost: 1, admitted: 1 },
+      { count: 2, cost: 2, admitted: 1 },
+    ]) {
+      const together = await outcomeOf(scene.apply, { ...consume(set, ['together'], cost), count })
+      const singly: ConsumeOutcome[] = []
+      for (let i = 0; i < count; i++) {
+        singly.push(await outcomeOf(scene.apply, consume(set, ['singly'], cost)))
+      }
+      assert.equal(together.admitted, admitted)
+      assert.equal(singly.filter((outcome) => outcome.admitted === 1).length, admitted)
+      assert.deepEqual(usedOf(together).used, usedOf(singly[0]!).used)
+      // The waits are those after the last of them.
+      assert.deepEqual(waitsOf(together), waitsOf(singly.at(-1)!))
+      assert.deepEqual(await limited.peek('together'), await limited.peek('singly'))
+      scene.clock.advance(450)
+    }
+  }),
+
+  conformanceCase(
+    'a request of several keys is charged to all of them or to none',
+    async ({ apply, limiter }) => {
+      const limits = [slidingWindow({ limit: 2, window: '10s' })]
+      const set = setOf(limits)
+      const limited = limiter(limits)
+      await admits(limited, 'b')
+      const both = await outcomeOf(apply, consume(set, ['a', 'b']))
+      assert.deepEqual(usedOf(both), { admitted: 1, used: [0, 1] })
+      const denied = await outcomeOf(apply, consume(set, ['a', 'b']))
+      assert.deepEqual(usedOf(denied), { admitted: 0, used: [1, 2] })
+      assert.equal(await left(limited, 'a'), 1)
+      const some = await outcomeOf(apply, { ...consume(set, ['a', 'c']), count: 5 })
+      assert.deepEqual(usedOf(some), { admitted: 1, used: [1, 0] })
+      assert.deepEqual([await left(limited, 'a'), await left(limited, 'c')], [0, 1])
+    },
+  ),
+
+  conformanceCase('leased units count for the window and the lease', async (scene) => {
+    const limits = [slidingWindow({ limit: 2, window: '1s' })]
+    const limited = scene.limiter(limits)
+    await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
+    scene.clock.advance(300)
+    // As may be those that were charged while it lasted: the log does not tell them apart.
+    assert.equal((await admits(limited, 'k')).resetAfterMs, 1200)
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 1200)
+    await opensIn(scene, 1200, limited, 'k', 2)
+    await opensIn(scene, 1000, limited, 'k', 2)
+  }),
+
+  conformanceCase('once no leased unit can be live, the window has its own length again', async (scene) => {
+    const limits = [slidingWindow({ limit: 2, window: '1s' })]
+    const limited = scene.limiter(limits)
+    await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
+    scene.clock.advance(600)
+    assert.equal((await admits(limited, 'k')).resetAfterMs, 1000)
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 900)
+    await opensIn(scene, 900, limited, 'k')
+    await opensIn(scene, 100, limited, 'k')
+    await opensIn(scene, 900, limited, 'k')
+  }),
+
+  conformanceCase('a lease is honoured by every limiter on the key', async (scene) => {
+    const limits = [slidingWindow({ limit: 5, window: '1s' })]
+    const short = scene.limiter([slidingWindow({ limit: 1, window: 500 })])
+    const long = scene.limiter([slidingWindow({ limit: 1, window: '2s' })])
+    await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 400 })
+    assert.equal((await short.peek('k')).resetAfterMs, 900)
+    // What the log was asked to keep: the lease's own window, and the lease.
+    assert.equal((await long.peek('k')).resetAfterMs, 1400)
+    await opensIn(scene, 900, short, 'k')
+  }),
+]
+
+/** Like those of limiters without a name of their own. */
+function setOf(limits: readonly Limit[]): LimitSet {
+  return limitSet('conformance', limits)
+}
+
+function consume(set: LimitSet, keys: readonly string[], cost = 1): ConsumeOp {
+  return { type: 'consume', parts: keys.map((key) => ({ key, set })), cost, count: 1, leaseMs: 0 }
+}
+
+async function outcomeOf(apply: Scene['apply'], op: ConsumeOp): Promise<ConsumeOutcome> {
+  return (await apply(op))[0] as ConsumeOutcome
+}
+
+/** How many were admitted, and what each limit had counted before. */
+function usedOf({ admitted, limits }: ConsumeOutcome): { admitted: number; used: number[] } {
+  return { admitted, used: limits.filter((_, place) => place % 3 === 0) }
+}
+
+function waitsOf({ limits }: ConsumeOutcome): number[] {
+  return limits.filter((_, place) => place % 3 !== 0)
+}

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+
+/** The kinds of limits and their options. */
+export const windows: readonly ConformanceCase[] = [
+  conformanceCase('at a coarse precision a charge counts until its whole grain has left', async (scene) => {
+    const limited = scene.limiter([slidingWindow({ limit: 1, window: '1s', precision: 100 })])
+    for (const inGrainMs of [0, 30, 99]) {
+      scene.clock.set(Math.ceil(scene.clock.now() / 100) * 100 + inGrainMs)
+      const decision = await admits(limited, 'k')
+      assert.equal(decision.resetAfterMs, 1099 - inGrainMs)
+      assert.equal(decision.limits[0]!.precisionMs, 100)
+      await opensIn(scene, 1099 - inGrainMs, limited, 'k')
+      await limited.reset('k')
+    }
+  }),
+
+  conformanceCase('charges of one grain leave the window together', async (scene) => {
+    const limited = scene.limiter([slidingWindow({ limit: 3, window: '1s', precision: 100 })])
+    await admits(limited, 'k')
+    scene.clock.advance(99)
+    await admits(limited, 'k')
+    scene.clock.advance(1)
+    await admits(limited, 'k')
+    await opensIn(scene, 999, limited, 'k', 2)
+    await opensIn(scene, 100, limited, 'k', 1)
+  }),
+
+  conformanceCase('a window that the precision does not divide is held to all the same', async (scene) => {
+    const limited = scene.limiter([slidingWindow({ limit: 1, window: 250, precision: 100 })])
+    await admits(limited, 'k')
+    await opensIn(scene, 349, limited, 'k')
+  }),
+
+  conformanceCase('limits of different precision keep their own count of the same charges', async (scene) => {
+    const limited = scene.limiter([
+      slidingWindow({ limit: 2, window: '1s', name: 'fine' }),
+      slidingWindow({ limit: 2, window: '1s', precision: 50, name: 'coarse' }),
+    ])
+    scene.clock.advance(20)
+    await admits(limited, 'k', 2)
+    const { limits } = await denies(limited, 'k')
+    assert.deepEqual(
+      limits.map(({ retryAfterMs }) => retryAfterMs),
+      [1000, 1029],
+    )
+    await opensIn(scene, 1029, limited, 'k', 2)
+  }),
+
+  conformanceCase('the longest window of all is as exact as any', async (scene) => {
+    const year = 366 * 86_400_000
+    const limited = scene.limiter([slidingWindow({ limit: 1, window: '366d' })])
+    assert.equal((await admits(limited, 'k')).resetAfterMs, year)
+    await opensIn(scene, year, limited, 'k')
+  }),
+
+  conformanceCase('a fixed window opens at its edge, aligned to the epoch', async ({ clock, limiter }) => {
+    const limited = limiter([fixedWindow({ limit: 2, window: '10s' })])
+    clock.advance(7000)
+    const { resetAfterMs, limits } = await admits(limited, 'k')
+    assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [3000, 10_000])
+    clock.advance(1000)
+    await admits(limited, 'k')
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 2000)
+    clock.advance(1999)
+    await denies(limited, 'k')
+    clock.advance(1)
+    assert.equal((await admits(limited, 'k', 2)).resetAfterMs, 10_000)
+    await denies(limited, 'k')
+  }),
+
+  conformanceCase('a fixed window admits twice its limit across an edge, and no more', async (scene) => {
+    const limited = scene.limiter([fixedWindow({ limit: 3, window: '10s' })])
+    scene.clock.advance(9999)
+    await admits(limited, 'k', 3)
+    await denies(limited, 'k')
+    scene.clock.advance(1)
+    await admits(limited, 'k', 3)
+    await denies(limited, 'k')
+    scene.clock.advance(9999)
+    await denies(limited, 'k')
+  }),
+
+  conformanceCase('a fixed window does not charge denials', async ({ limiter }) => {
+    const limited = limiter([fixedWindow({ limit: 5, window: '10s' })])
+    await admits(limited, 'k', 3)
+    for (let i = 0; i < 5; i++) assert.equal((await denies(limited, 'k', 3)).remaining, 2)
+    await admits(limited, 'k', 2)
+  }),
+
+  conformanceCase('a shadow limit reports and never denies', async ({ limiter }) => {
+    const limited = limiter([
+      slidingWindow({ limit: 4, window: '10s', name: 'enforced' }),
+      slidingWindow({ limit: 1, window: '20s', name: 'shadow', shadow: true }),
+    ])
+    assert.equal((await admits(limited, 'k')).limits[1]!.allowed, true)
+    const second = await admits(limited, 'k')
+    assert.deepEqual(
+      [second.remaining, second.retryAfterMs, second.resetAfterMs, second.deniedBy],
+      [2, 0, 10_000, []],
+    )
+    const { allowed, remaining, retryAfterMs, shadow } = second.limits[1]!
+    assert.deepEqual([allowed, remaining, retryAfterMs, shadow], [false, 0, 20_000, true])
+  }),
+
+  conformanceCase('a shadow limit has a history of its own', async (scene) => {
+    const limited = scene.limiter([
+      slidingWindow({ limit: 3, window: '1s', name: 'enforced' }),
+      slidingWindow({ limit: 2, window: '1s', name: 'shadow', shadow: true }),
+    ])
+    const inShadow = async () => (await limited.peek('k')).limits[1]!.remaining
+    await admits(limited, 'k')
+    scene.clock.advance(500)
+    // What it has no room for is not charged to it,
+    assert.equal((await admits(limited, 'k', 2)).limits[1]!.allowed, false)
+    assert.equal(await inShadow(), 1)
+    // nor what an enforced limit denies.
+    await denies(limited, 'k')
+    assert.equal(await inShadow(), 1)
+    scene.clock.advance(500)
+    assert.equal(await inShadow(), 2)
+    assert.equal(await left(limited, 'k'), 1)
+  }),
+
+  conformanceCase('shadow limits of equal windows are counted apart', async ({ limiter }) => {
+    const limited = limiter([
+      slidingWindow({ limit: 2, window: '10s', name: 'two', shadow: true }),
+      slidingWindow({ limit: 1, window: '10s', name: 'one', shadow: true }),
+      fixedWindow({ limit: 2, window: '10s', name: 'fixed', shadow: true }),
+    ])
+    await admits(limited, 'k')
+    const { limits } = await admits(limited, 'k')
+    assert.deepEqual(
+      limits.map(({ allowed, remaining }) => [allowed, remaining]),
+      [
+        [true, 0],
+        [false, 0],
+        [true, 0],
+      ],
+    )
+  }),
+
+  conformanceCase(
+    'with shadow limits only, everything is allowed and nothing awaited',
+    async ({ limiter }) => {
+      const limited = limiter([slidingWindow({ limit: 1, window: '10s', shadow: true })])
+      for (let i = 0; i < 3; i++) {
+        const { remaining, resetAfterMs, retryAfterMs } = await admits(limited, 'k', 2)
+        assert.deepEqual([remaining, resetAfterMs, retryAfterMs], [Number.POSITIVE_INFINITY, 0, 0])
+      }
+    },
+  ),
+]
