@@ -7,9 +7,9 @@ import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
 import { memory } from './scenarios/memory.ts'
 import { redisCpu } from './scenarios/redis-cpu.ts'
-import { throughput } from './scenarios/throughput.ts'
+import { oneAtATime, throughput } from './scenarios/throughput.ts'
 
-const SCENARIOS: readonly Scenario[] = [throughput, redisCpu, bytes, bound, memory]
+const SCENARIOS: readonly Scenario[] = [throughput, oneAtATime, redisCpu, bytes, bound, memory]
 
 /** The bench takes nowhere near as long; if it does, it hangs. */
 const MOST_MINUTES = { short: 10, full: 60 }

@@ -35,26 +35,37 @@ const ROOMY = { limit: 100, windowMs: 1000, outcome: 'admitted' } as const
 const ROOMY_HOT = { limit: 10_000_000, windowMs: 1000, outcome: 'admitted' } as const
 const USED_UP = { limit: 10, windowMs: 3_600_000, outcome: 'denied' } as const
 
-const SETTINGS: readonly Setting[] = [
+const UNDER_LOAD: readonly Setting[] = [
   { name: '10,000 keys, 1,024 in flight', ...MANY, ...ROOMY },
   { name: '10,000 keys, 1,024 in flight', ...MANY, ...USED_UP },
   { name: 'one hot key, 1,024 in flight', ...HOT, ...ROOMY_HOT },
   { name: 'one hot key, 1,024 in flight', ...HOT, ...USED_UP },
+]
+
+const ONE_AT_A_TIME: readonly Setting[] = [
   { name: '10,000 keys, one at a time', ...ALONE, ...ROOMY },
   { name: '10,000 keys, one at a time', ...ALONE, ...USED_UP },
 ]
 
 export const throughput: Scenario = {
   name: 'throughput',
+  title: 'Decisions through one client under load, against one EVALSHA of `return 1` per request through it',
+  run: (effort) => measureAll(UNDER_LOAD, effort),
+}
+
+export const oneAtATime: Scenario = {
+  name: 'one-at-a-time',
   title:
-    'Decisions through one client, against one EVALSHA of `return 1` per request through the same client',
-  run: async (effort) => {
-    const figures: Figure[] = []
-    for (const setting of SETTINGS) {
-      figures.push(...(await withRedis((redis) => measure(redis, setting, effort))))
-    }
-    return figures
-  },
+    'Time of a decision with no other under way, against an EVALSHA of `return 1` through the same client',
+  run: (effort) => measureAll(ONE_AT_A_TIME, effort),
+}
+
+async function measureAll(settings: readonly Setting[], effort: Effort): Promise<Figure[]> {
+  const figures: Figure[] = []
+  for (const setting of settings) {
+    figures.push(...(await withRedis((redis) => measure(redis, setting, effort))))
+  }
+  return figures
 }
 
 async function measure(redis: Redis, setting: Setting, { rounds, turnMs }: Effort): Promise<Figure[]> {
@@ -140,16 +151,20 @@ function figuresOf(setting: Setting, ours: readonly Load[], floor: readonly Load
   const name = `${setting.name}, all ${outcome}`
   const [ourRate, floorRate] = [ours.map(perSecond), floor.map(perSecond)]
   const [ourCpu, floorCpu] = [ours.map(clientCpuOf), floor.map(clientCpuOf)]
-  const speed = compares === 'rate' ? ratios(ourRate, floorRate) : ratios(floorRate, ourRate)
+  const isRate = compares === 'rate'
+  const speed = isRate ? ratios(ourRate, floorRate) : ratios(floorRate, ourRate)
   const cpu = ratios(ourCpu, floorCpu)
+  const absolute = isRate
+    ? `${inThousands(ourRate)} a second against ${inThousands(floorRate)}`
+    : `${inMicroseconds(ourRate.map(inverse))} against ${inMicroseconds(floorRate.map(inverse))}`
   return [
     {
-      name: `${name}: ${compares === 'rate' ? 'decisions per second' : 'time per decision'}`,
+      name: `${name}: ${isRate ? 'decisions per second' : 'time per decision'}`,
       value: median(speed),
       unit: 'x',
       target,
       spread: speed,
-      note: `${inThousands(ourRate)} a second against ${inThousands(floorRate)}; limit ${limit} per ${windowMs} ms`,
+      note: `${absolute}; limit ${limit} per ${windowMs} ms`,
       raw: { slidegatePerSecond: ourRate, floorPerSecond: floorRate },
     },
     {
@@ -161,6 +176,10 @@ function figuresOf(setting: Setting, ours: readonly Load[], floor: readonly Load
       raw: { slidegateSeconds: ourCpu, floorSeconds: floorCpu },
     },
   ]
+}
+
+function inverse(rate: number): number {
+  return 1 / rate
 }
 
 function inThousands(rates: readonly number[]): string {

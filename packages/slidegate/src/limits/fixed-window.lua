@@ -1,10 +1,10 @@
 -- The twin of fixed-window.ts.
 --
 -- Reads and writes: one string per log: format (1 byte, 1), start of the window (6 bytes, milliseconds),
--- units charged in it (6 bytes); unsigned, little-endian.
+-- units charged in it (6 bytes); unsigned, big-endian.
 -- TTL: set at the first charge in a window, to its length + slack.
 
-local COUNTER_FORMAT = '<BI6I6'
+local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
 -- One byte more than it should have.
 local LAST_OF_COUNTER = '13'

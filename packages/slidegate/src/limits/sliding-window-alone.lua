@@ -10,7 +10,7 @@ local function first_seen_above(view, view_at, head, slots, seen, column, bound)
     local slot = head + middle
     if slot >= slots then slot = slot - slots end
     -- In parentheses: struct.unpack also answers where it stopped.
-    if (struct_unpack('<I6', view, view_at + slot * WIDTH + column)) <= bound then
+    if (struct_unpack(NUMBER_FORMAT, view, view_at + slot * WIDTH + column)) <= bound then
       low = middle + 1
     else
       high = middle
@@ -45,7 +45,7 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
     view, view_at = call_redis('GETRANGE', key, from, from + seen * WIDTH - 1), 1 - head * WIDTH
   end
   local oldest_stamp, oldest_total
-  if count > 0 then oldest_stamp, oldest_total = struct_unpack(RECORD_FORMAT, view, view_at + head * WIDTH) end
+  if count > 0 then oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, view, view_at + head * WIDTH) end
 
   -- Check.
   local windows, limits = params.windows, params.limits
@@ -58,9 +58,9 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
     if stamp <= cut then
       before = total
     elseif count > 0 and oldest_stamp <= cut then
-      after = first_seen_above(view, view_at, head, slots, seen, 0, cut)
+      after = first_seen_above(view, view_at, head, slots, seen, STAMP, cut)
       if after == seen and seen < count then return nil end
-      before = struct_unpack('<I6', view, view_at + (head + after - 1) % slots * WIDTH + 6)
+      before = struct_unpack(NUMBER_FORMAT, view, view_at + (head + after - 1) % slots * WIDTH + TOTAL)
     end
     if span == keep then gone, gone_total = after, before end
     local used = total - before
@@ -90,9 +90,9 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
       elseif count > 0 and oldest_total > above then
         retry = oldest_stamp + window - clock
       else
-        local index = first_seen_above(view, view_at, head, slots, seen, 6, above)
+        local index = first_seen_above(view, view_at, head, slots, seen, TOTAL, above)
         if index < seen then
-          retry = struct_unpack('<I6', view, view_at + (head + index) % slots * WIDTH) + window - clock
+          retry = struct_unpack(NUMBER_FORMAT, view, view_at + (head + index) % slots * WIDTH + STAMP) + window - clock
         elseif seen < count then
           return nil
         else
@@ -112,7 +112,7 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
       base, head, count = gone_total, (head + gone) % slots, count - gone
     end
     if stamp ~= new_stamp then
-      local record = struct_pack(RECORD_FORMAT, stamp, total)
+      local record = struct_pack(RECORD_FORMAT, total, stamp)
       if count < slots then
         call_redis('SETRANGE', key, HEADER + (head + count) % slots * WIDTH, record)
       elseif is_small then

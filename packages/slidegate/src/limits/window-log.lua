@@ -3,8 +3,6 @@
 
 local MAX_REFUND_RECORDS = 4096
 local MAX_TOTAL = 2 ^ 47
-local STAMP = 0
-local TOTAL = 6
 
 local function empty_log(log)
   log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
@@ -78,7 +76,7 @@ local function slot_of(log, index)
   return HEADER + (log.head + index) % log.slots * WIDTH
 end
 
--- Stamp and total of a record in the ring.
+-- Total and stamp of a record in the ring.
 local function record_at(log, index)
   local offset = slot_of(log, index)
   if offset + WIDTH <= log.loaded then return struct_unpack(RECORD_FORMAT, log.raw, offset + 1) end
@@ -91,15 +89,15 @@ local function record_at(log, index)
 end
 
 local function at(log, index, column)
-  local stamp, total
+  local total, stamp
   if index == log.count then
-    stamp, total = log.stamp, log.total
+    total, stamp = log.total, log.stamp
   elseif index > 0 then
-    stamp, total = record_at(log, index)
+    total, stamp = record_at(log, index)
   else
     -- Nearly every decision asks for the oldest, most for no other.
-    if not log.oldest_stamp then log.oldest_stamp, log.oldest_total = record_at(log, 0) end
-    stamp, total = log.oldest_stamp, log.oldest_total
+    if not log.oldest_stamp then log.oldest_total, log.oldest_stamp = record_at(log, 0) end
+    total, stamp = log.oldest_total, log.oldest_stamp
   end
   return column == STAMP and stamp or total
 end
@@ -149,9 +147,9 @@ local function lower(log, first, places, units)
     local from, to = slot_of(log, first), slot_of(log, first - places)
     local end_of_ring = HEADER + log.slots * WIDTH
     local records = math.min(64, log.count - first, (end_of_ring - math.max(from, to)) / WIDTH)
-    local format = '<' .. string.rep('I6I6', records)
+    local format = '>' .. string.rep('I6I6', records)
     local numbers = { struct_unpack(format, read(log, from, records * WIDTH)) }
-    for i = 2, 2 * records, 2 do numbers[i] = numbers[i] - units end
+    for i = 1, 2 * records, 2 do numbers[i] = numbers[i] - units end
     write(log, to, struct_pack(format, unpack(numbers, 1, 2 * records)))
     first = first + records
   end
@@ -186,7 +184,7 @@ local function push(log, slots_wanted)
     log.count = log.count - 1
     log.oldest_stamp = false
   end
-  local record = struct_pack(RECORD_FORMAT, log.stamp, log.total)
+  local record = struct_pack(RECORD_FORMAT, log.total, log.stamp)
   if log.count == log.slots then
     enlarge(log, record, slots_wanted)
   else

@@ -8,7 +8,7 @@ local string_sub = string.sub
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
 
--- The stored form of a window log, one string per log. Integers are unsigned, little-endian, so many bytes:
+-- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format   1  always 1; any other is refused, never guessed at
 --   keep     6  the longest time for which any commit needed charges to count; after it they are gone
 --   expires  6  when the key's TTL ends, by the store's clock
@@ -20,19 +20,23 @@ local NEVER = -1
 --   total    6  and the running total of all units up to and with it
 --   head     3  slot of the oldest of the other records
 --   count    3  how many they are
---   ring     12 a slot: stamp and running total
--- Times are milliseconds, totals units.
+--   ring     12 a slot: running total and stamp
+-- Times are milliseconds, totals units. A record ends in the byte that changes most, for the sake of Lua, which
+-- keeps each string once and finds it by a hash of some of its bytes, counted from the end.
 --
 -- TTL: renewed where it would end before stamp + keep, to keep + slack.
 -- Invariants: stamps and totals rise from record to record; count <= slots <= 65535; a log without units is
 -- no key at all.
 local FORMAT = 1
-local HEADER_FORMAT = '<BI6I6I6I6I3I6I6I6I3I3'
+local HEADER_FORMAT = '>BI6I6I6I6I3I6I6I6I3I3'
 local HEADER = 52
 -- The fields that every commit changes stand together, so that they are written alone.
-local TAIL_FORMAT = '<I6I6I6I3I3'
+local TAIL_FORMAT = '>I6I6I6I3I3'
 local TAIL_OFFSET = '28'
-local RECORD_FORMAT = '<I6I6'
+local RECORD_FORMAT = '>I6I6'
+local NUMBER_FORMAT = '>I6'
+local TOTAL = 0
+local STAMP = 6
 local WIDTH = 12
 -- Read at once: the header, and a ring of up to 38 slots. Beyond that records are read by the page.
 local LAST_OF_CHUNK = '507'

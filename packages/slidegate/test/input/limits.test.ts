@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, type LimitOptions, slidingWindow } from '../../src/index.ts'
+import { expectRefusal } from './refusal.ts'
+
+type Options = Record<string, unknown>
+
+const good: Options = { limit: 10, window: '1m' }
+const kinds = { slidingWindow, fixedWindow } as const
+const make = (kind: keyof typeof kinds, options: unknown) => kinds[kind](options as LimitOptions)
+
+describe.each(['slidingWindow', 'fixedWindow'] as const)('%s refuses', (kind) => {
+  it.each([
+    0,
+    -1,
+    -0,
+    1.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    2 ** 40 + 1,
+    '10',
+    10n,
+    null,
+    undefined,
+    [10],
+  ])('the limit %s', async (limit) => {
+    const right = /must be an integer from 1 to 2\^40/
+    await expectRefusal(() => make(kind, { ...good, limit }), { code: 'invalid_limit', value: limit, right })
+  })
+
+  it.each([
+    '',
+    'soon',
+    '1',
+    '1.5s',
+    '-1s',
+    '1w',
+    '1 m',
+    ' 1m',
+    '1m\n',
+    '1M',
+    '1e3ms',
+    '0x10ms',
+    '9999999999999999d',
+  ])('the window %j, which is no duration', async (window) => {
+    const right = /must be whole milliseconds or a text such as '250ms'/
+    await expectRefusal(() => make(kind, { ...good, window }), {
+      code: 'invalid_window',
+      value: window,
+      right,
+    })
+  })
+
+  it.each([
+    10.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    null,
+    undefined,
+    1000n,
+    true,
+    ['1m'],
+    new String('1m'),
+  ])('the window %s, which is no duration', async (window) => {
+    const right = /must be whole milliseconds or a text such as '250ms'/
+    await expectRefusal(() => make(kind, { ...good, window }), {
+      code: 'invalid_window',
+      value: window,
+      right,
+    })
+  })
+
+  it.each([0, -60_000, 9, '9ms', '0s', '367d', 366 * 86_400_000 + 1])(
+    'the window %s, shorter than 10 ms or longer than 366 days',
+    async (window) => {
+      const right = /must lie between 10ms and 366d/
+      await expectRefusal(() => make(kind, { ...good, window }), {
+        code: 'invalid_window',
+        value: window,
+        right,
+      })
+    },
+  )
+
+  it.each(['', 'two words', 'a:b', '{a}', 'é', 'x'.repeat(65), 'x\n', 5, {}, false])(
+    'the name %j',
+    async (name) => {
+      const right = /must be 1 to 64 of A-Z a-z 0-9 \. _ -/
+      await expectRefusal(() => make(kind, { ...good, name }), { code: 'invalid_name', value: name, right })
+    },
+  )
+
+  it.each([1, 0, 'yes', null])('shadow %j', async (shadow) => {
+    const right = /must be true or false/
+    await expectRefusal(() => make(kind, { ...good, shadow }), {
+      code: 'invalid_limit',
+      value: shadow,
+      right,
+    })
+  })
+
+  it.each([undefined, null, 10, '10/1m', true])('%j in place of options', async (options) => {
+    const right = /must be \{ limit, window \}/
+    await expectRefusal(() => make(kind, options), { code: 'invalid_limit', value: options, right })
+  })
+})
+
+describe('precision', () => {
+  it.each([
+    0,
+    -1,
+    0.5,
+    1.5,
+    60_001,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '1.5ms',
+    '',
+    'fine',
+    '-1ms',
+    null,
+    5n,
+    {},
+  ])('%s is refused: not whole milliseconds up to the window', async (precision) => {
+    await expectRefusal(() => make('slidingWindow', { ...good, precision }), {
+      code: 'invalid_precision',
+      value: precision,
+      right: /must be whole milliseconds from 1 to the window's 60000/,
+    })
+  })
+
+  it('beyond the bound of the log is refused, and the message names one that fits', async () => {
+    const options = { limit: 100_000, window: '1h' } as const
+    await expectRefusal(() => slidingWindow({ ...options, precision: 50 }), {
+      code: 'invalid_precision',
+      value: 50,
+      right: /65536 records; 100 ms fits/,
+    })
+    expect(slidingWindow({ ...options, precision: 100 }).precisionMs).toBe(100)
+    expect(slidingWindow(options).precisionMs).toBe(100)
+  })
+
+  it('is the finest that keeps the log within its bound, where it is left out', () => {
+    const finest = (limit: number, window: string) => slidingWindow({ limit, window }).precisionMs
+    expect(finest(65_536, '366d')).toBe(1)
+    expect(finest(65_537, '65535ms')).toBe(1)
+    expect(finest(65_537, '65536ms')).toBe(2)
+    expect(finest(2 ** 40, '10ms')).toBe(1)
+    expect(finest(2 ** 40, '1h')).toBe(100)
+    expect(finest(2 ** 40, '366d')).toBe(500_000)
+  })
+
+  it('may be as long as the window', () => {
+    expect(slidingWindow({ limit: 1, window: '1m', precision: 60_000 }).precisionMs).toBe(60_000)
+    expect(slidingWindow({ limit: 1, window: '1m', precision: '250ms' }).precisionMs).toBe(250)
+  })
+})
+
+describe('the extremes are limits like any other', () => {
+  it.each([
+    [{ limit: 1, window: 10 }, '1-per-10ms'],
+    [{ limit: 2 ** 40, window: '366d' }, '1099511627776-per-366d'],
+    [{ limit: 3, window: 90_000 }, '3-per-90s'],
+    [{ limit: 3, window: '120m' }, '3-per-2h'],
+    [{ limit: 3, window: '24h' }, '3-per-1d'],
+    [{ limit: 3, window: 1001, name: 'x'.repeat(64) }, 'x'.repeat(64)],
+  ])('%j', (options, name) => {
+    for (const limit of [slidingWindow(options), fixedWindow(options)]) expect(limit.name).toBe(name)
+  })
+})
+
+describe('two limits of one name are refused', () => {
+  it.each([
+    [
+      'by default',
+      [slidingWindow({ limit: 5, window: '60s' }), slidingWindow({ limit: 5, window: '1m' })],
+      '5-per-1m',
+    ],
+    [
+      'of two kinds',
+      [slidingWindow({ limit: 5, window: '1m' }), fixedWindow({ limit: 5, window: '1m' })],
+      '5-per-1m',
+    ],
+    [
+      'one of them a shadow',
+      [
+        slidingWindow({ limit: 5, window: '1m', name: 'x' }),
+        slidingWindow({ limit: 6, window: '1h', name: 'x', shadow: true }),
+      ],
+      'x',
+    ],
+  ])('%s', async (_, limits, value) => {
+    const right = /two limits are named .*; give one of them a name of its own/
+    await expectRefusal(() => createLimiter({ limits }), { code: 'duplicate_limit', value, right })
+  })
+})

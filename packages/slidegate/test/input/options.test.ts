@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type LimiterOptions,
+  type MemoryStoreOptions,
+  memoryStore,
+  slidingWindow,
+} from '../../src/index.ts'
+import { type RedisClient, type RedisStoreOptions, redisStore } from '../../src/stores/redis/index.ts'
+import { expectRefusal } from './refusal.ts'
+
+const limits = [slidingWindow({ limit: 10, window: '1m' })]
+const none: unknown[] = []
+const client: RedisClient = { command: async () => [] }
+
+describe('createLimiter refuses', () => {
+  const create = (options: unknown) => createLimiter(options as LimiterOptions)
+
+  it.each([undefined, null, 10, 'api', true])('%s in place of options', async (options) => {
+    const right = /must be|write|give/
+    await expectRefusal(() => create(options), { code: 'invalid_limit', value: options, right })
+  })
+
+  it.each([undefined, null, {}, 'x', 10, new Set(limits)].map((value) => [value]))(
+    'limits that are %s',
+    async (value) => {
+      const right = /must be an array with at least one limit/
+      await expectRefusal(() => create({ limits: value }), { code: 'invalid_limit', value, right })
+    },
+  )
+
+  it('no limits', async () => {
+    const right = /must be an array with at least one limit/
+    await expectRefusal(() => create({ limits: none }), { code: 'invalid_limit', value: none, right })
+  })
+
+  it.each(
+    [undefined, null, 10, '10/1m', {}, { limit: 10, window: '1m' }, slidingWindow, limits].map((value) => [
+      value,
+    ]),
+  )('limits among which is %s', async (value) => {
+    const right = /make limits with slidingWindow\(\) or fixedWindow\(\)/
+    await expectRefusal(() => create({ limits: [...limits, value] }), { code: 'invalid_limit', value, right })
+  })
+
+  it.each(['', 'two words', 'a:b', '{a}', 'é', 'x'.repeat(65), 'x\n', 5, {}, false])(
+    'the name %j',
+    async (name) => {
+      const right = /must be 1 to 64 of A-Z a-z 0-9 \. _ -/
+      await expectRefusal(() => create({ limits, name }), { code: 'invalid_name', value: name, right })
+    },
+  )
+
+  it.each([null, {}, 'memory', 5, client, memoryStore, redisStore].map((store) => [store]))(
+    'the store %s',
+    async (store) => {
+      const right = /use memoryStore\(\) or redisStore\(client\)/
+      await expectRefusal(() => create({ limits, store }), { code: 'invalid_option', value: store, right })
+    },
+  )
+
+  it.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31, '50', 50n, null])(
+    'timeoutMs %s',
+    async (timeoutMs) => {
+      const right = /must be an integer from 1 to 2\^31 - 1/
+      const options = { limits, timeoutMs, store: redisStore(client) }
+      await expectRefusal(() => create(options), { code: 'invalid_option', value: timeoutMs, right })
+    },
+  )
+})
+
+describe('memoryStore refuses', () => {
+  const create = (options: unknown) => memoryStore(options as MemoryStoreOptions)
+
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '10', null])(
+    'maxKeys %s',
+    async (maxKeys) => {
+      const right = /must be an integer from 1/
+      await expectRefusal(() => create({ maxKeys }), { code: 'invalid_option', value: maxKeys, right })
+    },
+  )
+
+  it.each(['block', '', true, null, 1])('onFull %j', async (onFull) => {
+    const right = /must be 'throw', 'deny' or 'allow'/
+    await expectRefusal(() => create({ onFull }), { code: 'invalid_option', value: onFull, right })
+  })
+
+  it.each([0, 1_700_000_000_000, 'now', null, {}])('the clock %j', async (clock) => {
+    const right = /must be a function/
+    await expectRefusal(() => create({ clock }), { code: 'invalid_option', value: clock, right })
+  })
+
+  it('null in place of options', async () => {
+    await expectRefusal(() => create(null), { code: 'invalid_option', value: null, right: /must be|write/ })
+  })
+})
+
+describe('redisStore refuses', () => {
+  const create = (redis: unknown, options?: unknown) =>
+    redisStore(redis as RedisClient, options as RedisStoreOptions)
+
+  it.each(
+    [undefined, null, {}, 'redis://localhost', 6379, Symbol('redis'), { eval: async () => [] }].map(
+      (value) => [value],
+    ),
+  )('the client %s', async (value) => {
+    const right = /give a client of ioredis or node-redis, or \{ command\(words\) \}/
+    await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
+  })
+
+  it.each(['', 'a b', '{a}', 'a{', 'a*', 'é', 'x'.repeat(129), 'a\n', 5, null])(
+    'the prefix %j',
+    async (prefix) => {
+      const right = /must be 1 to 128 of A-Z a-z 0-9 \. _ : -/
+      await expectRefusal(() => create(client, { prefix }), { code: 'invalid_option', value: prefix, right })
+    },
+  )
+
+  it.each([0, 'now', null, {}])('the clock %j', async (clock) => {
+    const right = /must be a function/
+    await expectRefusal(() => create(client, { clock }), { code: 'invalid_option', value: clock, right })
+  })
+
+  it('null in place of options', async () => {
+    await expectRefusal(() => create(client, null), {
+      code: 'invalid_option',
+      value: null,
+      right: /must be|write/,
+    })
+  })
+})
+
+describe('a clock that tells no time is refused by the first request', () => {
+  const stores = {
+    memory: (clock: () => number) => memoryStore({ clock }),
+    Redis: (clock: () => number) => redisStore(client, { clock }),
+  }
+  const times = [Number.NaN, -1, Number.POSITIVE_INFINITY, 2 ** 48, undefined, null, '1700000000000', 5n, {}]
+  const cases = Object.entries(stores).flatMap(([name, store]) =>
+    times.map((time) => [name, time, store] as const),
+  )
+
+  it.each(cases)('%s: %s', async (_, time, store) => {
+    const limiter = createLimiter({ limits, store: store(() => time as number) })
+    const right = /must be milliseconds since the epoch/
+    await expectRefusal(() => limiter.consume('k'), { code: 'invalid_option', value: time, right })
+  })
+})
+
+describe('what is done to the options later changes nothing', () => {
+  it('limits added to, or taken from, the array', () => {
+    const mine = [slidingWindow({ limit: 2, window: '1m' })]
+    const limiter = createLimiter({ limits: mine })
+    const before = structuredClone(limiter.consumeSync('k'))
+    mine.push(slidingWindow({ limit: 1, window: '1h' }))
+    mine.shift()
+    const after = limiter.consumeSync('k')
+    expect(after.limits.map(({ name }) => name)).toEqual(before.limits.map(({ name }) => name))
+    expect(after.remaining).toBe(0)
+    expect(limiter.consumeSync('k').allowed).toBe(false)
+  })
+})
