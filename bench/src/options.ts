@@ -9,12 +9,17 @@ export interface Options {
   readonly jsonFile?: string
 }
 
-/** Reads the command line: `[--short | --full] [--json FILE] [SCENARIO ...]`. Throws where it means nothing. */
+/** Reads the command line: `[--short | --full] [--pin] [--json FILE] [SCENARIO ...]`. Throws where it means nothing. */
 export function parseOptions(words: readonly string[], known: readonly Scenario[]): Options {
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
-    options: { short: { type: 'boolean' }, full: { type: 'boolean' }, json: { type: 'string' } },
+    options: {
+      short: { type: 'boolean' },
+      full: { type: 'boolean' },
+      pin: { type: 'boolean' },
+      json: { type: 'string' },
+    },
   })
   if (values.short && values.full) throw new Error('--short and --full: which one?')
   for (const name of positionals) {
@@ -24,7 +29,7 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
     )
   }
   return {
-    effort: EFFORTS[values.full ? 'full' : 'short'],
+    effort: { ...EFFORTS[values.full ? 'full' : 'short'], isPinned: values.pin ?? false },
     scenarios: positionals.length === 0 ? known : known.filter(({ name }) => positionals.includes(name)),
     // npm runs scripts in the package's folder; the name is meant from where npm was called.
     jsonFile: values.json === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', values.json),

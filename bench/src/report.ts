@@ -11,10 +11,13 @@ export interface Result {
 }
 
 /** What the figures were measured on and with. */
-export function headOf({ mode }: Effort, { cpu, cores, memoryGiB, system, load, versions }: Machine): string {
+export function headOf(
+  { mode, isPinned }: Effort,
+  { cpu, cores, memoryGiB, system, load, versions }: Machine,
+): string {
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   return [
-    `bench --${mode}: ${named.join(', ')}`,
+    `bench --${mode}${isPinned ? ' --pin' : ''}: ${named.join(', ')}`,
     `${cores} x ${cpu}, ${memoryGiB} GiB, ${system}; load ${load.toFixed(1)} at the start`,
   ].join('\n')
 }
@@ -65,7 +68,7 @@ export function jsonOf(
     error,
     figures: figures.map((figure) => ({ ...figure, reached: isReached(figure) })),
   }))
-  return `${JSON.stringify({ startedAt, mode: effort.mode, machine, scenarios }, null, 2)}\n`
+  return `${JSON.stringify({ startedAt, mode: effort.mode, isPinned: effort.isPinned, machine, scenarios }, null, 2)}\n`
 }
 
 function targetOf({ target, unit }: Figure): string {

@@ -8,9 +8,11 @@ export interface Effort {
   readonly turnMs: number
   /** Single calls that a median is taken over. */
   readonly samples: number
+  /** Whether client and Redis are bound to cores, where it matters. */
+  readonly isPinned: boolean
 }
 
-export const EFFORTS: Readonly<Record<Effort['mode'], Effort>> = {
+export const EFFORTS: Readonly<Record<Effort['mode'], Omit<Effort, 'isPinned'>>> = {
   short: { mode: 'short', rounds: { warmUps: 2, rounds: 7 }, turnMs: 250, samples: 51 },
   full: { mode: 'full', rounds: { warmUps: 3, rounds: 21 }, turnMs: 1000, samples: 301 },
 }

@@ -1,12 +1,14 @@
 import { Redis } from 'ioredis'
 import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 
-/** Runs `use` with a client of a redis-server of its own, which ends with it. */
-export async function withRedis<Result>(use: (redis: Redis) => Promise<Result>): Promise<Result> {
+/** Runs `use` with a client and the process id of a redis-server of its own, which ends with it. */
+export async function withRedis<Result>(
+  use: (redis: Redis, pid: number) => Promise<Result>,
+): Promise<Result> {
   const server = await startRedis()
   const redis = new Redis(server.url)
   try {
-    return await use(redis)
+    return await use(redis, server.pid)
   } finally {
     redis.disconnect()
     await server.stop()

@@ -4,6 +4,7 @@ import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slide
 import { redisStore } from 'slidegate/redis'
 import { Audit } from '../audit.ts'
 import { anyOf, callers } from '../callers.ts'
+import { boundToCores, type Cores } from '../cores.ts'
 import { clientCpuOf, closedLoop, type Load, perSecond, type Requests } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { floorScript } from '../redis/floor.ts'
@@ -20,15 +21,29 @@ interface Setting {
   readonly outcome: 'admitted' | 'denied'
   /** One at a time it is the time of a decision that is compared, else how many there are in a second. */
   readonly compares: 'rate' | 'time'
+  /** Where client and Redis run if they are bound to cores: as one would have it. */
+  readonly cores: Cores
   readonly target: Target
 }
 
 /** Keys of which every answer is verified, where there are many. */
 const AUDITED_KEYS = 16
 
-const MANY = { keys: 10_000, inFlight: 1024, compares: 'rate', target: { atLeast: 1.7 } } as const
-const HOT = { keys: 1, inFlight: 1024, compares: 'rate', target: { atLeast: 15 } } as const
-const ALONE = { keys: 10_000, inFlight: 1, compares: 'time', target: { atMost: 1.5 } } as const
+const MANY = {
+  keys: 10_000,
+  inFlight: 1024,
+  compares: 'rate',
+  cores: 'apart',
+  target: { atLeast: 1.7 },
+} as const
+const HOT = { keys: 1, inFlight: 1024, compares: 'rate', cores: 'apart', target: { atLeast: 15 } } as const
+const ALONE = {
+  keys: 10_000,
+  inFlight: 1,
+  compares: 'time',
+  cores: 'together',
+  target: { atMost: 1.5 },
+} as const
 
 // Limits far above any load, in windows that charges do leave meanwhile; and limits that were used up before.
 const ROOMY = { limit: 100, windowMs: 1000, outcome: 'admitted' } as const
@@ -63,7 +78,11 @@ export const oneAtATime: Scenario = {
 async function measureAll(settings: readonly Setting[], effort: Effort): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const setting of settings) {
-    figures.push(...(await withRedis((redis) => measure(redis, setting, effort))))
+    const measured = await withRedis((redis, pid) => {
+      const use = () => measure(redis, setting, effort)
+      return effort.isPinned ? boundToCores(pid, setting.cores, use) : use()
+    })
+    figures.push(...measured)
   }
   return figures
 }

@@ -6,28 +6,29 @@ local MAX_TOTAL = 2 ^ 47
 
 local function empty_log(log)
   log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
-  log.base, log.stamp, log.total, log.head, log.count = 0, 0, 0, 0, 0
-  log.oldest_stamp = false
+  log.base, log.total, log.stamp, log.head, log.count = 0, 0, 0, 0, 0
+  log.oldest_total, log.oldest_stamp = 0, 0
   -- What the ring is to be, where all of it is written anew.
   log.ring = ''
 end
 
 -- Fills in the log from its key; answers what is wrong with the value, if anything.
 local function load_log(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_CHUNK)
+  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_HEADER)
   if type(raw) ~= 'string' then return raw.err end
-  -- `loaded` bytes of the value are in `raw`, and one page may be in `page`.
-  log.raw, log.loaded, log.page_at = raw, #raw, -1
+  log.page_at = -1
   if raw == '' then
     empty_log(log)
     return nil
   end
   if string.byte(raw) ~= FORMAT or #raw < HEADER then return 'not a window log of format 1' end
   local _
-  _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.stamp, log.total, log.head, log.count =
-    struct_unpack(HEADER_FORMAT, raw)
-  log.ring, log.is_header_changed, log.oldest_stamp = nil, false, false
-  if log.count > log.slots or log.head > log.slots then return 'a damaged window log' end
+  _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head, log.count,
+    log.oldest_total, log.oldest_stamp = struct_unpack(HEADER_FORMAT, raw)
+  log.ring, log.is_header_changed = nil, false
+  if call_redis('STRLEN', log.key) ~= HEADER + log.slots * WIDTH or log.count > log.slots or log.head > log.slots then
+    return 'a damaged window log'
+  end
   return nil
 end
 
@@ -43,13 +44,14 @@ local function save_log(log, clock)
     ttl = ttl_of(lifetime_of(log.keep))
   end
   if not (log.ring or log.is_header_changed) then
-    local tail = struct_pack(TAIL_FORMAT, log.base, log.stamp, log.total, log.head, log.count)
-    call_redis('SETRANGE', log.key, TAIL_OFFSET, tail)
+    call_redis('SETRANGE', log.key, NEWEST_OFFSET, struct_pack(
+      OLDEST_FORMAT, log.base, log.total, log.stamp, log.head, log.count, log.oldest_total, log.oldest_stamp
+    ))
     return
   end
   local header = struct_pack(
     HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots,
-    log.base, log.stamp, log.total, log.head, log.count
+    log.base, log.total, log.stamp, log.head, log.count, log.oldest_total, log.oldest_stamp
   )
   if log.ring and ttl then
     call_redis('SET', log.key, header .. log.ring, 'PX', ttl)
@@ -63,13 +65,12 @@ end
 
 local function read(log, offset, length)
   if length == 0 then return '' end
-  if offset + length <= log.loaded then return string_sub(log.raw, offset + 1, offset + length) end
   return call_redis('GETRANGE', log.key, offset, offset + length - 1)
 end
 
 local function write(log, offset, bytes)
   call_redis('SETRANGE', log.key, offset, bytes)
-  log.loaded, log.page_at = 0, -1
+  log.page_at = -1
 end
 
 local function slot_of(log, index)
@@ -79,11 +80,9 @@ end
 -- Total and stamp of a record in the ring.
 local function record_at(log, index)
   local offset = slot_of(log, index)
-  if offset + WIDTH <= log.loaded then return struct_unpack(RECORD_FORMAT, log.raw, offset + 1) end
-  local page_at = offset - (offset - HEADER) % PAGE
+  local page_at = offset - (offset - HEADER) % (PAGE * WIDTH)
   if log.page_at ~= page_at then
-    log.page = call_redis('GETRANGE', log.key, page_at, page_at + PAGE - 1)
-    log.page_at = page_at
+    log.page, log.page_at = read(log, page_at, PAGE * WIDTH), page_at
   end
   return struct_unpack(RECORD_FORMAT, log.page, offset - page_at + 1)
 end
@@ -92,14 +91,17 @@ local function at(log, index, column)
   local total, stamp
   if index == log.count then
     total, stamp = log.total, log.stamp
-  elseif index > 0 then
-    total, stamp = record_at(log, index)
-  else
-    -- Nearly every decision asks for the oldest, most for no other.
-    if not log.oldest_stamp then log.oldest_total, log.oldest_stamp = record_at(log, 0) end
+  elseif index == 0 then
     total, stamp = log.oldest_total, log.oldest_stamp
+  else
+    total, stamp = record_at(log, index)
   end
   return column == STAMP and stamp or total
+end
+
+-- After the oldest record has become another one.
+local function find_oldest(log)
+  if log.count > 0 then log.oldest_total, log.oldest_stamp = record_at(log, 0) end
 end
 
 local function first_above(log, column, bound)
@@ -132,17 +134,23 @@ local function drop(log, records)
   log.base = at(log, records - 1, TOTAL)
   log.head = (log.head + records) % log.slots
   log.count = log.count - records
-  log.oldest_stamp = false
+  find_oldest(log)
 end
 
 local function trim(log, now)
   local cut = now - log.keep
-  if log.stamp <= cut then empty_log(log) else drop(log, first_above(log, STAMP, cut)) end
+  if log.stamp > cut then
+    drop(log, first_above(log, STAMP, cut))
+  elseif log.ring or log.slots > KEPT_SLOTS then
+    empty_log(log)
+  else
+    log.keep, log.lease, log.leased, log.is_header_changed = 0, 0, 0, true
+    log.base, log.total, log.stamp, log.head, log.count = 0, 0, 0, 0, 0
+  end
 end
 
 -- Lowers the totals of all ring records from `first` on, and moves them down by `places`.
 local function lower(log, first, places, units)
-  log.oldest_stamp = false
   while first < log.count do
     local from, to = slot_of(log, first), slot_of(log, first - places)
     local end_of_ring = HEADER + log.slots * WIDTH
@@ -160,6 +168,7 @@ local function rebase(log, units)
   local shift = math.max(log.base, log.total + units - MAX_UNITS)
   drop(log, first_above(log, TOTAL, shift))
   lower(log, 0, 0, shift)
+  find_oldest(log)
   log.base = 0
   log.total = log.total - shift
 end
@@ -173,8 +182,7 @@ local function enlarge(log, record, slots_wanted)
   local older = read(log, HEADER + split, log.slots * WIDTH - split)
   local newer = read(log, HEADER, split)
   log.ring = older .. newer .. record .. string.rep('\0', (slots - log.slots - 1) * WIDTH)
-  log.head, log.slots = 0, slots
-  log.loaded, log.page_at = 0, -1
+  log.head, log.slots, log.page_at = 0, slots, -1
 end
 
 -- Moves the newest record into the ring.
@@ -182,9 +190,10 @@ local function push(log, slots_wanted)
   if log.count == MAX_SLOTS then
     log.head = (log.head + 1) % log.slots
     log.count = log.count - 1
-    log.oldest_stamp = false
+    find_oldest(log)
   end
   local record = struct_pack(RECORD_FORMAT, log.total, log.stamp)
+  if log.count == 0 then log.oldest_total, log.oldest_stamp = log.total, log.stamp end
   if log.count == log.slots then
     enlarge(log, record, slots_wanted)
   else
@@ -202,7 +211,6 @@ end
 
 local function merge(log, stamp)
   log.stamp, log.head, log.count, log.slots, log.expires, log.ring = stamp, 0, 0, 0, 0, ''
-  log.oldest_stamp = false
 end
 
 local function subtract(log, stamp, units)
@@ -215,5 +223,6 @@ local function subtract(log, stamp, units)
   lower(log, index + removed, removed, returned)
   log.total = log.total - returned
   if log.count > 0 then log.count = log.count - removed end
+  if index == 0 then find_oldest(log) end
   return returned
 end

@@ -48,7 +48,7 @@ const NO_KEYS = [
     'é'.repeat(32_769),
     'x'.repeat(10_000_000),
   ],
-].map((key) => [key])
+].map((key) => [typeof key === 'string' ? JSON.stringify(key).slice(0, 20) : typeof key, key])
 const NO_UNITS = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1', 1n, true, {}].map(
   (units) => [units],
 )
@@ -79,10 +79,13 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     expect(await state()).toEqual(before)
   }
 
-  it.each(NO_KEYS)('refuses a key that is none: %.32s', async (value) => {
+  it.each(NO_KEYS)('refuses a key that is none: %s', async (_, value) => {
     const key = value as string
+    const unused = createLimiter({ limits, store: store() })
     await expectRefusals(
       [
+        () => unused.consume(key),
+        () => unused.consumeSync(key),
         () => limiter.consume(key),
         () => limiter.consumeSync(key),
         () => limiter.peek(key),

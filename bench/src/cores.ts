@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process'
+import { cpus } from 'node:os'
+import { promisify } from 'node:util'
+
+/** Where client and Redis run: each on a core of its own, or both on one. */
+export type Cores = 'apart' | 'together'
+
+const run = promisify(execFile)
+
+/** Runs `use` while this process and that of Redis are bound to cores: all sides of a comparison alike. Linux only. */
+export async function boundToCores<Result>(
+  redisPid: number,
+  cores: Cores,
+  use: () => Promise<Result>,
+): Promise<Result> {
+  await bind(process.pid, '0')
+  await bind(redisPid, cores === 'apart' ? '1' : '0')
+  try {
+    return await use()
+  } finally {
+    await bind(process.pid, `0-${cpus().length - 1}`)
+  }
+}
+
+/** All threads of a process. */
+async function bind(pid: number, cores: string): Promise<void> {
+  await run('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, String(pid)])
+}

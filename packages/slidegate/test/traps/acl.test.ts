@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { storeConformance } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+/** All that the store needs of Redis. (The clients want +info and +client besides, but do without.) */
+const COMMANDS = ['evalsha', 'eval', 'getrange', 'setrange', 'set', 'del', 'pexpire', 'time']
+
+let server: RedisServer
+let admin: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  admin = new Redis(server.port)
+})
+afterAll(async () => {
+  await admin.quit()
+  await server.stop()
+})
+
+async function allow(username: string, commands: readonly string[]): Promise<void> {
+  const rules = ['resetkeys', '~slidegate:*', 'resetchannels', '-@all', ...commands.map((name) => `+${name}`)]
+  await admin.call('ACL', 'SETUSER', username, 'on', '>secret', ...rules)
+}
+
+function connect(username: string): Redis {
+  // Its ready check would ask for INFO.
+  return new Redis(server.port, { username, password: 'secret', enableReadyCheck: false })
+}
+
+async function conform(client: RedisClient): Promise<void> {
+  for (const { run } of storeConformance) {
+    await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
+  }
+  // Without a clock handed in it asks for the time.
+  const limits = [slidingWindow({ limit: 2, window: '1h' })]
+  await createLimiter({ limits, store: redisStore(client), timeoutMs: 30_000 }).consume('k')
+}
+
+describe('a Redis user who may do nothing else', () => {
+  beforeAll(() => allow('limiter', COMMANDS))
+
+  it('passes the conformance suite by ioredis', async () => {
+    const client = connect('limiter')
+    await conform(client)
+    await client.quit()
+  })
+
+  it('passes the conformance suite by node-redis', async () => {
+    const client = createClient({ url: server.url, username: 'limiter', password: 'secret' })
+    await client.connect()
+    await conform(client)
+    await client.close()
+  })
+
+  it('is refused beyond the prefix', async () => {
+    const client = connect('limiter')
+    const limits = [slidingWindow({ limit: 2, window: '1h' })]
+    const limiter = createLimiter({
+      limits,
+      store: redisStore(client, { prefix: 'other' }),
+      timeoutMs: 30_000,
+    })
+    await expect(limiter.consume('k')).rejects.toBeInstanceOf(StoreUnavailableError)
+    await client.quit()
+  })
+})
+
+it.each(COMMANDS)('without %s it would not do', async (missing) => {
+  await admin.script('FLUSH')
+  await allow(
+    `without-${missing}`,
+    COMMANDS.filter((name) => name !== missing),
+  )
+  const client = connect(`without-${missing}`)
+  await expect(conform(client)).rejects.toThrow(StoreUnavailableError)
+  await client.quit()
+})

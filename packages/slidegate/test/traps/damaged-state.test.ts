@@ -1,0 +1,130 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+beforeEach(() => redis.flushall())
+
+const clock = new ManualClock()
+const limiterOf = (...limits: Limit[]) =>
+  createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+
+/** The limits that make a script take its usual way, and those that make it take the general one. */
+const LIMITERS: Readonly<Record<string, Limiter>> = {
+  'a sliding window': limiterOf(slidingWindow({ limit: 500, window: '1h' })),
+  'a fixed window': limiterOf(fixedWindow({ limit: 500, window: '1h' })),
+  'a sliding window among others': limiterOf(
+    slidingWindow({ limit: 500, window: '1h' }),
+    slidingWindow({ limit: 500, window: '1h', name: 'shadow', shadow: true }),
+  ),
+}
+
+/** The log under which a key's state is stored, filled by some requests of different times. */
+async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
+  for (let i = 0; i < requests; i++) {
+    await limiter.consume('bad')
+    clock.advance(1)
+  }
+  return (await redis.keys('*:bad:*')).sort()[0]!
+}
+
+/** Asks for the key whose state is damaged, between two others in the same call. */
+async function askBetween(limiter: Limiter): Promise<unknown> {
+  const results = await Promise.allSettled(
+    ['before', 'bad', 'after'].map((key) => limiter.consume(key)),
+  )
+  const [before, bad, after] = results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason))
+  expect(before).toMatchObject({ allowed: true, remaining: 499 })
+  expect(after).toMatchObject({ allowed: true, remaining: 499 })
+  const again = await Promise.all(['before', 'after'].map((key) => limiter.peek(key)))
+  expect(again.map(({ remaining }) => remaining)).toEqual([499, 499])
+  return bad
+}
+
+describe.each(Object.entries(LIMITERS))('%s', (_, limiter) => {
+  const foreign: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
+    'a list': (key) => redis.rpush(key, 'x'),
+    'a hash': (key) => redis.hset(key, 'x', 'y'),
+    'a sorted set': (key) => redis.zadd(key, 1, 'x'),
+    'a counter': (key) => redis.set(key, '5'),
+    'a text': (key) => redis.set(key, 'x'.repeat(100)),
+    'a format of a later version': (key) => redis.set(key, Buffer.alloc(64, 2)),
+  }
+
+  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
+    const key = await filledLog(limiter)
+    await redis.del(key)
+    await put(key)
+    const value = await redis.dumpBuffer(key)
+    const error = await askBetween(limiter)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ reason: 'state', message: expect.stringContaining(key) })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
+    expect(await redis.dumpBuffer(key)).toEqual(value)
+  })
+
+  it('a reset puts it right', async () => {
+    const key = await filledLog(limiter)
+    await redis.del(key)
+    await redis.rpush(key, 'x')
+    await limiter.reset('bad')
+    expect((await limiter.consume('bad')).remaining).toBe(499)
+  })
+
+  it('cut off at any place it is unavailable, and the requests beside it are not', async () => {
+    const key = await filledLog(limiter)
+    const value = await redis.getBuffer(key)
+    for (let length = 1; length < value!.length; length += length < 100 ? 1 : 13) {
+      await redis.flushall()
+      await redis.set(key, value!.subarray(0, length))
+      expect([length, await askBetween(limiter)]).toMatchObject([length, { reason: 'state' }])
+    }
+  })
+
+  it('whatever stands in its place, the requests beside it are decided', async () => {
+    const key = await filledLog(limiter)
+    const value = await redis.getBuffer(key)
+    const damaged = fc.oneof(
+      fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => [1, ...bytes]),
+      fc.uint8Array({ minLength: 51, maxLength: 51 }).map((bytes) => [1, ...bytes]),
+      fc.record({ at: fc.nat(value!.length - 1), byte: fc.nat(255) }).map(({ at, byte }) => {
+        const bytes = [...value!]
+        bytes[at] = byte
+        return bytes
+      }),
+    )
+    await fc.assert(
+      fc.asyncProperty(damaged, async (bytes) => {
+        await redis.flushall()
+        await redis.set(key, Buffer.from(bytes))
+        const answer = await askBetween(limiter)
+        // What cannot be seen to be damaged is believed; the answer makes sense all the same.
+        if (answer instanceof StoreUnavailableError) expect(answer.reason).toBe('state')
+        else expect((answer as Decision).remaining).toBeGreaterThanOrEqual(0)
+      }),
+      { numRuns: 150 },
+    )
+  })
+})

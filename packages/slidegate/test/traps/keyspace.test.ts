@@ -1,0 +1,88 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { TAGS } from '../../src/stores/redis/keyspace.ts'
+import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+
+async function keysWritten(key: string, limits: readonly Limit[]): Promise<string[]> {
+  await redis.flushall()
+  const store = redisStore(redis, { prefix: 'my:app' })
+  await createLimiter({ name: 'api', limits, store, timeoutMs: 30_000 }).consume(key)
+  return (await redis.keys('*')).sort()
+}
+
+/** Changing any of these would lose every count in every Redis at the next deploy. */
+describe('keys in Redis are spelt alike by every version', () => {
+  it.each([
+    ['a name', 'user:42', '{69}:api:user:42'],
+    ['a network', '2001:db8::/64', '{73}:api:2001:db8::/64'],
+    ['what looks like a tag', '{tag}:x', '{60}:api:{tag}:x'],
+    ['128 bytes', 'x'.repeat(128), `{123}:api:${'x'.repeat(128)}`],
+    ['129 bytes', 'x'.repeat(129), '{43}:api:~DsnrM-dFELzdHy6lUgboLyFknFwr7L8rQz60dbNMAb0'],
+    ['what looks like a hash', '~', '{69}:api:~es5DHLYVhMubjcfsCM84rAotZJZgvobTSftDEItUL6Q'],
+    ['beyond ASCII', 'Grüße', '{0}:api:~-D4Dl5bGRToQ9VGeOf0ROQFXIxahqOoHy1JdKAHf0HQ'],
+  ])('%s', async (_, key, spelt) => {
+    expect(await keysWritten(key, [slidingWindow({ limit: 3, window: '1m' })])).toEqual([
+      `my:app:${spelt}:w1`,
+    ])
+  })
+
+  it('one log for all windows of a precision, one for each fixed and each shadow limit', async () => {
+    const limits = [
+      slidingWindow({ limit: 3, window: '1m' }),
+      slidingWindow({ limit: 9, window: '1h' }),
+      slidingWindow({ limit: 9, window: '1h', precision: 50, name: 'coarse' }),
+      fixedWindow({ limit: 9, window: '1d' }),
+      slidingWindow({ limit: 2, window: '1h', name: 'tried.out', shadow: true }),
+      fixedWindow({ limit: 2, window: '10s', name: 'too', shadow: true }),
+    ]
+    const logs = ['f10000stoo', 'f86400000', 'w1', 'w1stried.out', 'w50']
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+  })
+
+  it('the tags of the 64 buckets', () => {
+    expect(TAGS.join(' ')).toBe(
+      '10 18 113 342 29 21 3 122 69 61 72 162 50 58 153 43 11 19 112 343 28 20 2 123 68 60 73 163 51 59 152 42 ' +
+        '12 102 111 119 133 23 1 9 173 63 70 78 52 142 49 41 13 103 110 118 132 22 0 8 172 62 71 79 53 143 48 40',
+    )
+  })
+})
+
+it('the buckets lie evenly over the slots of a cluster, as Redis itself counts them', async () => {
+  const node = await startRedis(['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())])
+  const client = new Redis(node.port)
+  const keys = TAGS.map((tag) => `slidegate:{${tag}}:api:{x}:w1`)
+  const slots = await Promise.all(keys.map((key) => client.cluster('KEYSLOT', key)))
+  await client.quit()
+  await node.stop()
+  expect(slots.map((slot) => Math.floor(slot / 256))).toEqual(TAGS.map((_, bucket) => bucket))
+})
+
+it('callers spread evenly over the buckets', async () => {
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 1, window: '1m' })],
+    store: redisStore(redis),
+    timeoutMs: 30_000,
+  })
+  await redis.flushall()
+  await Promise.all(Array.from({ length: 6400 }, (_, user) => limiter.consume(`user:${user}`)))
+  const perTag = new Map<string, number>()
+  for (const key of await redis.keys('*')) {
+    const tag = /\{(\d+)\}/.exec(key)?.[1] ?? ''
+    perTag.set(tag, (perTag.get(tag) ?? 0) + 1)
+  }
+  expect(perTag.size).toBe(64)
+  expect(Math.max(...perTag.values())).toBeLessThan(200)
+})

@@ -1,0 +1,121 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+// Lua's numbers are doubles: written out carelessly they become 1.0e+14, and are cut off as replies.
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+
+const stores = {
+  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
+}
+
+describe.each(Object.entries(stores))('%s', (name, store) => {
+  it('times beyond 1e14 are kept to the millisecond', async () => {
+    // The year 6429: the last that six bytes can tell, less the longest window.
+    const clock = new ManualClock(2 ** 47 - 40_000_000_000)
+    const limits = [slidingWindow({ limit: 100, window: '1m' }), fixedWindow({ limit: 200, window: '1h' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    for (let i = 0; i < 100; i++) {
+      const { allowed, atMs } = await limiter.consume('late')
+      expect([allowed, atMs]).toEqual([true, clock.now()])
+      clock.advance(1)
+    }
+    expect((await limiter.consume('late')).retryAfterMs).toBe(60_000 - 100)
+    clock.advance(60_000 - 101)
+    expect((await limiter.consume('late')).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.consume('late')).atMs).toBe(clock.now())
+  })
+
+  it('units up to 2^40 and costs up to 2^53 are counted to the last', async () => {
+    const clock = new ManualClock()
+    const limit = 2 ** 40
+    const limiter = createLimiter({
+      limits: [slidingWindow({ limit, window: '1h' }), fixedWindow({ limit, window: '1d' })],
+      store: store(clock),
+      timeoutMs: 30_000,
+    })
+    expect((await limiter.consume('many')).remaining).toBe(limit - 1)
+    const decision = await limiter.consume('many', { cost: limit - 3 })
+    expect(decision.remaining).toBe(2)
+    expect((await limiter.consume('many', { cost: 3 })).allowed).toBe(false)
+    expect((await limiter.consume('many', { cost: Number.MAX_SAFE_INTEGER })).allowed).toBe(false)
+    expect((await limiter.consume('many', { cost: 2 })).remaining).toBe(0)
+    expect(await limiter.refund('many', decision)).toBe(limit - 3)
+    expect((await limiter.peek('many')).remaining).toBe(limit - 3)
+  })
+
+  it('windows up to 366 days open to the millisecond', async () => {
+    const clock = new ManualClock()
+    const limits = [slidingWindow({ limit: 3, window: '366d' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    await limiter.consume(`${name} year`)
+    clock.advance(1)
+    await limiter.consume(`${name} year`, { cost: 2 })
+    clock.advance(366 * 86_400_000 - 2)
+    expect((await limiter.consume(`${name} year`)).retryAfterMs).toBe(1)
+    clock.advance(1)
+    expect((await limiter.consume(`${name} year`)).allowed).toBe(true)
+    expect((await limiter.consume(`${name} year`)).retryAfterMs).toBe(1)
+  })
+
+  it('running totals go on being right after more units than they can hold', async () => {
+    const clock = new ManualClock()
+    const limit = 2 ** 40
+    const limits = [slidingWindow({ limit, window: 100 })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    // 600 windows at 2^39 units each half, and half a window later: the log is never empty, 2^47 is passed.
+    for (let i = 0; i < 600; i++) {
+      expect((await limiter.consume('busy', { cost: limit / 2 })).allowed).toBe(true)
+      clock.advance(50)
+    }
+    expect((await limiter.consume('busy', { cost: limit / 2 + 1 })).retryAfterMs).toBe(50)
+    expect((await limiter.consume('busy', { cost: limit / 2 })).remaining).toBe(0)
+  })
+})
+
+it('the time is read once per call, however many decisions travel in it', async () => {
+  const limits = [
+    slidingWindow({ limit: 5, window: '1m' }),
+    fixedWindow({ limit: 5, window: '1m', name: 'fixed' }),
+  ]
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  await limiter.consume('warm')
+  await redis.config('RESETSTAT')
+  const decisions = await Promise.all(Array.from({ length: 100 }, (_, i) => limiter.consume(`k${i}`)))
+  const calls = async (command: string) =>
+    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info('commandstats'))?.[1])
+  expect(await calls('time')).toBe(await calls('evalsha'))
+  expect(await calls('evalsha')).toBe(1)
+  expect(new Set(decisions.map(({ atMs }) => atMs)).size).toBe(1)
+})
+
+it('without a clock of its own the store goes by that of Redis, not by that of this process', async () => {
+  const limits = [slidingWindow({ limit: 5, window: '1m' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  const realNow = Date.now
+  try {
+    Date.now = () => 1_000_000_000_000
+    const [seconds, micros] = await redis.time()
+    const beforeMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+    const { atMs } = await limiter.consume('whose')
+    expect(atMs).toBeGreaterThanOrEqual(beforeMs)
+    expect(atMs).toBeLessThan(beforeMs + 30_000)
+  } finally {
+    Date.now = realNow
+  }
+})

@@ -1,0 +1,85 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limiter,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+let limiter: Limiter
+beforeAll(async () => {
+  server = await startRedis(['--maxmemory-policy', 'noeviction'])
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+beforeEach(async () => {
+  await redis.config('SET', 'maxmemory', '0')
+  await redis.flushall()
+  limiter = createLimiter({
+    limits: [slidingWindow({ limit: 9, window: '1m' }), fixedWindow({ limit: 9, window: '1h' })],
+    store: redisStore(redis),
+    timeoutMs: 30_000,
+  })
+})
+
+/** All that is stored. */
+async function contents(): Promise<Record<string, string>> {
+  const keys = (await redis.keys('*')).sort()
+  const values = await Promise.all(keys.map((key) => redis.getBuffer(key)))
+  return Object.fromEntries(keys.map((key, i) => [key, values[i]!.toString('hex')]))
+}
+
+const fill = () => redis.config('SET', 'maxmemory', '1')
+
+it('a Redis whose memory is full is unavailable, and nothing is half written', async () => {
+  await limiter.consume('known')
+  const before = await contents()
+  await fill()
+  for (const key of ['known', 'new']) {
+    const error = await limiter.consume(key).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('OOM') })
+    await expect(limiter.charge(key, 1)).rejects.toBeInstanceOf(StoreUnavailableError)
+  }
+  expect(await contents()).toEqual(before)
+})
+
+it('it goes on answering what needs no memory', async () => {
+  await limiter.charge('full', 9)
+  await fill()
+  expect((await limiter.consume('full')).allowed).toBe(false)
+  expect((await limiter.peek('new')).allowed).toBe(true)
+  await limiter.reset('full')
+  expect(await redis.dbsize()).toBe(0)
+})
+
+it('once there is memory again all is as it was before', async () => {
+  await limiter.consume('known')
+  await fill()
+  await expect(limiter.consume('known')).rejects.toBeInstanceOf(StoreUnavailableError)
+  await redis.config('SET', 'maxmemory', '0')
+  expect((await limiter.consume('known')).remaining).toBe(7)
+})
+
+// Redis asks for room at a script's first write only: one that begins by removing something would be let
+// through, and go on growing for as long as somebody resets keys.
+it('requests that travel with one that removes are refused, too', async () => {
+  await limiter.consume('known')
+  await fill()
+  const [, ...consumed] = await Promise.allSettled([
+    limiter.reset('known'),
+    limiter.consume('a'),
+    limiter.consume('b'),
+  ])
+  expect(consumed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(await redis.keys('*:a:*')).toEqual([])
+})

@@ -1,0 +1,152 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter, type Decision, fixedWindow, type Limiter, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+beforeEach(() => redis.flushall())
+
+/** Two configurations on the same keys, and what each log has to keep at most: its longest window. */
+const CONFIGURATIONS = [
+  [
+    slidingWindow({ limit: 6, window: '2s' }),
+    fixedWindow({ limit: 20, window: '5s', name: 'fixed' }),
+    slidingWindow({ limit: 3, window: '1m', name: 'shadow', shadow: true }),
+  ],
+  [
+    slidingWindow({ limit: 9, window: '10s' }),
+    slidingWindow({ limit: 9, window: '3s', precision: 500, name: 'coarse' }),
+  ],
+]
+const KEEP_MS: Readonly<Record<string, number>> = { w1: 10_000, f5000: 5000, w1sshadow: 60_000, w500: 3499 }
+
+const request = fc.record({
+  what: fc.constantFrom('consume', 'consume', 'consume', 'peek', 'charge', 'refund', 'reset'),
+  who: fc.nat(1),
+  key: fc.constantFrom('a', 'b', 'c'),
+  units: fc.integer({ min: 1, max: 5 }),
+  afterMs: fc.oneof(fc.nat(100), fc.nat(5000), fc.integer({ min: -3000, max: -1 })),
+})
+type Request = typeof request extends fc.Arbitrary<infer R> ? R : never
+
+class Players {
+  readonly #limiters: readonly Limiter[]
+  #last: { limiter: Limiter; key: string; decision: Decision } | undefined
+
+  constructor(limiters: readonly Limiter[]) {
+    this.#limiters = limiters
+  }
+
+  async play({ what, who, key, units }: Request): Promise<void> {
+    const limiter = this.#limiters[who]!
+    if (what === 'peek') await limiter.peek(key, { cost: units })
+    if (what === 'charge') await limiter.charge(key, units)
+    if (what === 'reset') await limiter.reset(key)
+    if (what === 'refund' && this.#last) await this.#last.limiter.refund(this.#last.key, this.#last.decision)
+    if (what === 'consume') {
+      const decision = await limiter.consume(key, { cost: units })
+      if (decision.allowed) this.#last = { limiter, key, decision }
+    }
+  }
+}
+
+function limitersOf(clock?: ManualClock): Limiter[] {
+  const store = redisStore(redis, clock === undefined ? {} : { clock: clock.now })
+  return CONFIGURATIONS.map((limits) => createLimiter({ limits, store, timeoutMs: 30_000 }))
+}
+
+/** What a log is given to live for: what it must keep, a quarter more, and at least a second more. */
+const lifetimeOf = (keepMs: number) => keepMs + Math.max(1000, keepMs / 4)
+
+async function lifetimes(): Promise<{ log: string; ttlMs: number }[]> {
+  const keys = await redis.keys('*')
+  return await Promise.all(
+    keys.map(async (key) => ({ log: key.slice(key.lastIndexOf(':') + 1), ttlMs: await redis.pttl(key) })),
+  )
+}
+
+describe('every key has a time to live, and not a longer one than it needs', () => {
+  it('by the clock of Redis', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 60 }), async (requests) => {
+        await redis.flushall()
+        const players = new Players(limitersOf())
+        for (const each of requests) await players.play(each)
+        for (const { log, ttlMs } of await lifetimes()) {
+          expect(ttlMs, log).toBeGreaterThan(0)
+          expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(KEEP_MS[log]!))
+        }
+      }),
+      { numRuns: 100 },
+    ))
+
+  it('by a clock that is handed in: ten minutes at least', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 60 }), async (requests) => {
+        await redis.flushall()
+        const clock = new ManualClock()
+        const players = new Players(limitersOf(clock))
+        for (const each of requests) {
+          clock.advance(each.afterMs)
+          await players.play(each)
+        }
+        for (const { log, ttlMs } of await lifetimes()) {
+          expect(ttlMs, log).toBeGreaterThan(590_000)
+          expect(ttlMs, log).toBeLessThanOrEqual(600_000)
+        }
+      }),
+      { numRuns: 100 },
+    ))
+})
+
+it('a key outlives what it holds', async () => {
+  const limiters = limitersOf()
+  const players = new Players(limiters)
+  const requests = fc.sample(request, { numRuns: 1500, seed: 1 }).filter(({ what }) => what !== 'reset')
+  for (const [i, each] of requests.entries()) {
+    await players.play(each)
+    if (i % 25 > 0) continue
+    const [key = ''] = await redis.keys(`*:${each.key}:w1`)
+    if (key === '') continue
+    // Read before the peek: time that passes in between makes the peek's answer the smaller one.
+    const ttlMs = await redis.pttl(key)
+    const { limits } = await limiters[1]!.peek(each.key)
+    expect(ttlMs).toBeGreaterThanOrEqual(limits[0]!.resetAfterMs)
+  }
+})
+
+it('the lifetime is not renewed by denials, peeks and refunds, and not by every admission', async () => {
+  const limits = [slidingWindow({ limit: 50, window: '1h' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  await limiter.consume('k')
+  await redis.config('RESETSTAT')
+  const decisions = []
+  for (let i = 0; i < 60; i++) decisions.push(await limiter.consume('k'))
+  await limiter.peek('k')
+  await limiter.refund('k', decisions[7]!)
+  const stats = await redis.info('commandstats')
+  expect(stats).toMatch(/cmdstat_getrange:calls=\d+/)
+  expect(stats).not.toMatch(/cmdstat_(p?expire|pexpireat)/)
+})
+
+it('what is refunded or reset to nothing leaves no key behind', async () => {
+  const [limiter] = limitersOf()
+  const decision = await limiter!.consume('k', { cost: 2 })
+  await limiter!.refund('k', decision)
+  expect((await redis.keys('*:w1*')).length).toBe(0)
+  await limiter!.charge('k', 3)
+  await limiter!.reset('k')
+  expect(await redis.dbsize()).toBe(0)
+})
