@@ -9,10 +9,13 @@ const source = new URL('../src/', import.meta.url)
 const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
 // A part may use what stands before it. What only the general driver needs stands inside one function: Redis
-// makes all functions of a script anew at each call, and most calls do without these.
-const joined = `${read('stores/redis/prelude.lua')}
+// makes all functions of a script anew at each call, and most calls do without these. It has a prelude of its
+// own, for each name that a function takes from outside makes the function dearer.
+const prelude = read('stores/redis/prelude.lua')
+const join = (/** @type {string} */ secondPrelude) => `${prelude}
 ${read('limits/sliding-window-alone.lua')}
 local function general_driver(sets, reply)
+${secondPrelude}
 ${read('limits/window-log.lua')}
 ${read('limits/sliding-window.lua')}
 ${read('limits/fixed-window.lua')}
@@ -20,11 +23,21 @@ ${read('stores/redis/general.lua')}
 end
 ${read('stores/redis/main.lua')}`
 
+/** For the same reason constants (`local NAME = literal`) are written out where they are used. */
+function inlineConstants(/** @type {string} */ lua) {
+  const constants = new Map(
+    Array.from(lua.matchAll(/^local ([A-Z][A-Z_]*) = (.*)$/gm), ([, name, value]) => [name, value]),
+  )
+  return lua
+    .replace(/^local [A-Z][A-Z_]* = .*\n/gm, '')
+    .replace(/\b[A-Z][A-Z_]+\b/g, (word) => (constants.has(word) ? `(${constants.get(word)})` : word))
+}
+
 if (process.argv.includes('--print')) {
-  process.stdout.write(joined)
+  process.stdout.write(join(''))
 } else {
   // Comments are for readers of the sources; Redis need not keep them.
-  const script = joined.replace(/^\s*--.*\n/gm, '')
+  const script = inlineConstants(join(prelude).replace(/^\s*--.*\n/gm, ''))
   const sha1 = createHash('sha1').update(script).digest('hex')
   writeFileSync(
     new URL('stores/redis/script.generated.ts', source),

@@ -26,14 +26,14 @@ function fixed_window.load(counter)
   return nil
 end
 
-function fixed_window.save(counter, _, params)
+function fixed_window.save(counter, _, is_clock_given)
   if counter.units == 0 then
     call_redis('DEL', counter.key)
     return
   end
   local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
-    call_redis('SET', counter.key, raw, 'PX', ttl_of(lifetime_of(params.precision)))
+    call_redis('SET', counter.key, raw, 'PX', ttl_of(counter.params.precision, is_clock_given))
   else
     call_redis('SET', counter.key, raw, 'KEEPTTL')
   end

@@ -2,13 +2,23 @@
 -- The general driver does the same with functions and tables, which cost more than all of this. Twins by
 -- test; whatever is unusual is left to the other one, before anything is written.
 
--- Index of the first of the records in view whose number at `column` is above the bound.
-local function first_in_view_above(view, column, bound)
-  local low, high = 0, #view / WIDTH
+-- Ring records as one string, counted from the oldest; shorter than it should be only where the log is damaged.
+local function records_of(key, head, slots, first, records)
+  local slot = (head + first) % slots
+  local from, after = HEADER + slot * WIDTH, HEADER + (slot + records) * WIDTH
+  local ring_end = HEADER + slots * WIDTH
+  if after <= ring_end then return call_redis('GETRANGE', key, text_of(from), text_of(after - 1)) end
+  return call_redis('GETRANGE', key, text_of(from), text_of(ring_end - 1))
+    .. call_redis('GETRANGE', key, text_of(HEADER), text_of(after - ring_end + HEADER - 1))
+end
+
+-- Index of the first record in the string whose number at `column` is above the bound.
+local function first_in(records, column, bound)
+  local low, high = 0, #records / WIDTH
   while low < high do
     local middle = (low + high - (low + high) % 2) / 2
     -- In parentheses: struct.unpack also answers where it stopped.
-    if (struct_unpack(NUMBER_FORMAT, view, middle * WIDTH + column + 1)) <= bound then
+    if (struct_unpack(NUMBER_FORMAT, records, middle * WIDTH + column + 1)) <= bound then
       low = middle + 1
     else
       high = middle
@@ -17,17 +27,28 @@ local function first_in_view_above(view, column, bound)
   return low
 end
 
--- The first records of the ring; fewer than wanted only where the log is damaged.
-local function view_of(key, head, slots, wanted)
-  local from, before_end = HEADER + head * WIDTH, slots - head
-  if before_end >= wanted then return call_redis('GETRANGE', key, text_of(from), text_of(from + wanted * WIDTH - 1)) end
-  return call_redis('GETRANGE', key, text_of(from), HEADER + slots * WIDTH - 1)
-    .. call_redis('GETRANGE', key, HEADER, HEADER + (wanted - before_end) * WIDTH - 1)
+-- Looks for the first record above the bound in larger and larger pieces, from the oldest on, or from the
+-- newest for a window shorter than the longest. Answers its index, the piece, and the index of the piece's
+-- first record; nothing, where it lies too deep.
+local function look(key, head, slots, count, is_from_newest, column, bound)
+  local records, first = PAGE, 0
+  while true do
+    if records > count then records = count end
+    if is_from_newest then first = count - records end
+    local piece = records_of(key, head, slots, first, records)
+    if #piece < records * WIDTH then return nil end
+    local found = first_in(piece, column, bound)
+    if records == count or is_from_newest and found > 0 or not is_from_newest and found < records then
+      return first + found, piece, first
+    end
+    records = 4 * records
+    if records > MAX_PIECE then return nil end
+  end
 end
 
 -- Decides `wanted` requests, and writes the answer behind `filled` in the reply. Answers where the reply now
 -- ends; nothing, where the general driver is needed.
-local function decide_alone(key, params, longest, clock, cost, wanted, reply, filled)
+local function decide_alone(key, params, longest, clock, run, reply, filled)
   local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_HEADER)
   if raw.err then return nil end
   local size = #raw
@@ -43,28 +64,28 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
   end
   local is_empty = stamp <= clock - keep
 
-  -- The oldest records, where the very oldest does not tell enough. All of them, if they are few.
-  local windows, limits = params.windows, params.limits
-  local view, in_view = nil, #windows > 1 and 3 * PAGE or PAGE
-  if in_view > count then in_view = count end
+  local windows, limits, cost, wanted = params.windows, params.limits, run.cost, run.count
 
   -- Check.
-  local admitted, gone, gone_total = wanted, 0, base
+  local admitted, gone, gone_total, left_total, left_stamp = wanted, 0, base, 0, 0
   for i = 1, #windows do
     local span = windows[i]
     if span > keep then span = keep end
     local cut = clock - span
-    local after, before = 0, base
+    local before = base
     if stamp <= cut then
       before = total
     elseif count > 0 and oldest_stamp <= cut then
-      view = view or view_of(key, head, slots, in_view)
-      if #view < in_view * WIDTH then return nil end
-      after = first_in_view_above(view, STAMP, cut)
-      if after == in_view and in_view < count then return nil end
-      before = struct_unpack(NUMBER_FORMAT, view, (after - 1) * WIDTH + TOTAL + 1)
+      local after, piece, first = look(key, head, slots, count, span < keep, STAMP, cut)
+      if not after then return nil end
+      before = struct_unpack(NUMBER_FORMAT, piece, (after - 1 - first) * WIDTH + TOTAL + 1)
+      if span == keep then
+        gone, gone_total = after, before
+        if after < count then
+          left_total, left_stamp = struct_unpack(RECORD_FORMAT, piece, (after - first) * WIDTH + 1)
+        end
+      end
     end
-    if span == keep then gone, gone_total = after, before end
     local used = total - before
     reply[filled + 3 * i] = used
     local free = limits[i] - used
@@ -89,16 +110,15 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
         retry = NEVER
       elseif above >= total then
         retry = reset
-      elseif count > 0 and oldest_total > above then
+      elseif count == 0 then
+        retry = stamp + window - clock
+      elseif oldest_total > above then
         retry = oldest_stamp + window - clock
       else
-        view = view or view_of(key, head, slots, in_view)
-        if #view < in_view * WIDTH then return nil end
-        local index = first_in_view_above(view, TOTAL, above)
-        if index < in_view then
-          retry = struct_unpack(NUMBER_FORMAT, view, index * WIDTH + STAMP + 1) + window - clock
-        elseif in_view < count then
-          return nil
+        local index, piece, first = look(key, head, slots, count, window < keep, TOTAL, above)
+        if not index then return nil end
+        if index < count then
+          retry = struct_unpack(NUMBER_FORMAT, piece, (index - first) * WIDTH + STAMP + 1) + window - clock
         else
           retry = stamp + window - clock
         end
@@ -115,16 +135,13 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
       if size == 0 or slots > KEPT_SLOTS then expires, slots, ring = 0, 0, '' end
     elseif gone > 0 then
       base, head, count = gone_total, (head + gone) % slots, count - gone
-      if count > 0 then
-        -- Not in view only where all that is in view is gone, and that has been seen above.
-        oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, view, gone * WIDTH + 1)
-      end
+      oldest_total, oldest_stamp = left_total, left_stamp
     end
     if stamp ~= new_stamp then
       if count == slots then
-        if count > PAGE then return nil end
-        ring = slots == 0 and '' or view_of(key, head, slots, slots)
-        if #ring < slots * WIDTH then return nil end
+        if count > MAX_PIECE then return nil end
+        ring = slots == 0 and '' or records_of(key, head, slots, 0, count)
+        if #ring < count * WIDTH then return nil end
         local wider = math.min(math.max(2 * count, 4), count < params.records - 1 and params.records - 1 or MAX_SLOTS)
         ring = ring .. struct_pack(RECORD_FORMAT, total, stamp) .. string.rep('\0', (wider - slots - 1) * WIDTH)
         head, slots = 0, wider
@@ -139,7 +156,7 @@ local function decide_alone(key, params, longest, clock, cost, wanted, reply, fi
     local ttl
     if expires < new_stamp + longest then
       expires = clock + lifetime_of(longest)
-      ttl = ttl_of(lifetime_of(longest))
+      ttl = ttl_of(longest, run.now)
     end
     if ring or ttl or keep < longest then
       local header = struct_pack(

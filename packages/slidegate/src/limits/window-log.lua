@@ -3,12 +3,13 @@
 
 local MAX_REFUND_RECORDS = 4096
 local MAX_TOTAL = 2 ^ 47
+local MAX_PADDING = 4096
 
 local function empty_log(log)
   log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
   log.base, log.total, log.stamp, log.head, log.count = 0, 0, 0, 0, 0
   log.oldest_total, log.oldest_stamp = 0, 0
-  -- What the ring is to be, where all of it is written anew.
+  -- The ring's records, where all of it is written anew.
   log.ring = ''
 end
 
@@ -33,7 +34,7 @@ local function load_log(log)
 end
 
 -- Stores what changed. `clock` is the time from which TTLs are counted.
-local function save_log(log, clock)
+local function save_log(log, clock, is_clock_given)
   if log.total == log.base then
     call_redis('DEL', log.key)
     return
@@ -41,7 +42,7 @@ local function save_log(log, clock)
   local ttl
   if log.expires < log.stamp + log.keep then
     log.expires, log.is_header_changed = clock + lifetime_of(log.keep), true
-    ttl = ttl_of(lifetime_of(log.keep))
+    ttl = ttl_of(log.keep, is_clock_given)
   end
   if not (log.ring or log.is_header_changed) then
     call_redis('SETRANGE', log.key, NEWEST_OFFSET, struct_pack(
@@ -53,13 +54,27 @@ local function save_log(log, clock)
     HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots,
     log.base, log.total, log.stamp, log.head, log.count, log.oldest_total, log.oldest_stamp
   )
-  if log.ring and ttl then
-    call_redis('SET', log.key, header .. log.ring, 'PX', ttl)
-  elseif log.ring then
-    call_redis('SET', log.key, header .. log.ring, 'KEEPTTL')
-  else
+  if not log.ring then
     call_redis('SETRANGE', log.key, '0', header)
     if ttl then call_redis('PEXPIRE', log.key, ttl) end
+    return
+  end
+  local value, size = header .. log.ring, HEADER + log.slots * WIDTH
+  if size - #value > MAX_PADDING then
+    -- Redis makes long padding in no time, and just as much as is asked for, where there is no key yet. SET
+    -- comes first all the same: it is refused when memory is out.
+    call_redis('SET', log.key, '')
+    call_redis('DEL', log.key)
+    call_redis('SETRANGE', log.key, text_of(size - 1), '\0')
+    call_redis('SETRANGE', log.key, '0', value)
+    call_redis('PEXPIRE', log.key, ttl or ttl_of(log.keep, is_clock_given))
+    return
+  end
+  value = value .. string.rep('\0', size - #value)
+  if ttl then
+    call_redis('SET', log.key, value, 'PX', ttl)
+  else
+    call_redis('SET', log.key, value, 'KEEPTTL')
   end
 end
 
@@ -181,7 +196,7 @@ local function enlarge(log, record, slots_wanted)
   local split = log.head * WIDTH
   local older = read(log, HEADER + split, log.slots * WIDTH - split)
   local newer = read(log, HEADER, split)
-  log.ring = older .. newer .. record .. string.rep('\0', (slots - log.slots - 1) * WIDTH)
+  log.ring = older .. newer .. record
   log.head, log.slots, log.page_at = 0, slots, -1
 end
 

@@ -23,23 +23,33 @@ const stores = {
   Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
 }
 
-describe.each(Object.entries(stores))('%s', (_, store) => {
+/** Asks once in every millisecond from now on; on Redis the requests travel together. */
+async function everyMillisecond(
+  clock: ManualClock,
+  times: number,
+  ask: () => Promise<Decision>,
+): Promise<void> {
+  const startMs = clock.now()
+  for (let from = 0; from < times; from += 4096) {
+    const requests = Array.from({ length: Math.min(4096, times - from) }, (_, i) => {
+      clock.set(startMs + from + i)
+      return ask()
+    })
+    const decisions = await Promise.all(requests)
+    expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+  }
+}
+
+describe.each(Object.entries(stores))('%s', (_, createStore) => {
   it('a log at its bound is exact to the last record', async () => {
     const clock = new ManualClock()
     const startMs = clock.now()
     const limits = [slidingWindow({ limit: MAX_RECORDS, window: '10m' })]
-    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
-    // One unit in every millisecond; on Redis they travel together.
-    const requests: Promise<Decision>[] = []
-    for (let i = 0; i < MAX_RECORDS; i++) {
-      clock.set(startMs + i)
-      requests.push(limiter.consume('full'))
-      if (requests.length === 4096) {
-        for (const { allowed } of await Promise.all(requests.splice(0))) if (!allowed) expect(allowed).toBe(true)
-      }
-    }
-    expect((await limiter.consume('full')).retryAfterMs).toBe(600_000 - MAX_RECORDS + 1)
-    expect((await limiter.peek('full', { cost: 1000 })).retryAfterMs).toBe(600_000 - MAX_RECORDS + 1000)
+    const limiter = createLimiter({ limits, store: createStore(clock), timeoutMs: 30_000 })
+    await everyMillisecond(clock, MAX_RECORDS, () => limiter.consume('full'))
+    const sinceFirst = MAX_RECORDS - 1
+    expect((await limiter.consume('full')).retryAfterMs).toBe(600_000 - sinceFirst)
+    expect((await limiter.peek('full', { cost: 1000 })).retryAfterMs).toBe(600_999 - sinceFirst)
     clock.set(startMs + 600_000 + 41_234)
     expect((await limiter.peek('full')).remaining).toBe(41_235)
     expect((await limiter.consume('full', { cost: 41_236 })).retryAfterMs).toBe(1)
@@ -50,30 +60,44 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
 
   it('beyond its bound the oldest records are merged: under, never over', async () => {
     const clock = new ManualClock()
-    const startMs = clock.now()
-    const limit = 200_000
-    // Two configurations on one log can fill it further than either of them.
-    const day = createLimiter({
-      limits: [slidingWindow({ limit: 60_000, window: '24h' })],
-      store: store(clock),
-      timeoutMs: 30_000,
-    })
-    const short = createLimiter({
-      limits: [slidingWindow({ limit, window: '65s' })],
-      store: day === undefined ? undefined : store(clock),
-      timeoutMs: 30_000,
-    })
-    expect(short.limits[0]!.precisionMs).toBe(1)
-    await day.consume('both')
-    const admitted = 3 * MAX_RECORDS
-    const requests: Promise<Decision>[] = []
-    for (let i = 1; i < admitted; i++) {
-      clock.set(startMs + i)
-      requests.push(short.consume('both'))
-      if (requests.length === 4096) await Promise.all(requests.splice(0))
-    }
-    await Promise.all(requests)
-    expect((await short.peek('both')).remaining).toBe(limit - 65_000)
-    expect((await day.consume('both')).allowed).toBe(false)
+    const store = createStore(clock)
+    const make = (limit: number, window: string) =>
+      createLimiter({ limits: [slidingWindow({ limit, window })], store, timeoutMs: 30_000 })
+    // Neither fills a log on its own, but one needs many records, the other needs them for long.
+    const short = make(200_000, '65s')
+    const long = make(60_000, '24h')
+    const units = Math.floor(1.5 * MAX_RECORDS)
+    await long.consume('both')
+    await everyMillisecond(clock, units, () => short.consume('both'))
+    expect((await short.peek('both')).remaining).toBe(200_000 - 65_000)
+    // What was merged counts for longer than it should: none of it is lost.
+    expect((await long.consume('both')).allowed).toBe(false)
+    clock.advance(86_400_000 - MAX_RECORDS)
+    const { limits } = await long.peek('both')
+    expect(limits[0]!.retryAfterMs).toBeGreaterThan(0)
+    clock.advance(MAX_RECORDS)
+    expect((await long.peek('both')).remaining).toBe(60_000)
+  })
+
+  it('a refund far back in a large log is exact, and further back than 4,096 records it is none', async () => {
+    const clock = new ManualClock()
+    const limits = [slidingWindow({ limit: 20_000, window: '1h' })]
+    const limiter = createLimiter({ limits, store: createStore(clock), timeoutMs: 30_000 })
+    await everyMillisecond(clock, 1000, () => limiter.consume('far'))
+    clock.advance(1)
+    const tooFar = await limiter.consume('far', { cost: 3 })
+    clock.advance(1)
+    const far = await limiter.consume('far', { cost: 3 })
+    clock.advance(1)
+    await everyMillisecond(clock, 4096, () => limiter.consume('far'))
+    expect(await limiter.refund('far', tooFar)).toBe(0)
+    expect(await limiter.refund('far', far, 2)).toBe(2)
+    expect(await limiter.refund('far', far)).toBe(1)
+    expect((await limiter.peek('far')).remaining).toBe(20_000 - 1000 - 3 - 4096)
+    // Each that came after leaves in its own time.
+    clock.set(far.atMs + 3_600_000)
+    expect((await limiter.peek('far')).remaining).toBe(20_000 - 4096)
+    clock.advance(1)
+    expect((await limiter.peek('far')).remaining).toBe(20_000 - 4095)
   })
 })

@@ -27,17 +27,15 @@ afterAll(async () => {
 beforeEach(() => redis.flushall())
 
 const clock = new ManualClock()
-const limiterOf = (...limits: Limit[]) =>
-  createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
 
-/** The limits that make a script take its usual way, and those that make it take the general one. */
-const LIMITERS: Readonly<Record<string, Limiter>> = {
-  'a sliding window': limiterOf(slidingWindow({ limit: 500, window: '1h' })),
-  'a fixed window': limiterOf(fixedWindow({ limit: 500, window: '1h' })),
-  'a sliding window among others': limiterOf(
+/** Limits for which the script takes its usual way, and such for which it takes the general one. */
+const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
+  'a sliding window': [slidingWindow({ limit: 500, window: '1h' })],
+  'a fixed window': [fixedWindow({ limit: 500, window: '1h' })],
+  'a sliding window among others': [
     slidingWindow({ limit: 500, window: '1h' }),
     slidingWindow({ limit: 500, window: '1h', name: 'shadow', shadow: true }),
-  ),
+  ],
 }
 
 /** The log under which a key's state is stored, filled by some requests of different times. */
@@ -51,9 +49,7 @@ async function filledLog(limiter: Limiter, requests = 60): Promise<string> {
 
 /** Asks for the key whose state is damaged, between two others in the same call. */
 async function askBetween(limiter: Limiter): Promise<unknown> {
-  const results = await Promise.allSettled(
-    ['before', 'bad', 'after'].map((key) => limiter.consume(key)),
-  )
+  const results = await Promise.allSettled(['before', 'bad', 'after'].map((key) => limiter.consume(key)))
   const [before, bad, after] = results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason))
   expect(before).toMatchObject({ allowed: true, remaining: 499 })
   expect(after).toMatchObject({ allowed: true, remaining: 499 })
@@ -62,7 +58,12 @@ async function askBetween(limiter: Limiter): Promise<unknown> {
   return bad
 }
 
-describe.each(Object.entries(LIMITERS))('%s', (_, limiter) => {
+describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
+  let limiter: Limiter
+  beforeAll(() => {
+    limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  })
+
   const foreign: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
     'a list': (key) => redis.rpush(key, 'x'),
     'a hash': (key) => redis.hset(key, 'x', 'y'),
@@ -79,7 +80,7 @@ describe.each(Object.entries(LIMITERS))('%s', (_, limiter) => {
     const value = await redis.dumpBuffer(key)
     const error = await askBetween(limiter)
     expect(error).toBeInstanceOf(StoreUnavailableError)
-    expect(error).toMatchObject({ reason: 'state', message: expect.stringContaining(key) })
+    expect(error).toMatchObject({ reason: 'state', message: expect.stringMatching(/\bbad\b/) })
     await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
     await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
     expect(await redis.dumpBuffer(key)).toEqual(value)

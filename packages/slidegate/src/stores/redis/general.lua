@@ -97,10 +97,10 @@ local function answer(logs, now, cost, count, filled)
   return filled
 end
 
-local function save(logs, clock)
+local function save(logs, clock, is_clock_given)
   for i = 1, #logs do
     local log = logs[i]
-    if log.is_changed then log.kind.save(log, clock, log.params) end
+    if log.is_changed then log.kind.save(log, clock, is_clock_given) end
   end
 end
 
@@ -111,7 +111,7 @@ function ops.consume(logs, run, clock, now, filled)
   restamp(logs, now)
   local admitted = check(logs, now, cost, count)
   if admitted > 0 then commit(logs, now, cost, admitted, run.lease or 0) end
-  save(logs, clock)
+  save(logs, clock, run.now)
   reply[filled + 1] = admitted
   return answer(logs, now, cost, count, filled + 1)
 end
@@ -129,7 +129,7 @@ function ops.charge(logs, run, clock, now, filled)
     log.kind.commit(log, log.params, now, run.units, 0)
     log.is_changed = true
   end
-  save(logs, clock)
+  save(logs, clock, run.now)
   return filled
 end
 
@@ -140,7 +140,7 @@ function ops.refund(logs, run, clock, now, filled)
     log.is_changed = returned > 0
     reply[filled + i] = returned
   end
-  save(logs, clock)
+  save(logs, clock, run.now)
   return filled + #logs
 end
 

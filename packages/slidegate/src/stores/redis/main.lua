@@ -30,7 +30,6 @@ for r = 1, #runs do
     end
     clock = reply[1]
   end
-  ttl_floor = run.now and 600000 or 0
 
   local set = sets[run.sets[1]]
   local params = set[1]
@@ -43,7 +42,7 @@ for r = 1, #runs do
 
   for _ = 1, run.times do
     local filled_alone = is_alone
-      and decide_alone(KEYS[keys_read + 1], params, longest, clock, run.cost, run.count, reply, filled)
+      and decide_alone(KEYS[keys_read + 1], params, longest, clock, run, reply, filled)
     if filled_alone then
       filled, keys_read = filled_alone, keys_read + 1
     else

@@ -7,6 +7,7 @@ local struct_pack, struct_unpack = struct.pack, struct.unpack
 -- Units that a log can hold; and the wait for a cost above the limit.
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
+local MIN_GIVEN_TTL = 600000
 
 -- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format        1  always 1; any other is refused, never guessed at
@@ -39,8 +40,9 @@ local NUMBER_FORMAT = '>I6'
 local TOTAL = 0
 local STAMP = 6
 local WIDTH = 12
--- Records are read by the page.
-local PAGE = 16
+-- Records are read by the page; by the usual op, no more than these.
+local PAGE = 8
+local MAX_PIECE = 128
 local MAX_SLOTS = 65535
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
 local KEPT_SLOTS = 64
@@ -50,15 +52,14 @@ local function text_of(number)
   return string_format('%d', number)
 end
 
--- With a clock that was handed in, time may stand still, but Redis expires by its own.
-local ttl_floor = 0
-
 -- Keys outlive what they hold by a while, so that their TTL is renewed now and then, not at each commit. A
 -- second of it at least: by so much may a stamp be ahead of the clock.
 local function lifetime_of(keep)
-  return keep + math.max(1000, math.floor(keep / 4))
+  return keep + math.max(4000, math.floor(keep / 4))
 end
 
-local function ttl_of(lifetime)
-  return text_of(math.max(lifetime, ttl_floor))
+-- With a clock that was handed in, time may stand still, but Redis expires by its own.
+local function ttl_of(keep, is_clock_given)
+  local lifetime = lifetime_of(keep)
+  return text_of(is_clock_given and math.max(lifetime, MIN_GIVEN_TTL) or lifetime)
 end

@@ -1,0 +1,74 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { audit } from './audit.ts'
+import { type Admission, fullestWindow } from './fullest-window.ts'
+
+const PROCESSES = 4
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+beforeEach(() => redis.flushall())
+
+/** Never over, and close to the limit: demand is far above it. */
+function expectHeld(admissions: readonly Admission[], limit: number, windowMs: number): void {
+  const fullest = fullestWindow(admissions, windowMs)
+  expect(fullest).toBeLessThanOrEqual(limit)
+  expect(fullest).toBeGreaterThanOrEqual(0.97 * limit)
+}
+
+/** Looks at what the workers' limits have stored, with a limit of its own. */
+function auditor(windowMs: number): Limiter {
+  return createLimiter({
+    name: 'audit',
+    limits: [slidingWindow({ limit: 65_536, window: windowMs })],
+    store: redisStore(redis),
+    timeoutMs: 60_000,
+  })
+}
+
+const unitsOf = (admissions: readonly Admission[]) => admissions.reduce((sum, { cost }) => sum + cost, 0)
+
+it('four processes on one key: no window holds more than its limit, nor much less', async () => {
+  const limit = 400
+  const window = 1000
+  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 4000 }
+  const { admissions, denied } = await audit(PROCESSES, order)
+  expectHeld(admissions, limit, window)
+  // Not only the fullest: as long as all ask, every window is used up.
+  const startMs = Math.min(...admissions.map(({ atMs }) => atMs))
+  for (let fromMs = startMs; fromMs < startMs + 3000; fromMs += window) {
+    const within = admissions.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + window)
+    expect(within.length).toBeGreaterThanOrEqual(0.97 * limit)
+  }
+  expect(denied).toBeGreaterThan(admissions.length)
+  const { remaining, atMs } = await auditor(window).peek('key0')
+  expect(65_536 - remaining).toBe(admissions.filter((admission) => admission.atMs > atMs - window).length)
+})
+
+it('four processes on eight keys with three limits each: all are held, and denials charge nothing', async () => {
+  const limits = [
+    { limit: 20, window: 200 },
+    { limit: 60, window: 1000 },
+    { limit: 150, window: 3_600_000 },
+  ]
+  const order = { port: server.port, limits, keys: 8, costs: 3, durationMs: 4000 }
+  const { admissions, denied } = await audit(PROCESSES, order)
+  expect(denied).toBeGreaterThan(admissions.length)
+  for (let i = 0; i < 8; i++) {
+    const ofKey = admissions.filter(({ key }) => key === `key${i}`)
+    for (const { limit, window } of limits) expectHeld(ofKey, limit, window)
+    const { remaining } = await auditor(3_600_000).peek(`key${i}`)
+    expect(65_536 - remaining).toBe(unitsOf(ofKey))
+  }
+})

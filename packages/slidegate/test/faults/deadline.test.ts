@@ -1,0 +1,106 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  redis.disconnect()
+  await server.stop()
+})
+
+const limits = [slidingWindow({ limit: 1000, window: '1h' })]
+const limiterOn = (client: RedisClient, timeoutMs?: number): Limiter =>
+  createLimiter({ limits, store: redisStore(client), timeoutMs })
+
+/** What a request came to, and after how long. */
+async function outcomeOf(request: Promise<unknown>): Promise<{ ms: number; error?: StoreUnavailableError }> {
+  const startMs = performance.now()
+  try {
+    await request
+    return { ms: performance.now() - startMs }
+  } catch (error) {
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    return { ms: performance.now() - startMs, error: error as StoreUnavailableError }
+  }
+}
+
+const silent: RedisClient = { command: () => new Promise(() => {}) }
+
+it.each([1, 20, 300])('a store that is silent is given up after %i ms, not before', async (timeoutMs) => {
+  const limiter = limiterOn(silent, timeoutMs)
+  for (const ask of [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]) {
+    const { ms, error } = await outcomeOf(ask())
+    expect(error).toMatchObject({ reason: 'timeout', message: expect.stringContaining(`${timeoutMs} ms`) })
+    expect(ms).toBeGreaterThan(timeoutMs - 2)
+    expect(ms).toBeLessThan(timeoutMs + 1000)
+  }
+})
+
+it('unless told otherwise, after 50 ms', async () => {
+  const { ms, error } = await outcomeOf(limiterOn(silent).consume('k'))
+  expect(error?.reason).toBe('timeout')
+  expect(ms).toBeGreaterThan(48)
+  expect(ms).toBeLessThan(1050)
+})
+
+it('each request has a deadline of its own, counted from when it came', async () => {
+  const limiter = limiterOn(silent, 120)
+  const first = outcomeOf(limiter.consume('first'))
+  const startMs = performance.now()
+  while (performance.now() - startMs < 60) await nextTurn()
+  const second = await outcomeOf(limiter.consume('second'))
+  expect((await first).ms).toBeLessThan(120 + 1000)
+  expect(second.ms).toBeGreaterThan(118)
+})
+
+it('a client that has nobody to talk to is given up like any other', async () => {
+  const client = new Redis(await freePort())
+  client.on('error', () => {})
+  const { ms, error } = await outcomeOf(limiterOn(client, 80).consume('k'))
+  expect(error?.reason).toBe('timeout')
+  expect(ms).toBeLessThan(1080)
+  client.disconnect()
+})
+
+it('a reply that came while the process was busy is an answer, though the deadline has passed', async () => {
+  const limiter = limiterOn(redis, 30)
+  await limiter.consume('warm').catch(() => undefined)
+  for (let i = 0; i < 10; i++) {
+    const request = outcomeOf(limiter.consume('busy'))
+    // Until it has been sent.
+    await nextTurn()
+    const startMs = performance.now()
+    while (performance.now() - startMs < 100);
+    expect((await request).error).toBeUndefined()
+  }
+})
+
+it('a reply that comes too late is dropped, and troubles nobody', async () => {
+  let answer: (reply: unknown) => void = () => {}
+  const late: RedisClient = {
+    command: () =>
+      new Promise((resolve) => {
+        answer = resolve
+      }),
+  }
+  const limiter = limiterOn(late, 10)
+  expect((await outcomeOf(limiter.consume('k'))).error?.reason).toBe('timeout')
+  answer([0, 0, 1, 0, 0, 3_600_000])
+  await nextTurn()
+  expect((await outcomeOf(limiter.consume('k'))).error?.reason).toBe('timeout')
+})
+
+it('closing the limiter leaves those who wait their deadline', async () => {
+  const limiter = limiterOn(silent, 40)
+  const waiting = outcomeOf(limiter.consume('k'))
+  limiter.close()
+  expect((await waiting).error?.reason).toBe('timeout')
+})

@@ -1,0 +1,88 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { fullestWindow } from '../audit/fullest-window.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { CLIENTS, type Connection } from './clients.ts'
+import { expectExact, expectOrderly, Traffic, untilAnswered } from './traffic.ts'
+
+const TIMEOUT_MS = 100
+
+let server: RedisServer
+let connection: Connection
+let limiter: Limiter
+beforeEach(async () => {
+  server = await startRedis()
+})
+afterEach(async () => {
+  limiter.close()
+  connection.end()
+  await server.stop()
+})
+
+const freeze = () => process.kill(server.pid, 'SIGSTOP')
+const thaw = () => process.kill(server.pid, 'SIGCONT')
+
+describe.each(Object.entries(CLIENTS))('%s: a Redis that stands still', (_, connect) => {
+  async function limit(units: number, window: string): Promise<void> {
+    connection = await connect(server.port)
+    limiter = createLimiter({
+      limits: [slidingWindow({ limit: units, window })],
+      store: redisStore(connection.client),
+      timeoutMs: TIMEOUT_MS,
+    })
+    await untilAnswered(limiter)
+  }
+
+  it('is given up in time, and never over once it goes on', async () => {
+    await limit(40, '1s')
+    const traffic = new Traffic(limiter, ['a'])
+    await delay(200)
+    freeze()
+    await delay(500)
+    thaw()
+    await untilAnswered(limiter)
+    const errors = traffic.errors.length
+    expect(errors).toBeGreaterThan(0)
+    await delay(1000)
+    await traffic.stop()
+    expectOrderly(traffic, TIMEOUT_MS)
+    expect(traffic.errors.length - errors).toBeLessThan(errors)
+    expect(fullestWindow(traffic.admitted, 1000)).toBeLessThanOrEqual(40)
+    await expectExact(limiter, 'new')
+  })
+
+  it('does not charge later what was given up before it was sent', async () => {
+    await limit(100, '1h')
+    freeze()
+    const sent: Promise<unknown>[] = []
+    // As many as are sent off without waiting for an answer.
+    for (let i = 0; i < 20; i++) {
+      sent.push(limiter.consume(`sent${i}`).catch((error: unknown) => error))
+      await nextTurn()
+    }
+    const keys = Array.from({ length: 60 }, (_, i) => `waiting${i % 30}`)
+    const waiting = await Promise.allSettled(keys.map((key) => limiter.consume(key)))
+    expect(waiting.map(({ status }) => status)).toEqual(keys.map(() => 'rejected'))
+    await Promise.all(sent)
+    thaw()
+    await untilAnswered(limiter)
+    const peeked = await Promise.all(keys.map((key) => limiter.peek(key)))
+    expect(peeked.map(({ remaining }) => remaining)).toEqual(keys.map(() => 100))
+  })
+
+  it('is not kept busy with more than a bounded number of requests', async () => {
+    await limit(100, '1h')
+    freeze()
+    const settled = await Promise.all(
+      Array.from({ length: 80_000 }, (_, i) => limiter.consume(`${i % 7}`).catch((error: unknown) => error)),
+    )
+    expect(settled.every((error) => error instanceof StoreUnavailableError)).toBe(true)
+    const reasons = new Set(settled.map((error) => (error as StoreUnavailableError).reason))
+    expect([...reasons].sort()).toEqual(['overload', 'timeout'])
+    thaw()
+    await untilAnswered(limiter)
+    await expectExact(limiter, 'new')
+  })
+})

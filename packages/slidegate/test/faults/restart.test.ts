@@ -1,0 +1,66 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { fullestWindow } from '../audit/fullest-window.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { CLIENTS, type Connection } from './clients.ts'
+import { expectExact, expectOrderly, Traffic, untilAnswered } from './traffic.ts'
+
+const TIMEOUT_MS = 100
+const LIMIT = 40
+const WINDOW_MS = 1000
+
+let server: RedisServer
+let connection: Connection
+let limiter: Limiter
+beforeEach(async () => {
+  server = await startRedis()
+})
+afterEach(async () => {
+  limiter.close()
+  connection.end()
+  await server.stop()
+})
+
+describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
+  beforeEach(async () => {
+    connection = await connect(server.port)
+    limiter = createLimiter({
+      limits: [slidingWindow({ limit: LIMIT, window: WINDOW_MS })],
+      store: redisStore(connection.client),
+      timeoutMs: TIMEOUT_MS,
+    })
+    await untilAnswered(limiter)
+  })
+
+  it('a Redis that crashes and comes back empty is missed for no longer than it is away', async () => {
+    const before = new Traffic(limiter, ['a', 'b', 'c'])
+    await delay(300)
+    await server.kill()
+    await delay(400)
+    await server.start()
+    await untilAnswered(limiter)
+    await before.stop()
+    expectOrderly(before, TIMEOUT_MS)
+    expect(before.errors.length).toBeGreaterThan(0)
+
+    const after = new Traffic(limiter, ['d', 'e', 'f'])
+    await delay(WINDOW_MS + 300)
+    await after.stop()
+    expectOrderly(after, TIMEOUT_MS)
+    expect(after.complaints).toEqual([])
+    expect(fullestWindow(after.admitted, WINDOW_MS)).toBe(3 * LIMIT)
+    await expectExact(limiter, 'new')
+  })
+
+  it('a Redis that is away for good gives every request its error in time', async () => {
+    await server.kill()
+    const traffic = new Traffic(limiter, ['a', 'b', 'c'])
+    await delay(600)
+    await traffic.stop()
+    expectOrderly(traffic, TIMEOUT_MS)
+    expect(traffic.decisions.length).toBe(0)
+    expect(traffic.errors.length).toBeGreaterThan(0)
+  })
+})

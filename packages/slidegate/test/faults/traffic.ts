@@ -1,0 +1,75 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { type Decision, type Limiter, StoreUnavailableError } from '../../src/index.ts'
+
+/** Callers that ask one request after the other until they are told to stop. */
+export class Traffic {
+  readonly decisions: Decision[] = []
+  readonly errors: unknown[] = []
+  longestMs = 0
+  #isStopped = false
+  readonly #callers: readonly Promise<void>[]
+
+  constructor(limiter: Limiter, keys: readonly string[], callers = 20) {
+    this.#callers = Array.from({ length: callers }, (_, i) => this.#run(limiter, keys[i % keys.length]!))
+  }
+
+  async #run(limiter: Limiter, key: string): Promise<void> {
+    while (!this.#isStopped) {
+      const startMs = performance.now()
+      try {
+        this.decisions.push(await limiter.consume(key))
+      } catch (error) {
+        this.errors.push(error)
+      }
+      this.longestMs = Math.max(this.longestMs, performance.now() - startMs)
+      await nextTurn()
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await Promise.all(this.#callers)
+  }
+
+  /** What went wrong, each kind of it once. */
+  get complaints(): string[] {
+    return [...new Set(this.errors.map(String))]
+  }
+
+  get admitted(): Decision[] {
+    return this.decisions.filter(({ allowed }) => allowed)
+  }
+}
+
+/** What a slow machine may add to a deadline. */
+const SLACK_MS = 1500
+
+/** However the store fared: nobody has seen anything but an answer or a `StoreUnavailableError`, or waited long for it. */
+export function expectOrderly(traffic: Traffic, timeoutMs: number): void {
+  const others = traffic.errors.filter((error) => !(error instanceof StoreUnavailableError))
+  expect(others.map(String)).toEqual([])
+  expect(traffic.longestMs).toBeLessThan(timeoutMs + SLACK_MS)
+}
+
+/** Asks until there is an answer. */
+export async function untilAnswered(limiter: Limiter): Promise<void> {
+  const startMs = performance.now()
+  for (;;) {
+    try {
+      await limiter.peek('are you there?')
+      return
+    } catch (error) {
+      if (performance.now() - startMs > 15_000) throw error
+      await nextTurn()
+    }
+  }
+}
+
+/** That a key of which nothing is known is admitted its limit, and no more. */
+export async function expectExact(limiter: Limiter, key: string): Promise<void> {
+  const { limit } = limiter.limits[0]!
+  const decisions = await Promise.all(Array.from({ length: limit + 10 }, () => limiter.consume(key)))
+  expect(decisions.filter(({ allowed }) => allowed).length).toBe(limit)
+  expect((await limiter.consume(key)).allowed).toBe(false)
+}

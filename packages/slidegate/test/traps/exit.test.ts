@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+/** Runs a program in a process of its own, on the package as it was built. */
+async function run(program: string): Promise<{ code: number | null; output: string; ms: number }> {
+  const startMs = performance.now()
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: import.meta.dirname,
+  })
+  let output = ''
+  child.stdout.on('data', (data) => (output += data))
+  child.stderr.on('data', (data) => (output += data))
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { code, output, ms: performance.now() - startMs }
+}
+
+describe('a process ends by itself, without a word', () => {
+  it('with limits on a memory store, however long their windows', async () => {
+    const { code, output, ms } = await run(`
+      import { createLimiter, fixedWindow, slidingWindow } from 'slidegate'
+      const limiter = createLimiter({
+        limits: [slidingWindow({ limit: 10, window: '366d' }), fixedWindow({ limit: 10, window: '25d' })],
+      })
+      for (let i = 0; i < 1000; i++) await limiter.consume('key' + i)
+    `)
+    expect({ code, output }).toEqual({ code: 0, output: '' })
+    expect(ms).toBeLessThan(10_000)
+  })
+
+  it('with limits on Redis once its client has ended, though nobody closed the limiter', async () => {
+    const { code, output, ms } = await run(`
+      import { Redis } from 'ioredis'
+      import { createLimiter, slidingWindow } from 'slidegate'
+      import { redisStore } from 'slidegate/redis'
+      const redis = new Redis(${server.port})
+      const limiter = createLimiter({
+        limits: [slidingWindow({ limit: 10, window: '366d' })],
+        store: redisStore(redis),
+        timeoutMs: 2 ** 31 - 1,
+      })
+      for (let i = 0; i < 100; i++) await limiter.consume('key' + i)
+      await redis.quit()
+    `)
+    expect({ code, output }).toEqual({ code: 0, output: '' })
+    expect(ms).toBeLessThan(10_000)
+  })
+})

@@ -1,0 +1,76 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, it } from 'vitest'
+import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+/** Megabytes that are held after this more than before it. */
+function growthOf(work: () => void): number {
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  work()
+  collectGarbage()
+  return (process.memoryUsage().heapUsed - before) / 2 ** 20
+}
+
+it('keys that have expired are let go of while others come', () => {
+  const clock = new ManualClock()
+  const store = memoryStore({ clock: clock.now })
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })], store })
+  for (let i = 0; i < 10_000; i++) limiter.consumeSync(`first${i}`)
+  clock.advance(86_400_000)
+  for (let i = 0; i < 5000; i++) limiter.consumeSync(`second${i}`)
+  expect(store.stats().keys).toBe(5000)
+})
+
+it('hammering keys at their limits while foreign keys come takes no more and more memory', () => {
+  const clock = new ManualClock()
+  const store = memoryStore({ maxKeys: 2, onFull: 'deny', clock: clock.now })
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+  limiter.consumeSync('first to open')
+  clock.advance(1)
+  const hammer = (times: number) => {
+    for (let i = 0; i < times; i++) {
+      limiter.consumeSync('hammered')
+      limiter.consumeSync('foreign')
+    }
+  }
+  hammer(1000)
+  expect(growthOf(() => hammer(100_000))).toBeLessThan(2)
+  expect(store.stats().keys).toBe(2)
+})
+
+it('the number of keys that open at once does not stop the process', () => {
+  const clock = new ManualClock()
+  const keys = 40_000
+  const store = memoryStore({ maxKeys: keys, onFull: 'deny', clock: clock.now })
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 2, window: '1h' })], store })
+  for (let round = 0; round < 2; round++) {
+    for (let i = 0; i < keys; i++) {
+      clock.advance(1)
+      limiter.consumeSync(`${i}`)
+    }
+    clock.advance(1_800_000 - keys)
+  }
+  expect(limiter.consumeSync('foreign').allowed).toBe(false)
+  // Every key has room for one again.
+  clock.advance(keys)
+  const startMs = performance.now()
+  expect(limiter.consumeSync('foreign').allowed).toBe(true)
+  expect(performance.now() - startMs).toBeLessThan(1000)
+})
+
+it('a limiter takes no more and more memory for keys that it has seen', () => {
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 10, window: '1h' })],
+    store: memoryStore({ maxKeys: 1000 }),
+  })
+  const flood = (from: number) => {
+    for (let i = from; i < from + 50_000; i++) limiter.consumeSync(`key${i}`)
+  }
+  flood(0)
+  expect(growthOf(() => flood(50_000))).toBeLessThan(2)
+})

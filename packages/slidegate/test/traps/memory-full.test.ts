@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  type MemoryStore,
+  type MemoryStoreOptions,
+  memoryStore,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+
+interface Table {
+  readonly clock: ManualClock
+  readonly store: MemoryStore
+  readonly limiter: Limiter
+}
+
+const oncePerMinute = [slidingWindow({ limit: 1, window: '1m' })]
+
+function table(options: MemoryStoreOptions, limits: readonly Limit[] = oncePerMinute): Table {
+  const clock = new ManualClock()
+  const store = memoryStore({ clock: clock.now, ...options })
+  return { clock, store, limiter: createLimiter({ limits, store }) }
+}
+
+function use(limiter: Limiter, ...keys: string[]): boolean[] {
+  return keys.map((key) => limiter.consumeSync(key).allowed)
+}
+
+describe('a full table makes room', () => {
+  it('by dropping what has expired', () => {
+    const { clock, store, limiter } = table({ maxKeys: 3 })
+    use(limiter, 'a', 'b', 'c')
+    clock.advance(60_000)
+    expect(use(limiter, 'd')).toEqual([true])
+    expect(store.stats()).toEqual({ keys: 3, evicted: 0 })
+  })
+
+  it('then by dropping the least recently used key that is not at its limit, and counts that', () => {
+    const { store, limiter } = table({ maxKeys: 4 }, [slidingWindow({ limit: 2, window: '1m' })])
+    use(limiter, 'limited', 'limited', 'old', 'older', 'new')
+    use(limiter, 'old')
+    // Least recently used of all is the one at its limit; after it comes `older`, used but once.
+    expect(use(limiter, 'foreign')).toEqual([true])
+    expect(store.stats()).toEqual({ keys: 4, evicted: 1 })
+    expect(use(limiter, 'limited', 'old')).toEqual([false, false])
+    expect(limiter.consumeSync('new').remaining).toBe(0)
+  })
+
+  it('and never by dropping a key that is at one of its limits', () => {
+    const { store, limiter } = table({ maxKeys: 10, onFull: 'deny' }, [
+      slidingWindow({ limit: 3, window: '1h', name: 'sliding' }),
+      fixedWindow({ limit: 2, window: '1d', name: 'fixed' }),
+    ])
+    use(limiter, 'limited', 'limited')
+    for (let i = 0; i < 5000; i++) use(limiter, `foreign${i}`)
+    expect(use(limiter, 'limited')).toEqual([false])
+    expect(store.stats().keys).toBe(10)
+  })
+
+  it('a shadow limit does not keep a key', () => {
+    const { limiter } = table({ maxKeys: 1 }, [
+      slidingWindow({ limit: 5, window: '1h', name: 'enforced' }),
+      slidingWindow({ limit: 1, window: '1h', name: 'shadow', shadow: true }),
+    ])
+    expect(use(limiter, 'a', 'a', 'b')).toEqual([true, true, true])
+  })
+})
+
+describe('where every key is at its limit', () => {
+  const full = (options: MemoryStoreOptions) => {
+    const made = table({ maxKeys: 2, ...options })
+    use(made.limiter, 'a')
+    made.clock.advance(20_000)
+    use(made.limiter, 'b')
+    return made
+  }
+
+  it('a new key is an error, unless told otherwise', async () => {
+    const { limiter, store } = full({})
+    expect(() => limiter.consumeSync('new')).toThrow(StoreUnavailableError)
+    await expect(limiter.consume('new')).rejects.toMatchObject({ reason: 'full' })
+    await expect(limiter.charge('new', 1)).rejects.toMatchObject({ reason: 'full' })
+    expect(use(limiter, 'a', 'b')).toEqual([false, false])
+    expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
+  })
+
+  it('`deny` denies it until the first of them opens, and says that this was not the store', () => {
+    const { clock, limiter } = full({ onFull: 'deny' })
+    const { allowed, source, retryAfterMs } = limiter.consumeSync('new')
+    expect({ allowed, source, retryAfterMs }).toEqual({
+      allowed: false,
+      source: 'failClosed',
+      retryAfterMs: 40_000,
+    })
+    clock.advance(39_999)
+    expect(limiter.consumeSync('new').retryAfterMs).toBe(1)
+    clock.advance(1)
+    expect(limiter.consumeSync('new')).toMatchObject({ allowed: true, source: 'store' })
+    expect(use(limiter, 'b')).toEqual([false])
+  })
+
+  it('`allow` admits it uncounted, and says that this was not the store', async () => {
+    const { limiter, store } = full({ onFull: 'allow' })
+    for (let i = 0; i < 3; i++) {
+      expect(limiter.consumeSync('new')).toMatchObject({ allowed: true, source: 'failOpen', remaining: 1 })
+    }
+    const decision = limiter.consumeSync('new')
+    expect(await limiter.refund('new', decision)).toBe(0)
+    await limiter.charge('new', 1)
+    expect(use(limiter, 'a', 'b')).toEqual([false, false])
+    expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
+  })
+
+  it('a refund or a reset opens it again', async () => {
+    const { limiter } = table({ maxKeys: 1 })
+    const decision = limiter.consumeSync('a')
+    expect(() => limiter.consumeSync('b')).toThrow(StoreUnavailableError)
+    await limiter.refund('a', decision)
+    expect(use(limiter, 'b')).toEqual([true])
+    await limiter.reset('b')
+    expect(use(limiter, 'c')).toEqual([true])
+  })
+})
+
+it('only what is charged takes room', async () => {
+  const { limiter, store } = table({})
+  const decision = limiter.consumeSync('a')
+  await limiter.reset('a')
+  for (let i = 0; i < 100; i++) {
+    limiter.consumeSync(`${i}`, { cost: 2 })
+    await limiter.peek(`${i}`)
+    await limiter.reset(`${i}`)
+  }
+  await limiter.refund('a', decision)
+  expect(store.stats().keys).toBe(0)
+})

@@ -1,0 +1,111 @@
+import { AsyncLocalStorage, createHook } from 'node:async_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+let server: RedisServer
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  await redis.quit()
+  await server.stop()
+})
+
+const TIMEOUT_MS = 40
+const limits = [slidingWindow({ limit: 5, window: '366d' })]
+const limiters = {
+  memory: () => createLimiter({ limits, store: memoryStore() }),
+  Redis: () => createLimiter({ limits, store: redisStore(redis), timeoutMs: TIMEOUT_MS }),
+}
+
+/** What a request carries with it through everything that it causes. */
+const context = new AsyncLocalStorage<object>()
+
+/** A request with a context of its own, which nothing but what the request has left behind can still hold. */
+async function ask(limiter: Limiter, key: string): Promise<WeakRef<object>> {
+  const request = { key }
+  await context.run(request, async () => {
+    await limiter.consume(key)
+  })
+  return new WeakRef(request)
+}
+
+async function heldOf(references: readonly WeakRef<object>[]): Promise<number> {
+  // References are kept to the end of the turn in which they were made.
+  for (let turn = 0; turn < 3; turn++) {
+    await delay(1)
+    collectGarbage()
+  }
+  return references.filter((reference) => reference.deref() !== undefined).length
+}
+
+describe.each(Object.entries(limiters))('%s', (_, create) => {
+  it('makes no timer on behalf of a request, which would keep its context', async () => {
+    const limiter = create()
+    let timers = 0
+    const hook = createHook({
+      init(_id, type) {
+        if (type === 'Timeout' && context.getStore() !== undefined) timers++
+      },
+    })
+    hook.enable()
+    await context.run({}, async () => {
+      for (let i = 0; i < 50; i++) await limiter.consume(`k${i}`)
+    })
+    // After every timer has run out, too.
+    await delay(3 * TIMEOUT_MS)
+    await context.run({}, () => limiter.consume('late'))
+    hook.disable()
+    limiter.close()
+    expect(timers).toBe(0)
+  })
+
+  it('keeps nothing of the context of requests that are answered', async () => {
+    const limiter = create()
+    const references: WeakRef<object>[] = []
+    for (let i = 0; i < 5; i++) {
+      for (let j = 0; j < 10; j++) references.push(await ask(limiter, `key${j}`))
+      // Long enough for all timers to run out: the next request finds none.
+      await delay(3 * TIMEOUT_MS)
+    }
+    expect(await heldOf(references)).toBe(0)
+    limiter.close()
+  })
+})
+
+it('under load, too, nothing of an earlier request is kept, though one batch sends off the next', async () => {
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  let isDone = false
+  const references = [await ask(limiter, 'first')]
+  const load = Array.from({ length: 500 }, async (_, i) => {
+    while (!isDone) references.push(await ask(limiter, `load${i}`))
+  })
+  await delay(200)
+  const early = references.slice(0, 500)
+  const held = await heldOf(early)
+  isDone = true
+  await Promise.all(load)
+  limiter.close()
+  expect(held).toBe(0)
+})
+
+it('no timer of the memory store at all, whatever its limits', async () => {
+  const types: string[] = []
+  const hook = createHook({ init: (_id, type) => void types.push(type) })
+  const limiter = createLimiter({ limits })
+  hook.enable()
+  for (let i = 0; i < 1000; i++) limiter.consumeSync(`key${i}`)
+  hook.disable()
+  expect(types).toEqual([])
+})
