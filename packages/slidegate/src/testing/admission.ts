@@ -83,20 +83,23 @@ export const admission: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('a cost above a limit is denied for ever, and charges nothing', async ({ limiter }) => {
-    const limited = limiter([
-      slidingWindow({ limit: 5, window: '10s', name: 'small' }),
-      fixedWindow({ limit: 6, window: '10s', name: 'fixed' }),
-      slidingWindow({ limit: 100, window: '10s', name: 'large' }),
-    ])
-    const decision = await denies(limited, 'k', 6)
-    assert.equal(decision.retryAfterMs, Number.POSITIVE_INFINITY)
-    assert.deepEqual(decision.deniedBy, ['small'])
-    assert.deepEqual((await denies(limited, 'k', Number.MAX_SAFE_INTEGER)).deniedBy, [
-      'small',
-      'fixed',
-      'large',
-    ])
-    assert.equal((await admits(limited, 'k', 5)).remaining, 0)
+    const small = slidingWindow({ limit: 5, window: '10s', name: 'small' })
+    const fixed = fixedWindow({ limit: 6, window: '10s', name: 'fixed' })
+    const large = slidingWindow({ limit: 100, window: '10s', name: 'large' })
+    for (const [i, limits] of [[small], [fixed, small], [small, fixed, large]].entries()) {
+      const limited = limiter(limits)
+      const key = `${i}`
+      await admits(limited, key, 2)
+      const decision = await denies(limited, key, 6)
+      assert.equal(decision.retryAfterMs, Number.POSITIVE_INFINITY)
+      assert.ok(decision.deniedBy.includes('small'))
+      const { deniedBy } = await denies(limited, key, Number.MAX_SAFE_INTEGER)
+      assert.deepEqual(
+        deniedBy,
+        limits.map(({ name }) => name),
+      )
+      assert.equal((await admits(limited, key, 3)).remaining, 0)
+    }
   }),
 
   conformanceCase('several limits are charged all or none', async ({ clock, limiter }) => {

@@ -43,10 +43,15 @@ export const charges: readonly ConformanceCase[] = [
       clock.advance(1)
     }
     assert.equal((await denies(limited, 'k')).retryAfterMs, 9999)
-    clock.advance(9998)
+    // Smaller ones are told apart behind them as ever.
+    for (let i = 0; i < 3; i++) {
+      await limited.charge('k', 1)
+      clock.advance(1)
+    }
+    clock.advance(9995)
     await denies(limited, 'k')
     clock.advance(1)
-    assert.equal((await admits(limited, 'k', 2 ** 40)).remaining, 0)
+    assert.equal((await admits(limited, 'k', 2 ** 40 - 3)).remaining, 0)
     await denies(limited, 'k')
   }),
 
@@ -63,6 +68,22 @@ export const charges: readonly ConformanceCase[] = [
     // The first leaves in its time; where the second was, nothing does.
     await opensIn(scene, 400, limited, 'k', 2)
     await opensIn(scene, 600, limited, 'k', 3)
+  }),
+
+  conformanceCase('after a refund all that came later leaves in its own time', async ({ clock, limiter }) => {
+    const limited = limiter([slidingWindow({ limit: 5, window: '1s' })])
+    const decisions = []
+    for (let i = 0; i < 5; i++) {
+      decisions.push(await admits(limited, 'k'))
+      clock.advance(100)
+    }
+    assert.equal(await limited.refund('k', decisions[1]!), 1)
+    clock.advance(499)
+    for (const remaining of [1, 2, 2, 3, 4]) {
+      assert.equal(await left(limited, 'k'), remaining)
+      clock.advance(100)
+    }
+    assert.equal(await left(limited, 'k'), 5)
   }),
 
   conformanceCase('a decision is returned at most once, in parts or at once', async ({ limiter }) => {

@@ -121,15 +121,45 @@ export const operations: readonly ConformanceCase[] = [
     await opensIn(scene, 900, limited, 'k')
   }),
 
+  conformanceCase('of leases that overlap the longer counts', async (scene) => {
+    const limits = [slidingWindow({ limit: 3, window: '1s' })]
+    const limited = scene.limiter(limits)
+    const lease = { ...consume(setOf(limits), ['k']), leaseMs: 500 }
+    await scene.apply(lease)
+    scene.clock.advance(450)
+    await scene.apply({ ...lease, leaseMs: 100 })
+    // The first may be spent until 500, the second until 550: nobody knows which of them it was.
+    assert.equal((await limited.peek('k', { cost: 2 })).retryAfterMs, 1050)
+    await opensIn(scene, 1050, limited, 'k', 2)
+    await opensIn(scene, 50, limited, 'k')
+  }),
+
   conformanceCase('a lease is honoured by every limiter on the key', async (scene) => {
     const limits = [slidingWindow({ limit: 5, window: '1s' })]
     const short = scene.limiter([slidingWindow({ limit: 1, window: 500 })])
-    const long = scene.limiter([slidingWindow({ limit: 1, window: '2s' })])
+    const long = scene.limiter([slidingWindow({ limit: 2, window: '2s' })])
     await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 400 })
     assert.equal((await short.peek('k')).resetAfterMs, 900)
     // What the log was asked to keep: the lease's own window, and the lease.
     assert.equal((await long.peek('k')).resetAfterMs, 1400)
-    await opensIn(scene, 900, short, 'k')
+    scene.clock.advance(100)
+    assert.equal((await admits(long, 'k')).resetAfterMs, 2300)
+    await opensIn(scene, 800, short, 'k')
+  }),
+
+  conformanceCase('a refund returns no more than was charged at its instant', async ({ apply, clock }) => {
+    for (const limit of [
+      slidingWindow({ limit: 9, window: '10s' }),
+      fixedWindow({ limit: 9, window: '10s' }),
+    ]) {
+      const set = setOf([limit])
+      const parts = [{ key: 'k', set }]
+      await apply(consume(set, ['k'], 2))
+      const refund = { type: 'refund', parts, units: 5, atMs: clock.now() } as const
+      assert.deepEqual(await apply({ ...refund, charged: [false] }), [{ returned: [0] }])
+      assert.deepEqual(await apply({ ...refund, charged: [true] }), [{ returned: [2] }])
+      assert.deepEqual(await apply({ ...refund, charged: [true] }), [{ returned: [0] }])
+    }
   }),
 ]
 

@@ -76,12 +76,40 @@ export const sharing: readonly ConformanceCase[] = [
       await admits(short, 'k')
       clock.advance(1)
       assert.equal((await admits(long, 'k')).remaining, 3)
+      // What was gone before is not called back by the longer window.
+      assert.equal(await left(long, 'k'), 3)
       clock.advance(9998)
       assert.equal(await left(long, 'k'), 3)
       clock.advance(1)
       assert.equal(await left(long, 'k'), 4)
     },
   ),
+
+  conformanceCase('until it charges, a longer window waits only for what is kept', async (scene) => {
+    const short = scene.limiter([slidingWindow({ limit: 2, window: '1s' })])
+    const long = scene.limiter([slidingWindow({ limit: 2, window: '10s' })])
+    await admits(short, 'k', 2)
+    scene.clock.advance(500)
+    const { retryAfterMs, resetAfterMs } = await denies(long, 'k')
+    assert.deepEqual([retryAfterMs, resetAfterMs], [500, 500])
+    await opensIn(scene, 500, long, 'k', 2)
+    await opensIn(scene, 10_000, long, 'k', 2)
+  }),
+
+  conformanceCase('what a longer window needs is kept, however busy the shorter one is', async (scene) => {
+    const short = scene.limiter([slidingWindow({ limit: 30, window: '1s' })])
+    const long = scene.limiter([slidingWindow({ limit: 200, window: '10s' })])
+    await admits(long, 'k')
+    for (let i = 0; i < 90; i++) {
+      scene.clock.advance(50)
+      await admits(short, 'k')
+    }
+    assert.equal(await left(long, 'k'), 200 - 91)
+    scene.clock.advance(5500)
+    assert.equal(await left(long, 'k'), 200 - 90)
+    scene.clock.advance(50)
+    assert.equal(await left(long, 'k'), 200 - 89)
+  }),
 
   conformanceCase(
     'a limit lowered on a live key counts what is there already',

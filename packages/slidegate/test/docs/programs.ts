@@ -1,0 +1,54 @@
+import { codeBlocks, type Page } from './markdown.ts'
+
+/** A snippet of the documentation as a program of its own. */
+export interface Program {
+  /** Where it stands: `README.md:17`. */
+  readonly name: string
+  readonly extension: 'mts' | 'mjs'
+  readonly code: string
+}
+
+/** The documented addresses, in whose place the tests put those of their own servers. */
+const REDIS_URL = 'redis://127.0.0.1:6379'
+const LISTEN = '.listen(3000)'
+
+/** The snippets of a page. One that imports nothing goes on from the one before it. */
+export function programsOf({ path, text }: Page): Program[] {
+  const programs: Program[] = []
+  for (const { language, code, line } of codeBlocks(text)) {
+    if (language !== 'ts' && language !== 'js') continue
+    const before = /^import /m.test(code) ? '' : `${programs.at(-1)?.code ?? ''}\n`
+    const extension = language === 'ts' ? 'mts' : 'mjs'
+    programs.push({ name: `${path}:${line}`, extension, code: before + code })
+  }
+  return programs
+}
+
+export function isServer({ code }: Program): boolean {
+  return code.includes(LISTEN)
+}
+
+export function needsRedis({ code }: Program): boolean {
+  return code.includes(REDIS_URL)
+}
+
+/** The program, to be run on servers other than those that it names. */
+export function onServers(program: Program, servers: { readonly redisUrl: string; readonly port: number }) {
+  const code = program.code
+    .replaceAll(REDIS_URL, servers.redisUrl)
+    .replaceAll(LISTEN, `.listen(${servers.port}, '127.0.0.1')`)
+  return { ...program, code }
+}
+
+/** What a program says that it prints: the comment behind each `console.log()`, or the lines of it below. */
+export function expectedOutput({ code }: Program): string {
+  const printed: string[] = []
+  const lines = code.split('\n')
+  lines.forEach((line, i) => {
+    const call = /^\s*console\.log\(.*\)(?: \/\/ (.*))?$/.exec(line)
+    if (call === null) return
+    if (call[1] !== undefined) printed.push(call[1])
+    else for (let next = i + 1; /^\/\/ /.test(lines[next] ?? ''); next++) printed.push(lines[next]!.slice(3))
+  })
+  return printed.map((line) => `${line}\n`).join('')
+}
