@@ -50,14 +50,14 @@ async function compile(): Promise<string> {
     }),
   )
   const compilerOptions = {
-    ...{ rootDir: '.', outDir: 'out', allowJs: true, checkJs: true, noEmitOnError: true },
+    ...{ rootDir: '.', outDir: 'out', allowJs: true, checkJs: true },
     ...{ declaration: false, isolatedDeclarations: false, sourceMap: false, noUnusedLocals: false },
   }
   const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const { stdout } = await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((error) => error)
-  return stdout
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((e) => e)
+  return `${stdout}${stderr}`
 }
 
 /** Runs a compiled snippet in a process of its own. */

@@ -9,6 +9,8 @@ export type Event =
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
   | { readonly type: 'reset'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
+  /** Waits for one of the windows, and so to the very edge of what was charged last. */
+  | { readonly type: 'waitWindow'; readonly who: number; readonly which: number; readonly offBy: number }
 
 export interface History {
   /** The limits of each limiter, as they are declared. */
@@ -40,6 +42,8 @@ export interface Scale {
   readonly events: number
   /** Of ten waits, how many are as long as a window: the fewer, the longer the logs become. */
   readonly longWaits: number
+  /** Whether all limits are sliding at the grain of 1 ms, enforced, and so share one log. */
+  readonly oneLog: boolean
   /** Whether the clock is also set back. */
   readonly clockSteps: boolean
 }
@@ -49,11 +53,11 @@ const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
 /** Limits, mostly sliding, some coarse, some in shadow. */
 function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
   const one = fc.record<Declaration>({
-    kind: fc.constantFrom('sliding', 'sliding', 'sliding', 'fixed'),
+    kind: scale.oneLog ? fc.constant('sliding') : fc.constantFrom('sliding', 'sliding', 'sliding', 'fixed'),
     limit: fc.integer({ min: 1, max: scale.limit }),
     window: fc.integer({ min: 10, max: scale.windowMs }),
-    precision: fc.constantFrom(...PRECISIONS),
-    shadow: fc.constantFrom(false, false, false, true),
+    precision: scale.oneLog ? fc.constant(undefined) : fc.constantFrom(...PRECISIONS),
+    shadow: scale.oneLog ? fc.constant(false) : fc.constantFrom(false, false, false, true),
   })
   return fc.array(one, { minLength: 1, maxLength: 3 })
 }
@@ -74,6 +78,12 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
   const long = { weight: scale.longWaits, arbitrary: fc.integer({ min: 0, max: 2 * scale.windowMs }) }
   const back = { weight: scale.clockSteps ? 5 : 0, arbitrary: fc.oneof(...[1100, 200_000].map(upTo)) }
   const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(short, long, back) })
+  const waitWindow = fc.record({
+    type: fc.constant('waitWindow' as const),
+    who,
+    which: fc.nat({ max: 2 }),
+    offBy: fc.constantFrom(-1, 0, 0, 1),
+  })
   const others = fc.oneof(
     fc.record({ type: fc.constant('peek' as const), who, cost }),
     fc.record({ type: fc.constant('charge' as const), who, units: cost }),
@@ -83,6 +93,7 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
   return fc.oneof(
     { weight: 5, arbitrary: consume },
     { weight: 4, arbitrary: wait },
+    { weight: scale.longWaits > 2 ? 1 : 0, arbitrary: waitWindow },
     { weight: 2, arbitrary: others },
   )
 }

@@ -38,15 +38,23 @@ afterAll(async () => {
 
 const SCALES: Record<string, Scale & { decisions: number }> = {
   'small limits, everything happening': {
-    ...{ limit: 6, windowMs: 200, events: 60, longWaits: 5, clockSteps: false },
+    ...{ limit: 6, windowMs: 200, events: 60, longWaits: 5, oneLog: false, clockSteps: false },
     decisions: 12_000,
   },
   'the clock set back now and then': {
-    ...{ limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true },
+    ...{ limit: 6, windowMs: 3000, events: 60, longWaits: 5, oneLog: false, clockSteps: true },
     decisions: 5000,
   },
   'logs of hundreds of records, larger than one read': {
-    ...{ limit: 400, windowMs: 2000, events: 900, longWaits: 1, clockSteps: false },
+    ...{ limit: 400, windowMs: 2000, events: 900, longWaits: 1, oneLog: false, clockSteps: false },
+    decisions: 8000,
+  },
+  'several windows on one long log': {
+    ...{ limit: 300, windowMs: 1000, events: 900, longWaits: 1, oneLog: true, clockSteps: false },
+    decisions: 8000,
+  },
+  'several windows on one short log': {
+    ...{ limit: 20, windowMs: 100, events: 100, longWaits: 4, oneLog: true, clockSteps: false },
     decisions: 8000,
   },
 }

@@ -8,6 +8,9 @@ import { Oracle } from './oracle.ts'
 /** What an event led to: compared between the oracle and every store. */
 type Result = Decision | number | undefined
 
+/** An event that asks something, not one that lets time pass. */
+type Request = Exclude<Event, { readonly type: 'wait' | 'waitWindow' }>
+
 /** A store whose clock is the one given. */
 export type StoreOf = (clock: ManualClock) => Store
 
@@ -36,6 +39,11 @@ export async function play(history: History, stores: Readonly<Record<string, Sto
     for (const [place, event] of history.events.entries()) {
       if (event.type === 'wait') {
         clock.advance(event.ms)
+        continue
+      }
+      if (event.type === 'waitWindow') {
+        const declared = limits[event.who]!
+        clock.advance(declared[event.which % declared.length]!.windowMs + event.offBy)
         continue
       }
       const wanted = expected.results(event)
@@ -67,7 +75,7 @@ class OraclePlayer {
     this.#clock = clock
   }
 
-  results(event: Exclude<Event, { type: 'wait' }>): Result[] {
+  results(event: Request): Result[] {
     const nowMs = this.#clock.now()
     if (event.type === 'refund') return [this.#refund(event.which, event.units, nowMs)]
     const limits = this.#limits[event.who]!
@@ -114,7 +122,7 @@ class StorePlayer {
     this.#key = key
   }
 
-  async results(event: Exclude<Event, { type: 'wait' }>): Promise<Result[]> {
+  async results(event: Request): Promise<Result[]> {
     if (event.type === 'refund') return [await this.#refund(event.which, event.units)]
     const limiter = this.#limiters[event.who]!
     switch (event.type) {

@@ -8,7 +8,7 @@ import { storeConformance } from '../../src/testing.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 /** All that the store needs of Redis. (The clients want +info and +client besides, but do without.) */
-const COMMANDS = ['evalsha', 'eval', 'getrange', 'setrange', 'set', 'del', 'pexpire', 'time']
+const COMMANDS = ['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time']
 
 let server: RedisServer
 let admin: Redis

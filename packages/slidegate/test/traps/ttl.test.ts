@@ -67,8 +67,8 @@ function limitersOf(clock?: ManualClock): Limiter[] {
   return CONFIGURATIONS.map((limits) => createLimiter({ limits, store, timeoutMs: 30_000 }))
 }
 
-/** What a log is given to live for: what it must keep, a quarter more, and at least a second more. */
-const lifetimeOf = (keepMs: number) => keepMs + Math.max(1000, keepMs / 4)
+/** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
+const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
 
 async function lifetimes(): Promise<{ log: string; ttlMs: number }[]> {
   const keys = await redis.keys('*')

@@ -1,0 +1,52 @@
+import * as built from 'slidegate'
+import { expect, it } from 'vitest'
+import {
+  createLimiter,
+  memoryStore,
+  SlidegateError,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { errorOf } from './refusal.ts'
+
+const limits = [slidingWindow({ limit: 1, window: '1m' })]
+
+it('a mistake, an outage and a denial are three different things', async () => {
+  const limiter = createLimiter({ limits, store: memoryStore({ maxKeys: 1 }) })
+  const mistake = await errorOf(() => limiter.consume(''))
+  expect(mistake).toBeInstanceOf(Error)
+  expect(mistake).toBeInstanceOf(SlidegateError)
+  expect(mistake).not.toBeInstanceOf(StoreUnavailableError)
+  expect(mistake).toMatchObject({ name: 'SlidegateError', code: 'invalid_key', value: '' })
+
+  await limiter.consume('a')
+  const outage = await errorOf(() => limiter.consume('b'))
+  expect(outage).toBeInstanceOf(Error)
+  expect(outage).toBeInstanceOf(StoreUnavailableError)
+  expect(outage).not.toBeInstanceOf(SlidegateError)
+  expect(outage).toMatchObject({ name: 'StoreUnavailableError', code: 'store_unavailable', reason: 'full' })
+
+  expect((await limiter.consume('a')).allowed).toBe(false)
+})
+
+it("two copies of the package in one process know each other's errors", async () => {
+  expect(built.SlidegateError).not.toBe(SlidegateError)
+  const error = await errorOf(() => createLimiter({ limits }).consume(''))
+  expect(error).toBeInstanceOf(built.SlidegateError)
+  expect(error).not.toBeInstanceOf(built.StoreUnavailableError)
+})
+
+it.each([undefined, null, 'no', {}, [], new Error('other'), () => {}])(
+  'nothing else is one of them: %s',
+  (other) => {
+    expect(other).not.toBeInstanceOf(SlidegateError)
+    expect(other).not.toBeInstanceOf(StoreUnavailableError)
+  },
+)
+
+it('a message shows what was given, but never all of a flood', async () => {
+  const flood = 'x'.repeat(10_000_000)
+  const error = (await errorOf(() => createLimiter({ limits }).consume(flood))) as SlidegateError
+  expect(error.message.length).toBeLessThan(200)
+  expect(error.value).toBe(flood)
+})
