@@ -71,3 +71,14 @@ export function show(value: unknown): string {
   if (typeof value === 'function') return 'a function'
   return String(value)
 }
+
+/** Options as they were given; `invalid_option` unless they are an object. */
+export function checkOptions(options: unknown, what: string): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new SlidegateError(
+      'invalid_option',
+      `the options of ${what} are ${show(options)}; they must be an object`,
+      options,
+    )
+  }
+}

@@ -1,5 +1,5 @@
 import { type Decision, decisionOf } from './decision.ts'
-import { SlidegateError, show } from './errors.ts'
+import { checkOptions, SlidegateError, show } from './errors.ts'
 import { storedKey } from './key.ts'
 import { parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
@@ -70,9 +70,10 @@ export interface Limiter {
  * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_option`
  */
 export function createLimiter(options: LimiterOptions): Limiter {
+  checkOptions(options, 'createLimiter')
   const { store = memoryStore(), timeoutMs = 50 } = options
   const set = parseLimits(parseName(options.name ?? 'default'), options.limits)
-  if (typeof store?.apply !== 'function') {
+  if (typeof store !== 'object' || typeof store?.apply !== 'function') {
     throw new SlidegateError(
       'invalid_option',
       `the store is ${show(store)}; use memoryStore() or redisStore(client)`,
@@ -193,7 +194,8 @@ class StoreLimiter implements Limiter {
   #consumeOp(key: string, options: ConsumeOptions | undefined): ConsumeOp {
     const cost = parseCost(options)
     // Whoever hammers a key asks the same again and again.
-    if (this.#lastOp?.key === key && this.#lastOp.op.cost === cost && !this.#isClosed) return this.#lastOp.op
+    const last = this.#lastOp
+    if (last !== undefined && last.key === key && last.op.cost === cost && !this.#isClosed) return last.op
     const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0 }
     this.#lastOp = { key, op }
     return op
@@ -282,7 +284,7 @@ function parseLimits(name: string, limits: unknown): LimitSet {
       )
     }
   }
-  return limitSet(name, limits)
+  return limitSet(name, [...limits])
 }
 
 function parseCost(options: ConsumeOptions | undefined): number {

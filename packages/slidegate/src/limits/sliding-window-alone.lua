@@ -77,7 +77,7 @@ local function decide_alone(key, params, longest, clock, run, reply, filled)
       before = total
     elseif count > 0 and oldest_stamp <= cut then
       local after, piece, first = look(key, head, slots, count, span < keep, STAMP, cut)
-      if not after then return nil end
+      if not after or after == first then return nil end
       before = struct_unpack(NUMBER_FORMAT, piece, (after - 1 - first) * WIDTH + TOTAL + 1)
       if span == keep then
         gone, gone_total = after, before

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { StoreUnavailableError } from '../errors.ts'
 import type { Call } from '../stores/call.ts'
 import type { Store } from '../stores/store.ts'
@@ -6,16 +7,16 @@ import type { Store } from '../stores/store.ts'
  * Gives up on a store that has not answered within `timeoutMs`, whatever its client waits for. A reply that
  * comes later is dropped: whether its op was executed is then unknown.
  *
- * One timer watches the oldest call. It is made here or by its predecessor, never inside a request, whose
- * async context it would keep; and it does not keep the process alive.
+ * One timer watches the oldest call. It belongs to the limiter, never to a request, whose async context it would
+ * keep; and it does not keep the process alive.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   // All have the same deadline, so they are due in the order in which they came. What is before `oldest` is done.
   let calls: (Call | undefined)[] = []
   let dueAt: number[] = []
   let oldest = 0
-  let isWatching = true
-  let timer = setTimeout(onTimer, timeoutMs).unref()
+  let timer: NodeJS.Timeout | undefined
+  const origin = new AsyncResource('slidegate.deadline')
   let tickAt: number | undefined
 
   function onTimer(): void {
@@ -32,8 +33,12 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
       }
     }
     forgetSettled()
-    isWatching = oldest < calls.length
-    if (isWatching) timer = setTimeout(onTimer, Math.ceil(dueAt[oldest]! - now)).unref()
+    timer = undefined
+    if (oldest < calls.length) watch(Math.ceil(dueAt[oldest]! - now))
+  }
+
+  function watch(ms: number): void {
+    timer = origin.runInAsyncScope(() => setTimeout(onTimer, ms).unref())
   }
 
   function forgetSettled(): void {
@@ -61,8 +66,7 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
       forgetSettled()
       calls.push(call)
       dueAt.push(now() + timeoutMs)
-      if (!isWatching) timer.refresh()
-      isWatching = true
+      if (timer === undefined) watch(timeoutMs)
       store.apply(ops, call)
     },
     close() {

@@ -12,12 +12,13 @@ const MAX_TIME_MS: number = 2 ** 47
 
 /** Reads a clock that was handed in, in whole milliseconds. */
 export function readClock(clock: Clock): number {
-  const nowMs = Math.floor(clock())
+  const told: unknown = clock()
+  const nowMs = typeof told === 'number' ? Math.floor(told) : Number.NaN
   if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
     throw new SlidegateError(
       'invalid_option',
-      `the clock says ${show(nowMs)}; it must be milliseconds since the epoch`,
-      nowMs,
+      `the clock says ${show(told)}; it must be milliseconds since the epoch`,
+      told,
     )
   }
   return nowMs

@@ -1,5 +1,5 @@
 import { type Clock, monotonicClock } from '../clock.ts'
-import { SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import { answer, check, commit, type Loaded, type LoadedLog, restamp, settleInstant } from './driver.ts'
 import { readClock } from './instant.ts'
 import { KeyTable } from './key-table.ts'
@@ -45,6 +45,7 @@ const GRACE_MS = 600_000
  * @throws {SlidegateError} `invalid_option`
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  checkOptions(options, 'memoryStore')
   const { maxKeys = 1_000_000, onFull = 'throw', clock } = options
   if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
     throw new SlidegateError(

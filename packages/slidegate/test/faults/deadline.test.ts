@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
@@ -52,13 +52,13 @@ it('unless told otherwise, after 50 ms', async () => {
 })
 
 it('each request has a deadline of its own, counted from when it came', async () => {
-  const limiter = limiterOn(silent, 120)
+  const limiter = limiterOn(silent, 1000)
   const first = outcomeOf(limiter.consume('first'))
-  const startMs = performance.now()
-  while (performance.now() - startMs < 60) await nextTurn()
+  await delay(100)
   const second = await outcomeOf(limiter.consume('second'))
-  expect((await first).ms).toBeLessThan(120 + 1000)
-  expect(second.ms).toBeGreaterThan(118)
+  expect(second.ms).toBeGreaterThan(998)
+  expect(second.ms).toBeLessThan(1700)
+  expect((await first).ms).toBeLessThan(1700)
 })
 
 it('a client that has nobody to talk to is given up like any other', async () => {
@@ -71,17 +71,22 @@ it('a client that has nobody to talk to is given up like any other', async () =>
 })
 
 it('a reply that came while the process was busy is an answer, though the deadline has passed', async () => {
+  const patient = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  await patient.consume('busy')
   const limiter = limiterOn(redis, 30)
-  await limiter.consume('warm').catch(() => undefined)
-  for (let i = 0; i < 10; i++) {
+  for (let i = 0; i < 3; i++) {
     const request = outcomeOf(limiter.consume('busy'))
     // Until it has been sent.
     await nextTurn()
-    const startMs = performance.now()
-    while (performance.now() - startMs < 100);
+    block(500)
     expect((await request).error).toBeUndefined()
   }
 })
+
+/** Nothing else happens in this process meanwhile, but all the more elsewhere: it takes no processor time. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
 
 it('a reply that comes too late is dropped, and troubles nobody', async () => {
   let answer: (reply: unknown) => void = () => {}

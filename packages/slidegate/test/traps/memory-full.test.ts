@@ -133,7 +133,7 @@ it('only what is charged takes room', async () => {
   for (let i = 0; i < 100; i++) {
     limiter.consumeSync(`${i}`, { cost: 2 })
     await limiter.peek(`${i}`)
-    await limiter.reset(`${i}`)
+    await limiter.reset(`unused${i}`)
   }
   await limiter.refund('a', decision)
   expect(store.stats().keys).toBe(0)

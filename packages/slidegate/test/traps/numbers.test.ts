@@ -87,35 +87,3 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('busy', { cost: limit / 2 })).remaining).toBe(0)
   })
 })
-
-it('the time is read once per call, however many decisions travel in it', async () => {
-  const limits = [
-    slidingWindow({ limit: 5, window: '1m' }),
-    fixedWindow({ limit: 5, window: '1m', name: 'fixed' }),
-  ]
-  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
-  await limiter.consume('warm')
-  await redis.config('RESETSTAT')
-  const decisions = await Promise.all(Array.from({ length: 100 }, (_, i) => limiter.consume(`k${i}`)))
-  const calls = async (command: string) =>
-    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info('commandstats'))?.[1])
-  expect(await calls('time')).toBe(await calls('evalsha'))
-  expect(await calls('evalsha')).toBe(1)
-  expect(new Set(decisions.map(({ atMs }) => atMs)).size).toBe(1)
-})
-
-it('without a clock of its own the store goes by that of Redis, not by that of this process', async () => {
-  const limits = [slidingWindow({ limit: 5, window: '1m' })]
-  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
-  const realNow = Date.now
-  try {
-    Date.now = () => 1_000_000_000_000
-    const [seconds, micros] = await redis.time()
-    const beforeMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-    const { atMs } = await limiter.consume('whose')
-    expect(atMs).toBeGreaterThanOrEqual(beforeMs)
-    expect(atMs).toBeLessThan(beforeMs + 30_000)
-  } finally {
-    Date.now = realNow
-  }
-})

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
 import type { Op, Outcome } from '../store.ts'
-import type { RunScript } from './client.ts'
+import type { ScriptRunner } from './client.ts'
 import { crc16, type Keyspace } from './keyspace.ts'
 import { canJoin, decode, encode, type Request } from './protocol.ts'
 
@@ -43,11 +43,12 @@ class Pending implements Request {
  * one key become one op with a count: the first to ask are the first to be admitted.
  */
 export class Batcher {
-  readonly #run: RunScript
+  readonly #script: ScriptRunner
   readonly #keysOf: Keyspace
   #waiting: Pending[] = []
   #waitingCalls = 0
-  #calls = 0
+  /** Calls in flight. */
+  readonly #calls = new Set<readonly Pending[]>()
   #isScheduled = false
   /**
    * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
@@ -56,8 +57,8 @@ export class Batcher {
    */
   readonly #lastAt = new Array<Pending | undefined>(PLACES).fill(undefined)
 
-  constructor(run: RunScript, keysOf: Keyspace) {
-    this.#run = run
+  constructor(script: ScriptRunner, keysOf: Keyspace) {
+    this.#script = script
     this.#keysOf = keysOf
   }
 
@@ -91,11 +92,22 @@ export class Batcher {
 
   #isDue(): boolean {
     const waiting = this.#waiting.length
-    return waiting > 0 && (this.#calls < EAGER_CALLS || (this.#calls < MAX_CALLS && waiting >= MAX_BATCH))
+    if (waiting === 0) return false
+    // Until the script is loaded one by one, so that no call has to be sent again after a later one.
+    const atOnce = !this.#script.isLoaded ? 1 : waiting >= MAX_BATCH ? MAX_CALLS : EAGER_CALLS
+    if (this.#calls.size >= atOnce) this.#forgetLostCalls()
+    return this.#calls.size < atOnce
+  }
+
+  /** A client may lose a reply for good. A call that all have given up stands in nobody's way. */
+  #forgetLostCalls(): void {
+    for (const batch of this.#calls) {
+      if (batch.every(({ calls }) => calls.every(isSettled))) this.#calls.delete(batch)
+    }
   }
 
   #sendBatch(): void {
-    const batch = this.#waiting.splice(0, MAX_BATCH)
+    const batch = this.#waiting.splice(0, this.#batchLength())
     for (const pending of batch) {
       this.#waitingCalls -= pending.calls.length
       const place = crc16(pending.op.parts[0]!.key) % PLACES
@@ -107,20 +119,36 @@ export class Batcher {
     if (wanted.length > 0) void this.#execute(wanted)
   }
 
+  /**
+   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
+   * when it is out of memory.
+   */
+  #batchLength(): number {
+    const most = Math.min(this.#waiting.length, MAX_BATCH)
+    const removes = mayRemove(this.#waiting[0]!.op)
+    let length = 1
+    while (length < most && mayRemove(this.#waiting[length]!.op) === removes) length++
+    return length
+  }
+
   async #execute(batch: readonly Pending[]): Promise<void> {
-    this.#calls++
+    this.#calls.add(batch)
     try {
       const keys = batch.flatMap(({ op }) => this.#keysOf(op.parts))
-      const outcomes = decode(batch, await this.#run(keys, encode(batch)))
+      const outcomes = decode(batch, await this.#script.run(keys, encode(batch)))
       for (let i = 0; i < batch.length; i++) settle(batch[i]!.calls, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
       for (const { calls } of batch) settle(calls, unavailable)
     } finally {
-      this.#calls--
+      this.#calls.delete(batch)
       this.#schedule()
     }
   }
+}
+
+function mayRemove(op: Op): boolean {
+  return op.type === 'reset' || op.type === 'refund'
 }
 
 function isSettled(call: Call): boolean {

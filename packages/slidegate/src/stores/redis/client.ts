@@ -20,25 +20,37 @@ export interface CommandClient {
 
 export type RedisClient = IoredisClient | NodeRedisClient | CommandClient
 
-/** Runs the script on these keys. */
-export type RunScript = (keys: string[], argument: string) => Promise<unknown>
+/** Runs the script. */
+export interface ScriptRunner {
+  /** Whether Redis knows the script, as far as we know. Where it does not, calls that wait at the same time may change places. */
+  readonly isLoaded: boolean
+  run(keys: string[], argument: string): Promise<unknown>
+}
 
 /**
  * Clients are told apart by what they can do, never by the name of their class.
  *
  * @throws {SlidegateError} `invalid_option` for anything else
  */
-export function scriptRunner(client: RedisClient): RunScript {
+export function scriptRunner(client: RedisClient): ScriptRunner {
   const { evalsha, eval: evaluate } = commandsOf(client)
-  return async (keys, argument) => {
-    try {
-      return await evalsha(SCRIPT_SHA1, keys, argument)
-    } catch (error) {
-      // A restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL executes, and loads it again.
-      if (error instanceof Error && error.message.startsWith('NOSCRIPT'))
+  let isLoaded = false
+  return {
+    get isLoaded() {
+      return isLoaded
+    },
+    async run(keys, argument) {
+      try {
+        const reply = await evalsha(SCRIPT_SHA1, keys, argument)
+        isLoaded = true
+        return reply
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+        // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
+        isLoaded = false
         return evaluate(SCRIPT, keys, argument)
-      throw error
-    }
+      }
+    },
   }
 }
 

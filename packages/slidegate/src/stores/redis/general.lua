@@ -162,5 +162,10 @@ return function(run, clock, filled, keys_read)
   end
   local now = settle_instant(logs, clock)
   reply[filled + 1] = now - clock
-  return ops[run.type](logs, run, clock, now, filled + 1), keys_after
+  local is_done, result = pcall(ops[run.type], logs, run, clock, now, filled + 1)
+  if is_done then return result, keys_after end
+  -- What Redis refuses is for the whole call; a log whose numbers lead nowhere is this op's affair.
+  if type(result) ~= 'string' or not string.find(result, 'data string too short', 1, true) then error(result, 0) end
+  reply[filled + 1], reply[filled + 2] = -1, 'a damaged log'
+  return filled + 2, keys_after
 end

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import { SlidegateError, show } from '../../errors.ts'
+import { checkOptions, SlidegateError, show } from '../../errors.ts'
 import { type Call, outcomeAt } from '../call.ts'
 import { readClock } from '../instant.ts'
 import type { Op, Outcome, Store } from '../store.ts'
@@ -23,6 +23,7 @@ export interface RedisStoreOptions {
  * @throws {SlidegateError} `invalid_option`
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+  checkOptions(options, 'redisStore')
   const { prefix = 'slidegate', clock } = options
   if (clock !== undefined && typeof clock !== 'function') {
     throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)

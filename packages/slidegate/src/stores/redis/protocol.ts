@@ -98,19 +98,23 @@ function encodedSet(set: LimitSet): string {
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
 export function decode(requests: readonly Request[], reply: unknown): (Outcome | StoreUnavailableError)[] {
-  if (!Array.isArray(reply))
-    throw new StoreUnavailableError('error', 'the script answered with something other than an array')
   let place = 0
-  // Some clients are set to hand out integers as text.
-  const next = () => Number(reply[place++])
+  const next = () => {
+    // Some clients are set to hand out integers as text.
+    const number = Array.isArray(reply) ? Number(reply[place++]) : Number.NaN
+    if (!Number.isSafeInteger(number))
+      throw new StoreUnavailableError('error', `Redis answered ${show(reply)}`)
+    return number
+  }
   const serverMs = next()
   return requests.map(({ op, nowMs = serverMs }) => {
     if (op.type === 'reset') return undefined
     const afterMs = next()
     if (afterMs < 0) {
+      const reason = (reply as unknown[])[place++]
       return new StoreUnavailableError(
         'state',
-        `what is stored of ${show(op.parts[0]!.key)} cannot be used: ${reply[place++]}`,
+        `what is stored of ${show(op.parts[0]!.key)} cannot be used: ${reason}`,
       )
     }
     const atMs = nowMs + afterMs
