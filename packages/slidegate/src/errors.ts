@@ -35,10 +35,12 @@ export class SlidegateError extends Error {
 }
 
 /**
- * Why the store gave no answer: `timeout` (the limiter's deadline passed; whether it was charged is
- * unknown), `error` (it answered with an error, or could not be reached; see `cause`), `full` (a memory store
- * in which every key is at its limit), `overload` (too many requests wait already), `state` (what is stored under the key was not written by a version
- * that this one understands).
+ * Why the store gave no answer:
+ * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown
+ * - `error`: the store answered with an error, or could not be reached; see `cause`
+ * - `overload`: too many requests wait for it already
+ * - `state`: what is stored under the key is damaged, or was written by a version that this one does not know
+ * - `full`: a memory store in which every key is at its limit
  */
 export type StoreUnavailableReason = 'timeout' | 'error' | 'full' | 'overload' | 'state'
 

@@ -22,14 +22,15 @@ export interface SlidingWindowOptions extends LimitOptions {
    * The step in which the window slides: whole milliseconds, at most the window. Default: the finest of 1,
    * 2, 5, 10, 20, 50, ... ms with which the log stays within 65,536 records. At the grain of 1 ms a charge
    * counts for exactly the window; at a coarser one until its whole grain has left the window, so for less
-   * than a grain longer, never shorter.
+   * than a grain longer, never shorter. Limits whose precision changes, by this option or by their numbers,
+   * begin with an empty log.
    */
   readonly precision?: Duration
 }
 
 /**
  * At most `limit` units in any window of this length, wherever it begins: exact, not estimated. A log of
- * stamps and running totals; 12 bytes per admitted request at most.
+ * stamps and running totals: 12 bytes a record, and some slack.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`
  */

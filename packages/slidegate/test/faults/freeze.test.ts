@@ -1,7 +1,8 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
 import { fullestWindow } from '../audit/fullest-window.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 import { CLIENTS, type Connection } from './clients.ts'
@@ -84,4 +85,31 @@ describe.each(Object.entries(CLIENTS))('%s: a Redis that stands still', (_, conn
     await untilAnswered(patient)
     await expectExact(patient, 'new')
   })
+})
+
+it('a client that waits for a silent Redis is not given more and more to send', async () => {
+  const redis = new Redis(server.port)
+  connection = { client: redis, end: () => redis.disconnect() }
+  let sent = 0
+  const client: CommandClient = {
+    command([name = '', ...words]) {
+      sent++
+      return redis.call(name, ...words)
+    },
+  }
+  const limits = [slidingWindow({ limit: 100, window: '1h' })]
+  limiter = createLimiter({ limits, store: redisStore(client), timeoutMs: 20 })
+  await limiter.consume('warm').catch(() => undefined)
+  freeze()
+  sent = 0
+  const keys = Array.from({ length: 1000 }, (_, i) => `key${i}`)
+  const traffic = new Traffic(limiter, keys, keys.length)
+  await delay(1500)
+  const sentWhileSilent = sent
+  thaw()
+  await traffic.stop()
+  expectOrderly(traffic, 20)
+  expect(traffic.errors.length).toBeGreaterThan(keys.length)
+  // As many as may be in flight, and now and then one to see whether it is back.
+  expect(sentWhileSilent).toBeLessThan(100)
 })

@@ -18,7 +18,7 @@ export interface RedisStoreOptions {
 
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
- * prefix. The server's clock counts. The client stays the caller's: it is neither configured nor closed.
+ * prefix: one server, or one with replicas; not yet a Cluster. The server's clock counts. The client stays the caller's: it is neither configured nor closed.
  *
  * @throws {SlidegateError} `invalid_option`
  */

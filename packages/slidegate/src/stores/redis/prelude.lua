@@ -52,8 +52,8 @@ local function text_of(number)
   return string_format('%d', number)
 end
 
--- Keys outlive what they hold by a while, so that their TTL is renewed now and then, not at each commit. A
--- second of it at least: by so much may a stamp be ahead of the clock.
+-- Keys outlive what they hold by a while, so that their TTL is renewed now and then, not at each commit. By
+-- more than a second at least: by so much may a stamp be ahead of the clock.
 local function lifetime_of(keep)
   return keep + math.max(4000, math.floor(keep / 4))
 end
