@@ -66,7 +66,7 @@ export function decisionOf(
   const { cost } = op
   const allowed = position < outcome.admitted
   const isCharged = op.type === 'consume' && (outcome.source === 'store' || outcome.source === 'lease')
-  const verdicts: LimitDecision[] = []
+  let verdicts: LimitDecision[] = []
   const deniedBy: string[] = []
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = allowed ? 0 : outcome.waitMs
@@ -80,7 +80,7 @@ export function decisionOf(
     const hasRoom = (isCharged && position < fitting) || left >= cost
     const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!
     const reset = outcome.limits[3 * i + 2]!
-    verdicts.push({
+    const verdict = {
       name,
       limit,
       windowMs,
@@ -90,7 +90,10 @@ export function decisionOf(
       remaining: left,
       retryAfterMs: wait,
       resetAfterMs: reset,
-    })
+    }
+    // Most have one limit. An array that begins empty makes room for 17 at the first.
+    if (i === 0) verdicts = [verdict]
+    else verdicts.push(verdict)
     if (shadow) continue
     if (left < remaining) remaining = left
     if (reset > resetAfterMs) resetAfterMs = reset

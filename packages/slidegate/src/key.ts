@@ -3,8 +3,9 @@ import { SlidegateError, show } from './errors.ts'
 
 const MAX_KEY_BYTES = 64 * 1024
 
-/** Short, printable ASCII without spaces, and not to be mistaken for a hash. */
-const PLAIN = /^[!-}][!-~]{0,127}$/
+const MAX_PLAIN_LENGTH = 128
+const EXCLAMATION_MARK = 0x21
+const TILDE = 0x7e
 
 /**
  * A caller's key as it is stored: as it is where it is short and printable, else `~` and its SHA-256. Nothing
@@ -14,7 +15,7 @@ const PLAIN = /^[!-}][!-~]{0,127}$/
  */
 export function storedKey(key: unknown): string {
   if (typeof key !== 'string') throw invalidKey(key, `the key is ${show(key)}; it must be a string`)
-  if (PLAIN.test(key)) return key
+  if (isPlain(key)) return key
   if (key === '') throw invalidKey(key, 'the key is empty; it must name whom the limit counts')
   // The length in UTF-16 units comes first: it is never above the bytes, and costs nothing to ask.
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) {
@@ -22,6 +23,16 @@ export function storedKey(key: unknown): string {
   }
   if (!key.isWellFormed()) throw invalidKey(key, `the key has a lone surrogate: ${show(key)}`)
   return `~${createHash('sha256').update(key).digest('base64url')}`
+}
+
+/** Short, printable ASCII without spaces, and not to be mistaken for a hash. A loop takes half of a pattern's time. */
+function isPlain(key: string): boolean {
+  if (key === '' || key.length > MAX_PLAIN_LENGTH || key.charCodeAt(0) === TILDE) return false
+  for (let i = 0; i < key.length; i++) {
+    const code = key.charCodeAt(i)
+    if (code < EXCLAMATION_MARK || code > TILDE) return false
+  }
+  return true
 }
 
 function invalidKey(key: unknown, message: string): SlidegateError {

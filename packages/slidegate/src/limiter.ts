@@ -90,12 +90,22 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new StoreLimiter(set, store, timeoutMs)
 }
 
+interface SyncOp extends ConsumeOp {
+  readonly parts: readonly [{ key: string; readonly set: LimitSet }]
+  cost: number
+}
+
 class StoreLimiter implements Limiter {
   readonly name: string
   readonly limits: readonly Limit[]
   readonly #set: LimitSet
   readonly #store: Store
   readonly #allLogs: readonly boolean[]
+  /**
+   * What `consumeSync` asks for, filled in anew each time: a store that answers at once keeps nothing of it,
+   * and to allocate it would take longer than to answer it.
+   */
+  readonly #syncOps: readonly [SyncOp]
   #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
@@ -105,6 +115,7 @@ class StoreLimiter implements Limiter {
     this.limits = set.limits
     this.#set = set
     this.#allLogs = set.logs.map(() => true)
+    this.#syncOps = [{ type: 'consume', parts: [{ key: '', set }], cost: 1, count: 1, leaseMs: 0 }]
     // What answers at once needs no deadline.
     this.#store = store.applySync === undefined ? withDeadline(store, timeoutMs) : store
   }
@@ -118,7 +129,10 @@ class StoreLimiter implements Limiter {
   }
 
   consumeSync(key: string, options?: ConsumeOptions): Decision {
-    const op = this.#consumeOp(key, options)
+    const [op] = this.#syncOps
+    op.cost = parseCost(options)
+    this.#checkOpen()
+    op.parts[0].key = storedKey(key)
     if (this.#store.applySync === undefined) {
       throw new SlidegateError(
         'sync_unsupported',
@@ -126,7 +140,8 @@ class StoreLimiter implements Limiter {
         key,
       )
     }
-    return this.decide(op, this.#store.applySync([op])[0] as ConsumeOutcome, 0)
+    const outcome = this.#store.applySync(this.#syncOps)[0] as ConsumeOutcome
+    return outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(this.limits, op, outcome, 0)
   }
 
   async peek(key: string, options?: ConsumeOptions): Promise<Decision> {
@@ -202,9 +217,13 @@ class StoreLimiter implements Limiter {
   }
 
   #parts(key: string): readonly [Part] {
+    this.#checkOpen()
+    return [{ key: storedKey(key), set: this.#set }]
+  }
+
+  #checkOpen(): void {
     if (this.#isClosed)
       throw new SlidegateError('closed', `the limiter ${show(this.name)} is closed`, this.name)
-    return [{ key: storedKey(key), set: this.#set }]
   }
 
   async #apply(op: Op): Promise<Outcome> {
@@ -212,7 +231,10 @@ class StoreLimiter implements Limiter {
   }
 
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
-    if (position >= outcome.admitted) return this.#denied(op, outcome)
+    return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
+  }
+
+  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     const decision = decisionOf(this.limits, op, outcome, position)
     const { cost, atMs } = decision
     const left = outcome.source === 'store' ? cost : 0
@@ -231,7 +253,10 @@ class StoreLimiter implements Limiter {
 
   /** Which logs an admitted request was charged to: all, but for those of shadow limits that had no room. */
   #chargedBy(decision: Decision): readonly boolean[] {
-    if (decision.limits.every(({ allowed }) => allowed)) return this.#allLogs
+    for (let i = 0; ; i++) {
+      if (i === decision.limits.length) return this.#allLogs
+      if (!decision.limits[i]!.allowed) break
+    }
     return this.#set.logs.map(({ serves }) => decision.limits[serves[0]!]!.allowed)
   }
 }

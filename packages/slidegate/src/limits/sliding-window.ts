@@ -1,4 +1,4 @@
-import type { Duration } from '../duration.ts'
+import { type Duration, parseDuration } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
 import { declareLimit, type LimitOptions, MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
@@ -52,8 +52,7 @@ export function slidingWindow(options: SlidingWindowOptions): Limit {
 }
 
 function parsePrecision(precision: unknown, windowMs: number): number {
-  const ms =
-    typeof precision === 'string' ? Number(/^(\d+)ms$/.exec(precision)?.[1] ?? Number.NaN) : precision
+  const ms = typeof precision === 'string' ? parseDuration(precision) : precision
   if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 1 || ms > windowMs) {
     throw new SlidegateError(
       'invalid_precision',
@@ -98,7 +97,7 @@ export const slidingWindowKind: Kind<WindowLog> = {
   newest: (log) => log.stamp,
 
   restamp(log, params, nowMs) {
-    merge(log, nowMs - (nowMs % params.precision))
+    merge(log, grainOf(nowMs, params.precision))
     log.leasedUntil = Math.min(log.leasedUntil, nowMs + log.leaseMs)
   },
 
@@ -115,8 +114,10 @@ export const slidingWindowKind: Kind<WindowLog> = {
       log.leaseMs = inForce ? Math.max(log.leaseMs, leaseMs) : leaseMs
       log.leasedUntil = Math.max(log.leasedUntil, nowMs + leaseMs)
     }
-    log.keepMs = Math.max(log.keepMs, Math.max(...params.windows) + log.leaseMs)
-    append(log, nowMs - (nowMs % params.precision), Math.min(units, MAX_UNITS), params.records)
+    for (let i = 0; i < params.windows.length; i++) {
+      log.keepMs = Math.max(log.keepMs, params.windows[i]! + log.leaseMs)
+    }
+    append(log, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS), params.records)
   },
 
   retryAfter(log, params, i, nowMs, cost) {
@@ -130,7 +131,7 @@ export const slidingWindowKind: Kind<WindowLog> = {
   resetAfter: (log, params, i, nowMs) => Math.max(0, expiryOf(log, params.windows[i]!, log.stamp) - nowMs),
 
   refund(log, params, nowMs, atMs, units) {
-    const stamp = atMs - (atMs % params.precision)
+    const stamp = grainOf(atMs, params.precision)
     return stamp <= nowMs - log.keepMs ? 0 : subtract(log, stamp, units)
   },
 
@@ -147,4 +148,9 @@ function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
 function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
   const lease = Math.min(log.leaseMs, Math.max(0, log.leasedUntil - stamp))
   return stamp + Math.min(log.keepMs, windowMs + lease)
+}
+
+/** The start of the grain that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+function grainOf(ms: number, precision: number): number {
+  return Math.floor(ms / precision) * precision
 }

@@ -9,6 +9,9 @@ const MAX_REFUND_RECORDS = 4096
 /** Totals are rebased before they pass this. */
 const MAX_TOTAL: number = 2 ** 47
 
+/** A ring of up to so many slots is kept when its log has run empty: where one was needed, it will be again. */
+const KEPT_SLOTS = 64
+
 /** The two numbers of a record in the ring. */
 export const STAMP = 0
 export const TOTAL = 1
@@ -38,8 +41,33 @@ export interface WindowLog {
   ring: number[]
 }
 
+/** The ring of all logs that never had a second record: without room, and so never written. */
+const NO_RING: number[] = []
+
 export function emptyLog(): WindowLog {
-  return { keepMs: 0, base: 0, stamp: 0, total: 0, leaseMs: 0, leasedUntil: 0, head: 0, count: 0, ring: [] }
+  return {
+    keepMs: 0,
+    base: 0,
+    stamp: 0,
+    total: 0,
+    leaseMs: 0,
+    leasedUntil: 0,
+    head: 0,
+    count: 0,
+    ring: NO_RING,
+  }
+}
+
+function clear(log: WindowLog): void {
+  log.keepMs = 0
+  log.base = 0
+  log.stamp = 0
+  log.total = 0
+  log.leaseMs = 0
+  log.leasedUntil = 0
+  log.head = 0
+  log.count = 0
+  if (log.ring.length > KEPT_SLOTS * WIDTH) log.ring = NO_RING
 }
 
 /** Stamp or total of a record, counted from the oldest; `count` is the newest. */
@@ -78,7 +106,7 @@ export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, 
 /** Drops what is gone at `nowMs`. */
 export function trim(log: WindowLog, nowMs: number): void {
   const cut = nowMs - log.keepMs
-  if (log.stamp <= cut) Object.assign(log, emptyLog())
+  if (log.stamp <= cut) clear(log)
   else drop(log, firstAbove(log, STAMP, cut))
 }
 
@@ -95,7 +123,7 @@ export function merge(log: WindowLog, stamp: number): void {
   log.stamp = stamp
   log.head = 0
   log.count = 0
-  log.ring = []
+  log.ring = NO_RING
 }
 
 /**
@@ -119,7 +147,7 @@ export function subtract(log: WindowLog, stamp: number, units: number): number {
 
 function remove(log: WindowLog, newest: boolean): void {
   if (log.count === 0) {
-    Object.assign(log, emptyLog())
+    clear(log)
     return
   }
   if (newest) log.stamp = at(log, log.count - 1, STAMP)

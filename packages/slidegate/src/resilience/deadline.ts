@@ -21,11 +21,10 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
 
   function onTimer(): void {
     // One poll phase first: where the event loop was blocked, the reply may already be in the socket.
-    setImmediate(giveUpDue)
+    setImmediate(giveUpDue, performance.now())
   }
 
-  function giveUpDue(): void {
-    const now = performance.now()
+  function giveUpDue(now: number): void {
     for (let i = oldest; i < calls.length && dueAt[i]! <= now; i++) {
       const call = calls[i]!
       if (!call.isSettled) {

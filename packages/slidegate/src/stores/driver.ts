@@ -6,10 +6,12 @@ import { MAX_AHEAD_MS } from './instant.ts'
 
 /** A log of an op, with its state. */
 export interface LoadedLog {
-  readonly log: Log
+  log: Log
   state: unknown
+  /** Whether it is the first log of a part that is not in the table yet. */
+  isNew: boolean
   /** Number of limits of the op's parts before the one that the log belongs to. */
-  readonly first: number
+  first: number
   /** Units within each limit's window before the op, as `check` finds them. */
   readonly used: number[]
   /** Units that the op has charged. */
@@ -25,7 +27,8 @@ export type Loaded = readonly LoadedLog[]
  */
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
-  for (const { log, state } of loaded) {
+  for (let i = 0; i < loaded.length; i++) {
+    const { log, state } = loaded[i]!
     const newest = log.kind.newest(state)
     if (newest > nowMs && newest <= clockMs + MAX_AHEAD_MS) nowMs = newest
   }
@@ -34,7 +37,8 @@ export function settleInstant(loaded: Loaded, clockMs: number): number {
 
 /** Restamps the logs that are ahead of a clock that was set back; in a copy where nothing may be written. */
 export function restamp(loaded: Loaded, nowMs: number, mayWrite: boolean): void {
-  for (const held of loaded) {
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
     const { kind, params } = held.log
     if (kind.newest(held.state) <= nowMs) continue
     if (!mayWrite) held.state = structuredClone(held.state)
@@ -45,7 +49,8 @@ export function restamp(loaded: Loaded, nowMs: number, mayWrite: boolean): void 
 /** How many of `count` requests all enforced limits have room for. */
 export function check(loaded: Loaded, nowMs: number, cost: number, count: number): number {
   let admitted = count
-  for (const held of loaded) {
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
     held.log.kind.check(held.state, held.log.params, nowMs, held.used)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, cost))
   }
@@ -54,7 +59,8 @@ export function check(loaded: Loaded, nowMs: number, cost: number, count: number
 
 /** Charges the admitted requests to every log; to a shadow limit's only as many as it has room for. */
 export function commit(loaded: Loaded, nowMs: number, cost: number, admitted: number, leaseMs: number): void {
-  for (const held of loaded) {
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
     const { kind, params, shadow } = held.log
     held.charged = cost * (shadow ? Math.min(admitted, roomIn(held, cost)) : admitted)
     if (held.charged > 0) kind.commit(held.state, params, nowMs, held.charged, leaseMs)
@@ -63,8 +69,10 @@ export function commit(loaded: Loaded, nowMs: number, cost: number, admitted: nu
 
 /** Three numbers per limit, in declared order: see `ConsumeOutcome.limits`. */
 export function answer(loaded: Loaded, nowMs: number, cost: number, count: number): number[] {
-  const numbers: number[] = []
-  for (const { log, state, first, used, charged } of loaded) {
+  // Room for one limit: all that most limiters have.
+  const numbers = [0, 0, 0]
+  for (let l = 0; l < loaded.length; l++) {
+    const { log, state, first, used, charged } = loaded[l]!
     const { kind, params, serves } = log
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
@@ -81,9 +89,10 @@ export function answer(loaded: Loaded, nowMs: number, cost: number, count: numbe
 /** Requests of this cost that fit all limits of the log. */
 function roomIn(held: LoadedLog, cost: number): number {
   const { limits } = held.log.params
-  let room = Number.POSITIVE_INFINITY
+  let room = Number.MAX_SAFE_INTEGER
   for (let i = 0; i < limits.length; i++) {
-    room = Math.min(room, Math.max(0, Math.floor((limits[i]! - held.used[i]!) / cost)))
+    const free = Math.max(0, limits[i]! - held.used[i]!)
+    if (free < cost * room) room = Math.floor(free / cost)
   }
   return room
 }

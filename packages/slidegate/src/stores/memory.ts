@@ -85,7 +85,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   }
 
   return {
-    applySync: (ops) => ops.map(apply),
+    applySync: (ops) => (ops.length === 1 ? [apply(ops[0]!)] : ops.map(apply)),
     apply(ops, call) {
       try {
         call.resolve(ops.map(apply), 0)
@@ -100,20 +100,20 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 
 function consume(keys: KeyTable, op: ConsumeOp, clockMs: number, onFull: OnFull): ConsumeOutcome {
   const { parts, cost, count, leaseMs } = op
-  const { loaded, unknown } = load(keys, parts)
+  const loaded = load(keys, parts)
   const nowMs = settleInstant(loaded, clockMs)
   restamp(loaded, nowMs, true)
   const admitted = check(loaded, nowMs, cost, count)
   if (admitted > 0) {
-    if (!keys.makeRoom(unknown.length, nowMs)) return whenFull(keys, loaded, nowMs, op, onFull)
+    if (!keys.makeRoom(unknownIn(loaded), nowMs)) return whenFull(keys, loaded, nowMs, op, onFull)
     commit(loaded, nowMs, cost, admitted, leaseMs)
-    for (const { part, states } of unknown) keys.add(part, states, nowMs)
+    keep(keys, parts, loaded, nowMs)
   }
   return { source: 'store', atMs: nowMs, admitted, limits: answer(loaded, nowMs, cost, count), waitMs: 0 }
 }
 
 function peek(keys: KeyTable, { parts, cost, count }: PeekOp, clockMs: number): ConsumeOutcome {
-  const { loaded } = load(keys, parts)
+  const loaded = load(keys, parts)
   const nowMs = settleInstant(loaded, clockMs)
   restamp(loaded, nowMs, false)
   const admitted = check(loaded, nowMs, cost, count)
@@ -121,19 +121,19 @@ function peek(keys: KeyTable, { parts, cost, count }: PeekOp, clockMs: number): 
 }
 
 function charge(keys: KeyTable, { parts, units }: ChargeOp, clockMs: number, onFull: OnFull): undefined {
-  const { loaded, unknown } = load(keys, parts)
+  const loaded = load(keys, parts)
   const nowMs = settleInstant(loaded, clockMs)
   restamp(loaded, nowMs, true)
-  if (!keys.makeRoom(unknown.length, nowMs)) {
+  if (!keys.makeRoom(unknownIn(loaded), nowMs)) {
     if (onFull === 'allow') return
     throw full(parts)
   }
   for (const { log, state } of loaded) log.kind.commit(state, log.params, nowMs, units, 0)
-  for (const { part, states } of unknown) keys.add(part, states, nowMs)
+  keep(keys, parts, loaded, nowMs)
 }
 
 function refund(keys: KeyTable, op: RefundOp, clockMs: number): RefundOutcome {
-  const { loaded } = load(keys, op.parts)
+  const loaded = load(keys, op.parts)
   const nowMs = settleInstant(loaded, clockMs)
   const returned = loaded.map(({ log, state }, i) =>
     op.charged[i] === true ? log.kind.refund(state, log.params, nowMs, op.atMs, op.units) : 0,
@@ -147,10 +147,7 @@ function reset(keys: KeyTable, parts: readonly Part[]): undefined {
     if (entry === undefined) continue
     // Logs of other limits under the same limiter's name and key are not this limiter's to forget.
     if (entry.logs.length === part.set.logs.length) keys.delete(entry)
-    else
-      part.set.logs.forEach((log, i) => {
-        entry.states[i] = log.kind.create()
-      })
+    else entry.clear()
   }
 }
 
@@ -176,24 +173,72 @@ function full(parts: readonly Part[]): StoreUnavailableError {
   )
 }
 
-/** The logs of all parts, and which parts are not in the table yet. */
-function load(
-  keys: KeyTable,
-  parts: readonly Part[],
-): { loaded: Loaded; unknown: { part: Part; states: unknown[] }[] } {
-  const loaded: LoadedLog[] = []
-  const unknown: { part: Part; states: unknown[] }[] = []
+/** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
+const LOADED: LoadedLog[][] = []
+
+/** The logs of all parts. */
+function load(keys: KeyTable, parts: readonly Part[]): Loaded {
+  const loaded = logsOf(parts)
+  let index = 0
   let first = 0
-  for (const part of parts) {
+  for (let p = 0; p < parts.length; p++) {
+    const part = parts[p]!
     const { logs, limits } = part.set
     const entry = keys.find(part)
     if (entry !== undefined) keys.touch(entry)
-    const states = entry?.states ?? logs.map((log) => log.kind.create())
-    if (entry === undefined) unknown.push({ part, states })
     for (let i = 0; i < logs.length; i++) {
-      loaded.push({ log: logs[i]!, state: states[i], first, used: [], charged: 0 })
+      const log = logs[i]!
+      const held = loaded[index++]!
+      held.log = log
+      held.state = entry === undefined ? log.kind.create() : entry.state(i)
+      held.isNew = entry === undefined && i === 0
+      held.first = first
+      held.charged = 0
     }
     first += limits.length
   }
-  return { loaded, unknown }
+  return loaded
+}
+
+function logsOf(parts: readonly Part[]): LoadedLog[] {
+  let count = 0
+  for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
+  let loaded = LOADED[count]
+  if (loaded === undefined) {
+    const log = parts[0]!.set.logs[0]!
+    loaded = Array.from({ length: count }, () => ({
+      log,
+      state: undefined,
+      isNew: false,
+      first: 0,
+      used: [],
+      charged: 0,
+    }))
+    LOADED[count] = loaded
+  }
+  return loaded
+}
+
+/** Parts that are not in the table yet. */
+function unknownIn(loaded: Loaded): number {
+  let unknown = 0
+  for (let i = 0; i < loaded.length; i++) if (loaded[i]!.isNew) unknown++
+  return unknown
+}
+
+/** Puts those parts into the table. */
+function keep(keys: KeyTable, parts: readonly Part[], loaded: Loaded, nowMs: number): void {
+  let index = 0
+  for (let p = 0; p < parts.length; p++) {
+    const part = parts[p]!
+    const after = index + part.set.logs.length
+    if (loaded[index]!.isNew) {
+      keys.add(
+        part,
+        loaded.slice(index, after).map(({ state }) => state),
+        nowMs,
+      )
+    }
+    index = after
+  }
 }

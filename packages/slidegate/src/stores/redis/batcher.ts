@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
 import type { Op, Outcome } from '../store.ts'
@@ -13,6 +14,9 @@ const EAGER_CALLS = 2
 
 /** Calls in flight at most, all but the eager ones full: enough for a Redis that is far away. */
 const MAX_CALLS = 16
+
+/** A Redis that has fallen silent is asked once in this time. */
+const PROBE_MS = 25
 
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
@@ -49,6 +53,12 @@ export class Batcher {
   #waitingCalls = 0
   /** Calls in flight. */
   readonly #calls = new Set<readonly Pending[]>()
+  /** Calls given up since Redis last answered. */
+  #lost = 0
+  /** Runs out when a Redis that has fallen silent may be asked again. */
+  #pause: NodeJS.Timeout | undefined
+  /** For timers: made on behalf of a request, they would keep its async context. */
+  readonly #origin = new AsyncResource('slidegate.batcher')
   #isScheduled = false
   /**
    * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
@@ -86,24 +96,51 @@ export class Batcher {
     this.#isScheduled = true
     queueMicrotask(() => {
       this.#isScheduled = false
-      while (this.#isDue()) this.#sendBatch()
+      while (this.#isDue()) {
+        this.#sendBatch()
+        if (this.#isSilent) this.#startPause()
+      }
     })
   }
 
   #isDue(): boolean {
-    const waiting = this.#waiting.length
-    if (waiting === 0) return false
-    // Until the script is loaded one by one, so that no call has to be sent again after a later one.
-    const atOnce = !this.#script.isLoaded ? 1 : waiting >= MAX_BATCH ? MAX_CALLS : EAGER_CALLS
-    if (this.#calls.size >= atOnce) this.#forgetLostCalls()
-    return this.#calls.size < atOnce
+    if (this.#waiting.length === 0 || this.#pause !== undefined) return false
+    if (this.#calls.size >= this.#callsAtOnce()) this.#forgetLostCalls()
+    return this.#calls.size < this.#callsAtOnce()
   }
 
-  /** A client may lose a reply for good. A call that all have given up stands in nobody's way. */
+  #callsAtOnce(): number {
+    // Until the script is loaded one by one, so that no call has to be sent again after a later one.
+    if (!this.#script.isLoaded || this.#isSilent) return 1
+    return this.#waiting.length >= MAX_BATCH ? MAX_CALLS : EAGER_CALLS
+  }
+
+  /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
   #forgetLostCalls(): void {
     for (const batch of this.#calls) {
-      if (batch.every(({ calls }) => calls.every(isSettled))) this.#calls.delete(batch)
+      if (!batch.every(({ calls }) => calls.every(isSettled))) continue
+      this.#calls.delete(batch)
+      this.#lost++
     }
+  }
+
+  /** A Redis that has fallen silent is not given more and more: it is asked one thing now and then, until it answers. */
+  get #isSilent(): boolean {
+    return this.#lost >= MAX_CALLS
+  }
+
+  #startPause(): void {
+    const end = () => {
+      this.#pause = undefined
+      this.#schedule()
+    }
+    this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, PROBE_MS).unref())
+  }
+
+  #heard(): void {
+    this.#lost = 0
+    clearTimeout(this.#pause)
+    this.#pause = undefined
   }
 
   #sendBatch(): void {
@@ -124,7 +161,7 @@ export class Batcher {
    * when it is out of memory.
    */
   #batchLength(): number {
-    const most = Math.min(this.#waiting.length, MAX_BATCH)
+    const most = Math.min(this.#waiting.length, this.#isSilent ? 1 : MAX_BATCH)
     const removes = mayRemove(this.#waiting[0]!.op)
     let length = 1
     while (length < most && mayRemove(this.#waiting[length]!.op) === removes) length++
@@ -136,6 +173,7 @@ export class Batcher {
     try {
       const keys = batch.flatMap(({ op }) => this.#keysOf(op.parts))
       const outcomes = decode(batch, await this.#script.run(keys, encode(batch)))
+      this.#heard()
       for (let i = 0; i < batch.length; i++) settle(batch[i]!.calls, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
