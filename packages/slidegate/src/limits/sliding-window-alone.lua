@@ -32,6 +32,8 @@ end
 -- first record; nothing, where it lies too deep.
 local function look(key, head, slots, count, is_from_newest, column, bound)
   local records, first = PAGE, 0
+  -- At first no further than the end of the ring: what lies behind it takes a second read.
+  if not is_from_newest and records > slots - head then records = slots - head end
   while true do
     if records > count then records = count end
     if is_from_newest then first = count - records end
@@ -41,7 +43,7 @@ local function look(key, head, slots, count, is_from_newest, column, bound)
     if records == count or is_from_newest and found > 0 or not is_from_newest and found < records then
       return first + found, piece, first
     end
-    records = 4 * records
+    records = records < PAGE and PAGE or 4 * records
     if records > MAX_PIECE then return nil end
   end
 end

@@ -51,8 +51,8 @@ export class Batcher {
   readonly #keysOf: Keyspace
   #waiting: Pending[] = []
   #waitingCalls = 0
-  /** Calls in flight. */
-  readonly #calls = new Set<readonly Pending[]>()
+  /** Calls in flight, the oldest first. */
+  readonly #calls: (readonly Pending[])[] = []
   /** Calls given up since Redis last answered. */
   #lost = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
@@ -78,6 +78,13 @@ export class Batcher {
       return
     }
     this.#waitingCalls++
+    // Whoever hammers a key asks the same as the one before.
+    const latest = this.#waiting[this.#waiting.length - 1]
+    if (latest?.op === op && latest.nowMs === nowMs && canJoin(latest, op, nowMs)) {
+      latest.calls.push(call)
+      this.#schedule()
+      return
+    }
     const place = crc16(op.parts[0]!.key) % PLACES
     const last = this.#lastAt[place]
     // A later request may join the last op of its key, but not overtake another.
@@ -105,8 +112,9 @@ export class Batcher {
 
   #isDue(): boolean {
     if (this.#waiting.length === 0 || this.#pause !== undefined) return false
-    if (this.#calls.size >= this.#callsAtOnce()) this.#forgetLostCalls()
-    return this.#calls.size < this.#callsAtOnce()
+    // At full load this is asked for each request: a look at the oldest call must do.
+    if (this.#calls[0]?.[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
+    return this.#calls.length < this.#callsAtOnce()
   }
 
   #callsAtOnce(): number {
@@ -117,9 +125,8 @@ export class Batcher {
 
   /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
   #forgetLostCalls(): void {
-    for (const batch of this.#calls) {
-      if (!batch.every(({ calls }) => calls.every(isSettled))) continue
-      this.#calls.delete(batch)
+    while (this.#calls[0]?.every(({ calls }) => calls.every(isSettled))) {
+      this.#calls.shift()
       this.#lost++
     }
   }
@@ -169,7 +176,7 @@ export class Batcher {
   }
 
   async #execute(batch: readonly Pending[]): Promise<void> {
-    this.#calls.add(batch)
+    this.#calls.push(batch)
     try {
       const keys = batch.flatMap(({ op }) => this.#keysOf(op.parts))
       const outcomes = decode(batch, await this.#script.run(keys, encode(batch)))
@@ -179,7 +186,8 @@ export class Batcher {
       const unavailable = asUnavailable(error)
       for (const { calls } of batch) settle(calls, unavailable)
     } finally {
-      this.#calls.delete(batch)
+      const place = this.#calls.indexOf(batch)
+      if (place >= 0) this.#calls.splice(place, 1)
       this.#schedule()
     }
   }

@@ -98,10 +98,11 @@ function encodedSet(set: LimitSet): string {
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
 export function decode(requests: readonly Request[], reply: unknown): (Outcome | StoreUnavailableError)[] {
+  const numbers: readonly unknown[] = Array.isArray(reply) ? reply : []
   let place = 0
   const next = () => {
     // Some clients are set to hand out integers as text.
-    const number = Array.isArray(reply) ? Number(reply[place++]) : Number.NaN
+    const number = Number(numbers[place++])
     if (!Number.isSafeInteger(number))
       throw new StoreUnavailableError('error', `Redis answered ${show(reply)}`)
     return number
@@ -111,7 +112,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     if (op.type === 'reset') return undefined
     const afterMs = next()
     if (afterMs < 0) {
-      const reason = (reply as unknown[])[place++]
+      const reason = numbers[place++]
       return new StoreUnavailableError(
         'state',
         `what is stored of ${show(op.parts[0]!.key)} cannot be used: ${reason}`,
