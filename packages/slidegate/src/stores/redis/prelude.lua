@@ -47,9 +47,16 @@ local MAX_SLOTS = 65535
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
 local KEPT_SLOTS = 64
 
--- Numbers become text here, at a third of what Redis takes for it; and some versions of it write 2e+8.
+-- Numbers become text here, at a third of what Redis takes for it, and once for all ops of a call; and some
+-- versions of Redis write 2e+8.
+local texts = {}
 local function text_of(number)
-  return string_format('%d', number)
+  local text = texts[number]
+  if not text then
+    text = string_format('%d', number)
+    texts[number] = text
+  end
+  return text
 end
 
 -- Keys outlive what they hold by a while, so that their TTL is renewed now and then, not at each commit. By
