@@ -9,6 +9,9 @@ import { canJoin, decode, encode, type Request } from './protocol.ts'
 /** Ops per call at most, so that no script holds Redis for long. */
 const MAX_BATCH = 128
 
+/** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
+const MAX_REQUESTS = 512
+
 /** Calls in flight that need no full batch: enough to keep Redis at work while the next is made ready. */
 const EAGER_CALLS = 2
 
@@ -80,7 +83,7 @@ export class Batcher {
     this.#waitingCalls++
     // Whoever hammers a key asks the same as the one before.
     const latest = this.#waiting[this.#waiting.length - 1]
-    if (latest?.op === op && latest.nowMs === nowMs && canJoin(latest, op, nowMs)) {
+    if (latest?.op === op && this.#mayJoin(latest, op, nowMs)) {
       latest.calls.push(call)
       this.#schedule()
       return
@@ -88,7 +91,7 @@ export class Batcher {
     const place = crc16(op.parts[0]!.key) % PLACES
     const last = this.#lastAt[place]
     // A later request may join the last op of its key, but not overtake another.
-    if (last !== undefined && canJoin(last, op, nowMs)) {
+    if (last !== undefined && this.#mayJoin(last, op, nowMs)) {
       last.calls.push(call)
     } else {
       const pending = new Pending(op, nowMs, call)
@@ -96,6 +99,10 @@ export class Batcher {
       this.#waiting.push(pending)
     }
     this.#schedule()
+  }
+
+  #mayJoin(last: Pending, op: Op, nowMs: number | undefined): boolean {
+    return last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)
   }
 
   #schedule(): void {
@@ -170,8 +177,13 @@ export class Batcher {
   #batchLength(): number {
     const most = Math.min(this.#waiting.length, this.#isSilent ? 1 : MAX_BATCH)
     const removes = mayRemove(this.#waiting[0]!.op)
+    let requests = this.#waiting[0]!.calls.length
     let length = 1
-    while (length < most && mayRemove(this.#waiting[length]!.op) === removes) length++
+    for (; length < most; length++) {
+      const { op, calls } = this.#waiting[length]!
+      requests += calls.length
+      if (requests > MAX_REQUESTS || mayRemove(op) !== removes) break
+    }
     return length
   }
 
