@@ -1,7 +1,7 @@
 import { type Decision, decisionOf } from './decision.ts'
 import { checkOptions, SlidegateError, show } from './errors.ts'
 import { storedKey } from './key.ts'
-import { parseName } from './limits/declare.ts'
+import { isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { markOrigin, originOf } from './origin.ts'
@@ -301,7 +301,7 @@ function parseLimits(name: string, limits: unknown): LimitSet {
     )
   }
   for (const limit of limits) {
-    if (typeof limit?.kind?.check !== 'function') {
+    if (!isDeclared(limit)) {
       throw new SlidegateError(
         'invalid_limit',
         `limits holds ${show(limit)}; make limits with slidingWindow() or fixedWindow()`,

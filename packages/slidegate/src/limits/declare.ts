@@ -25,6 +25,13 @@ export interface LimitOptions {
   readonly shadow?: boolean
 }
 
+/** What has been checked; a copy with other numbers has not. */
+const declared = new WeakSet<object>()
+
+export function isDeclared(limit: unknown): limit is Limit {
+  return typeof limit === 'object' && limit !== null && declared.has(limit)
+}
+
 /** Checks what was declared and completes it. */
 export function declareLimit(
   kind: Kind,
@@ -51,7 +58,16 @@ export function declareLimit(
     throw new SlidegateError('invalid_limit', `shadow is ${show(shadow)}; it must be true or false`, shadow)
   }
   const name = parseName(options.name ?? `${limit}-per-${formatDuration(windowMs)}`)
-  return { name, limit, windowMs, precisionMs: precisionOf(limit, windowMs), shadow, kind }
+  const made: Limit = Object.freeze({
+    name,
+    limit,
+    windowMs,
+    precisionMs: precisionOf(limit, windowMs),
+    shadow,
+    kind,
+  })
+  declared.add(made)
+  return made
 }
 
 /** The name of a limit or limiter; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 . _ -`. */

@@ -193,3 +193,12 @@ describe('two limits of one name are refused', () => {
     await expectRefusal(() => createLimiter({ limits }), { code: 'duplicate_limit', value, right })
   })
 })
+
+it('a copy of a limit with other numbers is refused: nobody has checked them', async () => {
+  const copy = { ...slidingWindow({ limit: 10, window: '1m' }), limit: Number.NaN }
+  await expectRefusal(() => createLimiter({ limits: [copy] }), {
+    code: 'invalid_limit',
+    value: copy,
+    right: /slidingWindow\(\) or fixedWindow\(\)/,
+  })
+})
