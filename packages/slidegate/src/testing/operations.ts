@@ -121,6 +121,16 @@ export const operations: readonly ConformanceCase[] = [
     await opensIn(scene, 900, limited, 'k')
   }),
 
+  conformanceCase('a clock that was set back does not make a lease longer', async (scene) => {
+    const limits = [slidingWindow({ limit: 5, window: '1s' })]
+    const limited = scene.limiter(limits)
+    await scene.apply({ ...consume(setOf(limits), ['k']), leaseMs: 500 })
+    scene.clock.advance(-3_600_000)
+    assert.equal((await admits(limited, 'k')).resetAfterMs, 1500)
+    scene.clock.advance(600)
+    assert.equal((await admits(limited, 'k')).resetAfterMs, 1000)
+  }),
+
   conformanceCase('of leases that overlap the longer counts', async (scene) => {
     const limits = [slidingWindow({ limit: 3, window: '1s' })]
     const limited = scene.limiter(limits)
