@@ -10,6 +10,13 @@ export const MAX_AHEAD_MS = 1000
 /** The latest time that a log can hold (6 bytes). */
 const MAX_TIME_MS: number = 2 ** 47
 
+/** `invalid_option` unless it is a clock, or none was handed in. */
+export function checkClock(clock: unknown): void {
+  if (clock !== undefined && typeof clock !== 'function') {
+    throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
+  }
+}
+
 /** Reads a clock that was handed in, in whole milliseconds. */
 export function readClock(clock: Clock): number {
   const told: unknown = clock()

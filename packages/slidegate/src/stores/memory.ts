@@ -1,7 +1,7 @@
 import { type Clock, monotonicClock } from '../clock.ts'
 import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import { answer, check, commit, type Loaded, type LoadedLog, restamp, settleInstant } from './driver.ts'
-import { readClock } from './instant.ts'
+import { checkClock, readClock } from './instant.ts'
 import { KeyTable } from './key-table.ts'
 import type {
   ChargeOp,
@@ -61,9 +61,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
       onFull,
     )
   }
-  if (clock !== undefined && typeof clock !== 'function') {
-    throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
-  }
+  checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)
   const now = clock === undefined ? monotonicClock : () => readClock(clock)
 

@@ -1,23 +1,13 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 import { audit } from './audit.ts'
 import { type Admission, fullestWindow } from './fullest-window.ts'
 
 const PROCESSES = 4
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { server, redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
 /** Never over, and close to the limit: demand is far above it. */

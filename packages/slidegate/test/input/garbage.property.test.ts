@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -11,19 +11,10 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 import { errorOf } from './refusal.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 /** Anything at all, and what is nearly right. */
 const garbage = fc.oneof(

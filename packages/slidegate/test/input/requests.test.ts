@@ -1,5 +1,4 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   type ConsumeOptions,
   createLimiter,
@@ -12,19 +11,10 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 import { errorOf, expectRefusal } from './refusal.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const limits = [
   slidingWindow({ limit: 5, window: '1m' }),

@@ -1,19 +1,9 @@
-import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const wallClock = Date.now
 afterEach(() => {

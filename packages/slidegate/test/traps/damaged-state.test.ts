@@ -1,6 +1,5 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -12,18 +11,9 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
 const clock = new ManualClock()

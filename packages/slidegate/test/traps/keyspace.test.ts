@@ -1,20 +1,12 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { TAGS } from '../../src/stores/redis/keyspace.ts'
-import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts'
+import { freePort, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 async function keysWritten(key: string, limits: readonly Limit[]): Promise<string[]> {
   await redis.flushall()

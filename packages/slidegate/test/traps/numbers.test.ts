@@ -1,22 +1,12 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
 // Lua's numbers are doubles: written out carelessly they become 1.0e+14, and are cut off as replies.
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const stores = {
   memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),

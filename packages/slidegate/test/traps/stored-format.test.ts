@@ -1,9 +1,8 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
 // State as format 1 was first released, byte for byte. Every later version reads it: in a rolling deploy old
 // and new share a Redis. Where a change makes one of these fail, it needs a format of its own.
@@ -23,16 +22,7 @@ const LEASED_LOG =
 /** Four units in the day in which the start is. */
 const FIXED_WINDOW = '01018bcb20b400000000000004'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const clock = new ManualClock(START_MS)
 const limiterOf = (...limits: Limit[]) =>

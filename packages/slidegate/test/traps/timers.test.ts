@@ -2,25 +2,15 @@ import { AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const TIMEOUT_MS = 40
 const limits = [slidingWindow({ limit: 5, window: '366d' })]

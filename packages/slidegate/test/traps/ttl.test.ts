@@ -1,21 +1,11 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, fixedWindow, type Limiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  await redis.quit()
-  await server.stop()
-})
+const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
 /** Configurations on the same keys, and what each log has to keep at most: its longest window. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
-import { checkOptions, SlidegateError, show } from '../../errors.ts'
+import { checkOptions } from '../../errors.ts'
 import { type Call, outcomeAt } from '../call.ts'
-import { readClock } from '../instant.ts'
+import { checkClock, readClock } from '../instant.ts'
 import type { Op, Outcome, Store } from '../store.ts'
 import { Batcher } from './batcher.ts'
 import { type RedisClient, scriptRunner } from './client.ts'
@@ -25,9 +25,7 @@ export interface RedisStoreOptions {
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
   checkOptions(options, 'redisStore')
   const { prefix = 'slidegate', clock } = options
-  if (clock !== undefined && typeof clock !== 'function') {
-    throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
-  }
+  checkClock(clock)
   const batcher = new Batcher(scriptRunner(client), keyspace(prefix))
 
   /** Several ops of one call travel like any others; the call hears of them when the last is answered. */
