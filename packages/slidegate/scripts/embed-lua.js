@@ -14,7 +14,7 @@ const read = (/** @type {string} */ part) => readFileSync(new URL(part, source),
 const prelude = read('stores/redis/prelude.lua')
 const join = (/** @type {string} */ secondPrelude) => `${prelude}
 ${read('limits/sliding-window-alone.lua')}
-local function general_driver(sets, reply)
+local function general_driver(reply)
 ${secondPrelude}
 ${read('limits/window-log.lua')}
 ${read('limits/sliding-window.lua')}

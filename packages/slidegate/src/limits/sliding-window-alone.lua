@@ -1,185 +1,231 @@
 -- What nearly every op is, once more and in one piece: a request against limits that share one window log.
 -- The general driver does the same with functions and tables, which cost more than all of this. Twins by
 -- test; whatever is unusual is left to the other one, before anything is written.
+--
+-- A place in the log is told by five: `rest` records stand from `place` on in `records`, which is the front, a
+-- page of the ring, or the back; `taken` pages of the ring lie before what follows them. No rest: the newest.
 
--- Ring records as one string, counted from the oldest; shorter than it should be only where the log is damaged.
-local function records_of(key, head, slots, first, records)
-  local slot = (head + first) % slots
-  local from, after = HEADER + slot * WIDTH, HEADER + (slot + records) * WIDTH
-  local ring_end = HEADER + slots * WIDTH
-  if after <= ring_end then return call_redis('GETRANGE', key, text_of(from), text_of(after - 1)) end
-  return call_redis('GETRANGE', key, text_of(from), text_of(ring_end - 1))
-    .. call_redis('GETRANGE', key, text_of(HEADER), text_of(after - ring_end + HEADER - 1))
-end
-
--- Index of the first record in the string whose number at `column` is above the bound.
-local function first_in(records, column, bound)
-  local low, high = 0, #records / WIDTH
-  while low < high do
-    local middle = (low + high - (low + high) % 2) / 2
-    -- In parentheses: struct.unpack also answers where it stopped.
-    if (struct_unpack(NUMBER_FORMAT, records, middle * WIDTH + column + 1)) <= bound then
-      low = middle + 1
-    else
-      high = middle
-    end
+-- Searches for the first record whose number at `column` is above the bound, from a place whose record is not; the
+-- newest is. Answers the total before it, its stamp (nil for the newest's), and its place. Pages of the ring are
+-- looked up as a name in a telephone book: where it should stand if records came evenly. Nothing, where that
+-- takes long.
+local function find(
+  key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, column, bound, newest
+)
+  local first_of_back = newest
+  if not is_in_back then
+    if back > 0 then first_of_back = struct_unpack(NUMBER_FORMAT, raw, BACK + column + 1) end
+    if first_of_back <= bound then records, place, rest, taken, is_in_back = raw, BACK, back, pages, true end
   end
-  return low
-end
-
--- Looks for the first record above the bound in larger and larger pieces, from the oldest on, or from the
--- newest for a window shorter than the longest. Answers its index, the piece, and the index of the piece's
--- first record; nothing, where it lies too deep.
-local function look(key, head, slots, count, is_from_newest, column, bound)
-  local records, first = PAGE, 0
-  -- At first no further than the end of the ring: what lies behind it takes a second read.
-  if not is_from_newest and records > slots - head then records = slots - head end
-  while true do
-    if records > count then records = count end
-    if is_from_newest then first = count - records end
-    local piece = records_of(key, head, slots, first, records)
-    if #piece < records * WIDTH then return nil end
-    local found = first_in(piece, column, bound)
-    if records == count or is_from_newest and found > 0 or not is_from_newest and found < records then
-      return first + found, piece, first
+  local before, total, stamp
+  while rest > 0 do
+    total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
+    if (column == TOTAL and total or stamp) > bound then
+      return before, stamp, records, place, rest, taken, is_in_back
     end
-    records = records < PAGE and PAGE or 4 * records
-    if records > MAX_PIECE then return nil end
+    before, place, rest = total, place + WIDTH, rest - 1
+  end
+  if is_in_back then return before, nil, records, place, 0, taken, true end
+
+  local low, low_value, high, high_value, next_page = taken, column == TOTAL and total or stamp, pages - 1, first_of_back, nil
+  for tries = 1, 9 do
+    if low > high then
+      -- Between two pages, or before the back.
+      if next_page then
+        return before, (struct_unpack(NUMBER_FORMAT, next_page, STAMP + 1)), next_page, 0, PAGE, low + 1, false
+      end
+      stamp = back > 0 and struct_unpack(NUMBER_FORMAT, raw, BACK + STAMP + 1) or nil
+      return before, stamp, raw, BACK, back, pages, true
+    end
+    local part = tries % 3 == 0 and 0.5 or (bound - low_value) / (high_value - low_value)
+    local page = low + (high - low + 1) * part
+    page = page < high and page - page % 1 or high
+    local offset = EDGES + (head + page) % slots * PAGE_WIDTH
+    local found = call_redis('GETRANGE', key, text_of(offset), text_of(offset + PAGE_WIDTH - 1))
+    if #found < PAGE_WIDTH then return nil end
+    local total1, stamp1, total2, stamp2, total3, stamp3, total4, stamp4 = struct_unpack(PAGE_FORMAT, found)
+    local value1, value2, value3, value4 = total1, total2, total3, total4
+    if column == STAMP then value1, value2, value3, value4 = stamp1, stamp2, stamp3, stamp4 end
+    if value1 > bound then
+      high, high_value, next_page = page - 1, value1, found
+    elseif value4 <= bound then
+      low, low_value, before = page + 1, value4, total4
+    elseif value2 > bound then
+      return total1, stamp2, found, WIDTH, 3, page + 1, false
+    elseif value3 > bound then
+      return total2, stamp3, found, 2 * WIDTH, 2, page + 1, false
+    else
+      return total3, stamp4, found, 3 * WIDTH, 1, page + 1, false
+    end
   end
 end
 
 -- Decides `wanted` requests, and writes the answer behind `filled` in the reply. Answers where the reply now
 -- ends; nothing, where the general driver is needed.
-local function decide_alone(key, params, longest, clock, run, reply, filled)
-  local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_HEADER)
-  if raw.err then return nil end
-  local size = #raw
-  local keep, expires, slots, base, total, stamp, head, count, oldest_total, oldest_stamp = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-  if size > 0 then
-    if size < HEADER then return nil end
+local function decide_alone(
+  key, clock, is_clock_given, windows, limits, longest, new_stamp, cost, wanted, reply, filled
+)
+  local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_EDGES)
+  local keep, expires, slots, base, total, stamp, head, pages, front, back
+  if raw == '' then
+    keep, expires, slots, base, total, stamp, head, pages, front, back = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  else
+    local size = #raw
+    if size < BACK then return nil end
     local format, leased, _
-    format, keep, expires, _, leased, slots, base, total, stamp, head, count, oldest_total, oldest_stamp =
+    format, keep, expires, _, leased, slots, base, total, stamp, head, pages, front, back =
       struct_unpack(HEADER_FORMAT, raw)
-    -- Besides damage: leases, a clock that was set back, totals to be rebased, somebody's longer window.
-    if format ~= FORMAT or leased > 0 or stamp > clock or total > MAX_UNITS or keep > longest
-      or count > slots or head > slots then return nil end
+    -- Besides damage: leases, a clock that was set back, totals to be rebased.
+    if format ~= FORMAT or leased > 0 or stamp > clock or total > MAX_UNITS or pages > slots
+      or front > 0 and (size < EDGES or front > PAGE) or size < BACK + back * WIDTH then return nil end
   end
-  local is_empty = stamp <= clock - keep
 
-  local windows, limits, cost, wanted = params.windows, params.limits, run.cost, run.count
-
-  -- Check.
-  local admitted, gone, gone_total, left_total, left_stamp = wanted, 0, base, 0, 0
-  for i = 1, #windows do
-    local span = windows[i]
-    if span > keep then span = keep end
-    local cut = clock - span
-    local before = base
-    if stamp <= cut then
-      before = total
-    elseif count > 0 and oldest_stamp <= cut then
-      local after, piece, first = look(key, head, slots, count, span < keep, STAMP, cut)
-      if not after or after == first then return nil end
-      before = struct_unpack(NUMBER_FORMAT, piece, (after - 1 - first) * WIDTH + TOTAL + 1)
-      if span == keep then
-        gone, gone_total = after, before
-        if after < count then
-          left_total, left_stamp = struct_unpack(RECORD_FORMAT, piece, (after - first) * WIDTH + 1)
-        end
+  -- Check. First what is gone, and where the oldest of the others stands.
+  local gone = clock - keep
+  local is_empty = stamp <= gone
+  local records, place, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
+  local before, oldest_total, oldest_stamp, _ = base, total, stamp, nil
+  if is_empty then
+    before = total
+  else
+    if front == 0 then place, rest, is_in_back = BACK, back, true end
+    if rest > 0 then
+      oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, place + 1)
+      -- Mostly but one is gone.
+      if oldest_stamp <= gone and rest > 1 then
+        before, place, rest = oldest_total, place + WIDTH, rest - 1
+        oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, place + 1)
+      end
+      if oldest_stamp <= gone then
+        before, _, records, place, rest, taken, is_in_back =
+          find(key, raw, back, head, slots, pages, raw, place, rest, 0, is_in_back, STAMP, gone, stamp)
+        if not before then return nil end
+        oldest_total, oldest_stamp = total, stamp
+        if rest > 0 then oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, records, place + 1) end
       end
     end
-    local used = total - before
-    reply[filled + 3 * i] = used
+  end
+
+  local admitted, answer = wanted, filled + 2
+  for i = 1, #windows do
+    local window, before_window = windows[i], before
+    if window < keep and not is_empty then
+      local cut = clock - window
+      if stamp <= cut then
+        before_window = total
+      elseif oldest_stamp <= cut then
+        before_window =
+          find(key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, STAMP, cut, stamp)
+        if not before_window then return nil end
+      end
+    end
+    local used = total - before_window
+    reply[answer] = used
+    answer = answer + 3
     local free = limits[i] - used
     if free < cost * admitted then admitted = free < cost and 0 or (free - free % cost) / cost end
   end
 
   -- Answer: as things will stand after the commit, of which the reads must come first.
   local units = cost * admitted
-  local new_stamp = clock - clock % params.precision
+  answer = filled + 2
   for i = 1, #windows do
-    local place = filled + 3 * i
-    local limit, window = limits[i], windows[i]
-    local retry, reset = 0, new_stamp + window - clock
-    if admitted == 0 then
+    local window, retry, reset = windows[i], 0, 0
+    if admitted > 0 then
+      reset = new_stamp + window - clock
+    else
       if window > keep then window = keep end
-      reset = stamp + window - clock
-      if reset < 0 then reset = 0 end
+      if stamp + window > clock then reset = stamp + window - clock end
     end
-    if admitted < wanted and reply[place] + units + cost > limit then
-      local above = total + units + cost - limit - 1
-      if cost > limit then
-        retry = NEVER
-      elseif above >= total then
-        retry = reset
-      elseif count == 0 then
-        retry = stamp + window - clock
-      elseif oldest_total > above then
-        retry = oldest_stamp + window - clock
-      else
-        local index, piece, first = look(key, head, slots, count, window < keep, TOTAL, above)
-        if not index then return nil end
-        if index < count then
-          retry = struct_unpack(NUMBER_FORMAT, piece, (index - first) * WIDTH + STAMP + 1) + window - clock
+    if admitted < wanted then
+      local over = reply[answer] + units + cost - limits[i]
+      if over > 0 then
+        local above = total - reply[answer] + over - 1
+        if cost > limits[i] then
+          retry = NEVER
+        elseif above >= total then
+          retry = reset
+        elseif oldest_total > above then
+          retry = oldest_stamp + window - clock
         else
-          retry = stamp + window - clock
+          local found, after =
+            find(key, raw, back, head, slots, pages, records, place, rest, taken, is_in_back, TOTAL, above, total)
+          if not found then return nil end
+          retry = (after or stamp) + window - clock
         end
       end
     end
-    reply[place + 1], reply[place + 2] = retry, reset
+    reply[answer + 1], reply[answer + 2] = retry, reset
+    answer = answer + 3
   end
 
   if admitted > 0 then
-    -- Commit.
-    local ring
+    -- Commit. `older` are the records of the back that stay there, before the one that was the newest.
+    local older, newest_total, new_front, page = '', nil, nil, nil
+    local is_new = raw == '' or is_empty and slots > KEPT_SLOTS
     if is_empty then
-      base, total, stamp, head, count = 0, 0, new_stamp, 0, 0
-      if size == 0 or slots > KEPT_SLOTS then expires, slots, ring = 0, 0, '' end
-    elseif gone > 0 then
-      base, head, count = gone_total, (head + gone) % slots, count - gone
-      oldest_total, oldest_stamp = left_total, left_stamp
-    end
-    if stamp ~= new_stamp then
-      if count == slots then
-        if count > MAX_PIECE then return nil end
-        ring = slots == 0 and '' or records_of(key, head, slots, 0, count)
-        if #ring < count * WIDTH then return nil end
-        local wider = math.min(math.max(2 * count, 4), count < params.records - 1 and params.records - 1 or MAX_SLOTS)
-        ring = ring .. struct_pack(RECORD_FORMAT, total, stamp) .. string.rep('\0', (wider - slots - 1) * WIDTH)
-        head, slots = 0, wider
-      else
-        local offset = HEADER + (head + count) % slots * WIDTH
-        call_redis('SETRANGE', key, text_of(offset), struct_pack(RECORD_FORMAT, total, stamp))
-      end
-      if count == 0 then oldest_total, oldest_stamp = total, stamp end
-      count = count + 1
-    end
-    total = total + units
-    local ttl
-    if expires < new_stamp + longest then
-      expires = clock + lifetime_of(longest)
-      ttl = ttl_of(longest, run.now)
-    end
-    if ring or ttl or keep < longest then
-      local header = struct_pack(
-        HEADER_FORMAT, FORMAT, longest, expires, 0, 0, slots, base, total, new_stamp, head, count,
-        oldest_total, oldest_stamp
-      )
-      if not ring then
-        call_redis('SETRANGE', key, '0', header)
-        if ttl then call_redis('PEXPIRE', key, ttl) end
-      elseif ttl then
-        call_redis('SET', key, header .. ring, 'PX', ttl)
-      else
-        call_redis('SET', key, header .. ring, 'KEEPTTL')
-      end
+      base, total, head, pages, front, back = 0, 0, 0, 0, 0, 0
+      -- Written anew, without the ring.
+      if is_new then expires, slots = 0, 0 end
     else
-      local is_same_oldest = gone == 0 and not is_empty and count > 1
-      call_redis('SETRANGE', key, NEWEST_OFFSET, is_same_oldest
-        and struct_pack(NEWEST_FORMAT, base, total, new_stamp, head, count)
-        or struct_pack(OLDEST_FORMAT, base, total, new_stamp, head, count, oldest_total, oldest_stamp))
+      base, pages, front = before, pages - taken, rest
+      if is_in_back then
+        front = 0
+        if place > BACK then
+          new_front = string.rep('\0', PAGE_WIDTH - rest * WIDTH) .. string_sub(raw, place + 1, BACK + back * WIDTH)
+          front, back = rest, 0
+        end
+      elseif taken > 0 then
+        new_front, head = records, (head + taken) % slots
+      end
+      local from = BACK
+      if stamp ~= new_stamp then
+        -- So many records that the oldest may have to be merged.
+        if pages > MANY_PAGES then return nil end
+        newest_total = total
+        if back == PAGE then
+          if pages == 0 and front < PAGE then
+            from = BACK + (PAGE - front) * WIDTH
+            new_front = string_sub(new_front or string_sub(raw, FRONT + 1), (PAGE - front) * WIDTH + 1)
+              .. string_sub(raw, BACK + 1, from)
+            front, back = PAGE, front
+          elseif pages < slots then
+            page, pages, back = EDGES + (head + pages) % slots * PAGE_WIDTH, pages + 1, 0
+          else
+            -- A larger ring.
+            return nil
+          end
+        end
+      end
+      if back > 0 and (newest_total or new_front) then older = string_sub(raw, from + 1, from + back * WIDTH) end
+      if newest_total then back = back + 1 end
+    end
+    if page then call_redis('SETRANGE', key, text_of(page), string_sub(raw, BACK + 1, FRONT)) end
+    total = total + units
+    local kept, ttl = (is_empty or keep < longest) and longest or keep, nil
+    if expires < new_stamp + kept then
+      expires = clock + lifetime_of(kept)
+      ttl = ttl_of(kept, is_clock_given)
+    end
+    if newest_total and not new_front and not ttl and keep == kept then
+      -- Nearly all commits.
+      call_redis('SETRANGE', key, HOT_OFFSET, struct_pack(
+        PUSH_FORMAT, base, total, new_stamp, head, pages, front, back, older, newest_total, stamp
+      ))
+    else
+      local value = struct_pack(
+        HEADER_FORMAT, FORMAT, kept, expires, 0, 0, slots, base, total, new_stamp, head, pages, front, back
+      ) .. older
+      if newest_total then value = value .. struct_pack(RECORD_FORMAT, newest_total, stamp) end
+      if new_front then value = value .. string.rep('\0', FRONT - #value) .. new_front end
+      if is_new then
+        call_redis('SET', key, value, 'PX', ttl)
+      else
+        call_redis('SETRANGE', key, '0', value)
+        if ttl then call_redis('PEXPIRE', key, ttl) end
+      end
     end
   end
-  reply[filled + 1], reply[filled + 2] = 0, admitted
-  return filled + 2 + 3 * #windows
+  reply[filled + 1] = admitted
+  return answer - 1
 end

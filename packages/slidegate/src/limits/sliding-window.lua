@@ -35,15 +35,12 @@ function sliding_window.commit(log, params, now, units, lease)
     local in_force = now < log.leased + log.keep
     log.lease = in_force and math.max(log.lease, lease) or lease
     log.leased = math.max(log.leased, now + lease)
-    log.is_header_changed = true
   end
   local windows = params.windows
   for i = 1, #windows do
-    if windows[i] + log.lease > log.keep then
-      log.keep, log.is_header_changed = windows[i] + log.lease, true
-    end
+    log.keep = math.max(log.keep, windows[i] + log.lease)
   end
-  append(log, now - now % params.precision, math.min(units, MAX_UNITS), params.records)
+  append(log, now - now % params.precision, math.min(units, MAX_UNITS))
 end
 
 function sliding_window.retry_after(log, params, i, now, cost)

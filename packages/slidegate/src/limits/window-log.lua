@@ -3,34 +3,124 @@
 
 local MAX_REFUND_RECORDS = 4096
 local MAX_TOTAL = 2 ^ 47
+local MAX_RECORDS = 65536
+local MAX_PAGES = 16384
 local MAX_PADDING = 4096
 
+-- Front and back are lists of numbers: total, stamp, total, stamp, ... `count` is all records but the newest.
 local function empty_log(log)
   log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
-  log.base, log.total, log.stamp, log.head, log.count = 0, 0, 0, 0, 0
-  log.oldest_total, log.oldest_stamp = 0, 0
-  -- The ring's records, where all of it is written anew.
+  log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0
+  log.front, log.back = {}, {}
+  -- The ring's pages, where all of it is written anew.
   log.ring = ''
+end
+
+local function numbers_of(records, from, to)
+  if from == to then return {} end
+  local numbers = { struct_unpack('>' .. string.rep('I6', (to - from) / STAMP), records, from + 1) }
+  -- struct.unpack also answers where it stopped.
+  numbers[#numbers] = nil
+  return numbers
+end
+
+local function records_of(numbers, first, last)
+  return struct_pack('>' .. string.rep('I6', last - first + 1), unpack(numbers, first, last))
 end
 
 -- Fills in the log from its key; answers what is wrong with the value, if anything.
 local function load_log(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_HEADER)
+  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_EDGES)
   if type(raw) ~= 'string' then return raw.err end
-  log.page_at = -1
+  log.page_at = nil
   if raw == '' then
     empty_log(log)
     return nil
   end
-  if string.byte(raw) ~= FORMAT or #raw < HEADER then return 'not a window log of format 1' end
-  local _
-  _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head, log.count,
-    log.oldest_total, log.oldest_stamp = struct_unpack(HEADER_FORMAT, raw)
-  log.ring, log.is_header_changed = nil, false
-  if call_redis('STRLEN', log.key) ~= HEADER + log.slots * WIDTH or log.count > log.slots or log.head > log.slots then
+  if string.byte(raw) ~= FORMAT or #raw < BACK then return 'not a window log of format 1' end
+  local _, front, back
+  _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head, log.pages,
+    front, back = struct_unpack(HEADER_FORMAT, raw)
+  log.ring = nil
+  local is_whole = log.slots == 0 and log.pages == 0 or call_redis('STRLEN', log.key) == EDGES + log.slots * PAGE_WIDTH
+  if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
+    or log.pages > log.slots or log.pages > 0 and front == 0 then
     return 'a damaged window log'
   end
+  log.front = numbers_of(raw, EDGES - front * WIDTH, EDGES)
+  log.back = numbers_of(raw, BACK, BACK + back * WIDTH)
+  log.count = front + PAGE * log.pages + back
   return nil
+end
+
+local function read(log, offset, length)
+  if length == 0 then return '' end
+  return call_redis('GETRANGE', log.key, text_of(offset), text_of(offset + length - 1))
+end
+
+local function write(log, offset, bytes)
+  call_redis('SETRANGE', log.key, text_of(offset), bytes)
+  log.page_at = nil
+end
+
+local function offset_of(log, page)
+  return EDGES + (log.head + page) % log.slots * PAGE_WIDTH
+end
+
+-- A page of the ring as it is stored.
+local function page_of(log, page)
+  local offset = offset_of(log, page)
+  if log.page_at ~= offset then
+    log.page, log.page_at = read(log, offset, PAGE_WIDTH), offset
+  end
+  return log.page
+end
+
+-- Total and stamp of a record besides the newest.
+local function record_at(log, index)
+  local front = #log.front / 2
+  if index < front then return log.front[2 * index + 1], log.front[2 * index + 2] end
+  index = index - front
+  if index >= PAGE * log.pages then
+    index = index - PAGE * log.pages
+    return log.back[2 * index + 1], log.back[2 * index + 2]
+  end
+  local place = index % PAGE
+  return struct_unpack(RECORD_FORMAT, page_of(log, (index - place) / PAGE), place * WIDTH + 1)
+end
+
+-- Moves the ring's oldest page to the front, which is empty.
+local function fill_front(log)
+  log.front = numbers_of(page_of(log, 0), 0, PAGE_WIDTH)
+  log.head, log.pages = (log.head + 1) % log.slots, log.pages - 1
+end
+
+-- Appends a page of records to the ring. Where it is full, it becomes larger: twice as large, but not beyond what
+-- the limits can fill while that suffices. It is then written by SET, which takes just the memory that it needs.
+local function append_page(log, page, slots_wanted)
+  if log.pages < log.slots then
+    write(log, offset_of(log, log.pages), page)
+  else
+    local split = log.head * PAGE_WIDTH
+    local older = read(log, EDGES + split, log.slots * PAGE_WIDTH - split)
+    log.ring = older .. read(log, EDGES, split) .. page
+    local bound = log.pages < slots_wanted and slots_wanted or MAX_PAGES
+    log.head, log.slots, log.page_at = 0, math.min(math.max(2 * log.pages, 1), bound), nil
+  end
+  log.pages = log.pages + 1
+end
+
+-- Front and back hold a page each: what is more goes to the front while there is no ring, else to the ring.
+local function make_edges_fit(log, records_wanted)
+  local front, back = log.front, log.back
+  while #back > 2 * PAGE do
+    if log.pages == 0 and #front < 2 * PAGE then
+      front[#front + 1], front[#front + 2] = table.remove(back, 1), table.remove(back, 1)
+    else
+      append_page(log, records_of(back, 1, 2 * PAGE), math.ceil((records_wanted - 1) / PAGE))
+      for _ = 1, 2 * PAGE do table.remove(back, 1) end
+    end
+  end
 end
 
 -- Stores what changed. `clock` is the time from which TTLs are counted.
@@ -39,38 +129,39 @@ local function save_log(log, clock, is_clock_given)
     call_redis('DEL', log.key)
     return
   end
+  make_edges_fit(log, log.params.records)
   local ttl
   if log.expires < log.stamp + log.keep then
-    log.expires, log.is_header_changed = clock + lifetime_of(log.keep), true
+    log.expires = clock + lifetime_of(log.keep)
     ttl = ttl_of(log.keep, is_clock_given)
   end
-  if not (log.ring or log.is_header_changed) then
-    call_redis('SETRANGE', log.key, NEWEST_OFFSET, struct_pack(
-      OLDEST_FORMAT, log.base, log.total, log.stamp, log.head, log.count, log.oldest_total, log.oldest_stamp
-    ))
-    return
+  local front, back = log.front, log.back
+  local value = struct_pack(
+    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp,
+    log.head, log.pages, #front / 2, #back / 2
+  ) .. records_of(back, 1, #back)
+  if log.slots > 0 or #front > 0 then
+    local padding = string.rep('\0', EDGES - #value - #front * STAMP)
+    value = value .. padding .. records_of(front, 1, #front)
   end
-  local header = struct_pack(
-    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots,
-    log.base, log.total, log.stamp, log.head, log.count, log.oldest_total, log.oldest_stamp
-  )
   if not log.ring then
-    call_redis('SETRANGE', log.key, '0', header)
+    call_redis('SETRANGE', log.key, '0', value)
     if ttl then call_redis('PEXPIRE', log.key, ttl) end
     return
   end
-  local value, size = header .. log.ring, HEADER + log.slots * WIDTH
-  if size - #value > MAX_PADDING then
+  value = value .. log.ring
+  local padding = log.slots > 0 and EDGES + log.slots * PAGE_WIDTH - #value or 0
+  if padding > MAX_PADDING then
     -- Redis makes long padding in no time, and just as much as is asked for, where there is no key yet. SET
     -- comes first all the same: it is refused when memory is out.
     call_redis('SET', log.key, '')
     call_redis('DEL', log.key)
-    call_redis('SETRANGE', log.key, text_of(size - 1), '\0')
+    call_redis('SETRANGE', log.key, text_of(EDGES + log.slots * PAGE_WIDTH - 1), '\0')
     call_redis('SETRANGE', log.key, '0', value)
     call_redis('PEXPIRE', log.key, ttl or ttl_of(log.keep, is_clock_given))
     return
   end
-  value = value .. string.rep('\0', size - #value)
+  value = value .. string.rep('\0', padding)
   if ttl then
     call_redis('SET', log.key, value, 'PX', ttl)
   else
@@ -78,45 +169,14 @@ local function save_log(log, clock, is_clock_given)
   end
 end
 
-local function read(log, offset, length)
-  if length == 0 then return '' end
-  return call_redis('GETRANGE', log.key, offset, offset + length - 1)
-end
-
-local function write(log, offset, bytes)
-  call_redis('SETRANGE', log.key, offset, bytes)
-  log.page_at = -1
-end
-
-local function slot_of(log, index)
-  return HEADER + (log.head + index) % log.slots * WIDTH
-end
-
--- Total and stamp of a record in the ring.
-local function record_at(log, index)
-  local offset = slot_of(log, index)
-  local page_at = offset - (offset - HEADER) % (PAGE * WIDTH)
-  if log.page_at ~= page_at then
-    log.page, log.page_at = read(log, page_at, PAGE * WIDTH), page_at
-  end
-  return struct_unpack(RECORD_FORMAT, log.page, offset - page_at + 1)
-end
-
 local function at(log, index, column)
   local total, stamp
   if index == log.count then
     total, stamp = log.total, log.stamp
-  elseif index == 0 then
-    total, stamp = log.oldest_total, log.oldest_stamp
   else
     total, stamp = record_at(log, index)
   end
   return column == STAMP and stamp or total
-end
-
--- After the oldest record has become another one.
-local function find_oldest(log)
-  if log.count > 0 then log.oldest_total, log.oldest_stamp = record_at(log, 0) end
 end
 
 local function first_above(log, column, bound)
@@ -143,13 +203,27 @@ local function total_up_to(log, cut)
   return at(log, index - 1, TOTAL)
 end
 
--- Drops the oldest records of the ring.
+-- Drops the oldest records besides the newest.
 local function drop(log, records)
   if records == 0 then return end
   log.base = at(log, records - 1, TOTAL)
-  log.head = (log.head + records) % log.slots
   log.count = log.count - records
-  find_oldest(log)
+  local left = records
+  while true do
+    local taken = math.min(left, #log.front / 2)
+    log.front = { unpack(log.front, 2 * taken + 1) }
+    left = left - taken
+    if #log.front > 0 or log.count == 0 and left == 0 then return end
+    if log.pages > 0 then
+      local skipped = math.min((left - left % PAGE) / PAGE, log.pages)
+      log.head, log.pages, left = (log.head + skipped) % log.slots, log.pages - skipped, left - skipped * PAGE
+      if log.pages > 0 then fill_front(log) end
+    elseif left == 0 then
+      return
+    else
+      log.front, log.back = log.back, {}
+    end
+  end
 end
 
 local function trim(log, now)
@@ -159,73 +233,103 @@ local function trim(log, now)
   elseif log.ring or log.slots > KEPT_SLOTS then
     empty_log(log)
   else
-    log.keep, log.lease, log.leased, log.is_header_changed = 0, 0, 0, true
-    log.base, log.total, log.stamp, log.head, log.count = 0, 0, 0, 0, 0
+    log.keep, log.lease, log.leased = 0, 0, 0
+    log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0
+    log.front, log.back = {}, {}
   end
 end
 
--- Lowers the totals of all ring records from `first` on, and moves them down by `places`.
-local function lower(log, first, places, units)
-  while first < log.count do
-    local from, to = slot_of(log, first), slot_of(log, first - places)
-    local end_of_ring = HEADER + log.slots * WIDTH
-    local records = math.min(64, log.count - first, (end_of_ring - math.max(from, to)) / WIDTH)
-    local format = '>' .. string.rep('I6I6', records)
-    local numbers = { struct_unpack(format, read(log, from, records * WIDTH)) }
-    for i = 1, 2 * records, 2 do numbers[i] = numbers[i] - units end
-    write(log, to, struct_pack(format, unpack(numbers, 1, 2 * records)))
-    first = first + records
+local function lower_totals(numbers, first, units)
+  for i = first, #numbers, 2 do numbers[i] = numbers[i] - units end
+end
+
+-- Lowers the totals of all records from `first` on, but for the newest's.
+local function lower(log, first, units)
+  lower_totals(log.front, 2 * first + 1, units)
+  local in_ring = math.max(0, first - #log.front / 2)
+  local page = math.floor(in_ring / PAGE)
+  while page < log.pages do
+    -- Neighbours in one piece, and no more than unpack can take.
+    local offset = offset_of(log, page)
+    local pages = math.min(8, log.pages - page, (EDGES + log.slots * PAGE_WIDTH - offset) / PAGE_WIDTH)
+    local numbers = numbers_of(read(log, offset, pages * PAGE_WIDTH), 0, pages * PAGE_WIDTH)
+    lower_totals(numbers, 2 * math.max(0, in_ring - page * PAGE) + 1, units)
+    write(log, offset, records_of(numbers, 1, #numbers))
+    page = page + pages
   end
+  lower_totals(log.back, 2 * math.max(0, in_ring - PAGE * log.pages) + 1, units)
+end
+
+-- Removes a record from the ring: those of its page and later ones move up, and the last page, which would not be
+-- full, to the back.
+local function remove_from_ring(log, index)
+  local place = index % PAGE
+  local page = (index - place) / PAGE
+  local numbers = numbers_of(page_of(log, page), 0, PAGE_WIDTH)
+  table.remove(numbers, 2 * place + 1)
+  table.remove(numbers, 2 * place + 1)
+  for next_page = page + 1, log.pages - 1 do
+    local moved = numbers_of(page_of(log, next_page), 0, PAGE_WIDTH)
+    numbers[2 * PAGE - 1], numbers[2 * PAGE] = moved[1], moved[2]
+    write(log, offset_of(log, next_page - 1), records_of(numbers, 1, 2 * PAGE))
+    numbers = { unpack(moved, 3) }
+  end
+  log.pages = log.pages - 1
+  for _, number in ipairs(log.back) do numbers[#numbers + 1] = number end
+  log.back = numbers
+end
+
+-- Removes a record besides the newest.
+local function remove(log, index)
+  local front, back = log.front, log.back
+  log.count = log.count - 1
+  if index < #front / 2 then
+    table.remove(front, 2 * index + 1)
+    table.remove(front, 2 * index + 1)
+    if #front == 0 and log.pages > 0 then fill_front(log) end
+    return
+  end
+  index = index - #front / 2
+  if index < PAGE * log.pages then
+    remove_from_ring(log, index)
+    return
+  end
+  index = index - PAGE * log.pages
+  table.remove(back, 2 * index + 1)
+  table.remove(back, 2 * index + 1)
 end
 
 -- Lowers all totals by what no longer needs to be told apart; forgets the oldest beyond 2^46 units.
 local function rebase(log, units)
   local shift = math.max(log.base, log.total + units - MAX_UNITS)
   drop(log, first_above(log, TOTAL, shift))
-  lower(log, 0, 0, shift)
-  find_oldest(log)
+  lower(log, 0, shift)
   log.base = 0
   log.total = log.total - shift
 end
 
--- A larger ring, with one record more: twice as large, but not beyond what the limits can fill while that
--- suffices. Written by SET, which takes just the memory that it needs.
-local function enlarge(log, record, slots_wanted)
-  local bound = log.count < slots_wanted and slots_wanted or MAX_SLOTS
-  local slots = math.min(math.max(2 * log.count, 4), bound)
-  local split = log.head * WIDTH
-  local older = read(log, HEADER + split, log.slots * WIDTH - split)
-  local newer = read(log, HEADER, split)
-  log.ring = older .. newer .. record
-  log.head, log.slots, log.page_at = 0, slots, -1
-end
-
--- Moves the newest record into the ring.
-local function push(log, slots_wanted)
-  if log.count == MAX_SLOTS then
-    log.head = (log.head + 1) % log.slots
-    log.count = log.count - 1
-    find_oldest(log)
+-- Moves the newest record to the back.
+local function push(log)
+  if log.count >= MAX_RECORDS - 1 then
+    -- Merged into the next one: its units count for longer than they should, never for less.
+    local base = log.base
+    drop(log, 1)
+    log.base = base
   end
-  local record = struct_pack(RECORD_FORMAT, log.total, log.stamp)
-  if log.count == 0 then log.oldest_total, log.oldest_stamp = log.total, log.stamp end
-  if log.count == log.slots then
-    enlarge(log, record, slots_wanted)
-  else
-    write(log, slot_of(log, log.count), record)
-  end
+  log.back[#log.back + 1], log.back[#log.back + 2] = log.total, log.stamp
   log.count = log.count + 1
 end
 
-local function append(log, stamp, units, records_wanted)
+local function append(log, stamp, units)
   if log.total + units > MAX_TOTAL then rebase(log, units) end
-  if log.stamp ~= stamp and log.total > log.base then push(log, records_wanted - 1) end
+  if log.stamp ~= stamp and log.total > log.base then push(log) end
   log.stamp = stamp
   log.total = log.total + units
 end
 
 local function merge(log, stamp)
-  log.stamp, log.head, log.count, log.slots, log.expires, log.ring = stamp, 0, 0, 0, 0, ''
+  log.stamp, log.head, log.pages, log.slots, log.count, log.expires = stamp, 0, 0, 0, 0, 0
+  log.front, log.back, log.ring = {}, {}, ''
 end
 
 local function subtract(log, stamp, units)
@@ -233,11 +337,15 @@ local function subtract(log, stamp, units)
   if at(log, index, STAMP) ~= stamp or log.count - index > MAX_REFUND_RECORDS then return 0 end
   local held = at(log, index, TOTAL) - (index == 0 and log.base or at(log, index - 1, TOTAL))
   local returned = math.min(units, held)
-  local removed = returned == held and 1 or 0
-  if removed == 1 and log.count > 0 and index == log.count then log.stamp = at(log, log.count - 1, STAMP) end
-  lower(log, index + removed, removed, returned)
+  if index < log.count then lower(log, index, returned) end
   log.total = log.total - returned
-  if log.count > 0 then log.count = log.count - removed end
-  if index == 0 then find_oldest(log) end
+  if returned < held then return returned end
+  -- A record left with nothing is removed, so that no log has more records than units.
+  if index < log.count then
+    remove(log, index)
+  elseif index > 0 then
+    log.stamp = at(log, index - 1, STAMP)
+    remove(log, index - 1)
+  end
   return returned
 end

@@ -11,13 +11,21 @@ const START_MS = 1_700_000_000_000
 
 /** One unit at the start, two a second later, one more a second after that. */
 const WINDOW_LOG =
-  '0100000036ee80018bd02a1220000000000000000000000000000004000000000000000000000004018bcfe56fd0000000000002' +
-  '000000000001018bcfe56800000000000001018bcfe56800000000000003018bcfe56be8000000000000000000000000000000000000000000000000'
+  '0100000036ee80018bd02a12200000000000000000000000000000000000000000000000000004018bcfe56fd00000000000' +
+  '02000000000001018bcfe56800000000000003018bcfe56be8'
+
+/** A unit in each of 16 seconds: records in the back, the front and the ring. */
+const LONG_LOG =
+  '0100000036ee80018bd02a12200000000000000000000000000002000000000000000000000010018bcfe5a2980000000204' +
+  '0300000000000d018bcfe596e000000000000e018bcfe59ac800000000000f018bcfe59eb000000000000000000000000000' +
+  '0000000001018bcfe56800000000000002018bcfe56be8000000000003018bcfe56fd0000000000004018bcfe573b8000000' +
+  '000005018bcfe577a0000000000006018bcfe57b88000000000007018bcfe57f70000000000008018bcfe583580000000000' +
+  '09018bcfe5874000000000000a018bcfe58b2800000000000b018bcfe58f1000000000000c018bcfe592f8'
 
 /** Four units at the start, leased for a minute. */
 const LEASED_LOG =
-  '0100000037d8e0018bd02b371800000000ea60018bcfe65260000000000000000000000000000004018bcfe5680000000000000000' +
-  '0000000000000000000000'
+  '0100000037d8e0018bd02b371800000000ea60018bcfe652600000000000000000000000000004018bcfe568000000000000' +
+  '00'
 
 /** Four units in the day in which the start is. */
 const FIXED_WINDOW = '01018bcb20b400000000000004'
@@ -47,6 +55,19 @@ it('a window log', async () => {
     [5, 3_600_000],
   ])
   expect((await limiter.consume('u', { cost: 5 })).remaining).toBe(0)
+})
+
+it('a window log of all parts', async () => {
+  await put('slidegate:{0}:api:busy:w1', LONG_LOG)
+  clock.set(START_MS + 15_000)
+  const limiter = limiterOf(slidingWindow({ limit: 20, window: '1h' }))
+  const waits = await Promise.all([5, 6, 10, 13, 18, 20].map((cost) => limiter.peek('busy', { cost })))
+  expect(waits.map(({ retryAfterMs }) => retryAfterMs)).toEqual([
+    3_585_000, 3_586_000, 3_590_000, 3_593_000, 3_598_000, 3_600_000,
+  ])
+  clock.set(START_MS + 3_600_000 + 5000)
+  expect((await limiter.consume('busy', { cost: 10 })).remaining).toBe(0)
+  expect((await limiter.consume('busy')).retryAfterMs).toBe(1000)
 })
 
 it('a window log with a lease', async () => {

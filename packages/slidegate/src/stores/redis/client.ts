@@ -24,7 +24,7 @@ export type RedisClient = IoredisClient | NodeRedisClient | CommandClient
 export interface ScriptRunner {
   /** Whether Redis knows the script, as far as we know. Where it does not, calls that wait at the same time may change places. */
   readonly isLoaded: boolean
-  run(keys: string[], argument: string): Promise<unknown>
+  run(keys: string[], words: string[]): Promise<unknown>
 }
 
 /**
@@ -39,45 +39,44 @@ export function scriptRunner(client: RedisClient): ScriptRunner {
     get isLoaded() {
       return isLoaded
     },
-    async run(keys, argument) {
+    async run(keys, words) {
       try {
-        const reply = await evalsha(SCRIPT_SHA1, keys, argument)
+        const reply = await evalsha(SCRIPT_SHA1, keys, words)
         isLoaded = true
         return reply
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
         // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
         isLoaded = false
-        return evaluate(SCRIPT, keys, argument)
+        return evaluate(SCRIPT, keys, words)
       }
     },
   }
 }
 
-type Evaluate = (script: string, keys: string[], argument: string) => Promise<unknown>
+type Evaluate = (script: string, keys: string[], words: string[]) => Promise<unknown>
 
 function commandsOf(client: RedisClient): { evalsha: Evaluate; eval: Evaluate } {
   if (has(client, 'evalSha') && has(client, 'eval')) {
     const redis = client as NodeRedisClient
     return {
-      evalsha: (sha1, keys, argument) => redis.evalSha(sha1, { keys, arguments: [argument] }),
-      eval: (script, keys, argument) => redis.eval(script, { keys, arguments: [argument] }),
+      evalsha: (sha1, keys, words) => redis.evalSha(sha1, { keys, arguments: words }),
+      eval: (script, keys, words) => redis.eval(script, { keys, arguments: words }),
     }
   }
   if (has(client, 'evalsha') && has(client, 'eval')) {
     const redis = client as IoredisClient
     return {
-      evalsha: (sha1, keys, argument) => redis.evalsha(sha1, keys.length, ...keys, argument),
-      eval: (script, keys, argument) => redis.eval(script, keys.length, ...keys, argument),
+      evalsha: (sha1, keys, words) => redis.evalsha(sha1, keys.length, ...keys, ...words),
+      eval: (script, keys, words) => redis.eval(script, keys.length, ...keys, ...words),
     }
   }
   if (has(client, 'command')) {
     const redis = client as CommandClient
     return {
-      evalsha: (sha1, keys, argument) =>
-        redis.command(['EVALSHA', sha1, String(keys.length), ...keys, argument]),
-      eval: (script, keys, argument) =>
-        redis.command(['EVAL', script, String(keys.length), ...keys, argument]),
+      evalsha: (sha1, keys, words) =>
+        redis.command(['EVALSHA', sha1, String(keys.length), ...keys, ...words]),
+      eval: (script, keys, words) => redis.command(['EVAL', script, String(keys.length), ...keys, ...words]),
     }
   }
   throw new SlidegateError(

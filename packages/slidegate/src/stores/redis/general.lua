@@ -1,6 +1,9 @@
 -- The general driver: any op on any logs. The twin of ../driver.ts.
 
 local MAX_AHEAD = 1000
+-- What may stand in place of an op's first integer.
+local UNREADABLE = -1
+local AHEAD = -2
 
 -- The kinds of limits by tag. Each has load and save, which know how its log is stored, and restamp, check,
 -- commit, retry_after, reset_after and refund, which are told of in limits/limit.ts. A log's newest stamp is
@@ -10,8 +13,8 @@ local kinds = { w = sliding_window, f = fixed_window }
 -- The logs of the run's ops: the same tables serve one op after the other.
 local function logs_of(run)
   local logs = {}
-  for _, index in ipairs(run.sets) do
-    for _, params in ipairs(sets[index]) do
+  for _, set in ipairs(run.sets) do
+    for _, params in ipairs(set) do
       logs[#logs + 1] = { kind = kinds[params.kind], params = params, is_shadow = params.shadow, used = {}, charged = 0 }
     end
   end
@@ -110,8 +113,8 @@ function ops.consume(logs, run, clock, now, filled)
   local cost, count = run.cost, run.count
   restamp(logs, now)
   local admitted = check(logs, now, cost, count)
-  if admitted > 0 then commit(logs, now, cost, admitted, run.lease or 0) end
-  save(logs, clock, run.now)
+  if admitted > 0 then commit(logs, now, cost, admitted, run.leaseMs) end
+  save(logs, clock, run.is_clock_given)
   reply[filled + 1] = admitted
   return answer(logs, now, cost, count, filled + 1)
 end
@@ -129,25 +132,27 @@ function ops.charge(logs, run, clock, now, filled)
     log.kind.commit(log, log.params, now, run.units, 0)
     log.is_changed = true
   end
-  save(logs, clock, run.now)
-  return filled
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
 end
 
 function ops.refund(logs, run, clock, now, filled)
   for i = 1, #logs do
     local log = logs[i]
-    local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.at, run.units) or 0
+    local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.atMs, run.units) or 0
     log.is_changed = returned > 0
     reply[filled + i] = returned
   end
-  save(logs, clock, run.now)
+  save(logs, clock, run.is_clock_given)
   return filled + #logs
 end
 
 local logs_by_run = {}
 
 -- Answers where the reply now ends, and how many keys have been read.
-return function(run, clock, filled, keys_read)
+return function(run, clock, is_clock_given, filled, keys_read)
+  run.is_clock_given = is_clock_given
   local logs = logs_by_run[run] or logs_of(run)
   logs_by_run[run] = logs
   local keys_after = keys_read + #logs
@@ -157,15 +162,19 @@ return function(run, clock, filled, keys_read)
   end
   local damage = load(logs, keys_read)
   if damage then
-    reply[filled + 1], reply[filled + 2] = -1, damage
+    reply[filled + 1], reply[filled + 2] = UNREADABLE, damage
     return filled + 2, keys_after
   end
   local now = settle_instant(logs, clock)
-  reply[filled + 1] = now - clock
-  local is_done, result = pcall(ops[run.type], logs, run, clock, now, filled + 1)
+  local first = filled
+  if now > clock then
+    reply[filled + 1], reply[filled + 2] = AHEAD, now - clock
+    first = filled + 2
+  end
+  local is_done, result = pcall(ops[run.type], logs, run, clock, now, first)
   if is_done then return result, keys_after end
   -- What Redis refuses is for the whole call; a log whose numbers lead nowhere is this op's affair.
   if type(result) ~= 'string' or not string.find(result, 'data string too short', 1, true) then error(result, 0) end
-  reply[filled + 1], reply[filled + 2] = -1, 'a damaged log'
+  reply[filled + 1], reply[filled + 2] = UNREADABLE, 'a damaged log'
   return filled + 2, keys_after
 end

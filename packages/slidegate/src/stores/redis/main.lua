@@ -1,53 +1,83 @@
 -- Decides a batch of ops, each on its own, in order: one step, two passes.
 --
--- KEYS     one per log of each op
--- ARGV[1]  JSON { sets, runs }
---            set  { log, ... }, a log being { kind, shadow, precision, records, windows, limits }
---            run  `times` ops alike but for their keys: { type, times, sets: which set each part has,
---                 now: the time, where not the server's,
---                 cost, count, lease (consume, peek), units (charge), units, at, charged (refund) }
--- Reply    integers: first the server's time (0 where no op asked for it), then per op:
---            consume, peek  instant, admitted, then per limit: units used before; milliseconds until the
---                           cost fits once more (-1: never); milliseconds until all is free
---            refund         instant, then per log: units returned
---            charge         instant
---            reset          nothing
---            an op whose state cannot be read: -1 and the reason as text; nothing of it is written
---          An instant is given as milliseconds after the clock that counts for the op.
+-- KEYS   one per log of each op
+-- ARGV   runs of ops that differ in little but their keys, one behind the other. The time is the server's where
+--        it is given as 0.
+--          usual ops, which are requests against limits that share one window log:
+--            time, limits, precision, records, { window, limit } per limit,
+--            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
+--            of cost 1 for each key
+--          any others:
+--            time, 0, JSON { type, sets: per part its logs { kind, shadow, precision, records, windows, limits },
+--            cost, count, leaseMs (consume, peek), units (charge), units, atMs, charged (refund) }
+-- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
+--          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
+--                         cost fits once more (-1: never); milliseconds until all is free
+--          refund         per log: units returned
+--          charge         0
+--          reset          nothing
+--        before which may stand, in place of an op's first integer:
+--          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
+--          -2, instant    milliseconds after the clock that count for this op, where not 0
 
-local input = cjson.decode(ARGV[1])
-local sets, runs = input[1], input[2]
-local reply, filled, keys_read = { 0 }, 1, 0
+-- Room for the usual answer to a lone op, so that the table need not grow.
+local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
+local KEYS, ARGV = KEYS, ARGV
 local apply_generally
 
-for r = 1, #runs do
-  local run = runs[r]
-  local clock = run.now
-  if not clock then
+local at, arguments = 1, #ARGV
+while at < arguments do
+  -- Arithmetic makes numbers of text, at half of what tonumber takes.
+  local clock, count = ARGV[at] + 0, ARGV[at + 1] + 0
+  local is_clock_given = clock > 0
+  if not is_clock_given then
     if reply[1] == 0 then
       local time = call_redis('TIME')
       reply[1] = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
     end
     clock = reply[1]
   end
-
-  local set = sets[run.sets[1]]
-  local params = set[1]
-  local is_alone = run.type == 'consume' and #run.sets == 1 and #set == 1
-    and params.kind == 'w' and not params.shadow and not run.lease
-  local longest = 0
-  for i = 1, is_alone and #params.windows or 0 do
-    longest = math.max(longest, params.windows[i])
-  end
-
-  for _ = 1, run.times do
-    local filled_alone = is_alone
-      and decide_alone(KEYS[keys_read + 1], params, longest, clock, run, reply, filled)
-    if filled_alone then
-      filled, keys_read = filled_alone, keys_read + 1
-    else
-      apply_generally = apply_generally or general_driver(sets, reply)
-      filled, keys_read = apply_generally(run, clock, filled, keys_read)
+  if count == 0 then
+    apply_generally = apply_generally or general_driver(reply)
+    filled, keys_read = apply_generally(cjson.decode(ARGV[at + 2]), clock, is_clock_given, filled, keys_read)
+    at = at + 3
+  else
+    local precision, records = ARGV[at + 2] + 0, ARGV[at + 3]
+    local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }
+    local longest = windows[1]
+    at = at + 6
+    for i = 2, count do
+      windows[i], limits[i] = ARGV[at] + 0, ARGV[at + 1] + 0
+      if windows[i] > longest then longest = windows[i] end
+      at = at + 2
+    end
+    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, #KEYS, 1, 1
+    if at <= arguments then
+      groups = ARGV[at] + 0
+      at = at + 1
+    end
+    for _ = 1, groups do
+      if at <= arguments then
+        ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
+        at = at + 3
+      end
+      local run
+      for _ = 1, ops do
+        local filled_alone = decide_alone(
+          KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, new_stamp, cost, wanted, reply, filled
+        )
+        if filled_alone then
+          filled, keys_read = filled_alone, keys_read + 1
+        else
+          apply_generally = apply_generally or general_driver(reply)
+          run = run or {
+            type = 'consume', cost = cost, count = wanted, leaseMs = 0, sets = { { {
+              kind = 'w', precision = precision, records = records + 0, windows = windows, limits = limits,
+            } } },
+          }
+          filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
+        end
+      end
     end
   end
 end

@@ -1,8 +1,7 @@
 -- What every part of the script shares: constants, and names for what is called in every decision.
 
 local call_redis, pcall_redis = redis.call, redis.pcall
-local string_format = string.format
-local struct_pack, struct_unpack = struct.pack, struct.unpack
+local struct_pack, struct_unpack, string_sub = struct.pack, struct.unpack, string.sub
 
 -- Units that a log can hold; and the wait for a cost above the limit.
 local MAX_UNITS = 2 ^ 46
@@ -15,37 +14,46 @@ local MIN_GIVEN_TTL = 600000
 --   expires       6  when the key's TTL ends, by the store's clock
 --   lease         6  units taken on lease may be spent elsewhere for so long after their stamp,
 --   leased        6  and none of them later than this
---   slots         3  records that the ring has room for
+--   slots         2  pages that the ring has room for
 --   base          6  the total before the oldest record
 --   total, stamp  12 the newest record: the running total of all units up to and with it, and its time
---   head          3  slot of the oldest of the other records
---   count         3  how many they are
---   oldest        12 a copy of the oldest of them: most decisions need no other
---   ring          12 a slot: total and stamp
--- Times are milliseconds, totals units. Little is read at a time: Lua hashes each string that it is given.
+--   head          2  slot of the ring's oldest page
+--   pages         2  how many pages the ring holds
+--   front         1  records in the front
+--   back          1  records in the back
+--   back          48 the records before the newest, in order of time, up to four
+--   front         48 the oldest records, up to four, in the last places of four
+--   ring          48 a slot: a page of four records, older than the back, newer than the front
+-- Times are milliseconds, totals units; a record is total and stamp. A string ends after the last part that was
+-- ever used.
+--
+-- Records come in at the back and leave from the front, so most decisions read and write these two and the
+-- header, in one piece. Every fourth moves a page from the back to the ring, or from the ring to the front. Little
+-- is read and written besides: Lua hashes each string that it is given.
 --
 -- TTL: renewed where it would end before stamp + keep, to keep + slack.
--- Invariants: stamps and totals rise from record to record; count <= slots <= 65535; a log without units is
--- no key at all.
+-- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring holds pages,
+-- the front is not empty; a log without units is no key at all.
 local FORMAT = 1
-local HEADER_FORMAT = '>BI6I6I6I6I3I6I6I6I3I3I6I6'
-local HEADER = 64
-local LAST_OF_HEADER = '63'
--- What every commit changes, and what is changed where records leave, are written alone.
-local NEWEST_FORMAT = '>I6I6I6I3I3'
-local NEWEST_OFFSET = '28'
-local OLDEST_FORMAT = '>I6I6I6I3I3I6I6'
+local HEADER_FORMAT = '>BI6I6I6I6I2I6I6I6I2I2BB'
+local BACK = 51
+-- What nearly every commit changes, and is written alone: from base to the last record of the back.
+local PUSH_FORMAT = '>I6I6I6I2I2BBc0I6I6'
+local HOT_OFFSET = '27'
 local RECORD_FORMAT = '>I6I6'
+local PAGE_FORMAT = '>I6I6I6I6I6I6I6I6'
 local NUMBER_FORMAT = '>I6'
 local TOTAL = 0
 local STAMP = 6
 local WIDTH = 12
--- Records are read by the page; by the usual op, no more than these.
-local PAGE = 8
-local MAX_PIECE = 128
-local MAX_SLOTS = 65535
+local PAGE = 4
+local PAGE_WIDTH = 48
+local FRONT = 99
+local EDGES = 147
+local LAST_OF_EDGES = '146'
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
-local KEPT_SLOTS = 64
+local KEPT_SLOTS = 16
+local MANY_PAGES = 16380
 
 -- Numbers become text here, at a third of what Redis takes for it, and once for all ops of a call; and some
 -- versions of Redis write 2e+8.
@@ -53,7 +61,7 @@ local texts = {}
 local function text_of(number)
   local text = texts[number]
   if not text then
-    text = string_format('%d', number)
+    text = string.format('%d', number)
     texts[number] = text
   end
   return text

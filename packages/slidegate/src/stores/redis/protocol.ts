@@ -1,6 +1,6 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { LimitSet } from '../../limits/limit-set.ts'
-import type { ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -16,84 +16,107 @@ export interface Request {
 /** The waits that the script writes as -1: for ever. */
 const NEVER = -1
 
-/** The script's one argument. Neighbours that differ in nothing but their keys are written once. */
-export function encode(requests: readonly Request[]): string {
-  const sets = new Map<LimitSet, number>()
-  const runs: string[] = []
+/** What may stand in place of an op's first integer. */
+const UNREADABLE = -1
+const AHEAD = -2
+
+/** The script's arguments: runs of neighbours that differ in little but their keys. */
+export function encode(requests: readonly Request[]): string[] {
+  const words: string[] = []
   for (let first = 0; first < requests.length; ) {
-    let next = first + 1
-    while (next < requests.length && areAlike(requests[first]!, requests[next]!)) next++
-    runs.push(`{"times":${next - first},${wordsOf(requests[first]!, sets)}}`)
-    first = next
+    const { op, nowMs = 0 } = requests[first]!
+    const usual = usualWords(op)
+    words.push(`${nowMs}`)
+    if (usual === undefined) {
+      words.push('0', jsonOf(requests[first]!))
+      first++
+    } else {
+      words.push(...usual)
+      first = encodeGroups(requests, first, words)
+    }
   }
-  return `[[${Array.from(sets.keys(), encodedSet).join()}],[${runs.join()}]]`
+  return words
 }
 
-/** Whether two requests differ in nothing but their keys. Asked of those that are frequent; others are written out. */
+/** Writes all that follow against the same limits, in groups of the same cost and count. Answers where they end. */
+function encodeGroups(requests: readonly Request[], first: number, words: string[]): number {
+  const place = words.push('') - 1
+  let groups = 0
+  let next = first
+  while (next < requests.length && isLike(requests[next]!, requests[first]!)) {
+    const start = next
+    const { op, count } = requests[start]!
+    do next++
+    while (next < requests.length && areAlike(requests[next]!, requests[start]!))
+    words.push(`${next - start}`, `${(op as ConsumeOp).cost}`, `${count}`)
+    groups++
+  }
+  words[place] = `${groups}`
+  // What most calls are says itself.
+  const isAll = place === words.length - 4 && first === 0 && next === requests.length
+  if (isAll && words[place + 2] === '1' && words[place + 3] === '1') words.length = place
+  return next
+}
+
+/** Whether two usual requests are held to the same limits at the same time. */
+function isLike(a: Request, b: Request): boolean {
+  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a.op) !== undefined
+}
+
+/** Whether two usual requests differ in nothing but their keys. */
 function areAlike(a: Request, b: Request): boolean {
-  return a.count === b.count && a.nowMs === b.nowMs && areEqual(a.op, b.op)
+  return a.count === b.count && isLike(a, b) && (a.op as ConsumeOp).cost === (b.op as ConsumeOp).cost
 }
 
 /** Whether an op may be decided together with a request of the same key that waits, as one with a count. */
-export function canJoin(waiting: Request, op: Op, nowMs: number | undefined): boolean {
-  return waiting.nowMs === nowMs && waiting.op.parts[0]!.key === op.parts[0]!.key && areEqual(waiting.op, op)
-}
-
-/** Whether both are single requests of the same cost against the same limits. */
-function areEqual(a: Op, b: Op): boolean {
+export function canJoin(
+  { op: waiting, nowMs: waitingMs }: Request,
+  op: Op,
+  nowMs: number | undefined,
+): boolean {
   return (
-    a.type === 'consume' &&
-    b.type === 'consume' &&
-    a.cost === b.cost &&
-    a.count === 1 &&
-    b.count === 1 &&
-    a.leaseMs === 0 &&
-    b.leaseMs === 0 &&
-    a.parts.length === 1 &&
-    b.parts.length === 1 &&
-    a.parts[0]!.set === b.parts[0]!.set
+    waiting.type === 'consume' &&
+    op.type === 'consume' &&
+    waiting.cost === op.cost &&
+    waitingMs === nowMs &&
+    waiting.parts[0]!.key === op.parts[0]!.key &&
+    waiting.parts[0]!.set === op.parts[0]!.set &&
+    isSingle(waiting) &&
+    isSingle(op)
   )
 }
 
-function wordsOf({ op, nowMs, count }: Request, sets: Map<LimitSet, number>): string {
-  const now = nowMs === undefined ? '' : `,"now":${nowMs}`
-  const head = `"type":"${op.type}","sets":[${numbersOf(op.parts, sets)}]${now}`
-  switch (op.type) {
-    case 'consume':
-      return `${head},"cost":${op.cost},"count":${count}${op.leaseMs > 0 ? `,"lease":${op.leaseMs}` : ''}`
-    case 'peek':
-      return `${head},"cost":${op.cost},"count":1`
-    case 'charge':
-      return `${head},"units":${op.units}`
-    case 'refund':
-      return `${head},"units":${op.units},"at":${op.atMs},"charged":${JSON.stringify(op.charged)}`
-    case 'reset':
-      return head
-  }
+function isSingle(op: ConsumeOp): boolean {
+  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1
 }
 
-/** The numbers under which the script knows the sets of the parts. */
-function numbersOf(parts: readonly Part[], sets: Map<LimitSet, number>): string {
-  return parts
-    .map(({ set }) => {
-      const known = sets.get(set) ?? sets.size + 1
-      sets.set(set, known)
-      return known
-    })
-    .join()
+/** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
+const wordsOfSets = new WeakMap<LimitSet, readonly string[] | undefined>()
+
+/** What nearly every op is, and goes without JSON: a request against limits that share one window log. */
+function usualWords(op: Op): readonly string[] | undefined {
+  if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1) return undefined
+  const { set } = op.parts[0]!
+  if (wordsOfSets.has(set)) return wordsOfSets.get(set)
+  const { kind, shadow, params } = set.logs[0]!
+  const { precision, records, windows, limits } = params
+  const numbers = [
+    windows.length,
+    precision,
+    records,
+    ...windows.flatMap((window, i) => [window, limits[i]!]),
+  ]
+  const words = kind.tag === 'w' && !shadow && set.logs.length === 1 ? numbers.map(String) : undefined
+  wordsOfSets.set(set, words)
+  return words
 }
 
-const encodedSets = new WeakMap<LimitSet, string>()
-
-function encodedSet(set: LimitSet): string {
-  let encoded = encodedSets.get(set)
-  if (encoded === undefined) {
-    encoded = JSON.stringify(
-      set.logs.map(({ kind, shadow, params }) => ({ kind: kind.tag, shadow, ...params })),
-    )
-    encodedSets.set(set, encoded)
-  }
-  return encoded
+function jsonOf({ op, count }: Request): string {
+  const sets = op.parts.map(({ set }) =>
+    set.logs.map(({ kind, shadow, params }) => ({ kind: kind.tag, shadow, ...params })),
+  )
+  const { parts, ...words } = op
+  return JSON.stringify({ ...words, count, sets })
 }
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
@@ -110,20 +133,25 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
   const serverMs = next()
   return requests.map(({ op, nowMs = serverMs }) => {
     if (op.type === 'reset') return undefined
-    const afterMs = next()
-    if (afterMs < 0) {
+    let first = next()
+    if (first === UNREADABLE) {
       const reason = numbers[place++]
       return new StoreUnavailableError(
         'state',
         `what is stored of ${show(op.parts[0]!.key)} cannot be used: ${reason}`,
       )
     }
-    const atMs = nowMs + afterMs
+    let atMs = nowMs
+    if (first === AHEAD) {
+      atMs += next()
+      first = next()
+    }
     switch (op.type) {
       case 'consume':
       case 'peek':
-        return consumeOutcome(op.parts, atMs, next)
+        return consumeOutcome(op.parts, atMs, first, next)
       case 'refund':
+        place--
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
       default:
         return undefined
@@ -131,8 +159,12 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
   })
 }
 
-function consumeOutcome(parts: readonly Part[], atMs: number, next: () => number): ConsumeOutcome {
-  const admitted = next()
+function consumeOutcome(
+  parts: readonly Part[],
+  atMs: number,
+  admitted: number,
+  next: () => number,
+): ConsumeOutcome {
   const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0))
   let first = 0
   for (const { set } of parts) {
