@@ -17,17 +17,26 @@ local function find(
     if back > 0 then first_of_back = struct_unpack(NUMBER_FORMAT, raw, BACK + column + 1) end
     if first_of_back <= bound then records, place, rest, taken, is_in_back = raw, BACK, back, pages, true end
   end
-  local before, total, stamp
-  while rest > 0 do
-    total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
-    if (column == TOTAL and total or stamp) > bound then
-      return before, stamp, records, place, rest, taken, is_in_back
+  local before, total, stamp, value
+  if rest > 0 then
+    total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)
+    value = column == TOTAL and total or stamp
+    if value > bound then
+      -- Among these.
+      repeat
+        before = total
+        total, stamp = struct_unpack(RECORD_FORMAT, records, place + 1)
+        if (column == TOTAL and total or stamp) > bound then
+          return before, stamp, records, place, rest, taken, is_in_back
+        end
+        place, rest = place + WIDTH, rest - 1
+      until false
     end
-    before, place, rest = total, place + WIDTH, rest - 1
   end
-  if is_in_back then return before, nil, records, place, 0, taken, true end
+  if is_in_back then return total, nil, records, place + rest * WIDTH, 0, taken, true end
 
-  local low, low_value, high, high_value, next_page = taken, column == TOTAL and total or stamp, pages - 1, first_of_back, nil
+  before = total
+  local low, low_value, high, high_value, next_page = taken, value, pages - 1, first_of_back, nil
   for tries = 1, 9 do
     if low > high then
       -- Between two pages, or before the back.

@@ -31,16 +31,41 @@ const PLACES = 4096
 class Pending implements Request {
   readonly op: Op
   readonly nowMs: number | undefined
+  readonly batch: Batch
+  /** Its place in the table of ops that may be joined. */
+  readonly slot: number
   calls: Call[]
 
-  constructor(op: Op, nowMs: number | undefined, call: Call) {
+  constructor(op: Op, nowMs: number | undefined, call: Call, batch: Batch, slot: number) {
     this.op = op
     this.nowMs = nowMs
+    this.batch = batch
+    this.slot = slot
     this.calls = [call]
   }
 
   get count(): number {
     return this.op.type === 'consume' ? this.op.count * this.calls.length : 1
+  }
+}
+
+/** Ops that leave in one call. */
+class Batch {
+  ops: Pending[] = []
+  /** Who waits for them, all in all. */
+  requests = 0
+  /**
+   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
+   * when it is out of memory.
+   */
+  readonly mayRemove: boolean
+
+  constructor(mayRemove: boolean) {
+    this.mayRemove = mayRemove
+  }
+
+  get hasRoom(): boolean {
+    return this.ops.length < MAX_BATCH && this.requests < MAX_REQUESTS
   }
 }
 
@@ -52,10 +77,14 @@ class Pending implements Request {
 export class Batcher {
   readonly #script: ScriptRunner
   readonly #keysOf: Keyspace
-  #waiting: Pending[] = []
+  /**
+   * Batches that wait, the last still open. (One list of ops, from which batches are cut, leaves behind tables that
+   * keep what they held alive.)
+   */
+  readonly #waiting: Batch[] = []
   #waitingCalls = 0
   /** Calls in flight, the oldest first. */
-  readonly #calls: (readonly Pending[])[] = []
+  readonly #calls: Batch[] = []
   /** Calls given up since Redis last answered. */
   #lost = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
@@ -81,28 +110,32 @@ export class Batcher {
       return
     }
     this.#waitingCalls++
-    // Whoever hammers a key asks the same as the one before.
-    const latest = this.#waiting[this.#waiting.length - 1]
-    if (latest?.op === op && this.#mayJoin(latest, op, nowMs)) {
-      latest.calls.push(call)
-      this.#schedule()
-      return
-    }
-    const place = crc16(op.parts[0]!.key) % PLACES
-    const last = this.#lastAt[place]
-    // A later request may join the last op of its key, but not overtake another.
-    if (last !== undefined && this.#mayJoin(last, op, nowMs)) {
-      last.calls.push(call)
-    } else {
-      const pending = new Pending(op, nowMs, call)
-      this.#lastAt[place] = pending
-      this.#waiting.push(pending)
-    }
+    this.#place(op, nowMs, call).requests++
     this.#schedule()
   }
 
-  #mayJoin(last: Pending, op: Op, nowMs: number | undefined): boolean {
-    return last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)
+  /** Finds a place for a request: at an op that it may join, or as an op of its own. */
+  #place(op: Op, nowMs: number | undefined, call: Call): Batch {
+    const slot = crc16(op.parts[0]!.key) % PLACES
+    const last = this.#lastAt[slot]
+    // A later request may join the last op of its key, but not overtake another.
+    if (last !== undefined && last.batch.requests < MAX_REQUESTS && canJoin(last, op, nowMs)) {
+      last.calls.push(call)
+      return last.batch
+    }
+    const batch = this.#openBatch(op.type === 'reset' || op.type === 'refund')
+    const pending = new Pending(op, nowMs, call, batch, slot)
+    this.#lastAt[slot] = pending
+    batch.ops.push(pending)
+    return batch
+  }
+
+  #openBatch(mayRemove: boolean): Batch {
+    const last = this.#waiting.at(-1)
+    if (last?.hasRoom && last.mayRemove === mayRemove) return last
+    const batch = new Batch(mayRemove)
+    this.#waiting.push(batch)
+    return batch
   }
 
   #schedule(): void {
@@ -120,19 +153,19 @@ export class Batcher {
   #isDue(): boolean {
     if (this.#waiting.length === 0 || this.#pause !== undefined) return false
     // At full load this is asked for each request: a look at the oldest call must do.
-    if (this.#calls[0]?.[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
+    if (this.#calls[0]?.ops[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
     return this.#calls.length < this.#callsAtOnce()
   }
 
   #callsAtOnce(): number {
     // Until the script is loaded one by one, so that no call has to be sent again after a later one.
     if (!this.#script.isLoaded || this.#isSilent) return 1
-    return this.#waiting.length >= MAX_BATCH ? MAX_CALLS : EAGER_CALLS
+    return this.#waiting[0]!.hasRoom ? EAGER_CALLS : MAX_CALLS
   }
 
   /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
   #forgetLostCalls(): void {
-    while (this.#calls[0]?.every(({ calls }) => calls.every(isSettled))) {
+    while (this.#calls[0]?.ops.every(({ calls }) => calls.every(isSettled))) {
       this.#calls.shift()
       this.#lost++
     }
@@ -158,55 +191,51 @@ export class Batcher {
   }
 
   #sendBatch(): void {
-    const batch = this.#waiting.splice(0, this.#batchLength())
-    for (const pending of batch) {
-      this.#waitingCalls -= pending.calls.length
-      const place = crc16(pending.op.parts[0]!.key) % PLACES
-      if (this.#lastAt[place] === pending) this.#lastAt[place] = undefined
+    const batch = this.#isSilent ? this.#firstAlone() : this.#waiting.shift()!
+    this.#waitingCalls -= batch.requests
+    let isGivenUp = false
+    for (const pending of batch.ops) {
+      if (this.#lastAt[pending.slot] === pending) this.#lastAt[pending.slot] = undefined
       // Who has given up must not be charged.
-      if (pending.calls.some(isSettled)) pending.calls = pending.calls.filter((call) => !call.isSettled)
+      if (pending.calls.some(isSettled)) {
+        pending.calls = pending.calls.filter((call) => !call.isSettled)
+        isGivenUp ||= pending.calls.length === 0
+      }
     }
-    const wanted = batch.filter(({ calls }) => calls.length > 0)
-    if (wanted.length > 0) void this.#execute(wanted)
+    if (isGivenUp) batch.ops = batch.ops.filter(({ calls }) => calls.length > 0)
+    if (batch.ops.length > 0) void this.#execute(batch)
   }
 
-  /**
-   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
-   * when it is out of memory.
-   */
-  #batchLength(): number {
-    const most = Math.min(this.#waiting.length, this.#isSilent ? 1 : MAX_BATCH)
-    const removes = mayRemove(this.#waiting[0]!.op)
-    let requests = this.#waiting[0]!.calls.length
-    let length = 1
-    for (; length < most; length++) {
-      const { op, calls } = this.#waiting[length]!
-      requests += calls.length
-      if (requests > MAX_REQUESTS || mayRemove(op) !== removes) break
-    }
-    return length
+  /** The op that has waited longest, in a batch of its own. */
+  #firstAlone(): Batch {
+    const first = this.#waiting[0]!
+    if (first.ops.length === 1) return this.#waiting.shift()!
+    const alone = new Batch(first.mayRemove)
+    const pending = first.ops.shift()!
+    alone.ops.push(pending)
+    alone.requests = pending.calls.length
+    first.requests -= alone.requests
+    return alone
   }
 
-  async #execute(batch: readonly Pending[]): Promise<void> {
+  async #execute(batch: Batch): Promise<void> {
+    const { ops } = batch
     this.#calls.push(batch)
     try {
-      const keys = batch.flatMap(({ op }) => this.#keysOf(op.parts))
-      const outcomes = decode(batch, await this.#script.run(keys, encode(batch)))
+      const keys: string[] = []
+      for (const { op } of ops) this.#keysOf(op.parts, keys)
+      const outcomes = decode(ops, await this.#script.run(keys, encode(ops)))
       this.#heard()
-      for (let i = 0; i < batch.length; i++) settle(batch[i]!.calls, outcomes[i])
+      for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, outcomes[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
-      for (const { calls } of batch) settle(calls, unavailable)
+      for (const { calls } of ops) settle(calls, unavailable)
     } finally {
       const place = this.#calls.indexOf(batch)
       if (place >= 0) this.#calls.splice(place, 1)
       this.#schedule()
     }
   }
-}
-
-function mayRemove(op: Op): boolean {
-  return op.type === 'reset' || op.type === 'refund'
 }
 
 function isSettled(call: Call): boolean {

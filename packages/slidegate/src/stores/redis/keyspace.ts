@@ -7,8 +7,8 @@ const SLOTS = 16_384
 /** Buckets into which callers' keys are hashed. Those of one bucket share a slot, so that one script reaches them together. */
 const BUCKETS = 64
 
-/** The stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
-export type Keyspace = (parts: readonly Part[]) => string[]
+/** Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
+export type Keyspace = (parts: readonly Part[], keys: string[]) => void
 
 /**
  * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`
@@ -30,11 +30,11 @@ export function keyspace(prefix: string): Keyspace {
     return made
   }
 
-  return (parts) => (parts.length === 1 ? keysOf(parts[0]!) : parts.flatMap(keysOf))
-
-  function keysOf({ key, set }: Part): string[] {
-    const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[crc16(key) % BUCKETS]! + key
-    return set.logs.map((log) => `${head}:${log.name}`)
+  return (parts, keys) => {
+    for (const { key, set } of parts) {
+      const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[crc16(key) % BUCKETS]! + key
+      for (const log of set.logs) keys.push(`${head}:${log.name}`)
+    }
   }
 }
 
