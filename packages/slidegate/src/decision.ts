@@ -56,6 +56,8 @@ export interface Decision {
   readonly atMs: number
 }
 
+const NOBODY: readonly string[] = Object.freeze([])
+
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
 export function decisionOf(
   limits: readonly Limit[],
@@ -67,7 +69,7 @@ export function decisionOf(
   const allowed = position < outcome.admitted
   const isCharged = op.type === 'consume' && (outcome.source === 'store' || outcome.source === 'lease')
   let verdicts: LimitDecision[] = []
-  const deniedBy: string[] = []
+  let deniedBy: string[] | undefined
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = allowed ? 0 : outcome.waitMs
   let resetAfterMs = 0
@@ -98,10 +100,21 @@ export function decisionOf(
     if (left < remaining) remaining = left
     if (reset > resetAfterMs) resetAfterMs = reset
     if (!hasRoom) {
-      deniedBy.push(name)
+      if (deniedBy === undefined) deniedBy = [name]
+      else deniedBy.push(name)
       if (wait > retryAfterMs) retryAfterMs = wait
     }
   }
   const { source, atMs } = outcome
-  return { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits: verdicts, source, atMs }
+  return {
+    allowed,
+    cost,
+    remaining,
+    retryAfterMs,
+    resetAfterMs,
+    deniedBy: deniedBy ?? NOBODY,
+    limits: verdicts,
+    source,
+    atMs,
+  }
 }

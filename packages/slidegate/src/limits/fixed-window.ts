@@ -1,5 +1,6 @@
+import { Slab } from '../slab.ts'
 import { declareLimit, type LimitOptions, MAX_UNITS } from './declare.ts'
-import type { Kind, Limit } from './limit.ts'
+import type { Kind, Limit, Logs } from './limit.ts'
 
 export type FixedWindowOptions = LimitOptions
 
@@ -15,9 +16,64 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 }
 
 /** The units charged in the window that began at `start`. */
-interface FixedCounter {
-  start: number
-  units: number
+class FixedCounter {
+  row: Float64Array = new Float64Array(2)
+  at = 0
+
+  get start(): number {
+    return this.row[this.at]!
+  }
+  set start(start: number) {
+    this.row[this.at] = start
+  }
+
+  get units(): number {
+    return this.row[this.at + 1]!
+  }
+  set units(units: number) {
+    this.row[this.at + 1] = units
+  }
+}
+
+class FixedCounters implements Logs<FixedCounter> {
+  readonly #rows = new Slab(2)
+  readonly #counter = new FixedCounter()
+
+  constructor() {
+    // Number 0, in which all is 0.
+    this.#rows.create()
+  }
+
+  create(): number {
+    const log = this.#rows.create()
+    clear(this.at(log))
+    return log
+  }
+
+  at(log: number): FixedCounter {
+    const counter = this.#counter
+    counter.row = this.#rows.doubles[log >>> this.#rows.shift]!
+    counter.at = (log & this.#rows.mask) * this.#rows.width
+    return counter
+  }
+
+  copy(log: number): number {
+    const copied = this.#rows.create()
+    const { start, units } = this.at(log)
+    const counter = this.at(copied)
+    counter.start = start
+    counter.units = units
+    return copied
+  }
+
+  delete(log: number): void {
+    this.#rows.delete(log)
+  }
+}
+
+function clear(counter: FixedCounter): void {
+  counter.start = 0
+  counter.units = 0
 }
 
 const fixedWindowKind: Kind<FixedCounter> = {
@@ -32,7 +88,7 @@ const fixedWindowKind: Kind<FixedCounter> = {
     limits: limits.map((limit) => limit.limit),
   }),
 
-  create: () => ({ start: 0, units: 0 }),
+  createLogs: () => new FixedCounters(),
 
   newest: (counter) => counter.start,
 
@@ -52,6 +108,13 @@ const fixedWindowKind: Kind<FixedCounter> = {
       counter.units = 0
     }
     counter.units = Math.min(counter.units + units, MAX_UNITS)
+  },
+
+  admit(counter, params, nowMs, cost, used) {
+    this.check(counter, params, nowMs, used)
+    for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
+    this.commit(counter, params, nowMs, cost, 0)
+    return true
   },
 
   retryAfter(_counter, params, i, nowMs, cost) {

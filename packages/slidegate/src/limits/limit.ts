@@ -38,8 +38,8 @@ export interface Kind<State = unknown> {
   logName(limit: Limit): string
   /** What the log shared by these limits needs to know of them. */
   params(limits: readonly Limit[]): LogParams
-  /** An empty log. */
-  create(): State
+  /** Where a store in this process keeps its logs of this kind. */
+  createLogs(): Logs<State>
   /** The stamp of the newest charge; 0 in an empty log. */
   newest(state: State): number
   /** After the clock was set back: what the log holds counts from `nowMs` on. */
@@ -48,6 +48,12 @@ export interface Kind<State = unknown> {
   check(state: State, params: LogParams, nowMs: number, used: number[]): void
   /** Charges `units`; for `leaseMs` from now they may be spent elsewhere (0: they are spent now). */
   commit(state: State, params: LogParams, nowMs: number, units: number, leaseMs: number): void
+  /**
+   * What nearly every request is, in one piece for speed: `check`, and where all the limits have room,
+   * `commit` without a lease. Answers whether they had, or nothing where the two have to be asked. Left out:
+   * they always are.
+   */
+  admit?(state: State, params: LogParams, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`; `Infinity` for a cost above the limit. Only asked where it has none. */
   retryAfter(state: State, params: LogParams, i: number, nowMs: number, cost: number): number
   /** Milliseconds until the window of limit `i` is empty. */
@@ -56,4 +62,16 @@ export interface Kind<State = unknown> {
   refund(state: State, params: LogParams, nowMs: number, atMs: number, units: number): number
   /** From when on the log holds nothing that counts, in the store's time. */
   expiresAt(state: State, params: LogParams): number
+}
+
+/** The logs of one kind in one store. Each is known by a number; what is written to it stays there. */
+export interface Logs<State = unknown> {
+  /** A new log, empty: a number from 1. */
+  create(): number
+  /** The log of this number, until the next one is asked for. Number 0 is an empty log that is never written to. */
+  at(log: number): State
+  /** A new log that holds the same. */
+  copy(log: number): number
+  /** Forgets a log. Its number is then given to another. */
+  delete(log: number): void
 }

@@ -5,17 +5,16 @@ import type { Kind, Limit, LogParams } from './limit.ts'
 import {
   append,
   at,
-  emptyLog,
+  clear,
+  drop,
   firstAbove,
   MAX_RECORDS,
   merge,
-  STAMP,
   subtract,
-  TOTAL,
   totalUpTo,
   trim,
-  type WindowLog,
 } from './window-log.ts'
+import { STAMP, TOTAL, type WindowLog, WindowLogs } from './window-logs.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
@@ -92,13 +91,14 @@ export const slidingWindowKind: Kind<WindowLog> = {
     }
   },
 
-  create: emptyLog,
+  createLogs: () => new WindowLogs(),
 
   newest: (log) => log.stamp,
 
   restamp(log, params, nowMs) {
     merge(log, grainOf(nowMs, params.precision))
-    log.leasedUntil = Math.min(log.leasedUntil, nowMs + log.leaseMs)
+    const { leaseMs, leasedUntil } = log.lease
+    if (leaseMs > 0) log.lease = { leaseMs, leasedUntil: Math.min(leasedUntil, nowMs + leaseMs) }
   },
 
   check(log, params, nowMs, used) {
@@ -110,14 +110,49 @@ export const slidingWindowKind: Kind<WindowLog> = {
   commit(log, params, nowMs, units, leaseMs) {
     trim(log, nowMs)
     if (leaseMs > 0) {
-      const inForce = nowMs < log.leasedUntil + log.keepMs
-      log.leaseMs = inForce ? Math.max(log.leaseMs, leaseMs) : leaseMs
-      log.leasedUntil = Math.max(log.leasedUntil, nowMs + leaseMs)
+      const { lease } = log
+      const inForce = nowMs < lease.leasedUntil + log.keepMs
+      log.lease = {
+        leaseMs: inForce ? Math.max(lease.leaseMs, leaseMs) : leaseMs,
+        leasedUntil: Math.max(lease.leasedUntil, nowMs + leaseMs),
+      }
     }
     for (let i = 0; i < params.windows.length; i++) {
-      log.keepMs = Math.max(log.keepMs, params.windows[i]! + log.leaseMs)
+      const neededMs = params.windows[i]! + log.lease.leaseMs
+      if (neededMs > log.keepMs) log.keepMs = neededMs
     }
-    append(log, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS), params.records)
+    append(log, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
+  },
+
+  admit(log, params, nowMs, cost, used) {
+    const { windows, limits } = params
+    const { stamp, total, base, keepMs, count } = log
+    let longestMs = 0
+    let hasRoom = true
+    let gone = 0
+    for (let i = 0; i < windows.length; i++) {
+      const windowMs = windows[i]!
+      if (windowMs > longestMs) longestMs = windowMs
+      const spanMs = windowMs < keepMs ? windowMs : keepMs
+      const cut = nowMs - spanMs
+      let before = base
+      if (stamp <= cut) before = total
+      else if (count > 0) {
+        const index = firstAbove(log, STAMP, cut)
+        if (index > 0) before = at(log, index - 1, TOTAL)
+        // What has left the window that it was kept for is what `trim` would find.
+        if (spanMs === keepMs) gone = index
+      }
+      used[i] = total - before
+      if (total - before + cost > limits[i]!) hasRoom = false
+    }
+    if (keepMs > longestMs || log.isLeased) return undefined
+    if (!hasRoom) return false
+    if (stamp <= nowMs - keepMs) clear(log)
+    else if (gone > 0) drop(log, gone)
+    log.keepMs = longestMs
+    append(log, grainOf(nowMs, params.precision), cost)
+    return true
   },
 
   retryAfter(log, params, i, nowMs, cost) {
@@ -140,17 +175,20 @@ export const slidingWindowKind: Kind<WindowLog> = {
 
 /** For how long a charge counts in this window, as seen from now. */
 function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
-  const leased = nowMs < log.leasedUntil + windowMs
-  return Math.min(log.keepMs, leased ? windowMs + log.leaseMs : windowMs)
+  const { leaseMs, leasedUntil } = log.lease
+  const leased = nowMs < leasedUntil + windowMs
+  return Math.min(log.keepMs, leased ? windowMs + leaseMs : windowMs)
 }
 
 /** When a charge made at `stamp` stops counting in this window. */
 function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
-  const lease = Math.min(log.leaseMs, Math.max(0, log.leasedUntil - stamp))
+  const { leaseMs, leasedUntil } = log.lease
+  const lease = Math.min(leaseMs, Math.max(0, leasedUntil - stamp))
   return stamp + Math.min(log.keepMs, windowMs + lease)
 }
 
 /** The start of the grain that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
 function grainOf(ms: number, precision: number): number {
+  if (precision === 1) return ms
   return Math.floor(ms / precision) * precision
 }

@@ -1,4 +1,5 @@
 import { MAX_UNITS } from './declare.ts'
+import { NO_LEASE, STAMP, TOTAL, WIDTH, type WindowLog } from './window-logs.ts'
 
 /** Records that a log may hold. */
 export const MAX_RECORDS = 65_536
@@ -12,68 +13,24 @@ const MAX_TOTAL: number = 2 ** 47
 /** A ring of up to so many slots is kept when its log has run empty: where one was needed, it will be again. */
 const KEPT_SLOTS = 64
 
-/** The two numbers of a record in the ring. */
-export const STAMP = 0
-export const TOTAL = 1
-const WIDTH = 2
+/** Slots of a log's first ring; each further one has twice as many. */
+const FIRST_SLOTS = 4
 
-/**
- * Records in time order, each a stamp and the running total of all units up to and with it: so the units of
- * any stretch of time are one subtraction, and both "where does the window start" and "when are n units
- * free" are binary searches. The newest record stands apart; the older ones are a ring.
- *
- * In an empty log all is 0: with a `keepMs` of 0, nothing in it counts.
- */
-export interface WindowLog {
-  /** The longest time for which any commit needed charges to count; after it they are gone. */
-  keepMs: number
-  /** The total before the oldest record. */
-  base: number
-  /** The newest record. */
-  stamp: number
-  total: number
-  /** Units taken on lease may be spent elsewhere until `leasedUntil`, each for at most `leaseMs` after its stamp. */
-  leaseMs: number
-  leasedUntil: number
-  /** Slot of the oldest record in the ring, and how many there are. */
-  head: number
-  count: number
-  ring: number[]
-}
-
-/** The ring of all logs that never had a second record: without room, and so never written. */
-const NO_RING: number[] = []
-
-export function emptyLog(): WindowLog {
-  return {
-    keepMs: 0,
-    base: 0,
-    stamp: 0,
-    total: 0,
-    leaseMs: 0,
-    leasedUntil: 0,
-    head: 0,
-    count: 0,
-    ring: NO_RING,
-  }
-}
-
-function clear(log: WindowLog): void {
+export function clear(log: WindowLog): void {
   log.keepMs = 0
   log.base = 0
   log.stamp = 0
   log.total = 0
-  log.leaseMs = 0
-  log.leasedUntil = 0
+  log.lease = NO_LEASE
   log.head = 0
   log.count = 0
-  if (log.ring.length > KEPT_SLOTS * WIDTH) log.ring = NO_RING
+  if (log.slots > KEPT_SLOTS) log.resize(0)
 }
 
 /** Stamp or total of a record, counted from the oldest; `count` is the newest. */
 export function at(log: WindowLog, index: number, column: typeof STAMP | typeof TOTAL): number {
   if (index === log.count) return column === STAMP ? log.stamp : log.total
-  return log.ring[slotOf(log, index) + column]!
+  return log.records[slotOf(log, index) + column]!
 }
 
 /** The total of all records up to and with `cut`. */
@@ -111,9 +68,9 @@ export function trim(log: WindowLog, nowMs: number): void {
 }
 
 /** Adds units at `stamp`, which is not before the newest record's. */
-export function append(log: WindowLog, stamp: number, units: number, recordsWanted: number): void {
+export function append(log: WindowLog, stamp: number, units: number): void {
   if (log.total + units > MAX_TOTAL) rebase(log, units)
-  if (log.stamp !== stamp && log.total > log.base) push(log, recordsWanted - 1)
+  if (log.stamp !== stamp && log.total > log.base) push(log)
   log.stamp = stamp
   log.total += units
 }
@@ -123,7 +80,7 @@ export function merge(log: WindowLog, stamp: number): void {
   log.stamp = stamp
   log.head = 0
   log.count = 0
-  log.ring = NO_RING
+  log.resize(0)
 }
 
 /**
@@ -155,10 +112,10 @@ function remove(log: WindowLog, newest: boolean): void {
 }
 
 /** Drops the oldest records of the ring. */
-function drop(log: WindowLog, records: number): void {
+export function drop(log: WindowLog, records: number): void {
   if (records === 0) return
   log.base = at(log, records - 1, TOTAL)
-  log.head = slotOf(log, records) / WIDTH
+  log.head = (log.head + records) & (log.slots - 1)
   log.count -= records
 }
 
@@ -177,39 +134,25 @@ function rebase(log: WindowLog, units: number): void {
 }
 
 /** Moves the newest record into the ring. */
-function push(log: WindowLog, slotsWanted: number): void {
+function push(log: WindowLog): void {
   if (log.count === MAX_RECORDS - 1) {
     // Merged into the next one: its units count for longer than they should, never for less.
-    log.head = slotOf(log, 1) / WIDTH
+    log.head = (log.head + 1) & (log.slots - 1)
     log.count--
-  } else if (log.count * WIDTH === log.ring.length) {
-    enlarge(log, slotsWanted)
+  } else if (log.count === log.slots) {
+    log.resize(Math.max(2 * log.slots, FIRST_SLOTS))
   }
   set(log, log.count, log.stamp, log.total)
   log.count++
 }
 
-/** Doubles the ring, but not beyond what the limits can fill while that suffices. */
-function enlarge(log: WindowLog, slotsWanted: number): void {
-  const bound = log.count < slotsWanted ? slotsWanted : MAX_RECORDS - 1
-  const slots = Math.min(Math.max(2 * log.count, 1), bound)
-  const ring = new Array<number>(slots * WIDTH).fill(0)
-  for (let index = 0; index < log.count; index++) {
-    ring[index * WIDTH + STAMP] = at(log, index, STAMP)
-    ring[index * WIDTH + TOTAL] = at(log, index, TOTAL)
-  }
-  log.head = 0
-  log.ring = ring
-}
-
 function set(log: WindowLog, index: number, stamp: number, total: number): void {
   const slot = slotOf(log, index)
-  log.ring[slot + STAMP] = stamp
-  log.ring[slot + TOTAL] = total
+  log.records[slot + STAMP] = stamp
+  log.records[slot + TOTAL] = total
 }
 
-/** Where the record stands in the ring's numbers. */
+/** Where the record stands among the numbers of `records`. */
 function slotOf(log: WindowLog, index: number): number {
-  const slot = (log.head + index) * WIDTH
-  return slot < log.ring.length ? slot : slot - log.ring.length
+  return log.recordsAt + ((log.head + index) & (log.slots - 1)) * WIDTH
 }

@@ -1,15 +1,18 @@
+import type { Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
 
 // One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
 // over all logs. The twin of redis/general.lua: same functions, same order.
 
-/** A log of an op, with its state. */
+/** A log of an op. */
 export interface LoadedLog {
   log: Log
-  state: unknown
-  /** Whether it is the first log of a part that is not in the table yet. */
-  isNew: boolean
+  /** Its key's slot in the table; 0 while it has none. */
+  slot: number
+  /** Where it is kept, and its number there: 0 while its key has no slot. */
+  logs: Logs
+  number: number
   /** Number of limits of the op's parts before the one that the log belongs to. */
   first: number
   /** Units within each limit's window before the op, as `check` finds them. */
@@ -28,21 +31,20 @@ export type Loaded = readonly LoadedLog[]
 export function settleInstant(loaded: Loaded, clockMs: number): number {
   let nowMs = clockMs
   for (let i = 0; i < loaded.length; i++) {
-    const { log, state } = loaded[i]!
-    const newest = log.kind.newest(state)
+    const held = loaded[i]!
+    const newest = held.log.kind.newest(stateOf(held))
     if (newest > nowMs && newest <= clockMs + MAX_AHEAD_MS) nowMs = newest
   }
   return nowMs
 }
 
-/** Restamps the logs that are ahead of a clock that was set back; in a copy where nothing may be written. */
-export function restamp(loaded: Loaded, nowMs: number, mayWrite: boolean): void {
+/** Restamps the logs that are ahead of a clock that was set back. */
+export function restamp(loaded: Loaded, nowMs: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
     const { kind, params } = held.log
-    if (kind.newest(held.state) <= nowMs) continue
-    if (!mayWrite) held.state = structuredClone(held.state)
-    kind.restamp(held.state, params, nowMs)
+    const state = stateOf(held)
+    if (kind.newest(state) > nowMs) kind.restamp(state, params, nowMs)
   }
 }
 
@@ -51,7 +53,7 @@ export function check(loaded: Loaded, nowMs: number, cost: number, count: number
   let admitted = count
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
-    held.log.kind.check(held.state, held.log.params, nowMs, held.used)
+    held.log.kind.check(stateOf(held), held.log.params, nowMs, held.used)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, cost))
   }
   return admitted
@@ -63,7 +65,7 @@ export function commit(loaded: Loaded, nowMs: number, cost: number, admitted: nu
     const held = loaded[i]!
     const { kind, params, shadow } = held.log
     held.charged = cost * (shadow ? Math.min(admitted, roomIn(held, cost)) : admitted)
-    if (held.charged > 0) kind.commit(held.state, params, nowMs, held.charged, leaseMs)
+    if (held.charged > 0) kind.commit(stateOf(held), params, nowMs, held.charged, leaseMs)
   }
 }
 
@@ -72,8 +74,10 @@ export function answer(loaded: Loaded, nowMs: number, cost: number, count: numbe
   // Room for one limit: all that most limiters have.
   const numbers = [0, 0, 0]
   for (let l = 0; l < loaded.length; l++) {
-    const { log, state, first, used, charged } = loaded[l]!
-    const { kind, params, serves } = log
+    const held = loaded[l]!
+    const { first, used, charged } = held
+    const { kind, params, serves } = held.log
+    const state = stateOf(held)
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
       const isFull = used[i]! + charged + cost > params.limits[i]!
@@ -84,6 +88,10 @@ export function answer(loaded: Loaded, nowMs: number, cost: number, count: numbe
     }
   }
   return numbers
+}
+
+export function stateOf({ logs, number }: LoadedLog): unknown {
+  return logs.at(number)
 }
 
 /** Requests of this cost that fit all limits of the log. */

@@ -1,95 +1,66 @@
-import TinyQueue from 'tinyqueue'
+import type { Kind, Logs } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
-import type { Part } from './store.ts'
+import { Slab } from '../slab.ts'
+import { BLOCK_SLOTS, Expiry } from './expiry.ts'
+import { KeyMap } from './key-map.ts'
+import { Parking } from './parking.ts'
 import { UseOrder } from './use-order.ts'
 
-const NO_STATES: unknown[] = []
+/** The row of a slot: two integers of the order of use, its first log, and its group or 0 where it is free. */
+const ROW_DOUBLES = 2
+const LOG = 2
+const GROUP = 3
+const FREE = 0
 
-/** What is held of one key of one limiter. What every use needs stands first, and so side by side in memory. */
-export class Entry {
-  /** Where it stands in the order of use. */
-  readonly slot: number
-  where: 'recent' | 'parked' | 'opened' | 'gone' = 'gone'
-  /** The limits that it was last held to: their logs come first. */
-  set: LimitSet
-  /** Of the first log: most sets have but one, and an array for it would be two more objects to fetch. */
-  #firstState: unknown
-  /** Of the other logs. */
-  #otherStates: unknown[]
-  logs: readonly Log[]
-  readonly key: string
-  /** In the queue of keys by expiry; not before this time. */
-  dueAtMs = 0
-
-  constructor(key: string, slot: number, set: LimitSet, states: readonly unknown[]) {
-    this.slot = slot
-    this.set = set
-    this.#firstState = states[0]
-    this.#otherStates = states.length === 1 ? NO_STATES : states.slice(1)
-    this.logs = set.logs
-    this.key = key
-  }
-
-  /** The state of one of its logs. */
-  state(index: number): unknown {
-    return index === 0 ? this.#firstState : this.#otherStates[index - 1]
-  }
-
-  /** Forgets what the logs of its set hold. */
-  clear(): void {
-    this.#keep(this.logs.map((log, i) => (i < this.set.logs.length ? log.kind.create() : this.state(i))))
-  }
-
-  /** Puts the logs in the order of the set's; those of other sets on the same key are kept behind them. */
-  arrange(set: LimitSet): void {
-    const held = new Map(this.logs.map((log, index) => [log.name, this.state(index)]))
-    const names = new Set(set.logs.map((log) => log.name))
-    this.logs = [...set.logs, ...this.logs.filter((log) => !names.has(log.name))]
-    this.#keep(this.logs.map((log) => held.get(log.name) ?? log.kind.create()))
-    this.set = set
-  }
-
-  #keep(states: readonly unknown[]): void {
-    this.#firstState = states[0]
-    this.#otherStates = states.slice(1)
-  }
+/** The keys that were last held to one limit set. */
+export interface Group {
+  readonly set: LimitSet
+  /** Where its logs are kept, one for each. */
+  readonly logs: readonly Logs[]
+  /** All keys of the limiter's name. */
+  readonly keys: KeyMap
+  /** What rows know it by, 0 while there are none. */
+  id: number
+  size: number
 }
 
-/** A key that was found at its limit, until it is used again. */
-interface Parked {
-  readonly entry: Entry
-  readonly usedAt: number
-  readonly opensAtMs: number
+/** A log of a key. */
+interface Held {
+  readonly log: Log
+  readonly number: number
 }
 
-/** Expired keys looked for with each new one, so that a table shrinks while it is used. */
-const SWEPT_PER_ADD = 2
+/** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
+const OPS_PER_SWEEP = 32
+
+const NONE: readonly Held[] = []
+const NO_SLOTS: readonly number[] = []
 
 /**
- * The keys of a memory store, at most `maxKeys`. To make room it drops expired keys first, then the least
- * recently used one that is not at its limit: never one whose limit would be forgotten by that.
- *
- * All in amortised logarithmic time: entries stand in an order of use; those found at their limit are parked
- * outside it, in a queue by when they open, and wait thereafter in a queue by when they were used; one more
- * queue knows when the next may have expired.
+ * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
+ * expired keys first, then the least recently used one that is not at its limit: never one whose limit would
+ * be forgotten by that.
  */
 export class KeyTable {
-  readonly #limiters = new Map<string, Map<string, Entry>>()
-  /** The limits that were asked for last, and their limiter's keys. */
-  #lastSet: LimitSet | undefined
-  #lastKeys: Map<string, Entry> = new Map()
   readonly #maxKeys: number
   readonly #graceMs: number
-  readonly #order = new UseOrder()
-  /** By slot; those that are free hold nothing. */
-  readonly #entries: (Entry | undefined)[] = [undefined]
-  readonly #freeSlots: number[] = []
-  /** By slot, the number of the op that used it last. */
-  readonly #usedAt: number[] = [0]
-  #byExpiry: TinyQueue<Entry> = new TinyQueue([], sooner)
-  #parked: TinyQueue<Parked> = new TinyQueue([], opensSooner)
-  #opened: TinyQueue<Parked> = new TinyQueue([], usedSooner)
-  #op = 0
+  readonly #slots = new Slab(ROW_DOUBLES)
+  readonly #order: UseOrder
+  readonly #parking = new Parking()
+  readonly #expiry = new Expiry()
+  /** By slot. In pieces, since to enlarge one array for all of them would take long. */
+  readonly #keys: string[][] = []
+  /** All logs of a slot but the first: most have but one. */
+  readonly #others = new Map<number, readonly Held[]>()
+  readonly #logs = new Map<Kind, Logs>()
+  readonly #maps = new Map<string, KeyMap>()
+  readonly #groupOf = new WeakMap<LimitSet, Group>()
+  readonly #groups: (Group | undefined)[] = [undefined]
+  readonly #freeGroups: number[] = []
+  #lastGroup: Group | undefined
+  #ops = 0
+  /** Slots that the present op needs. */
+  #inUse: readonly number[] = NO_SLOTS
   size = 0
   /** Live keys dropped to make room. */
   evicted = 0
@@ -98,33 +69,52 @@ export class KeyTable {
   constructor(maxKeys: number, graceMs: number) {
     this.#maxKeys = maxKeys
     this.#graceMs = graceMs
+    // Slot 0 is nobody's: the order of use begins and ends there.
+    this.#slots.create()
+    this.#order = new UseOrder(this.#slots)
   }
 
-  /** What is used from now on until the next call is not dropped to make room. */
-  beginOp(): void {
-    this.#op++
+  groupOf(set: LimitSet): Group {
+    if (this.#lastGroup?.set === set) return this.#lastGroup
+    let group = this.#groupOf.get(set)
+    if (group === undefined) {
+      const logs = set.logs.map(({ kind }) => this.#logsOf(kind))
+      group = { set, logs, keys: this.#mapOf(set.limiter), id: 0, size: 0 }
+      this.#groupOf.set(set, group)
+    }
+    this.#lastGroup = group
+    return group
   }
 
-  /** The entry of a key, arranged for the part's limits. */
-  find(part: Part): Entry | undefined {
-    const entry = this.#keysOf(part.set).get(part.key)
-    if (entry === undefined) return undefined
-    if (entry.set !== part.set) entry.arrange(part.set)
-    return entry
+  /** To be called with each op, before it uses any slot. */
+  sweep(nowMs: number): void {
+    this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
+    if (this.#ops > 0) return
+    this.#inUse = NO_SLOTS
+    this.#sweepBlock(nowMs - this.#graceMs)
   }
 
-  /** Marks as just used. */
-  touch(entry: Entry): void {
-    const { slot } = entry
-    this.#usedAt[slot] = this.#op
-    if (slot === this.#order.newest) return
-    if (entry.where === 'recent') this.#order.remove(slot)
-    this.#order.append(slot)
-    entry.where = 'recent'
+  /** The slot of a key, 0 where it has none; marked as just used, and arranged for the group's limits. */
+  use(group: Group, key: string): number {
+    const slot = group.keys.get(key)
+    if (slot === undefined) return 0
+    if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
+    if (slot !== this.#order.newest) {
+      if (this.#order.has(slot)) this.#order.remove(slot)
+      else this.#parking.leave(slot)
+      this.#order.append(slot)
+    }
+    return slot
   }
 
-  /** Whether this many keys more can be held; drops others for it. */
-  makeRoom(keys: number, nowMs: number): boolean {
+  /** The number of a log of the slot, in the order of its group's. */
+  logOf(slot: number, index: number): number {
+    return index === 0 ? this.#read(slot, LOG) : this.#others.get(slot)![index - 1]!.number
+  }
+
+  /** Whether this many keys more can be held; drops others for it, but none of those that are in use. */
+  makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
+    this.#inUse = inUse
     while (this.size + keys > this.#maxKeys) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
@@ -133,158 +123,208 @@ export class KeyTable {
 
   /** When the first key that is at its limit no longer is; only after {@link makeRoom} found no room. */
   get opensAtMs(): number {
-    return this.#parked.peek()?.opensAtMs ?? 0
+    return this.#parking.opensAtMs
   }
 
-  /** Only after {@link makeRoom}. */
-  add(part: Part, states: unknown[], nowMs: number): void {
-    for (let i = 0; i < SWEPT_PER_ADD; i++) this.#dropExpired(nowMs - this.#graceMs)
-    const slot = this.#freeSlots.pop() ?? this.#entries.length
-    const entry = new Entry(part.key, slot, part.set, states)
-    this.#entries[slot] = entry
-    this.#keysOf(part.set).set(part.key, entry)
+  /** Only after {@link makeRoom}; `logs` are those of the group, which are the table's from then on. */
+  add(group: Group, key: string, logs: readonly number[], nowMs: number): void {
+    this.#sweepBlock(nowMs - this.#graceMs)
+    const slot = this.#slots.create()
+    this.#nameOf(slot)[slot & this.#slots.mask] = key
+    group.keys.add(key, slot)
     this.size++
-    this.touch(entry)
-    entry.dueAtMs = expiresAt(entry)
-    this.#byExpiry.push(entry)
+    this.#write(slot, LOG, logs[0]!)
+    if (logs.length > 1) this.#others.set(slot, heldBy(group.set, logs).slice(1))
+    this.#join(slot, group)
+    this.#order.append(slot)
+    this.#expiry.lower(slot, this.#expiresAt(slot))
   }
 
-  delete(entry: Entry): void {
-    if (entry.where === 'recent') this.#order.remove(entry.slot)
-    entry.where = 'gone'
-    this.#entries[entry.slot] = undefined
-    this.#freeSlots.push(entry.slot)
-    this.#keysOf(entry.set).delete(entry.key)
+  delete(slot: number): void {
+    for (const { log, number } of this.#held(slot)) this.#logsOf(log.kind).delete(number)
+    this.#others.delete(slot)
+    if (this.#order.has(slot)) this.#order.remove(slot)
+    else this.#parking.leave(slot)
+    this.#group(slot).keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
+    this.#nameOf(slot)[slot & this.#slots.mask] = ''
+    this.#leave(slot)
+    this.#slots.delete(slot)
     this.size--
-    // What is gone stays in the queue until it is due; that must not become the larger part of it.
-    if (this.#byExpiry.length > 2 * this.size + 64) {
-      this.#byExpiry = new TinyQueue(
-        this.#byExpiry.data.filter((held) => held.where !== 'gone'),
-        sooner,
-      )
-    }
   }
 
-  #keysOf(set: LimitSet): Map<string, Entry> {
-    if (set === this.#lastSet) return this.#lastKeys
-    let keys = this.#limiters.get(set.limiter)
-    if (keys === undefined) {
-      keys = new Map()
-      this.#limiters.set(set.limiter, keys)
+  /** Forgets what the logs of its group hold; other limits' logs on the same key stay. */
+  clear(slot: number): void {
+    const { set } = this.#group(slot)
+    const held = this.#held(slot)
+    if (held.length === set.logs.length) {
+      this.delete(slot)
+      return
     }
-    this.#lastSet = set
-    this.#lastKeys = keys
-    return keys
+    const cleared = held.map(({ log, number }, i) => {
+      if (i >= set.logs.length) return { log, number }
+      const logs = this.#logsOf(log.kind)
+      logs.delete(number)
+      return { log, number: logs.create() }
+    })
+    this.#keep(slot, cleared)
   }
 
-  /** Drops one key that had expired by then; false where there is none. */
+  /** Puts the logs in the order of the group's; those of other limits on the same key are kept behind them. */
+  #arrange(slot: number, group: Group): void {
+    const held = this.#held(slot)
+    const numbers = new Map(held.map(({ log, number }) => [log.name, number]))
+    const { logs } = group.set
+    const names = new Set(logs.map(({ name }) => name))
+    this.#keep(slot, [
+      ...logs.map((log) => ({ log, number: numbers.get(log.name) ?? this.#logsOf(log.kind).create() })),
+      ...held.filter(({ log }) => !names.has(log.name)),
+    ])
+    this.#leave(slot)
+    this.#join(slot, group)
+  }
+
+  #held(slot: number): readonly Held[] {
+    const first = { log: this.#group(slot).set.logs[0]!, number: this.#read(slot, LOG) }
+    return [first, ...(this.#others.get(slot) ?? [])]
+  }
+
+  #keep(slot: number, [first, ...others]: readonly Held[]): void {
+    this.#write(slot, LOG, first!.number)
+    if (others.length > 0) this.#others.set(slot, others)
+    else this.#others.delete(slot)
+  }
+
+  #group(slot: number): Group {
+    return this.#groups[this.#read(slot, GROUP)]!
+  }
+
+  #join(slot: number, group: Group): void {
+    if (group.size++ === 0) {
+      group.id = this.#freeGroups.pop() ?? this.#groups.length
+      this.#groups[group.id] = group
+    }
+    this.#write(slot, GROUP, group.id)
+  }
+
+  #leave(slot: number): void {
+    const group = this.#group(slot)
+    this.#write(slot, GROUP, FREE)
+    if (--group.size > 0) return
+    this.#groups[group.id] = undefined
+    this.#freeGroups.push(group.id)
+    group.id = FREE
+  }
+
+  /** Drops keys that had expired by then; false where there are none. */
   #dropExpired(byMs: number): boolean {
     for (;;) {
-      const entry = this.#byExpiry.peek()
-      if (entry === undefined || entry.dueAtMs > byMs) return false
-      this.#byExpiry.pop()
-      if (entry.where === 'gone') continue
-      entry.dueAtMs = expiresAt(entry)
-      if (entry.dueAtMs <= byMs && this.#usedAt[entry.slot] !== this.#op) {
-        this.delete(entry)
-        return true
-      }
-      this.#byExpiry.push(entry)
-      if (entry.dueAtMs <= byMs) return false
+      const dropped = this.#sweepBlock(byMs)
+      if (dropped !== 0) return dropped !== undefined
     }
+  }
+
+  /** Drops the keys of one block that had expired by then; answers how many, or nothing where no block is due. */
+  #sweepBlock(byMs: number): number | undefined {
+    const first = this.#expiry.due(byMs)
+    if (first === undefined) return undefined
+    const { size } = this
+    let dueAtMs = Number.POSITIVE_INFINITY
+    for (let slot = first; slot < first + BLOCK_SLOTS; slot++) {
+      if (!this.#isUsed(slot)) continue
+      const expiresAtMs = this.#expiresAt(slot)
+      if (expiresAtMs > byMs) dueAtMs = Math.min(dueAtMs, expiresAtMs)
+      else if (this.#inUse.includes(slot)) dueAtMs = Math.min(dueAtMs, byMs + 1)
+      else this.delete(slot)
+    }
+    this.#expiry.set(first, dueAtMs)
+    return size - this.size
   }
 
   /** Drops the least recently used key that is not at its limit; false where all are. */
   #dropLeastRecent(nowMs: number): boolean {
-    this.#open(nowMs)
     for (;;) {
-      const entry = this.#leastRecent()
-      if (entry === undefined || this.#usedAt[entry.slot] === this.#op) return false
-      const opensInMs = untilOpen(entry, nowMs)
+      // Who is parked was used before all who are not.
+      const slot = this.#parking.open(nowMs) || this.#order.oldest
+      if (slot === 0 || this.#inUse.includes(slot)) return false
+      const opensInMs = this.#untilOpen(slot, nowMs)
       if (opensInMs === 0) {
-        this.delete(entry)
+        this.delete(slot)
         this.evicted++
         return true
       }
-      this.#park(entry, nowMs + opensInMs)
+      if (this.#order.has(slot)) this.#order.remove(slot)
+      this.#parking.park(slot, nowMs + opensInMs)
     }
   }
 
-  /** The least recently used key, but for those that are parked. */
-  #leastRecent(): Entry | undefined {
-    const oldest = this.#entries[this.#order.oldest]
-    let opened = this.#opened.peek()
-    while (opened !== undefined && !this.#isWaiting(opened)) {
-      this.#opened.pop()
-      opened = this.#opened.peek()
+  #expiresAt(slot: number): number {
+    const { set, logs } = this.#group(slot)
+    const { kind, params } = set.logs[0]!
+    let latest = kind.expiresAt(logs[0]!.at(this.#read(slot, LOG)), params)
+    for (const { log, number } of this.#others.get(slot) ?? NONE) {
+      latest = Math.max(latest, log.kind.expiresAt(this.#logsOf(log.kind).at(number), log.params))
     }
-    if (opened === undefined) return oldest
-    return oldest !== undefined && this.#usedAt[oldest.slot]! < opened.usedAt ? oldest : opened.entry
+    return latest
   }
 
-  /** Only for the least recently used. */
-  #park(entry: Entry, opensAtMs: number): void {
-    if (entry.where === 'recent') this.#order.remove(entry.slot)
-    else this.#opened.pop()
-    entry.where = 'parked'
-    this.#parked.push({ entry, usedAt: this.#usedAt[entry.slot]!, opensAtMs })
-    // What was used again stays in the queues until it is due; that must not become the larger part of them.
-    if (this.#parked.length + this.#opened.length > 2 * this.size + 64) {
-      const isWaiting = (parked: Parked) => this.#isWaiting(parked)
-      this.#parked = new TinyQueue(this.#parked.data.filter(isWaiting), opensSooner)
-      this.#opened = new TinyQueue(this.#opened.data.filter(isWaiting), usedSooner)
+  /** Milliseconds until a request of cost 1 would be admitted. */
+  #untilOpen(slot: number, nowMs: number): number {
+    const used: number[] = []
+    let wait = 0
+    for (const { log, number } of this.#held(slot)) {
+      if (log.shadow) continue
+      const { kind, params } = log
+      const state = this.#logsOf(kind).at(number)
+      const instantMs = Math.max(nowMs, kind.newest(state))
+      kind.check(state, params, instantMs, used)
+      params.limits.forEach((limit, i) => {
+        if (used[i]! >= limit) wait = Math.max(wait, kind.retryAfter(state, params, i, instantMs, 1))
+      })
     }
+    return wait
   }
 
-  /** Lets those wait to be dropped that may no longer be at their limit. */
-  #open(nowMs: number): void {
-    for (let parked = this.#parked.peek(); parked !== undefined; parked = this.#parked.peek()) {
-      const isWaiting = this.#isWaiting(parked)
-      if (isWaiting && parked.opensAtMs > nowMs) return
-      this.#parked.pop()
-      if (!isWaiting) continue
-      parked.entry.where = 'opened'
-      this.#opened.push(parked)
+  #logsOf(kind: Kind): Logs {
+    let logs = this.#logs.get(kind)
+    if (logs === undefined) {
+      logs = kind.createLogs()
+      this.#logs.set(kind, logs)
     }
+    return logs
   }
 
-  /** Whether the key has not been used since it was parked. */
-  #isWaiting({ entry, usedAt }: Parked): boolean {
-    return (entry.where === 'parked' || entry.where === 'opened') && this.#usedAt[entry.slot] === usedAt
+  #mapOf(limiter: string): KeyMap {
+    let map = this.#maps.get(limiter)
+    if (map === undefined) {
+      map = new KeyMap()
+      this.#maps.set(limiter, map)
+    }
+    return map
+  }
+
+  /** The piece of {@link #keys} that the slot is in. */
+  #nameOf(slot: number): string[] {
+    const piece = slot >>> this.#slots.shift
+    while (piece >= this.#keys.length) this.#keys.push([])
+    return this.#keys[piece]!
+  }
+
+  #isUsed(slot: number): boolean {
+    const row = this.#slots.ints[slot >>> this.#slots.shift]!
+    return (row[2 * (slot & this.#slots.mask) * ROW_DOUBLES + GROUP] ?? FREE) !== FREE
+  }
+
+  #read(slot: number, column: typeof LOG | typeof GROUP): number {
+    const { ints, shift, mask } = this.#slots
+    return ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column]!
+  }
+
+  #write(slot: number, column: typeof LOG | typeof GROUP, value: number): void {
+    const { ints, shift, mask } = this.#slots
+    ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column] = value
   }
 }
 
-function opensSooner(a: Parked, b: Parked): number {
-  return a.opensAtMs - b.opensAtMs
-}
-
-function usedSooner(a: Parked, b: Parked): number {
-  return a.usedAt - b.usedAt
-}
-
-function sooner(a: Entry, b: Entry): number {
-  return a.dueAtMs - b.dueAtMs
-}
-
-function expiresAt(entry: Entry): number {
-  return entry.logs.reduce(
-    (latest, log, i) => Math.max(latest, log.kind.expiresAt(entry.state(i), log.params)),
-    0,
-  )
-}
-
-/** Milliseconds until a request of cost 1 would be admitted. */
-function untilOpen(entry: Entry, nowMs: number): number {
-  const used: number[] = []
-  let wait = 0
-  entry.logs.forEach((log, index) => {
-    if (log.shadow) return
-    const state = entry.state(index)
-    const instantMs = Math.max(nowMs, log.kind.newest(state))
-    log.kind.check(state, log.params, instantMs, used)
-    log.params.limits.forEach((limit, i) => {
-      if (used[i]! >= limit) wait = Math.max(wait, log.kind.retryAfter(state, log.params, i, instantMs, 1))
-    })
-  })
-  return wait
+function heldBy({ logs }: LimitSet, numbers: readonly number[]): Held[] {
+  return logs.map((log, i) => ({ log, number: numbers[i]! }))
 }

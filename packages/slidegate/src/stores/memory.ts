@@ -1,22 +1,12 @@
 import { type Clock, monotonicClock } from '../clock.ts'
-import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
-import { answer, check, commit, type Loaded, type LoadedLog, restamp, settleInstant } from './driver.ts'
-import { checkClock, readClock } from './instant.ts'
+import { checkOptions, SlidegateError, show } from '../errors.ts'
+import type { Call } from './call.ts'
+import { checkClock, MAX_AHEAD_MS, readClock } from './instant.ts'
 import { KeyTable } from './key-table.ts'
-import type {
-  ChargeOp,
-  ConsumeOp,
-  ConsumeOutcome,
-  Op,
-  Outcome,
-  Part,
-  PeekOp,
-  RefundOp,
-  RefundOutcome,
-  Store,
-} from './store.ts'
+import { MemoryOps, type OnFull } from './memory-ops.ts'
+import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 
-export type OnFull = 'throw' | 'deny' | 'allow'
+export type { OnFull }
 
 export interface MemoryStoreOptions {
   /** Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its limit. Default: 1,000,000. */
@@ -31,6 +21,7 @@ export interface MemoryStoreOptions {
 }
 
 export interface MemoryStore extends Store {
+  /** What it answers is good until its next call. */
   applySync(ops: readonly Op[]): readonly Outcome[]
   /** Keys held, and how many live ones were dropped to make room for others. */
   stats(): { readonly keys: number; readonly evicted: number }
@@ -63,180 +54,117 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   }
   checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)
-  const now = clock === undefined ? monotonicClock : () => readClock(clock)
+  return new KeyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), onFull)
+}
 
-  function apply(op: Op): Outcome {
-    keys.beginOp()
-    const clockMs = now()
-    switch (op.type) {
-      case 'consume':
-        return consume(keys, op, clockMs, onFull)
-      case 'peek':
-        return peek(keys, op, clockMs)
-      case 'charge':
-        return charge(keys, op, clockMs, onFull)
-      case 'refund':
-        return refund(keys, op, clockMs)
-      case 'reset':
-        return reset(keys, op.parts)
+/** An outcome while it is made. */
+interface OutcomeInMaking extends ConsumeOutcome {
+  atMs: number
+  admitted: number
+  readonly limits: number[]
+}
+
+class KeyTableStore implements MemoryStore {
+  readonly #keys: KeyTable
+  readonly #now: Clock
+  readonly #ops: MemoryOps
+  /** What {@link applySync} answers to the usual op. */
+  readonly #outcomes: readonly [OutcomeInMaking] = [newOutcome()]
+  /** Units within each limit's window before the op. */
+  readonly #used: number[] = []
+
+  constructor(keys: KeyTable, now: Clock, onFull: OnFull) {
+    this.#keys = keys
+    this.#now = now
+    this.#ops = new MemoryOps(keys, onFull)
+  }
+
+  applySync(ops: readonly Op[]): readonly Outcome[] {
+    if (ops.length === 1) {
+      const clockMs = this.#now()
+      return this.#decideAlone(ops[0]!, clockMs, this.#outcomes[0])
+        ? this.#outcomes
+        : [this.#ops.apply(ops[0]!, clockMs)]
     }
+    return ops.map((op) => this.#ops.apply(op, this.#now()))
   }
 
-  return {
-    applySync: (ops) => (ops.length === 1 ? [apply(ops[0]!)] : ops.map(apply)),
-    apply(ops, call) {
-      try {
-        call.resolve(ops.map(apply), 0)
-      } catch (error) {
-        call.reject(error)
-      }
-    },
-    stats: () => ({ keys: keys.size, evicted: keys.evicted }),
-    close() {},
-  }
-}
-
-function consume(keys: KeyTable, op: ConsumeOp, clockMs: number, onFull: OnFull): ConsumeOutcome {
-  const { parts, cost, count, leaseMs } = op
-  const loaded = load(keys, parts)
-  const nowMs = settleInstant(loaded, clockMs)
-  restamp(loaded, nowMs, true)
-  const admitted = check(loaded, nowMs, cost, count)
-  if (admitted > 0) {
-    if (!keys.makeRoom(unknownIn(loaded), nowMs)) return whenFull(keys, loaded, nowMs, op, onFull)
-    commit(loaded, nowMs, cost, admitted, leaseMs)
-    keep(keys, parts, loaded, nowMs)
-  }
-  return { source: 'store', atMs: nowMs, admitted, limits: answer(loaded, nowMs, cost, count), waitMs: 0 }
-}
-
-function peek(keys: KeyTable, { parts, cost, count }: PeekOp, clockMs: number): ConsumeOutcome {
-  const loaded = load(keys, parts)
-  const nowMs = settleInstant(loaded, clockMs)
-  restamp(loaded, nowMs, false)
-  const admitted = check(loaded, nowMs, cost, count)
-  return { source: 'store', atMs: nowMs, admitted, limits: answer(loaded, nowMs, cost, count), waitMs: 0 }
-}
-
-function charge(keys: KeyTable, { parts, units }: ChargeOp, clockMs: number, onFull: OnFull): undefined {
-  const loaded = load(keys, parts)
-  const nowMs = settleInstant(loaded, clockMs)
-  restamp(loaded, nowMs, true)
-  if (!keys.makeRoom(unknownIn(loaded), nowMs)) {
-    if (onFull === 'allow') return
-    throw full(parts)
-  }
-  for (const { log, state } of loaded) log.kind.commit(state, log.params, nowMs, units, 0)
-  keep(keys, parts, loaded, nowMs)
-}
-
-function refund(keys: KeyTable, op: RefundOp, clockMs: number): RefundOutcome {
-  const loaded = load(keys, op.parts)
-  const nowMs = settleInstant(loaded, clockMs)
-  const returned = loaded.map(({ log, state }, i) =>
-    op.charged[i] === true ? log.kind.refund(state, log.params, nowMs, op.atMs, op.units) : 0,
-  )
-  return { returned }
-}
-
-function reset(keys: KeyTable, parts: readonly Part[]): undefined {
-  for (const part of parts) {
-    const entry = keys.find(part)
-    if (entry === undefined) continue
-    // Logs of other limits under the same limiter's name and key are not this limiter's to forget.
-    if (entry.logs.length === part.set.logs.length) keys.delete(entry)
-    else entry.clear()
-  }
-}
-
-/** Every key held is at its limit, so that none may be forgotten for a new one. */
-function whenFull(
-  keys: KeyTable,
-  loaded: Loaded,
-  nowMs: number,
-  op: ConsumeOp,
-  onFull: OnFull,
-): ConsumeOutcome {
-  if (onFull === 'throw') throw full(op.parts)
-  const limits = answer(loaded, nowMs, op.cost, op.count)
-  return onFull === 'allow'
-    ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
-    : { source: 'failClosed', atMs: nowMs, admitted: 0, limits, waitMs: Math.max(1, keys.opensAtMs - nowMs) }
-}
-
-function full(parts: readonly Part[]): StoreUnavailableError {
-  return new StoreUnavailableError(
-    'full',
-    `the memory store holds as many keys as it may, all at their limits: no room for ${show(parts[0]?.key)}`,
-  )
-}
-
-/** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
-const LOADED: LoadedLog[][] = []
-
-/** The logs of all parts. */
-function load(keys: KeyTable, parts: readonly Part[]): Loaded {
-  const loaded = logsOf(parts)
-  let index = 0
-  let first = 0
-  for (let p = 0; p < parts.length; p++) {
-    const part = parts[p]!
-    const { logs, limits } = part.set
-    const entry = keys.find(part)
-    if (entry !== undefined) keys.touch(entry)
-    for (let i = 0; i < logs.length; i++) {
-      const log = logs[i]!
-      const held = loaded[index++]!
-      held.log = log
-      held.state = entry === undefined ? log.kind.create() : entry.state(i)
-      held.isNew = entry === undefined && i === 0
-      held.first = first
-      held.charged = 0
-    }
-    first += limits.length
-  }
-  return loaded
-}
-
-function logsOf(parts: readonly Part[]): LoadedLog[] {
-  let count = 0
-  for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
-  let loaded = LOADED[count]
-  if (loaded === undefined) {
-    const log = parts[0]!.set.logs[0]!
-    loaded = Array.from({ length: count }, () => ({
-      log,
-      state: undefined,
-      isNew: false,
-      first: 0,
-      used: [],
-      charged: 0,
-    }))
-    LOADED[count] = loaded
-  }
-  return loaded
-}
-
-/** Parts that are not in the table yet. */
-function unknownIn(loaded: Loaded): number {
-  let unknown = 0
-  for (let i = 0; i < loaded.length; i++) if (loaded[i]!.isNew) unknown++
-  return unknown
-}
-
-/** Puts those parts into the table. */
-function keep(keys: KeyTable, parts: readonly Part[], loaded: Loaded, nowMs: number): void {
-  let index = 0
-  for (let p = 0; p < parts.length; p++) {
-    const part = parts[p]!
-    const after = index + part.set.logs.length
-    if (loaded[index]!.isNew) {
-      keys.add(
-        part,
-        loaded.slice(index, after).map(({ state }) => state),
-        nowMs,
+  apply(ops: readonly Op[], call: Call): void {
+    try {
+      call.resolve(
+        ops.map((op) => this.#apply(op)),
+        0,
       )
+    } catch (error) {
+      call.reject(error)
     }
-    index = after
   }
+
+  stats(): { readonly keys: number; readonly evicted: number } {
+    return { keys: this.#keys.size, evicted: this.#keys.evicted }
+  }
+
+  close(): void {}
+
+  #apply(op: Op): Outcome {
+    const clockMs = this.#now()
+    const outcome = newOutcome()
+    return this.#decideAlone(op, clockMs, outcome) ? outcome : this.#ops.apply(op, clockMs)
+  }
+
+  /**
+   * What nearly every op is, in one piece: one request, against limits that share one log. What is unusual it
+   * leaves to the general driver, and answers false, before anything is charged.
+   */
+  #decideAlone(op: Op, clockMs: number, outcome: OutcomeInMaking): boolean {
+    this.#keys.sweep(clockMs)
+    if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
+    const { cost } = op
+    const { set, key } = op.parts[0]!
+    const log = set.logs[0]!
+    const { kind, params, serves } = log
+    if (set.logs.length > 1 || log.shadow || kind.admit === undefined) return false
+
+    const keys = this.#keys
+    const group = keys.groupOf(set)
+    const logs = group.logs[0]!
+    const slot = keys.use(group, key)
+    let number = slot === 0 ? 0 : keys.logOf(slot, 0)
+    let state = logs.at(number)
+    const newest = kind.newest(state)
+    if (newest > clockMs + MAX_AHEAD_MS) return false
+    const nowMs = newest > clockMs ? newest : clockMs
+
+    const used = this.#used
+    const { limits } = params
+    if (slot === 0) {
+      for (let i = 0; i < limits.length; i++) if (cost > limits[i]!) return false
+      if (!keys.makeRoom(1, nowMs)) return false
+      number = logs.create()
+      state = logs.at(number)
+    }
+    const isAdmitted = kind.admit(state, params, nowMs, cost, used)
+    if (slot === 0 && isAdmitted !== true) logs.delete(number)
+    if (isAdmitted === undefined) return false
+    if (slot === 0) {
+      keys.add(group, key, [number], nowMs)
+      state = logs.at(number)
+    }
+
+    outcome.atMs = nowMs
+    outcome.admitted = isAdmitted ? 1 : 0
+    const numbers = outcome.limits
+    for (let i = 0; i < serves.length; i++) {
+      const place = 3 * serves[i]!
+      const isFull = !isAdmitted && used[i]! + cost > limits[i]!
+      numbers[place] = used[i]!
+      numbers[place + 1] = isFull ? kind.retryAfter(state, params, i, nowMs, cost) : 0
+      numbers[place + 2] = kind.resetAfter(state, params, i, nowMs)
+    }
+    return true
+  }
+}
+
+function newOutcome(): OutcomeInMaking {
+  return { source: 'store', atMs: 0, admitted: 0, limits: [0, 0, 0], waitMs: 0 }
 }

@@ -87,8 +87,8 @@ export type Outcome = ConsumeOutcome | RefundOutcome | undefined
 export interface Store {
   /** Calls back rather than answering with a promise: at full load, promises are what a decision costs. */
   apply(ops: readonly Op[], call: Call): void
-  /** Only where the state is in this process. */
+  /** Only where the state is in this process. What it answers is good until its next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
-  /** Ends what the store started, never what it was given. */
-  close(): void
+  /** Ends what the store started, never what it was given; a promise where that takes time. */
+  close(): void | Promise<void>
 }

@@ -105,7 +105,7 @@ function upTo(backMs: number): fc.Arbitrary<number> {
 export function historyOf(scale: Scale): fc.Arbitrary<History> {
   return fc.record({
     limiters: fc.tuple(declarationsOf(scale), declarationsOf(scale)),
-    startMs: fc.integer({ min: 1_000_000, max: 2_000_000_000_000 }),
+    startMs: fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 }),
     events: fc.array(eventOf(scale), { minLength: 1, maxLength: scale.events, size: 'max' }),
   })
 }

@@ -6,7 +6,7 @@ import { type Event, type History, limitsOf } from './histories.ts'
 import { Oracle } from './oracle.ts'
 
 /** What an event led to: compared between the oracle and every store. */
-type Result = Decision | number | undefined
+export type Result = Decision | number | undefined
 
 /** An event that asks something, not one that lets time pass. */
 type Request = Exclude<Event, { readonly type: 'wait' | 'waitWindow' }>
@@ -22,8 +22,15 @@ interface Admission {
 
 let histories = 0
 
-/** Plays a history through the oracle and the stores; throws at the first difference in any field. Answers the decisions made. */
-export async function play(history: History, stores: Readonly<Record<string, StoreOf>>): Promise<number> {
+/**
+ * Plays a history through the oracle and the stores; throws at the first difference in any field, or in what `view`
+ * shows of it. Answers the decisions made.
+ */
+export async function play(
+  history: History,
+  stores: Readonly<Record<string, StoreOf>>,
+  view: (result: Result) => unknown = (result) => result,
+): Promise<number> {
   const clock = new ManualClock(history.startMs)
   const key = `key${histories++}`
   const names = Object.keys(stores)
@@ -50,8 +57,8 @@ export async function play(history: History, stores: Readonly<Record<string, Sto
       const all = await Promise.all(players.map((player) => player.results(event)))
       all.forEach((results, i) => {
         assert.deepEqual(
-          results,
-          wanted,
+          results.map(view),
+          wanted.map(view),
           `${names[i]} differs from the oracle at event ${place}: ${JSON.stringify(event)}`,
         )
       })

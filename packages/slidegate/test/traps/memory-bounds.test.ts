@@ -7,13 +7,18 @@ import { ManualClock } from '../../src/testing.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-/** Megabytes that are held after this more than before it. */
+function heldBytes(): number {
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+/** Megabytes, on the heap and in slabs, that are held after this more than before it. */
 function growthOf(work: () => void): number {
   collectGarbage()
-  const before = process.memoryUsage().heapUsed
+  const before = heldBytes()
   work()
   collectGarbage()
-  return (process.memoryUsage().heapUsed - before) / 2 ** 20
+  return (heldBytes() - before) / 2 ** 20
 }
 
 it('keys that have expired are let go of while others come', () => {
@@ -24,6 +29,26 @@ it('keys that have expired are let go of while others come', () => {
   clock.advance(86_400_000)
   for (let i = 0; i < 5000; i++) limiter.consumeSync(`second${i}`)
   expect(store.stats().keys).toBe(5000)
+})
+
+it('and their memory is given back', () => {
+  const clock = new ManualClock()
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 10, window: '1m' })],
+    store: memoryStore({ clock: clock.now }),
+  })
+  const growth = growthOf(() => {
+    // Three records each: two of them in a ring.
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < 100_000; i++) limiter.consumeSync(`first${i}`)
+      clock.advance(1)
+    }
+    clock.advance(86_400_000)
+    for (let i = 0; i < 2000; i++) limiter.consumeSync(`second${i}`)
+  })
+  // Together they took more than 20.
+  expect(growth).toBeLessThan(8)
+  expect(limiter.consumeSync('first0').remaining).toBe(9)
 })
 
 it('hammering keys at their limits while foreign keys come takes no more and more memory', () => {

@@ -1,0 +1,58 @@
+const NEVER = Number.POSITIVE_INFINITY
+
+/** Slots of a block, as a power of two. */
+const BLOCK_SHIFT = 6
+
+export const BLOCK_SLOTS: number = 2 ** BLOCK_SHIFT
+
+/**
+ * When keys may expire. A time for each key would have to be kept in order; here there is one for each block
+ * of 64 slots, before which none in it expires. A tree over these, each node the lesser of the two below it,
+ * finds a block that is due.
+ */
+export class Expiry {
+  /** The root is 1; the nodes below i are 2i and 2i + 1; the blocks are the last half. */
+  #dueAtMs: Float64Array = new Float64Array(2).fill(NEVER)
+
+  /** A key in this slot expires then at the earliest. */
+  lower(slot: number, dueAtMs: number): void {
+    const block = slot >>> BLOCK_SHIFT
+    while (block >= this.#blocks) this.#enlarge()
+    if (dueAtMs < this.#dueAtMs[this.#blocks + block]!) this.#set(block, dueAtMs)
+  }
+
+  /** The first slot of a block of which a key may have expired by then. */
+  due(byMs: number): number | undefined {
+    if (this.#dueAtMs[1]! > byMs) return undefined
+    let node = 1
+    while (node < this.#blocks) node = 2 * node + (this.#dueAtMs[2 * node]! > byMs ? 1 : 0)
+    return (node - this.#blocks) << BLOCK_SHIFT
+  }
+
+  /** For the block of this slot, when the first of its keys expires. */
+  set(slot: number, dueAtMs: number): void {
+    this.#set(slot >>> BLOCK_SHIFT, dueAtMs)
+  }
+
+  get #blocks(): number {
+    return this.#dueAtMs.length / 2
+  }
+
+  #set(block: number, dueAtMs: number): void {
+    let node = this.#blocks + block
+    this.#dueAtMs[node] = dueAtMs
+    for (node >>>= 1; node > 0; node >>>= 1) {
+      const sooner = Math.min(this.#dueAtMs[2 * node]!, this.#dueAtMs[2 * node + 1]!)
+      if (this.#dueAtMs[node] === sooner) return
+      this.#dueAtMs[node] = sooner
+    }
+  }
+
+  #enlarge(): void {
+    const leaves = this.#dueAtMs.slice(this.#blocks)
+    this.#dueAtMs = new Float64Array(4 * leaves.length).fill(NEVER)
+    leaves.forEach((dueAtMs, block) => {
+      this.#set(block, dueAtMs)
+    })
+  }
+}

@@ -1,0 +1,62 @@
+/** Keys that one map holds; with more, there are several. */
+const MOST_IN_ONE = 16_384
+
+const SHARD_BITS = 7
+
+/** Characters, counted from the end, that tell shards apart. */
+const TOLD_APART_BY = 16
+
+/**
+ * Keys and their slots. A `Map` that is full stops the process while it makes itself anew, twice as large:
+ * with a million keys for 50 ms. So many keys are spread over 128 maps, each of which does so on its own.
+ * Should somebody's keys all end alike, and fall into one, they have what a single map would give them.
+ */
+export class KeyMap {
+  /** All keys, or those that have not been asked for since there are shards: they move when they are. */
+  #first: Map<string, number> | undefined = new Map()
+  #shards: readonly Map<string, number>[] | undefined
+
+  get(key: string): number | undefined {
+    if (this.#shards === undefined) return this.#first!.get(key)
+    const shard = shardOf(this.#shards, key)
+    const slot = shard.get(key)
+    if (slot !== undefined || this.#first === undefined) return slot
+    const moved = this.#first.get(key)
+    if (moved !== undefined) {
+      shard.set(key, moved)
+      this.#deleteFirst(key)
+    }
+    return moved
+  }
+
+  /** Only for a key that is not held. */
+  add(key: string, slot: number): void {
+    if (this.#shards === undefined) {
+      this.#first!.set(key, slot)
+      if (this.#first!.size === MOST_IN_ONE) {
+        this.#shards = Array.from({ length: 2 ** SHARD_BITS }, () => new Map())
+      }
+    } else {
+      shardOf(this.#shards, key).set(key, slot)
+    }
+  }
+
+  delete(key: string): void {
+    const isInShard = this.#shards !== undefined && shardOf(this.#shards, key).delete(key)
+    if (!isInShard) this.#deleteFirst(key)
+  }
+
+  #deleteFirst(key: string): void {
+    if (this.#first === undefined) return
+    this.#first.delete(key)
+    if (this.#shards !== undefined && this.#first.size === 0) this.#first = undefined
+  }
+}
+
+function shardOf(shards: readonly Map<string, number>[], key: string): Map<string, number> {
+  let hash = 0
+  for (let i = Math.max(0, key.length - TOLD_APART_BY); i < key.length; i++) {
+    hash = (Math.imul(hash, 31) + key.charCodeAt(i)) | 0
+  }
+  return shards[Math.imul(hash, 0x9e3779b1) >>> (32 - SHARD_BITS)]!
+}
