@@ -122,10 +122,14 @@ class StoreLimiter implements Limiter {
 
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
   consume(key: string, options?: ConsumeOptions): Promise<Decision> {
-    return new Promise((resolve, reject) => {
+    try {
       const op = this.#consumeOp(key, options)
-      this.#store.apply([op], new ConsumeCall(this, op, resolve, reject))
-    })
+      const call = new ConsumeCall(this, op)
+      this.#store.apply([op], call)
+      return call.promise()
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   consumeSync(key: string, options?: ConsumeOptions): Decision {
@@ -237,7 +241,7 @@ class StoreLimiter implements Limiter {
   #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     const decision = decisionOf(this.limits, op, outcome, position)
     const { cost, atMs } = decision
-    const left = outcome.source === 'store' ? cost : 0
+    const left = outcome.source === 'store' || outcome.source === 'lease' ? cost : 0
     const charged = this.#chargedBy(decision)
     markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, charged, left })
     return decision
@@ -261,34 +265,40 @@ class StoreLimiter implements Limiter {
   }
 }
 
-/** The promise of a decision, as the store sees it. */
+/** The promise of a decision, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
 class ConsumeCall implements Call {
   isSettled = false
   readonly #limiter: StoreLimiter
   readonly #op: ConsumeOp
-  readonly #resolve: (decision: Decision) => void
-  readonly #reject: (error: unknown) => void
+  #decision: Decision | undefined
+  #error: unknown
+  #resolve: ((decision: Decision) => void) | undefined
+  #reject: ((error: unknown) => void) | undefined
 
-  constructor(
-    limiter: StoreLimiter,
-    op: ConsumeOp,
-    resolve: (decision: Decision) => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(limiter: StoreLimiter, op: ConsumeOp) {
     this.#limiter = limiter
     this.#op = op
-    this.#resolve = resolve
-    this.#reject = reject
+  }
+
+  promise(): Promise<Decision> {
+    if (this.#decision !== undefined) return Promise.resolve(this.#decision)
+    if (this.isSettled) return Promise.reject(this.#error)
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
     this.isSettled = true
-    this.#resolve(this.#limiter.decide(this.#op, outcomes[0] as ConsumeOutcome, position))
+    this.#decision = this.#limiter.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
+    this.#resolve?.(this.#decision)
   }
 
   reject(error: unknown): void {
     this.isSettled = true
-    this.#reject(error)
+    this.#error = error
+    this.#reject?.(error)
   }
 }
 

@@ -62,11 +62,13 @@ export function withDeadline(store: Store, timeoutMs: number): Store {
 
   return {
     apply(ops, call) {
+      store.apply(ops, call)
+      // What was answered in this process has no deadline to watch.
+      if (call.isSettled) return
       forgetSettled()
       calls.push(call)
       dueAt.push(now() + timeoutMs)
       if (timer === undefined) watch(timeoutMs)
-      store.apply(ops, call)
     },
     close() {
       // Calls that still wait keep their deadline.

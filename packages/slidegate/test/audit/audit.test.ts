@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from 'vitest'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { audit } from './audit.ts'
+import { audit, type Order } from './audit.ts'
 import { type Admission, fullestWindow } from './fullest-window.ts'
 
 const PROCESSES = 4
@@ -33,7 +33,7 @@ it('four processes on one key: no window holds more than its limit, nor much les
   const limit = 400
   const window = 1000
   const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 4000 }
-  const { admissions, denied } = await audit(PROCESSES, order)
+  const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
   expectHeld(admissions, limit, window)
   // Not only the fullest: as long as all ask, every window is used up.
   const startMs = Math.min(...admissions.map(({ atMs }) => atMs))
@@ -53,7 +53,7 @@ it('four processes on eight keys with three limits each: all are held, and denia
     { limit: 150, window: 3_600_000 },
   ]
   const order = { port: server.port, limits, keys: 8, costs: 3, durationMs: 4000 }
-  const { admissions, denied } = await audit(PROCESSES, order)
+  const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
   expect(denied).toBeGreaterThan(admissions.length)
   for (let i = 0; i < 8; i++) {
     const ofKey = admissions.filter(({ key }) => key === `key${i}`)
@@ -61,4 +61,31 @@ it('four processes on eight keys with three limits each: all are held, and denia
     const { remaining } = await auditor(3_600_000).peek(`key${i}`)
     expect(65_536 - remaining).toBe(unitsOf(ofKey))
   }
+})
+
+it('some leasing, some not: no window holds more than its limit by the times at which units were spent', async () => {
+  const limit = 2000
+  const window = 1000
+  const leaseMs = 100
+  const order = { port: server.port, limits: [{ limit, window }], keys: 1, costs: 1, durationMs: 4000 }
+  const leasing = { ...order, leaseMs }
+  // Some rest now and then: what they hold then is spent just in time, or too late for that.
+  const [resting, longer] = [95, 150].map((pauseMs) => ({ ...leasing, pauseMs }))
+  const { admissions } = await audit([order, leasing, resting!, longer!])
+  expectHeld(admissions, limit, window)
+  // While anybody leases, what is spent comes back a lease's time later.
+  const startMs = Math.min(...admissions.map(({ atMs }) => atMs))
+  for (let cycle = 0; cycle < 3; cycle++) {
+    const fromMs = startMs + cycle * (window + leaseMs)
+    const within = admissions.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + window + leaseMs)
+    expect(within.length).toBeGreaterThanOrEqual(0.97 * limit)
+  }
+  const leased = admissions.filter(({ isLeased }) => isLeased).length
+  expect(leased).toBeGreaterThan(limit / 20)
+  expect(admissions.length - leased).toBeGreaterThan(limit / 20)
+  // What was held at the end was returned.
+  const { remaining, atMs } = await auditor(window).peek('key0')
+  const used = 65_536 - remaining
+  expect(used).toBeGreaterThanOrEqual(admissions.filter((each) => each.atMs > atMs - window).length)
+  expect(used).toBeLessThanOrEqual(admissions.filter((each) => each.atMs > atMs - window - leaseMs).length)
 })

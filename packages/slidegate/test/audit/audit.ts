@@ -10,16 +10,21 @@ export interface Order {
   readonly keys: number
   readonly costs: number
   readonly durationMs: number
+  /** Whether it takes leases, and of which length. */
+  readonly leaseMs?: number
+  /** How long each caller rests after every ten requests, if at all. */
+  readonly pauseMs?: number
 }
 
 export interface Report {
-  admissions: (Admission & { readonly key: string })[]
+  /** When units were spent: by the store's clock, or where they were leased, by the machine's. */
+  admissions: (Admission & { readonly key: string; readonly isLeased: boolean })[]
   denied: number
 }
 
 /** Sets processes to work at once, all on one Redis, and gathers what they were told. */
-export async function audit(processes: number, order: Order): Promise<Report> {
-  const reports = await Promise.all(Array.from({ length: processes }, () => work(order)))
+export async function audit(orders: readonly Order[]): Promise<Report> {
+  const reports = await Promise.all(orders.map(work))
   return {
     admissions: reports.flatMap(({ admissions }) => admissions),
     denied: reports.reduce((sum, { denied }) => sum + denied, 0),

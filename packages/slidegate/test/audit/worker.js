@@ -2,7 +2,7 @@
 // One process of an audit: asks as fast as it can, on the package as it was built, and tells what was admitted.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { createLimiter, slidingWindow } from 'slidegate'
+import { createLimiter, slidingWindow, withLeases } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 
 /** @typedef {import('./audit.ts').Order} Order */
@@ -11,10 +11,18 @@ const CALLERS = 24
 
 process.once('message', async (/** @type {Order} */ order) => {
   const redis = new Redis(order.port)
+  const { leaseMs } = order
+  // The machine's clock, which is the server's too, whenever a lease is looked at.
+  let spentAtMs = 0
+  const clock = () => {
+    spentAtMs = Date.now()
+    return performance.now()
+  }
+  const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
   const limiter = createLimiter({
     name: 'audit',
     limits: order.limits.map((limit) => slidingWindow(limit)),
-    store: redisStore(redis),
+    store,
     // Nothing is to be given up, however slow the machine: what is given up may have been charged.
     timeoutMs: 60_000,
   })
@@ -27,14 +35,17 @@ process.once('message', async (/** @type {Order} */ order) => {
     for (let i = caller; !isDone; i++) {
       const key = `key${i % order.keys}`
       const { allowed, atMs, cost, source } = await limiter.consume(key, { cost: 1 + (i % order.costs) })
-      if (source !== 'store') throw new Error(`a decision came from ${source}`)
-      if (allowed) report.admissions.push({ key, atMs, cost })
+      const isLeased = leaseMs !== undefined && source === 'lease'
+      if (source !== 'store' && !isLeased) throw new Error(`a decision came from ${source}`)
+      if (allowed) report.admissions.push({ key, atMs: isLeased ? spentAtMs : atMs, cost, isLeased })
       else report.denied++
+      if (order.pauseMs !== undefined && i % 10 === 0) await delay(order.pauseMs)
     }
   })
   await delay(order.durationMs)
   isDone = true
   await Promise.all(callers)
+  await store.close()
   await redis.quit()
   process.send?.(report, () => process.disconnect())
 })

@@ -1,0 +1,36 @@
+import type { Part } from '../stores/store.ts'
+
+/**
+ * Entries by limiter name and key: whatever the limit sets, they may share logs. In two steps, since a string put
+ * together for a lookup has to be hashed each time, and a key that is asked again has its hash already.
+ */
+export class ByKey<Entry> {
+  readonly #limiters = new Map<string, Map<string, Entry>>()
+
+  get({ set, key }: Part): Entry | undefined {
+    return this.#limiters.get(set.limiter)?.get(key)
+  }
+
+  set({ set, key }: Part, entry: Entry): void {
+    const keys = this.#limiters.get(set.limiter)
+    if (keys === undefined) this.#limiters.set(set.limiter, new Map([[key, entry]]))
+    else keys.set(key, entry)
+  }
+
+  delete({ set, key }: Part): void {
+    const keys = this.#limiters.get(set.limiter)
+    keys?.delete(key)
+    if (keys?.size === 0) this.#limiters.delete(set.limiter)
+  }
+
+  *values(): Generator<Entry> {
+    for (const keys of this.#limiters.values()) yield* keys.values()
+  }
+}
+
+/** A place from 0 to `places - 1`, a power of two, for a key (FNV-1a). */
+export function placeOf(key: string, places: number): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  return (hash ^ (hash >>> 15)) & (places - 1)
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../clock.ts'
+import { type Call, outcomeAt } from '../stores/call.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
+import { Denials } from './denials.ts'
+import { checkInteger, checkWrapped } from './options.ts'
+
+export interface DenyCacheOptions {
+  /**
+   * Milliseconds, from 1 to 2^31 - 1, for which a denial is repeated at most. What others do to the key, such as a
+   * refund in another process, shows by then. Default: 1000.
+   */
+  readonly maxStaleMs?: number
+  /** Keys whose denials are held at most, from 1 to 2^24; beyond it the oldest go. Default: 10,000. */
+  readonly maxKeys?: number
+  /** A monotonic clock in milliseconds, for tests. Default: `performance.now`. */
+  readonly clock?: Clock
+}
+
+/**
+ * Answers repeated denials in this process. A denied request cannot be admitted before its `retryAfterMs`, so the
+ * same one (key, limits and cost) is denied again without asking, its waits being less by the time that has
+ * passed; `source` is then `denyCache`, and `remaining` may be stale. What is admitted, charged, refunded or
+ * reset through this wrapper shows at once, what others do to the key within `maxStaleMs`.
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Store {
+  checkWrapped(store, options, 'withDenyCache')
+  const { maxStaleMs = 1000, maxKeys = 10_000, clock = () => performance.now() } = options
+  checkInteger('maxStaleMs', maxStaleMs, 1, 2 ** 31 - 1)
+  checkInteger('maxKeys', maxKeys, 1, 2 ** 24)
+  const denials = new Denials(maxStaleMs, maxKeys)
+
+  function forget(ops: readonly Op[]): void {
+    for (const { type, parts } of ops) if (type !== 'peek') denials.forget(parts)
+  }
+
+  return {
+    apply(ops, call) {
+      const op = ops[0]!
+      if (ops.length === 1 && isRepeatable(op)) {
+        // Before it is sent: how long it travels then makes a denial end early, never late.
+        const nowMs = clock()
+        const answer = denials.find(op, nowMs)
+        if (answer !== undefined) call.resolve(answer, 0)
+        else store.apply(ops, new ConsumeCall(call, op, denials, nowMs))
+      } else if (ops.every(({ type }) => type === 'peek')) {
+        store.apply(ops, call)
+      } else {
+        forget(ops)
+        store.apply(ops, new OtherCall(call, () => forget(ops)))
+      }
+    },
+    close: () => store.close(),
+  }
+}
+
+function isRepeatable(op: Op): op is ConsumeOp {
+  return op.type === 'consume' && op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
+}
+
+/** One that waits for an answer of the store to a request: denied it is held, admitted it changes the key. */
+class ConsumeCall implements Call {
+  readonly #call: Call
+  readonly #op: ConsumeOp
+  readonly #denials: Denials
+  readonly #sentAtMs: number
+  readonly #changes: number
+
+  constructor(call: Call, op: ConsumeOp, denials: Denials, sentAtMs: number) {
+    this.#call = call
+    this.#op = op
+    this.#denials = denials
+    this.#sentAtMs = sentAtMs
+    this.#changes = denials.changesOf(op.parts[0]!.key)
+  }
+
+  get isSettled(): boolean {
+    return this.#call.isSettled
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    const outcome = outcomes[0] as ConsumeOutcome
+    if (position < outcome.admitted) this.#denials.forget(this.#op.parts)
+    else if (outcome.source === 'store') this.#hold(outcome, position)
+    this.#call.resolve(outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    this.#call.reject(error)
+  }
+
+  #hold(outcome: ConsumeOutcome, position: number): void {
+    if (this.#denials.changesOf(this.#op.parts[0]!.key) !== this.#changes) return
+    // Of requests that were denied together, the first one's denial is that of all.
+    if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
+    this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
+  }
+}
+
+/** One that waits for ops that may change keys: while they are under way nobody knows whether they have. */
+class OtherCall implements Call {
+  readonly #call: Call
+  readonly #forget: () => void
+
+  constructor(call: Call, forget: () => void) {
+    this.#call = call
+    this.#forget = forget
+  }
+
+  get isSettled(): boolean {
+    return this.#call.isSettled
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    this.#forget()
+    this.#call.resolve(outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    this.#forget()
+    this.#call.reject(error)
+  }
+}

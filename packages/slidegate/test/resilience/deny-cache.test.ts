@@ -1,0 +1,413 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  slidingWindow,
+  withDenyCache,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { held, recorded } from './stores.ts'
+
+const { redis } = await useRedis()
+
+let scenes = 0
+
+/** A limiter on a cached store, and the count of what reaches the store behind. */
+function scene(
+  limits: readonly Limit[] = [slidingWindow({ limit: 5, window: 1000 })],
+  options: { maxStaleMs?: number; maxKeys?: number } = {},
+  storeOf: (clock: ManualClock) => Store = (clock) => memoryStore({ clock: clock.now }),
+) {
+  const clock = new ManualClock()
+  const behind = recorded(storeOf(clock))
+  const store = withDenyCache(behind, { clock: clock.now, ...options })
+  const limiterOf = (name: string, own: readonly Limit[] = limits) =>
+    createLimiter({ name, limits: own, store, timeoutMs: 30_000 })
+  return { clock, behind, store, limiter: limiterOf('api'), limiterOf, name: `api${scenes++}` }
+}
+
+async function useUp(limiter: Limiter, key: string, units: number): Promise<void> {
+  expect((await limiter.consume(key, { cost: units })).allowed).toBe(true)
+}
+
+const stores: Record<string, (clock: ManualClock) => Store> = {
+  memory: (clock) => memoryStore({ clock: clock.now }),
+  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `deny${scenes++}` }),
+}
+
+describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
+  it('a denial is repeated without asking, its waits less by the time that has passed', async () => {
+    const { clock, behind, limiter } = scene(undefined, {}, storeOf)
+    await useUp(limiter, 'k', 5)
+    clock.advance(100)
+    const first = await limiter.consume('k')
+    expect(first).toMatchObject({ allowed: false, source: 'store', retryAfterMs: 900 })
+    const asked = behind.ops.length
+    for (const passedMs of [0, 1, 449, 899]) {
+      clock.set(first.atMs + passedMs)
+      expect(await limiter.consume('k')).toEqual({
+        ...first,
+        source: 'denyCache',
+        atMs: clock.now(),
+        retryAfterMs: 900 - passedMs,
+        resetAfterMs: 900 - passedMs,
+        limits: [{ ...first.limits[0], retryAfterMs: 900 - passedMs, resetAfterMs: 900 - passedMs }],
+      })
+    }
+    expect(behind.ops.length).toBe(asked)
+    clock.set(first.atMs + 900)
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, source: 'store' })
+  })
+
+  it('what others do shows after maxStaleMs at the latest', async () => {
+    const { clock, behind, limiter } = scene(undefined, { maxStaleMs: 50 }, storeOf)
+    await useUp(limiter, 'k', 5)
+    await limiter.consume('k')
+    const elsewhere = createLimiter({
+      name: 'api',
+      limits: [slidingWindow({ limit: 5, window: 1000 })],
+      store: behind,
+      timeoutMs: 30_000,
+    })
+    await elsewhere.reset('k')
+    clock.advance(49)
+    expect((await limiter.consume('k')).source).toBe('denyCache')
+    clock.advance(1)
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, source: 'store' })
+  })
+
+  it('a cost above the limit is denied for ever, and asked for anew after maxStaleMs', async () => {
+    const { clock, behind, limiter } = scene(undefined, {}, storeOf)
+    for (let second = 0; second < 3; second++) {
+      expect(await limiter.consume('k', { cost: 6 })).toMatchObject({ source: 'store' })
+      clock.advance(999)
+      const again = await limiter.consume('k', { cost: 6 })
+      expect(again).toMatchObject({ allowed: false, source: 'denyCache', retryAfterMs: Infinity })
+      clock.advance(1)
+    }
+    expect(behind.ops.length).toBe(3)
+  })
+
+  it('denied one cost, another may still fit', async () => {
+    const { limiter } = scene(undefined, {}, storeOf)
+    await useUp(limiter, 'k', 1)
+    expect((await limiter.consume('k', { cost: 5 })).allowed).toBe(false)
+    expect((await limiter.consume('k', { cost: 5 })).source).toBe('denyCache')
+    for (let left = 3; left >= 0; left--) {
+      expect(await limiter.consume('k', { cost: 1 })).toMatchObject({ allowed: true, remaining: left })
+    }
+  })
+})
+
+it('a limit that opens before the others has room again, and is not named any more', async () => {
+  const limits = [
+    slidingWindow({ limit: 3, window: 100, name: 'short' }),
+    slidingWindow({ limit: 3, window: 500, name: 'long' }),
+    slidingWindow({ limit: 3, window: 200, name: 'shadow', shadow: true }),
+    fixedWindow({ limit: 3, window: 100, name: 'fixed' }),
+  ]
+  const { clock, limiter } = scene(limits)
+  await useUp(limiter, 'k', 3)
+  const deniedBy = async () => {
+    const { limits: verdicts, deniedBy: names, allowed, source, retryAfterMs } = await limiter.consume('k')
+    const full = verdicts.filter((verdict) => !verdict.allowed).map(({ name }) => name)
+    return { names, full, allowed, source, retryAfterMs }
+  }
+  const all = ['short', 'long', 'shadow', 'fixed']
+  const enforced = ['short', 'long', 'fixed']
+  expect(await deniedBy()).toMatchObject({ names: enforced, full: all, source: 'store' })
+  clock.advance(99)
+  expect(await deniedBy()).toMatchObject({ names: enforced, full: all, source: 'denyCache' })
+  clock.advance(1)
+  const afterShort = { names: ['long'], full: ['long', 'shadow'], allowed: false, retryAfterMs: 400 }
+  expect(await deniedBy()).toMatchObject({ ...afterShort, source: 'denyCache' })
+  clock.advance(100)
+  expect(await deniedBy()).toMatchObject({ names: ['long'], full: ['long'], source: 'denyCache' })
+  clock.advance(300)
+  expect(await deniedBy()).toMatchObject({ names: [], full: [], allowed: true, source: 'store' })
+})
+
+it('a decision made here can be refunded, charged on, or reset: denials of its key are forgotten at once', async () => {
+  const { behind, limiter, limiterOf } = scene()
+  // A deploy has changed the limits: both share the log.
+  const other = limiterOf('api', [slidingWindow({ limit: 10, window: 1000 })])
+  const mayChange: Record<string, () => Promise<unknown>> = {
+    refund: async () => limiter.refund('k', admitted, 1),
+    'refund by the other limiter': async () => other.refund('k', admittedByOther, 1),
+    charge: async () => other.charge('k', 1),
+    'admission by the other limiter': async () => other.consume('k'),
+    reset: async () => other.reset('k'),
+  }
+  const admitted = await limiter.consume('k', { cost: 4 })
+  const admittedByOther = await other.consume('k', { cost: 4 })
+  for (const [what, change] of Object.entries(mayChange)) {
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect((await limiter.consume('k')).source).toBe('denyCache')
+    await change()
+    const asked = behind.ops.length
+    const { source } = await limiter.consume('k')
+    expect({ what, source, asked: behind.ops.length - asked }).toEqual({ what, source: 'store', asked: 1 })
+  }
+  expect((await limiter.peek('k')).remaining).toBe(4)
+})
+
+it('another limiter with the same key, or another key, is another matter', async () => {
+  const { limiter, limiterOf } = scene()
+  await useUp(limiter, 'k', 5)
+  await limiter.consume('k')
+  expect((await limiterOf('web').consume('k')).allowed).toBe(true)
+  expect((await limiter.consume('l')).allowed).toBe(true)
+  await limiterOf('web').reset('k')
+  await limiter.reset('l')
+  expect((await limiter.consume('k')).source).toBe('denyCache')
+})
+
+it('what a key may do with other limits is not decided by its denial under these', async () => {
+  const { limiter, limiterOf } = scene()
+  await useUp(limiter, 'k', 5)
+  expect((await limiter.consume('k')).allowed).toBe(false)
+  const wider = limiterOf('api', [slidingWindow({ limit: 6, window: 1000 })])
+  expect((await wider.consume('k')).allowed).toBe(true)
+})
+
+it('peek passes through, and changes nothing', async () => {
+  const { behind, limiter } = scene()
+  await useUp(limiter, 'k', 5)
+  await limiter.consume('k')
+  const asked = behind.ops.length
+  expect(await limiter.peek('k')).toMatchObject({ allowed: false, source: 'store' })
+  expect(behind.ops.length).toBe(asked + 1)
+  expect((await limiter.consume('k')).source).toBe('denyCache')
+})
+
+it('a local clock that goes backwards is asked past', async () => {
+  const { clock, behind, limiter } = scene()
+  const own = new ManualClock()
+  const cached = createLimiter({
+    name: 'api',
+    limits: [slidingWindow({ limit: 5, window: 1000 })],
+    store: withDenyCache(behind, { clock: own.now }),
+  })
+  await useUp(limiter, 'k', 5)
+  await cached.consume('k')
+  own.advance(-1)
+  clock.advance(1000)
+  expect(await cached.consume('k')).toMatchObject({ allowed: true, source: 'store' })
+})
+
+it('between the milliseconds of the store, a denial ends early rather than late', async () => {
+  const clock = new ManualClock(1_700_000_000_000.9)
+  const store = withDenyCache(memoryStore({ clock: clock.now }), { clock: clock.now })
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: 10 })], store })
+  await limiter.consume('k')
+  expect((await limiter.consume('k')).retryAfterMs).toBe(10)
+  clock.set(1_700_000_000_009.8)
+  expect(await limiter.consume('k')).toMatchObject({ source: 'denyCache', retryAfterMs: 2 })
+  clock.set(1_700_000_000_010.1)
+  expect(await limiter.consume('k')).toMatchObject({ source: 'store', allowed: true })
+})
+
+describe('while an answer is on its way', () => {
+  /** A cached store whose answers wait to be let through. */
+  function heldScene() {
+    const clock = new ManualClock()
+    const behind = held(memoryStore({ clock: clock.now }))
+    const store = withDenyCache(behind, { clock: clock.now })
+    const limits = [slidingWindow({ limit: 5, window: 1000 })]
+    return { clock, behind, limiter: createLimiter({ limits, store, timeoutMs: 30_000 }) }
+  }
+
+  it('its time counts against the denial', async () => {
+    const { clock, behind, limiter } = heldScene()
+    behind.isHolding = false
+    await useUp(limiter, 'k', 5)
+    behind.isHolding = true
+    const denied = limiter.consume('k')
+    clock.advance(300)
+    behind.release()
+    expect((await denied).retryAfterMs).toBe(1000)
+    expect(await limiter.consume('k')).toMatchObject({ source: 'denyCache', retryAfterMs: 700 })
+  })
+
+  it.each(['charge', 'refund', 'reset'] as const)('a %s makes that denial one to forget', async (change) => {
+    const { behind, limiter } = heldScene()
+    behind.isHolding = false
+    const admitted = await limiter.consume('k', { cost: 5 })
+    const changes = {
+      charge: () => limiter.charge('k', 1),
+      refund: () => limiter.refund('k', admitted, 1),
+      reset: () => limiter.reset('k'),
+    }
+    // Sent while the denial is on its way, or answered then.
+    for (const first of ['denial', 'change']) {
+      await changes.charge()
+      behind.isHolding = true
+      const change1 = first === 'change' ? changes[change]() : undefined
+      const denied = limiter.consume('k', { cost: 5 })
+      const change2 = first === 'denial' ? changes[change]() : undefined
+      behind.release()
+      await Promise.all([change1, denied, change2])
+      behind.isHolding = false
+      expect((await limiter.consume('k', { cost: 5 })).source).toBe('store')
+    }
+  })
+
+  it('what may have changed is asked for, before the change is answered', async () => {
+    const { behind, limiter } = heldScene()
+    await useUp(limiter, 'k', 5)
+    await limiter.consume('k')
+    expect((await limiter.consume('k')).source).toBe('denyCache')
+    behind.isHolding = true
+    const reset = limiter.reset('k')
+    behind.isHolding = false
+    expect(await limiter.consume('k')).toMatchObject({ source: 'store', allowed: true })
+    behind.release()
+    await reset
+  })
+
+  it('so does an admission', async () => {
+    const { behind, limiter } = heldScene()
+    behind.isHolding = true
+    const answers = [4, 5, 1].map((cost) => limiter.consume('k', { cost }))
+    behind.release()
+    expect((await Promise.all(answers)).map(({ allowed }) => allowed)).toEqual([true, false, true])
+    behind.isHolding = false
+    expect(await limiter.consume('k', { cost: 5 })).toMatchObject({ source: 'store' })
+  })
+})
+
+it('on Redis, requests that are decided together and denied are all held as one', async () => {
+  const behind = recorded(redisStore(redis, { prefix: 'together' }))
+  const limits = [slidingWindow({ limit: 3, window: '1h' })]
+  const limiter = createLimiter({ limits, store: withDenyCache(behind), timeoutMs: 30_000 })
+  const together = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))
+  expect(together.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 20 }, (_, i) => i < 3))
+  const again = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))
+  expect(again.every(({ allowed, source }) => !allowed && source === 'store')).toBe(true)
+  const asked = behind.ops.length
+  const { allowed, source, remaining, deniedBy } = await limiter.consume('k')
+  expect({ allowed, source, remaining, deniedBy, asked: behind.ops.length - asked }).toEqual({
+    ...{ allowed: false, source: 'denyCache', remaining: 0, deniedBy: ['3-per-1h'], asked: 0 },
+  })
+})
+
+it('neither errors nor refusals of a store that has not decided are held', async () => {
+  const clock = new ManualClock()
+  const limits = [slidingWindow({ limit: 1, window: 1000 })]
+  for (const onFull of ['throw', 'deny'] as const) {
+    const behind = recorded(memoryStore({ maxKeys: 1, onFull, clock: clock.now }))
+    const limiter = createLimiter({ limits, store: withDenyCache(behind, { clock: clock.now }) })
+    await limiter.consume('first')
+    for (let asked = 2; asked < 5; asked++) {
+      const sourceOf = limiter.consume('second').then(
+        ({ source }) => source,
+        ({ reason }) => reason,
+      )
+      expect(await sourceOf).toBe(onFull === 'throw' ? 'full' : 'failClosed')
+      expect(behind.ops.length).toBe(asked)
+    }
+    // And they drop nothing.
+    await limiter.consume('first')
+    expect((await limiter.consume('first')).source).toBe('denyCache')
+  }
+})
+
+it('only what the store itself has said is held', async () => {
+  const inner = memoryStore()
+  const substitute: Store = {
+    apply(ops, call) {
+      const outcomes = inner.applySync(ops).map((outcome) => ({ ...outcome, source: 'fallback' }))
+      call.resolve(outcomes as never, 0)
+    },
+    close() {},
+  }
+  const behind = recorded(substitute)
+  const limits = [slidingWindow({ limit: 1, window: 1000 })]
+  const limiter = createLimiter({ limits, store: withDenyCache(behind) })
+  for (let asked = 1; asked < 5; asked++) {
+    expect((await limiter.consume('k', { cost: 2 })).source).toBe('fallback')
+    expect(behind.ops.length).toBe(asked)
+  }
+})
+
+it('holds the denials of so many keys, the oldest go first', async () => {
+  const { limiter } = scene(undefined, { maxKeys: 3 })
+  for (const key of ['a', 'b', 'c', 'd']) await limiter.consume(key, { cost: 6 })
+  const sources = async (keys: string) => {
+    const decisions = []
+    for (const key of keys) decisions.push((await limiter.consume(key, { cost: 6 })).source)
+    return decisions
+  }
+  expect(await sources('dcb')).toEqual(['denyCache', 'denyCache', 'denyCache'])
+  expect(await sources('a')).toEqual(['store'])
+  expect(await sources('dcab')).toEqual(['denyCache', 'denyCache', 'denyCache', 'store'])
+})
+
+it('holds a few different denials of one key', async () => {
+  const { limiter } = scene()
+  for (const cost of [6, 7, 8, 9, 10]) await limiter.consume('k', { cost })
+  const sources = await Promise.all([10, 9, 8, 7, 6].map((cost) => limiter.consume('k', { cost })))
+  expect(sources.map(({ source }) => source)).toEqual([...Array(4).fill('denyCache'), 'store'])
+})
+
+it('ops with several keys pass through; where they charge, the denials of each are forgotten', async () => {
+  const { behind, store, limiter, clock } = scene()
+  const asked = recorded(store)
+  const spy = createLimiter({ name: 'api', limits: limiter.limits, store: asked })
+  await spy.consume('a', { cost: 5 })
+  await spy.consume('b', { cost: 5 })
+  for (const key of ['a', 'b']) {
+    await limiter.consume(key)
+    expect((await limiter.consume(key)).source).toBe('denyCache')
+  }
+  const parts = asked.ops.flatMap((op) => op.parts)
+  await new Promise((resolve, reject) => {
+    const op = { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 } as const
+    store.apply([op], { isSettled: false, resolve, reject })
+  })
+  const before = behind.ops.length
+  for (const key of ['a', 'b']) expect((await limiter.consume(key)).source).toBe('store')
+  expect(behind.ops.length).toBe(before + 2)
+  expect(clock.now()).toBe((await limiter.consume('a')).atMs)
+})
+
+it.each([
+  [{ maxStaleMs: 0 }],
+  [{ maxStaleMs: 1.5 }],
+  [{ maxStaleMs: Number.NaN }],
+  [{ maxKeys: 0 }],
+  [{ maxKeys: Infinity }],
+  [{ clock: 5 }],
+  [null],
+])('refuses %j', (options) => {
+  expect(() => withDenyCache(memoryStore(), options as never)).toThrow(
+    expect.objectContaining({ code: 'invalid_option' }),
+  )
+})
+
+it('refuses what is no store', () => {
+  for (const store of [undefined, null, {}, 'redis://']) {
+    expect(() => withDenyCache(store as never)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
+  }
+})
+
+it('a request that was given up is nobody to answer', async () => {
+  const behind = held(memoryStore())
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 5, window: 1000 })],
+    store: withDenyCache(behind),
+    timeoutMs: 5,
+  })
+  behind.isHolding = true
+  await expect(limiter.consume('k', { cost: 6 })).rejects.toMatchObject({ reason: 'timeout' })
+  expect(behind.waiting.map(({ isSettled }) => isSettled)).toEqual([true])
+  behind.release()
+  await nextTurn()
+})
