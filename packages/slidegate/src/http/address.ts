@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { SlidegateError, show } from '../errors.ts'
 
@@ -29,12 +30,39 @@ export function addressKey(address: string | undefined, options: AddressKeyOptio
     )
   }
   if (typeof address !== 'string') return UNKNOWN_ADDRESS
-  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return address
+  if (isIPv4(address)) return address
+  // How a server that listens on IPv6 too knows all callers by IPv4.
+  if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
+  return networkOf(address, ipv6Prefix)
+}
+
+const MAPPED = '::ffff:'
+
+/** The keys of addresses that were read before: to read one takes longer than to decide a request. */
+const keysOf = new Map<string, string>()
+const MAX_KEPT = 4096
+
+function networkOf(address: string, prefix: number): string {
+  const spelling = `${address}/${prefix}`
+  let key = keysOf.get(spelling)
+  if (key === undefined) {
+    key = readNetwork(address, prefix)
+    // Whoever sends ever new addresses makes all of them be read again, and nothing grow.
+    if (keysOf.size === MAX_KEPT) keysOf.clear()
+    if (spelling.length <= MAX_SPELLING) keysOf.set(spelling, key)
+  }
+  return key
+}
+
+/** No address is longer, and no text of a stranger that is should be kept. */
+const MAX_SPELLING = 64
+
+function readNetwork(address: string, prefix: number): string {
   const hex = hexadecimal(address)
   if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return UNKNOWN_ADDRESS
   const ipv6 = ipaddr.IPv6.parse(hex)
   if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString()
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${hex}/${ipv6Prefix}`)}/${ipv6Prefix}`
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${hex}/${prefix}`)}/${prefix}`
 }
 
 /**
@@ -50,4 +78,13 @@ function hexadecimal(address: string): string | undefined {
   if (!ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
   return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}
+
+/** Why addresses are no keys where the framework is set to believe whatever anybody says about them. */
+export function spoofableAddress(setting: string): SlidegateError {
+  return new SlidegateError(
+    'invalid_option',
+    `with ${setting} set to true the client's address is whatever the client says; set it to the addresses of your proxies, or give a key function`,
+    true,
+  )
 }

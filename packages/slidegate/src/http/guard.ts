@@ -1,6 +1,7 @@
 import type { Decision } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
-import { createLimiter } from '../limiter.ts'
+import { type ConsumeOptions, createLimiter, type Limiter } from '../limiter.ts'
+import { after } from './at-once.ts'
 import { HEADER_GENERATIONS, type Header, retryAfterHeaders } from './headers.ts'
 import { checkOptions, type GuardOptions, type HandlerArguments } from './options.ts'
 import { PROBLEM_CONTENT_TYPE, quotaExceededProblem } from './problem.ts'
@@ -21,12 +22,15 @@ export interface Denial {
   readonly body: string
 }
 
-export type Guard<Request> = (request: Request) => Promise<Verdict>
+/** A promise only where something has to be waited for: the user's functions, or a store that is elsewhere. */
+export type Guard<Request> = (request: Request) => Verdict | PromiseLike<Verdict>
+
+const UNLIMITED: Verdict = { headers: [] }
 
 /**
  * The policy that all adapters share. They hand in the request and their way to the client's address, carry
- * out the verdict, and decide nothing. A guard rejects where a function of the user throws, the key or cost is
- * invalid, or the store is unavailable: that is the framework's error, never a denial.
+ * out the verdict, and decide nothing. A guard throws or rejects where a function of the user does, the key or
+ * cost is invalid, or the store is unavailable: that is the framework's error, never a denial.
  */
 export function createGuard<Args extends HandlerArguments>(
   options: GuardOptions<Args>,
@@ -34,25 +38,50 @@ export function createGuard<Args extends HandlerArguments>(
 ): Guard<Args[0]> {
   checkOptions(options)
   const { name, limits = [], store, skip, key = clientAddressKey, cost, headers = 'draft-11' } = options
-  const limiter = options.limiter ?? createLimiter({ name, limits, store })
+  const decide = decider(options.limiter ?? createLimiter({ name, limits, store }))
   const rateLimitHeaders = headers === false ? () => [] : HEADER_GENERATIONS[headers]
 
-  async function costOf(request: Args[0]): Promise<number> {
-    if (cost === undefined) return 1
-    const units = await cost(request)
-    // The limiter would take it for a cost left out, which is 1.
-    if (units === undefined) {
-      throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
-    }
-    return units
+  function judge(request: Args[0]): Verdict | PromiseLike<Verdict> {
+    return after(key(request), (whom) =>
+      cost === undefined
+        ? after(decide(whom), verdictOf)
+        : after(cost(request), (units) => after(decide(whom, { cost: checkedCost(units) }), verdictOf)),
+    )
   }
 
-  return async (request) => {
-    if (skip !== undefined && (await skip(request)) === true) return { headers: [] }
-    const decision = await limiter.consume(await key(request), { cost: await costOf(request) })
-    const verdict = { headers: [...rateLimitHeaders(decision), ...retryAfterHeaders(decision)] }
-    return decision.allowed ? verdict : { ...verdict, denial: denialOf(decision) }
+  function verdictOf(decision: Decision): Verdict {
+    const headers = rateLimitHeaders(decision)
+    if (decision.allowed) return { headers }
+    return { headers: [...headers, ...retryAfterHeaders(decision)], denial: denialOf(decision) }
   }
+
+  if (skip === undefined) return judge
+  return (request) => after(skip(request), (skips) => (skips === true ? UNLIMITED : judge(request)))
+}
+
+/** Asks at once where the limiter's state is in this process. */
+function decider(
+  limiter: Limiter,
+): (key: string, options?: ConsumeOptions) => Decision | PromiseLike<Decision> {
+  let isSync = typeof limiter.consumeSync === 'function'
+  return (key, options) => {
+    if (!isSync) return limiter.consume(key, options)
+    try {
+      return limiter.consumeSync(key, options)
+    } catch (error) {
+      if (!(error instanceof SlidegateError && error.code === 'sync_unsupported')) throw error
+      isSync = false
+      return limiter.consume(key, options)
+    }
+  }
+}
+
+function checkedCost(units: number): number {
+  // The limiter would take it for a cost left out, which is 1.
+  if (units === undefined) {
+    throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
+  }
+  return units
 }
 
 function denialOf(decision: Decision): Denial {

@@ -4,8 +4,8 @@ import type { Decision, LimitDecision } from '../decision.ts'
 export interface Header {
   readonly name: string
   readonly value: string
-  /** Of a list, its value where limiters before this one began it on the same response. Other fields are replaced. */
-  readonly append?: (earlier: string) => string
+  /** Of a list, its value behind what limiters before this one have set on the same response. Other fields are replaced. */
+  readonly append?: (earlier: string, value: string) => string
 }
 
 export type HeaderGeneration = 'draft-11' | 'draft-7' | 'legacy'
@@ -30,20 +30,55 @@ export const HEADER_GENERATIONS: Readonly<
  * that denied it, stands on no other, and never exceeds `Retry-After`.
  */
 export function draft11Headers(decision: Decision): readonly Header[] {
-  const limits = enforced(decision)
-  if (limits.length === 0) return []
-  // Names of limits have no character that would need escaping.
-  const policies = limits
-    .map(({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`)
-    .join(', ')
-  const states = limits
-    .map((limit) => `"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`)
-    .join(', ')
-  const beforeStates = (earlier: string) => (decision.allowed ? earlier : withoutTime(earlier))
+  const policies = policiesOf(decision.limits)
+  if (policies === undefined) return []
+  let states = ''
+  for (const limit of decision.limits) {
+    if (limit.shadow) continue
+    states += `${states && ', '}"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`
+  }
   return [
-    { name: 'RateLimit-Policy', value: policies, append: (earlier) => `${earlier}, ${policies}` },
-    { name: 'RateLimit', value: states, append: (earlier) => `${beforeStates(earlier)}, ${states}` },
+    policies,
+    { name: 'RateLimit', value: states, append: decision.allowed ? appended : appendedByDenial },
   ]
+}
+
+/** Those that were spelt last. Most requests meet the same limits as the one before. */
+let lastPolicies: { readonly limits: readonly LimitDecision[]; readonly header: Header | undefined } = {
+  limits: [],
+  header: undefined,
+}
+
+function policiesOf(limits: readonly LimitDecision[]): Header | undefined {
+  if (!areAlike(limits, lastPolicies.limits)) lastPolicies = { limits, header: spellPolicies(limits) }
+  return lastPolicies.header
+}
+
+function areAlike(some: readonly LimitDecision[], others: readonly LimitDecision[]): boolean {
+  if (some.length !== others.length) return false
+  for (let i = 0; i < some.length; i++) {
+    const [one, other] = [some[i]!, others[i]!]
+    if (one.name !== other.name || one.limit !== other.limit) return false
+    if (one.windowMs !== other.windowMs || one.shadow !== other.shadow) return false
+  }
+  return true
+}
+
+function spellPolicies(limits: readonly LimitDecision[]): Header | undefined {
+  const policies = limits
+    .filter(({ shadow }) => !shadow)
+    // Names of limits have no character that would need escaping.
+    .map(({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`)
+  if (policies.length === 0) return undefined
+  return { name: 'RateLimit-Policy', value: policies.join(', '), append: appended }
+}
+
+function appended(earlier: string, value: string): string {
+  return `${earlier}, ${value}`
+}
+
+function appendedByDenial(earlier: string, value: string): string {
+  return appended(withoutTime(earlier), value)
 }
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {

@@ -109,19 +109,36 @@ describe.each([
       expect(server.errors).toEqual([thrown])
     })
 
-    it('does not catch what next throws', async () => {
+    describe('does not catch what next throws', () => {
       const thrown = new Error('thrown by next')
-      const uncaught = new Promise((resolve) => catchOneRejection(resolve))
-      let calls = 0
-      const req = { app: express(), ip: '192.0.2.1' } as unknown as Request
-      const res = { getHeader: () => undefined, setHeader: () => {} } as unknown as Response
-      const returned: unknown = rateLimit(once())(req, res, () => {
-        calls++
-        throw thrown
+
+      function pass(options: RateLimitOptions): { returned: unknown; calls: number } {
+        let calls = 0
+        const req = { app: express(), ip: '192.0.2.1' } as unknown as Request
+        const res = { getHeader: () => undefined, setHeader: () => {} } as unknown as Response
+        const returned: unknown = rateLimit(options)(req, res, () => {
+          calls++
+          throw thrown
+        })
+        return {
+          returned,
+          get calls() {
+            return calls
+          },
+        }
+      }
+
+      it('at once', () => {
+        expect(() => pass(once())).toThrow(thrown)
       })
-      expect(returned).toBeUndefined()
-      expect(await uncaught).toBe(thrown)
-      expect(calls).toBe(1)
+
+      it('after something was waited for', async () => {
+        const uncaught = new Promise((resolve) => catchOneRejection(resolve))
+        const passed = pass({ ...once(), key: async () => 'ann' })
+        expect(passed.returned).toBeUndefined()
+        expect(await uncaught).toBe(thrown)
+        expect(passed.calls).toBe(1)
+      })
     })
 
     it('reports, once, that the response was already sent', async () => {

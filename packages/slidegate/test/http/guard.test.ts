@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createGuard, type GuardOptions } from '../../src/http/index.ts'
-import { createLimiter, SlidegateError, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Limiter,
+  memoryStore,
+  SlidegateError,
+  type Store,
+  slidingWindow,
+} from '../../src/index.ts'
 
 type Options = GuardOptions<[request: string]>
 
@@ -68,6 +75,35 @@ describe('a verdict', () => {
     expect((await guard('bob')).denial).toBeUndefined()
   })
 
+  it('is there at once where nothing is to be waited for', () => {
+    const guard = createGuard<[string]>({ limits, skip: () => false, cost: () => 2 }, (request) => request)
+    expect(guard('ann')).toMatchObject({ headers: [{}, { value: '"two";r=0;t=60' }] })
+    expect(guard('ann')).toMatchObject({ denial: { status: 429 } })
+  })
+
+  it.each<[string, Options]>([
+    ['key', { limits, key: async (request) => request }],
+    ['cost', { limits, cost: async () => 1 }],
+    ['skip', { limits, skip: async () => false }],
+    ['store', { limits, store: elsewhere() }],
+    ['limiter that only promises', { limiter: promising() }],
+  ])('is the same where something has to be waited for: the %s', async (_, options) => {
+    const guard = createGuard<[string]>(options, (request) => request)
+    for (const remaining of [1, 0]) {
+      const verdict = guard('ann')
+      expect(verdict).toBeInstanceOf(Promise)
+      expect(await verdict).toMatchObject({ headers: [{}, { value: `"two";r=${remaining};t=60` }] })
+    }
+    expect(await guard('ann')).toMatchObject({ denial: { status: 429 } })
+  })
+
+  it('of a limiter that was closed is an error, not another way to ask', () => {
+    const closed = createLimiter({ limits })
+    closed.close()
+    const guard = createGuard<[string]>({ limiter: closed }, (request) => request)
+    expect(() => guard('ann')).toThrow(expect.objectContaining({ code: 'closed' }))
+  })
+
   it('of a skipped request asks for nothing', async () => {
     const never = () => {
       throw new Error('asked')
@@ -76,6 +112,21 @@ describe('a verdict', () => {
     expect(await guard('ann')).toEqual({ headers: [] })
   })
 })
+
+/** A store that answers later, as one in another process does. */
+function elsewhere(): Store {
+  const store = memoryStore()
+  return {
+    apply: (ops, call) => queueMicrotask(() => store.apply(ops, call)),
+    close() {},
+  }
+}
+
+/** What options take for a limiter although it has no other method. */
+function promising(): Limiter {
+  const limiter = createLimiter({ limits })
+  return { consume: (key: string) => limiter.consume(key) } as Limiter
+}
 
 function thrownBy(act: () => unknown): unknown {
   try {

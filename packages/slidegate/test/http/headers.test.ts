@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { draft7Headers, draft11Headers, legacyHeaders, retryAfterHeaders } from '../../src/http/headers.ts'
+import type { LimitDecision } from '../../src/decision.ts'
+import {
+  draft7Headers,
+  draft11Headers,
+  type Header,
+  legacyHeaders,
+  retryAfterHeaders,
+} from '../../src/http/headers.ts'
 import { decide, fields, limit } from './decisions.ts'
 
 describe('draft-11', () => {
@@ -40,20 +47,40 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(decide(limit('x', { windowMs }))))['RateLimit-Policy']).toBe(policy)
   })
 
+  it('spells each policy anew that differs from the last in one thing', () => {
+    const policyOf = (...limits: readonly LimitDecision[]) =>
+      fields(draft11Headers(decide(...limits)))['RateLimit-Policy']
+    expect(policyOf(limit('x'))).toBe('"x";q=100;w=60')
+    expect(policyOf(limit('y'))).toBe('"y";q=100;w=60')
+    expect(policyOf(limit('y', { limit: 9 }))).toBe('"y";q=9;w=60')
+    expect(policyOf(limit('y', { limit: 9, windowMs: 1000 }))).toBe('"y";q=9;w=1')
+    expect(policyOf(limit('y', { limit: 9, windowMs: 1000 }), limit('z'))).toBe('"y";q=9;w=1, "z";q=100;w=60')
+    expect(policyOf(limit('y', { limit: 9, windowMs: 1000, shadow: true }), limit('z'))).toBe(
+      '"z";q=100;w=60',
+    )
+    expect(policyOf(limit('y', { shadow: true }))).toBeUndefined()
+    expect(policyOf(limit('y'))).toBe('"y";q=100;w=60')
+  })
+
   it('follows on what earlier limiters said', () => {
     const [policy, state] = draft11Headers(decide(limit('x')))
-    expect(policy!.append!('"a";q=1')).toBe('"a";q=1, "x";q=100;w=60')
-    expect(state!.append!('"a";r=1;t=7')).toBe('"a";r=1;t=7, "x";r=99;t=60')
+    expect(follow('"a";q=1', policy)).toBe('"a";q=1, "x";q=100;w=60')
+    expect(follow('"a";r=1;t=7', state)).toBe('"a";r=1;t=7, "x";r=99;t=60')
   })
 
   it('takes the time, and nothing else, from earlier limiters when it denies', () => {
     const denied = limit('x', { allowed: false, remaining: 0, retryAfterMs: 1000 })
     const [policy, state] = draft11Headers(decide(denied))
-    expect(policy!.append!('"a";q=1')).toBe('"a";q=1, "x";q=100;w=60')
+    expect(follow('"a";q=1', policy)).toBe('"a";q=1, "x";q=100;w=60')
     const earlier = '"a";r=1;t=70;pk=:AA==:, "b;t=5\\";t=6";r=2; t=80, "c";r=3;at=4'
-    expect(state!.append!(earlier)).toBe('"a";r=1;pk=:AA==:, "b;t=5\\";t=6";r=2, "c";r=3;at=4, "x";r=0;t=1')
+    expect(follow(earlier, state)).toBe('"a";r=1;pk=:AA==:, "b;t=5\\";t=6";r=2, "c";r=3;at=4, "x";r=0;t=1')
   })
 })
+
+/** The value of a field that follows on an earlier one. */
+function follow(earlier: string, field: Header | undefined): string {
+  return field!.append!(earlier, field!.value)
+}
 
 describe('draft-7', () => {
   it('names the limit with the least remaining', () => {

@@ -1,0 +1,43 @@
+// A promise costs a request as much as its headers do. Where nothing has to be waited for, nothing is.
+
+/** Goes on with a value: at once where it is there, else when it is. */
+export function after<T, R>(
+  value: T | PromiseLike<T>,
+  goOn: (value: T) => R | PromiseLike<R>,
+): R | PromiseLike<R> {
+  return isPending(value) ? value.then(goOn) : goOn(value)
+}
+
+/**
+ * Goes on with what `attempt` gives, or hands to `fail` what it throws or rejects with. What is thrown by going
+ * on is not its concern.
+ */
+export function settle<T>(
+  attempt: () => T | PromiseLike<T>,
+  goOn: (value: T) => void,
+  fail: (error: Error) => void,
+): void {
+  let value: T | PromiseLike<T>
+  try {
+    value = attempt()
+  } catch (reason) {
+    fail(asError(reason))
+    return
+  }
+  if (isPending(value)) value.then(goOn, (reason) => fail(asError(reason)))
+  else goOn(value)
+}
+
+function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as PromiseLike<T>).then === 'function'
+}
+
+/**
+ * What was thrown, as frameworks take it for an error: to their callbacks nothing, and words like `route`, mean
+ * to go on, and must not lead around the limit.
+ */
+function asError(reason: unknown): Error {
+  return typeof reason === 'object' && reason !== null
+    ? (reason as Error)
+    : new Error(`thrown: ${String(reason)}`, { cause: reason })
+}

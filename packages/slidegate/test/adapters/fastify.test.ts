@@ -1,0 +1,181 @@
+import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type RateLimitOptions, rateLimit } from '../../src/adapters/fastify.ts'
+import { slidingWindow } from '../../src/index.ts'
+import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+
+type Args =
+  Parameters<NonNullable<RateLimitOptions['onDenied']>> extends [unknown, ...infer Rest] ? Rest : never
+
+const once = (): RateLimitOptions => ({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
+
+describe('Fastify 5', () => {
+  const adapter: AdapterUnderTest<Args> = {
+    async serve(options, { behindProxy = false } = {}) {
+      return await serve(
+        (app) => {
+          for (const each of options) app.register(rateLimit(each))
+        },
+        { trustProxy: behindProxy && '127.0.0.1' },
+      )
+    },
+    header: (request, name) => request.headers[name] as string | undefined,
+    teapot: ({ cost }, _request, reply) => reply.code(418).send(`cost ${cost}`),
+  }
+  adapterSuite(adapter)
+
+  describe('in particular', () => {
+    it.each<[string, FastifyServerOptions['trustProxy']]>([
+      ['true', true],
+      ['a function that trusts all', () => true],
+      ['networks of all addresses', '0.0.0.0/1, 128.0.0.0/1'],
+    ])(
+      'refuses a trustProxy that believes everybody for address keys, at every request: %s',
+      async (_, trustProxy) => {
+        const server = await temporary((app) => app.register(rateLimit(once())), { trustProxy })
+        expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
+        expect(server.errors).toEqual(Array(2).fill(expect.objectContaining({ code: 'invalid_option' })))
+      },
+    )
+
+    it('refuses it in an app whose plugin is right in another', async () => {
+      const plugin = rateLimit(once())
+      const right = await temporary((app) => app.register(plugin))
+      const wrong = await temporary((app) => app.register(plugin), { trustProxy: true })
+      expect([await statuses(right, ['/']), await statuses(wrong, ['/'])]).toEqual([[200], [500]])
+    })
+
+    it('takes such a trustProxy with a key function', async () => {
+      const server = await temporary((app) => app.register(rateLimit({ ...once(), key: () => 'all' })), {
+        trustProxy: true,
+      })
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
+    })
+
+    it.each<[string, FastifyServerOptions['trustProxy']]>([
+      ['networks', ['127.0.0.1', '10.0.0.0/8']],
+      ['a function that counts', (_, hop) => hop < 3],
+    ])('takes a trustProxy that is bounded: %s', async (_, trustProxy) => {
+      const server = await temporary((app) => app.register(rateLimit(once())), { trustProxy })
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
+    })
+
+    it('limits routes that were declared before it, those after it, and what is not found', async () => {
+      const server = await temporary((app) => {
+        app.get('/before', async () => 'served')
+        app.register(rateLimit(once()))
+        app.get('/after', async () => 'served')
+      })
+      expect(await statuses(server, ['/before', '/after', '/nowhere'])).toEqual([200, 429, 429])
+    })
+
+    it('limits the plugin that registers it and those within, and nothing beside them', async () => {
+      const server = await temporary((app) => {
+        app.register(async (api) => {
+          api.register(rateLimit(once()))
+          api.get('/api', async () => 'served')
+          api.register(async (inner) => {
+            inner.get('/api/inner', async () => 'served')
+          })
+        })
+      })
+      expect(await statuses(server, ['/api', '/api/inner', '/', '/api'])).toEqual([200, 429, 200, 429])
+    })
+
+    it('counts in one for instances that register the same plugin', async () => {
+      const plugin = rateLimit({ ...once(), key: () => 'all' })
+      const one = await temporary((app) => app.register(plugin))
+      const other = await temporary((app) => app.register(plugin))
+      expect([await statuses(one, ['/']), await statuses(other, ['/'])]).toEqual([[200], [429]])
+    })
+
+    it('adds to a RateLimit header that was there before', async () => {
+      const server = await temporary((app) => {
+        app.addHook('onRequest', async (_request, reply) => {
+          reply.header('RateLimit', '"cdn";r=5')
+        })
+        app.register(rateLimit(once()))
+      })
+      const response = await fetch(server.url)
+      expect(response.headers.get('RateLimit')).toBe('"cdn";r=5, "once";r=0;t=3600')
+    })
+
+    it('lets onDenied pass the request on', async () => {
+      const server = await temporary((app) =>
+        app.register(rateLimit({ ...once(), onDenied: (_decision, _request, _reply, done) => done() })),
+      )
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
+    })
+
+    it('is known by name, and to need Fastify 5', async () => {
+      const app = fastify()
+      await app.register(rateLimit(once()))
+      expect(app.hasPlugin('slidegate')).toBe(true)
+      expect(app.printPlugins()).toContain('slidegate')
+      Object.defineProperty(app, 'version', { value: '4.29.0' })
+      await expect(app.register(rateLimit(once()))).rejects.toMatchObject({
+        code: 'FST_ERR_PLUGIN_VERSION_MISMATCH',
+      })
+    })
+
+    it('leaves hooks and error handlers after it as they were', async () => {
+      const thrown = new Error('thrown downstream')
+      const server = await temporary((app) => {
+        app.register(rateLimit(once()))
+        app.addHook('preHandler', async () => {
+          throw thrown
+        })
+      })
+      expect(await statuses(server, ['/'])).toEqual([500])
+      expect(server.errors).toEqual([thrown])
+    })
+
+    it('does not answer a second time what an earlier hook has answered', async () => {
+      const server = await temporary((app) => {
+        app.addHook('onRequest', (_request, reply, done) => {
+          reply.send('too early')
+          done()
+        })
+        app.register(rateLimit(once()))
+      })
+      expect(await (await fetch(server.url)).text()).toBe('too early')
+      expect(server.served()).toBe(0)
+    })
+  })
+})
+
+/** An app with what `mount` puts before a route that serves `/`, and an error handler. */
+async function serve(
+  mount: (app: FastifyInstance) => unknown,
+  options: FastifyServerOptions = {},
+): Promise<Server> {
+  const errors: unknown[] = []
+  let served = 0
+  const app = fastify({ ...options, forceCloseConnections: true })
+  app.setErrorHandler((error, _request: FastifyRequest, reply) => {
+    errors.push(error)
+    reply.code(500).send()
+  })
+  mount(app)
+  app.get('/', async () => {
+    served++
+    return 'served'
+  })
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  return { url, served: () => served, errors, close: () => app.close() }
+}
+
+async function temporary(
+  mount: (app: FastifyInstance) => unknown,
+  options?: FastifyServerOptions,
+): Promise<Server> {
+  const server = await serve(mount, options)
+  onTestFinished(() => server.close())
+  return server
+}
+
+async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
+  const answers: number[] = []
+  for (const path of paths) answers.push((await fetch(`${server.url}${path}`)).status)
+  return answers
+}
