@@ -1,39 +1,59 @@
 import { writeFile } from 'node:fs/promises'
+import { loadavg } from 'node:os'
 import { describeMachine } from './machine.ts'
 import { type Options, parseOptions } from './options.ts'
-import { headOf, jsonOf, type Result, summaryOf, tableOf } from './report.ts'
-import type { Effort, Scenario } from './scenario.ts'
+import { headOf, tableOf } from './report/console.ts'
+import { readResults, writeReport } from './report/write.ts'
+import { inJson, type Results, type Run, resultOf, type ScenarioResult, summaryOf } from './results.ts'
+import type { Scenario } from './scenario.ts'
 import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
+import { field } from './scenarios/field.ts'
+import { growth } from './scenarios/growth.ts'
+import { http } from './scenarios/http.ts'
+import { local } from './scenarios/local.ts'
 import { memory } from './scenarios/memory.ts'
+import { peers } from './scenarios/peers.ts'
+import { processes } from './scenarios/processes.ts'
 import { redisCpu } from './scenarios/redis-cpu.ts'
 import { oneAtATime, throughput } from './scenarios/throughput.ts'
+import { truth } from './scenarios/truth.ts'
 
-const SCENARIOS: readonly Scenario[] = [throughput, oneAtATime, redisCpu, bytes, bound, memory]
+const SCENARIOS: readonly Scenario[] = [
+  throughput,
+  oneAtATime,
+  peers,
+  redisCpu,
+  bytes,
+  bound,
+  truth,
+  growth,
+  processes,
+  local,
+  memory,
+  http,
+  field,
+]
 
 /** The bench takes nowhere near as long; if it does, it hangs. */
 const MOST_MINUTES = { short: 10, full: 60 }
 
-const startedAt = new Date()
+const { effort, scenarios, jsonFile, isReported, fromFile } = optionsOrExit()
 // So that the servers that were started end too.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-
-const { effort, scenarios, jsonFile } = optionsOrExit()
 setTimeout(() => {
   console.error('the bench hangs and is given up')
   process.exit(1)
 }, MOST_MINUTES[effort.mode] * 60_000).unref()
-const machine = await describeMachine()
-console.log(`${headOf(effort, machine)}\n`)
-const results: Result[] = []
-for (const scenario of scenarios) {
-  const result = await resultOf(scenario, effort)
-  results.push(result)
-  console.log(`${tableOf(result)}\n`)
-}
+
+const results = fromFile === undefined ? await measureAll() : await readResults(fromFile)
 console.log(summaryOf(results))
-if (jsonFile !== undefined) await writeFile(jsonFile, jsonOf(startedAt, effort, machine, results))
-process.exit(results.some(({ error }) => error !== undefined) ? 1 : 0)
+if (jsonFile !== undefined) await writeFile(jsonFile, inJson(results))
+if (isReported) {
+  const order = SCENARIOS.map(({ name }) => name)
+  for (const remark of await writeReport(results, order)) console.log(remark)
+}
+process.exit(results.scenarios.some(({ error }) => error !== undefined) ? 1 : 0)
 
 function optionsOrExit(): Options {
   try {
@@ -44,19 +64,16 @@ function optionsOrExit(): Options {
   }
 }
 
-/** What a scenario gave, or why it failed: then the others are still measured. */
-async function resultOf(scenario: Scenario, effort: Effort): Promise<Result> {
-  const start = performance.now()
-  const seconds = () => (performance.now() - start) / 1000
-  try {
-    const figures = await scenario.run(effort)
-    return { scenario, figures, seconds: seconds() }
-  } catch (error) {
-    return {
-      scenario,
-      figures: [],
-      seconds: seconds(),
-      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-    }
+async function measureAll(): Promise<Results> {
+  const machine = await describeMachine()
+  const { mode, isPinned } = effort
+  const run: Run = { startedAt: new Date().toISOString(), mode, isPinned, load: loadavg()[0]! }
+  console.log(`${headOf(run, machine)}\n`)
+  const measured: ScenarioResult[] = []
+  for (const scenario of scenarios) {
+    const result = await resultOf(scenario, effort, run)
+    measured.push(result)
+    console.log(`${tableOf(result)}\n`)
   }
+  return { machine, scenarios: measured }
 }

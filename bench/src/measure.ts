@@ -8,6 +8,12 @@ export interface Rounds {
   readonly everyMs?: number
 }
 
+/** For comparisons of many sides, in which a round takes long. */
+export function half(rounds: Rounds): Rounds {
+  const { warmUps, rounds: counted } = rounds
+  return { ...rounds, warmUps: Math.ceil(warmUps / 2), rounds: Math.ceil(counted / 2) }
+}
+
 /**
  * Lets the sides take turns, A B A B ..., so that whatever disturbs the machine disturbs both. Answers what
  * each side's turns gave, without the warm-ups.

@@ -7,9 +7,16 @@ export interface Options {
   readonly scenarios: readonly Scenario[]
   /** Where the raw results are written. */
   readonly jsonFile?: string
+  /** Whether the report is written. */
+  readonly isReported: boolean
+  /** Results of an earlier run, in place of measuring. */
+  readonly fromFile?: string
 }
 
-/** Reads the command line: `[--short | --full] [--pin] [--json FILE] [SCENARIO ...]`. Throws where it means nothing. */
+/**
+ * Reads the command line: `[--short | --full] [--pin] [--json FILE] [--report] [--from FILE] [SCENARIO ...]`.
+ * Throws where it means nothing.
+ */
 export function parseOptions(words: readonly string[], known: readonly Scenario[]): Options {
   const { values, positionals } = parseArgs({
     args: [...words],
@@ -19,6 +26,8 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
       full: { type: 'boolean' },
       pin: { type: 'boolean' },
       json: { type: 'string' },
+      report: { type: 'boolean' },
+      from: { type: 'string' },
     },
   })
   if (values.short && values.full) throw new Error('--short and --full: which one?')
@@ -31,7 +40,13 @@ export function parseOptions(words: readonly string[], known: readonly Scenario[
   return {
     effort: { ...EFFORTS[values.full ? 'full' : 'short'], isPinned: values.pin ?? false },
     scenarios: positionals.length === 0 ? known : known.filter(({ name }) => positionals.includes(name)),
-    // npm runs scripts in the package's folder; the name is meant from where npm was called.
-    jsonFile: values.json === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', values.json),
+    jsonFile: fromCaller(values.json),
+    isReported: values.report ?? false,
+    fromFile: fromCaller(values.from),
   }
+}
+
+/** npm runs scripts in the package's folder; names of files are meant from where npm was called. */
+function fromCaller(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : resolve(process.env.INIT_CWD ?? '.', file)
 }

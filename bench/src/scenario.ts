@@ -1,4 +1,5 @@
 import type { Rounds } from './measure.ts'
+import type { Plot } from './report/plot.ts'
 
 /** How much is measured: short for a look, full for figures to keep. */
 export interface Effort {
@@ -13,17 +14,21 @@ export interface Effort {
 }
 
 export const EFFORTS: Readonly<Record<Effort['mode'], Omit<Effort, 'isPinned'>>> = {
-  short: { mode: 'short', rounds: { warmUps: 2, rounds: 7 }, turnMs: 250, samples: 51 },
-  full: { mode: 'full', rounds: { warmUps: 3, rounds: 21 }, turnMs: 1000, samples: 301 },
+  short: { mode: 'short', rounds: { warmUps: 2, rounds: 5 }, turnMs: 150, samples: 51 },
+  full: { mode: 'full', rounds: { warmUps: 2, rounds: 15 }, turnMs: 500, samples: 301 },
 }
 
 export type Target = { readonly atLeast: number } | { readonly atMost: number }
 
+/** What a figure is counted in; by it a number is spelt. */
+export type Unit = 'x' | '%' | 'bytes' | 'µs' | 'ms' | 'per second' | 'per 1,000'
+
 /** One number, what it should be, and what it was made of. */
 export interface Figure {
+  /** Tells it from all others of its scenario, in every run: what is written about it by hand refers to it. */
   readonly name: string
   readonly value: number
-  readonly unit: 'x' | 'bytes' | 'µs'
+  readonly unit: Unit
   readonly target?: Target
   /** The figure by each round alone. */
   readonly spread?: readonly number[]
@@ -33,11 +38,18 @@ export interface Figure {
   readonly raw: Readonly<Record<string, readonly number[]>>
 }
 
+/** What a scenario gives that has more to show than figures. */
+export interface Measured {
+  readonly figures: readonly Figure[]
+  /** Drawn in the report. */
+  readonly plots: readonly Plot[]
+}
+
 /** Something measured. It throws where what it set up did not happen, never because of a figure. */
 export interface Scenario {
   readonly name: string
   readonly title: string
-  run(effort: Effort): Promise<Figure[]>
+  run(effort: Effort): Promise<readonly Figure[] | Measured>
 }
 
 /** Undefined where there is no target. */

@@ -1,178 +1,180 @@
-import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
-import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slidegate'
-import { redisStore } from 'slidegate/redis'
-import { callers, inTurn } from '../callers.ts'
-import { closedLoop, type Requests } from '../load.ts'
 import { interleave, ratios, sum } from '../measure.ts'
-import { copyTo, onlyKey } from '../redis/copies.ts'
-import { mainThreadSeconds } from '../redis/info.ts'
+import { FIELD_SCRIPTS, FIXED_WINDOW, ZSET_LOG } from '../redis/field.ts'
 import { withRedis } from '../redis/with-redis.ts'
-import { type ZsetAnswer, type ZsetConsume, zsetLimiter } from '../redis/zset.ts'
-import type { Effort, Figure, Scenario } from '../scenario.ts'
+import type { BarPlot, LinePlot } from '../report/plot.ts'
+import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
+import {
+  assertFull,
+  type CpuSide,
+  type CpuTurn,
+  fieldCpuSide,
+  floorCpuSide,
+  slidegateCpuSide,
+} from '../steady/sides.ts'
+import { denied, EVERY_MS, steady, steadyHour, type Traffic } from '../steady/traffic.ts'
 
-const LIMITS = [10, 100, 1000]
-const KEYS = 10_000
-const IN_FLIGHT = 1024
+const FLOOR = 'read and write back 64 bytes'
 
-/** Steady traffic asks for each key once in this time. */
-const EVERY_MS = 1000
+/** Whom one side is compared with, and what the ratio should be. */
+interface Comparison {
+  readonly name: string
+  readonly of?: string
+  readonly with: string
+  readonly target?: Target
+}
 
-/** Requests that would still fit in steady traffic, so that one that comes a little early is admitted too. */
-const spare = (limit: number) => Math.max(1.5, limit / 20)
+const OURS = 'slidegate'
+const AGAINST_FIELD: readonly Comparison[] = [
+  { name: 'against the ZSET log', with: ZSET_LOG.name, target: { atMost: 0.45 } },
+  { name: 'against the INCR fixed window', with: FIXED_WINDOW.name, target: { atMost: 1 } },
+  { name: 'against the physical floor', with: FLOOR, target: { atMost: 2.2 } },
+]
+const THREE_WINDOWS = 'slidegate, three windows'
 
-/** Traffic of which everything is admitted into nearly full windows, or everything denied by full ones. */
-interface Traffic {
-  readonly outcome: 'admitted' | 'denied'
-  readonly limit: number
-  readonly windowMs: number
-  /** Time between the requests that are in the windows at the start. */
-  readonly apartMs: number
-  /** How many those are. */
-  readonly requestsBefore: number
+interface Setting {
+  readonly name: string
+  readonly outcome: Traffic['outcome']
+  sides(redis: Redis): Promise<CpuSide[]>
+  readonly comparisons: readonly Comparison[]
+}
+
+/** One limit beside scripts of the field and the floor; where it is steady, targets hold. */
+function besideField(traffic: Traffic, scripts = [FIXED_WINDOW, ZSET_LOG]): Setting {
+  const { outcome, limit } = traffic
+  const isSteady = outcome === 'admitted'
+  return {
+    name: `limit ${limit}, full windows, all ${outcome}`,
+    outcome,
+    async sides(redis) {
+      const ours = await slidegateCpuSide(redis, OURS, traffic)
+      const sides: CpuSide[] = [ours, await floorCpuSide(redis, ours.batchSize)]
+      for (const script of scripts) sides.push(await fieldCpuSide(redis, script, traffic))
+      return sides
+    },
+    comparisons: isSteady
+      ? AGAINST_FIELD
+      : AGAINST_FIELD.map((comparison) => ({ ...comparison, target: undefined })),
+  }
+}
+
+const nameOf = (limit: number) => `slidegate ${limit}`
+
+/** Several limits beside each other, and three windows of one limiter. */
+function growth(limits: readonly number[]): Setting {
+  const trafficOf = (limit: number) => (limit < 10_000 ? steady(limit) : steadyHour(limit))
+  return {
+    name: 'full windows, all admitted',
+    outcome: 'admitted',
+    async sides(redis) {
+      const sides: CpuSide[] = []
+      // The greatest takes longest to fill; meanwhile short windows would run empty.
+      for (const limit of limits.toReversed()) {
+        sides.push(await slidegateCpuSide(redis, nameOf(limit), trafficOf(limit)))
+      }
+      return [...sides, await slidegateCpuSide(redis, THREE_WINDOWS, steady(1000, [10, 100]))]
+    },
+    comparisons: [
+      {
+        name: 'windows of 10, 100 and 1,000 against the last alone',
+        of: THREE_WINDOWS,
+        with: nameOf(1000),
+        target: { atMost: 1.7 },
+      },
+      {
+        name: 'limit 1,000,000 against 10',
+        of: nameOf(1_000_000),
+        with: nameOf(10),
+        target: { atMost: 1.3 },
+      },
+    ],
+  }
 }
 
 export const redisCpu: Scenario = {
   name: 'redis-cpu',
-  title: 'CPU time of Redis per decision, against a ZSET log, 10,000 keys, 1,024 in flight',
-  run: async (effort) => {
+  title:
+    'CPU time of Redis per decision, 1,024 in flight, against scripts of the field and the physical floor',
+  async run(effort): Promise<Measured> {
+    const isFull = effort.mode === 'full'
+    const limit100 = besideField(steady(100), [...FIELD_SCRIPTS])
+    const denied100 = besideField(denied(100), [...FIELD_SCRIPTS])
+    const limits = isFull ? [10, 100, 1000, 10_000, 100_000, 1_000_000] : [10, 1000, 1_000_000]
+    const grown = growth(limits)
+    const others = isFull ? [10, 1000].flatMap((limit) => [steady(limit), denied(limit)]) : []
+    const settings = [limit100, denied100, ...others.map((traffic) => besideField(traffic)), grown]
     const figures: Figure[] = []
-    for (const limit of LIMITS) {
-      for (const traffic of [steady(limit), denied(limit)]) {
-        figures.push(await withRedis((redis) => measure(redis, traffic, effort)))
-      }
+    const plots: (BarPlot | LinePlot)[] = []
+    for (const setting of settings) {
+      const turns = await withRedis((redis) => measure(redis, setting, effort))
+      figures.push(...setting.comparisons.map((comparison) => figureOf(setting, comparison, turns)))
+      if (setting === limit100) plots.push(barsOf('redis-cpu-admitted', setting, turns))
+      if (setting === denied100) plots.push(barsOf('redis-cpu-denied', setting, turns))
+      if (setting === grown) plots.push(growthOf(limits, turns))
     }
-    return figures
+    return { figures, plots }
   },
 }
 
-/** With each request that comes, the oldest has left the window. */
-function steady(limit: number): Traffic {
-  const windowMs = (limit - spare(limit)) * EVERY_MS
-  return { outcome: 'admitted', limit, windowMs, apartMs: EVERY_MS, requestsBefore: limit - 1 }
-}
+type Turns = ReadonlyMap<string, { readonly side: CpuSide; readonly turns: readonly CpuTurn[] }>
 
-function denied(limit: number): Traffic {
-  return { outcome: 'denied', limit, windowMs: 3_600_000, apartMs: 10, requestsBefore: limit }
-}
-
-async function measure(redis: Redis, traffic: Traffic, effort: Effort): Promise<Figure> {
-  const keys = callers(KEYS)
-  const zsetKeys = keys.map((key) => `zset:${key}`)
-  const limiter = limiterOf(redis, traffic)
-  const zset = await zsetLimiter(redis, traffic.limit, traffic.windowMs)
-
-  // One caller is given a past, of which all others then get a copy.
-  await Promise.all(keys.map((key) => limiter.consume(key)))
-  const logs = await redis.keys('slidegate:*')
-  assert.equal(logs.length, KEYS)
-  await givePast(redis, traffic, keys[0]!, zset, zsetKeys[0]!)
-  const log = await onlyKey(redis, `slidegate:*:${keys[0]}:*`)
-  const otherLogs = logs.filter((key) => key !== log)
-  await copyTo(redis, log, otherLogs)
-  await copyTo(redis, zsetKeys[0]!, zsetKeys.slice(1))
-
-  const turns = await interleave(
-    {
-      slidegate: () => slidegateTurn(redis, traffic, limiter, keys),
-      zset: () => zsetTurn(redis, traffic, zset, zsetKeys),
-    },
-    { ...effort.rounds, everyMs: traffic.outcome === 'admitted' ? EVERY_MS : 0 },
-  )
-  limiter.close()
-  return figureOf(traffic, turns.slidegate, turns.zset)
-}
-
-function limiterOf(redis: Redis, { limit, windowMs }: Traffic, clock?: () => number): Limiter {
-  const limits = [slidingWindow({ limit, window: windowMs })]
-  return createLimiter({ name: 'bench', limits, store: redisStore(redis, { clock }), timeoutMs: 60_000 })
-}
-
-/** Fills the windows of one caller with requests made before now. */
-async function givePast(
-  redis: Redis,
-  traffic: Traffic,
-  key: string,
-  zset: ZsetConsume,
-  zsetKey: string,
-): Promise<void> {
-  const { requestsBefore, apartMs } = traffic
-  const startMs = Date.now() - requestsBefore * apartMs
-  let atMs = startMs
-  const past = limiterOf(redis, traffic, () => atMs)
-  await past.reset(key)
-  for (let i = 0; i < requestsBefore; i++) {
-    atMs = startMs + i * apartMs
-    const [decision, [isAdmitted]] = await Promise.all([past.consume(key), zset(zsetKey, atMs)])
-    assert(decision.allowed && decision.atMs === atMs && isAdmitted === 1)
-  }
-  past.close()
-}
-
-interface Turn {
-  /** CPU time of Redis per decision. */
-  readonly seconds: number
-  /** How full the windows were, from 0 to 1. */
-  readonly fullness: number
-}
-
-function slidegateTurn(redis: Redis, traffic: Traffic, limiter: Limiter, keys: string[]): Promise<Turn> {
-  return turn<Decision>(redis, traffic, (tally) => ({
-    pick: inTurn(keys.length),
-    ask: (caller) => limiter.consume(keys[caller]!),
-    check: ({ allowed, remaining }) => tally(allowed, remaining),
-  }))
-}
-
-function zsetTurn(redis: Redis, traffic: Traffic, zset: ZsetConsume, keys: string[]): Promise<Turn> {
-  return turn<ZsetAnswer>(redis, traffic, (tally) => ({
-    pick: inTurn(keys.length),
-    ask: (caller) => zset(keys[caller]!),
-    check: ([admitted, remaining]) => tally(admitted === 1, remaining),
-  }))
-}
-
-/** Asks for every key once. */
-async function turn<Answer>(
-  redis: Redis,
-  { outcome, limit }: Traffic,
-  requestsOf: (tally: (isAdmitted: boolean, remaining: number) => void) => Requests<Answer>,
-): Promise<Turn> {
-  let admitted = 0
-  let used = 0
-  const requests = requestsOf((isAdmitted, remaining) => {
-    if (isAdmitted) admitted++
-    used += limit - remaining
+async function measure(redis: Redis, { outcome, sides: make }: Setting, effort: Effort): Promise<Turns> {
+  const sides = await make(redis)
+  const turns = await interleave(Object.fromEntries(sides.map((side) => [side.name, side.turn])), {
+    ...effort.rounds,
+    everyMs: outcome === 'admitted' ? EVERY_MS : 0,
   })
-  const before = await mainThreadSeconds(redis)
-  await closedLoop(IN_FLIGHT, { requests: KEYS }, requests)
-  const seconds = (await mainThreadSeconds(redis)) - before
-  assert.equal(admitted, outcome === 'admitted' ? KEYS : 0, 'requests admitted')
-  const fullness = used / KEYS / limit
-  assert(
-    fullness > 0.5 && fullness <= 1,
-    `windows are ${Math.round(fullness * 100)}% full: the machine is too busy for steady traffic`,
-  )
-  return { seconds: seconds / KEYS, fullness }
+  for (const side of sides) {
+    side.close()
+    assertFull(turns[side.name]!)
+  }
+  return new Map(sides.map((side) => [side.name, { side, turns: turns[side.name]! }]))
 }
 
-function figureOf(traffic: Traffic, ours: readonly Turn[], zset: readonly Turn[]): Figure {
-  const [ourSeconds, zsetSeconds] = [ours.map(({ seconds }) => seconds), zset.map(({ seconds }) => seconds)]
-  const [ourFullness, zsetFullness] = [
-    ours.map(({ fullness }) => fullness),
-    zset.map(({ fullness }) => fullness),
-  ]
-  const [ourMean, zsetMean] = [mean(ourSeconds), mean(zsetSeconds)]
-  const isSteady = traffic.outcome === 'admitted'
+function figureOf(setting: Setting, comparison: Comparison, all: Turns): Figure {
+  const { name, of = OURS, with: other, target } = comparison
+  const seconds = (side: string) => all.get(side)!.turns.map(({ seconds }) => seconds)
+  const fullness = mean(all.get(of)!.turns.map(({ fullness }) => fullness))
+  const [ours, theirs] = [seconds(of), seconds(other)]
   return {
-    name: `limit ${traffic.limit}, ${isSteady ? 'full windows in steady traffic, all admitted' : 'full windows, all denied'}`,
+    name: `${setting.name}: ${name}`,
     // The whole, not the median round: what is done only every few requests, such as renewing a TTL, counts.
-    value: ourMean / zsetMean,
+    value: mean(ours) / mean(theirs),
     unit: 'x',
-    target: isSteady ? { atMost: 0.55 } : undefined,
-    spread: ratios(ourSeconds, zsetSeconds),
-    note: `${(ourMean * 1e6).toFixed(2)} µs against ${(zsetMean * 1e6).toFixed(2)} µs; windows ${percent(ourFullness)} and ${percent(zsetFullness)} full`,
-    raw: { slidegateSeconds: ourSeconds, zsetSeconds, slidegateFullness: ourFullness, zsetFullness },
+    target,
+    spread: ratios(ours, theirs),
+    note: `${inMicroseconds(ours)} against ${inMicroseconds(theirs)}; our windows ${Math.round(fullness * 100)}% full, ${all.get(of)!.side.batchSize()} decisions in a call`,
+    raw: { [`${of} seconds`]: ours, [`${other} seconds`]: theirs },
+  }
+}
+
+function barsOf(name: string, setting: Setting, all: Turns): BarPlot {
+  return {
+    kind: 'bars',
+    name,
+    title: `CPU time of Redis per decision: ${setting.name}`,
+    axis: { label: 'µs' },
+    series: [''],
+    bars: Array.from(all.values(), ({ side: { name, role }, turns }) => ({
+      label: role === 'peer' ? `script: ${name}` : name,
+      role,
+      values: [mean(turns.map(({ seconds }) => seconds * 1e6))],
+    })),
+  }
+}
+
+function growthOf(limits: readonly number[], all: Turns): LinePlot {
+  const points = limits.map((limit) => {
+    const { turns } = all.get(nameOf(limit))!
+    return [limit, mean(turns.map(({ seconds }) => seconds * 1e6))] as const
+  })
+  return {
+    kind: 'lines',
+    name: 'redis-cpu-limits',
+    title: 'CPU time of Redis per decision, full windows, all admitted',
+    x: { label: 'limit', isLog: true },
+    y: { label: 'µs' },
+    lines: [{ label: 'slidegate', role: 'ours', points }],
   }
 }
 
@@ -180,6 +182,6 @@ function mean(numbers: readonly number[]): number {
   return sum(numbers) / numbers.length
 }
 
-function percent(shares: readonly number[]): string {
-  return `${Math.round(mean(shares) * 100)}%`
+function inMicroseconds(seconds: readonly number[]): string {
+  return `${(mean(seconds) * 1e6).toFixed(2)} µs`
 }

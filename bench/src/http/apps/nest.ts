@@ -1,0 +1,49 @@
+import 'reflect-metadata'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { Controller, type DynamicModule, Get, Module, type Provider } from '@nestjs/common'
+import { APP_GUARD, NestFactory } from '@nestjs/core'
+import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler'
+import type { Policy } from '../../peers/peer.ts'
+import { type App, BODY, KEEP_ALIVE_MS, type Served, USER_HEADER } from '../app.ts'
+
+/** That of the throttler: npm may have given it a copy of Nest of its own. */
+const { Reflector } = createRequire(createRequire(import.meta.url).resolve('@nestjs/throttler'))(
+  '@nestjs/core',
+) as typeof import('@nestjs/core')
+
+class Hello {
+  hello(): object {
+    return BODY
+  }
+}
+
+// What decorators do; the syntax is not what types alone are erased from.
+Controller()(Hello)
+Get()(Hello.prototype, 'hello', Object.getOwnPropertyDescriptor(Hello.prototype, 'hello')!)
+
+/** Nest apps, on Express, with one route. The throttler brings no store for Redis. */
+export function nestApps({ limit, windowMs }: Policy): Readonly<Record<string, App>> {
+  return {
+    bare: (_redis) => serve([], []),
+    '@nestjs/throttler': (_redis) =>
+      serve(
+        [
+          ThrottlerModule.forRoot({
+            throttlers: [{ limit, ttl: windowMs }],
+            getTracker: (request) => request.headers[USER_HEADER],
+          }),
+        ],
+        [Reflector, { provide: APP_GUARD, useClass: ThrottlerGuard }],
+      ),
+  }
+}
+
+async function serve(imports: DynamicModule[], providers: Provider[]): Promise<Served> {
+  class App {}
+  Module({ imports, providers, controllers: [Hello] })(App)
+  const app = await NestFactory.create(App, { logger: false, abortOnError: false })
+  await app.listen(0, '127.0.0.1')
+  app.getHttpServer().keepAliveTimeout = KEEP_ALIVE_MS
+  return { port: (app.getHttpServer().address() as AddressInfo).port }
+}

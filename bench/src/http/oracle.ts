@@ -1,0 +1,56 @@
+import type { Policy } from '../peers/peer.ts'
+import type { Judgement } from './app.ts'
+
+/** What was decided for one user, in order. */
+interface Record {
+  readonly atMs: number[]
+  readonly isAdmitted: boolean[]
+}
+
+/**
+ * Writes down what was decided, and afterwards holds every decision against the rule: that a request is admitted
+ * if fewer than `limit` were, in truth, in the window that ends with it; else denied. Whether a limiter admits too
+ * many or denies too many, either way those decisions are wrong.
+ */
+export class Oracle {
+  readonly #policy: Policy
+  readonly #users = new Map<string, Record>()
+
+  constructor(policy: Policy) {
+    this.#policy = policy
+  }
+
+  record(user: string, isAdmitted: boolean, atMs: number): void {
+    let record = this.#users.get(user)
+    if (record === undefined) {
+      record = { atMs: [], isAdmitted: [] }
+      this.#users.set(user, record)
+    }
+    record.atMs.push(atMs)
+    record.isAdmitted.push(isAdmitted)
+  }
+
+  /** Of all that was decided since it was last asked. */
+  judge(): Judgement {
+    let decisions = 0
+    let right = 0
+    for (const record of this.#users.values()) {
+      decisions += record.atMs.length
+      right += this.#rightIn(record)
+    }
+    this.#users.clear()
+    return { decisions, right }
+  }
+
+  #rightIn({ atMs, isAdmitted }: Record): number {
+    const admitted: number[] = []
+    let oldest = 0
+    let right = 0
+    for (const [i, now] of atMs.entries()) {
+      while (oldest < admitted.length && admitted[oldest]! <= now - this.#policy.windowMs) oldest++
+      if (isAdmitted[i] === admitted.length - oldest < this.#policy.limit) right++
+      if (isAdmitted[i]) admitted.push(now)
+    }
+    return right
+  }
+}

@@ -1,0 +1,54 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { callers, inTurn } from '../callers.ts'
+import { serve } from '../workers.ts'
+import { MEMORY_SIDES } from './sides.ts'
+
+// A process of its own for each side: what one holds is not the other's to collect.
+
+export interface Filling {
+  readonly side: string
+  readonly keys: number
+}
+
+export interface Filled {
+  /** On the heap and outside it, beyond the key. */
+  readonly bytesPerKey: number
+  /** The longest time that anybody else would have had to wait: a few requests and a turn of the event loop. */
+  readonly longestMs: number
+}
+
+const POLICY = { limit: 100, windowMs: 3_600_000 }
+
+/** Requests after which others get their turn. */
+const BATCH = 20
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+serve<Filling, Filled>(async ({ side, keys: count }) => {
+  const keys = callers(count)
+  const opened = MEMORY_SIDES.find(({ name }) => name === side)!.open(POLICY, keys)
+  const pick = inTurn(count)
+  const before = heldBytes()
+  let longestMs = 0
+  for (let left = count; left > 0; left -= BATCH) {
+    const startMs = performance.now()
+    await opened.decide(pick, Math.min(left, BATCH))
+    await new Promise(setImmediate)
+    longestMs = Math.max(longestMs, performance.now() - startMs)
+  }
+  const bytesPerKey = (heldBytes() - before) / count
+  // All of it is still in use.
+  await opened.decide(pick, 1)
+  opened.verify?.()
+  opened.close?.()
+  return { bytesPerKey, longestMs }
+})
+
+function heldBytes(): number {
+  collectGarbage()
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,27 @@
+import { Redis } from 'ioredis'
+import { callers } from '../callers.ts'
+import { FIXED_WINDOW } from '../redis/field.ts'
+import { evalshaFloor } from '../redis/floor.ts'
+import { floorSide, peerSide, type Side, slidegateSide } from '../sides.ts'
+import { serve } from '../workers.ts'
+import { IN_FLIGHT, KEYS, POLICY, type Told, type WorkersLoad } from './told.ts'
+
+const sides = new Map<string, Side>()
+
+serve<Told, WorkersLoad>(async (told) => {
+  if ('url' in told) {
+    const redis = new Redis(told.url)
+    const keys = callers(KEYS)
+    const fixed = await FIXED_WINDOW.open(redis, POLICY)
+    for (const side of [
+      await slidegateSide(redis, POLICY, keys, 'admitted', { isShared: true }),
+      floorSide(await evalshaFloor(redis), keys),
+      await peerSide(FIXED_WINDOW.name, fixed, POLICY, keys, 'admitted'),
+    ]) {
+      sides.set(side.name, side)
+    }
+    return { requests: 0, seconds: 0 }
+  }
+  const { requests, seconds } = await sides.get(told.side)!.load(IN_FLIGHT, { ms: told.ms })
+  return { requests, seconds }
+})

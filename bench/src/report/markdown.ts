@@ -1,0 +1,104 @@
+import type { KeptFigure, Results, Run, ScenarioResult } from '../results.ts'
+import { summaryOf } from '../results.ts'
+import type { Notes } from './notes.ts'
+import type { Plot } from './plot.ts'
+import { measuredText, spreadText, targetText } from './text.ts'
+
+/** The report: what was measured, what of it was asked for, how to read it and how to do it again. */
+export function reportOf(results: Results, notes: Notes): string {
+  const { machine, scenarios } = results
+  const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`)
+  return `${[
+    '# Benchmarks',
+    'Made by `npm run bench -- --full --report` from [results.json](results.json); what is said about single figures stands in [notes.md](notes.md). Changes to this page are overwritten.',
+    ...headlinesOf(results),
+    ...HOW_TO_READ,
+    '## Measured on',
+    `${machine.cores} x ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}. Redis ran on the same machine, with nothing persisted.`,
+    `${versions.join(', ')}.`,
+    ...runsOf(scenarios),
+    ...scenarios.flatMap((scenario) => sectionOf(scenario, notes)),
+  ].join('\n\n')}\n`
+}
+
+const HOW_TO_READ: readonly string[] = [
+  '## How to read it',
+  'Figures are ratios within one run: the sides take turns, A B A B ..., and the figure is the median of the rounds, or what its scenario says. "Rounds" are the least and the greatest of them: where they lie far apart, other programs took part of the machine. Absolute numbers, in plots and notes, are for orientation. "x" of a rate is better the higher it is, of a time or of bytes the lower. What each scenario does, and how it makes sure that what it measures took place, is told by the [bench](../../bench/README.md).',
+  'In plots, blue is slidegate, grey are the packages of others and scripts as the field writes them, sand are floors: what no limiter on the same client can go below.',
+  '## How to do it again',
+  '```sh\nnpm ci\nnpm run bench                                   # short: under 3 minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
+  'It needs Node, and a redis-server (7.0 or later) on the path.',
+]
+
+function headlinesOf(results: Results): string[] {
+  const rows = results.scenarios.flatMap(({ name, figures }) =>
+    figures
+      .filter(({ target }) => target !== undefined)
+      .map((figure) => [
+        `[${name}](#${name})`,
+        figure.name,
+        targetText(figure),
+        measuredText(figure),
+        spreadText(figure),
+        verdictOf(figure),
+      ]),
+  )
+  return [
+    '## Targets',
+    `${summaryOf(results)}.`,
+    table(['scenario', 'figure', 'target', 'measured', 'rounds', ''], rows),
+  ]
+}
+
+function runsOf(scenarios: readonly ScenarioResult[]): string[] {
+  const runs = new Map<string, { run: Run; names: string[] }>()
+  for (const { name, run } of scenarios) {
+    const known = runs.get(run.startedAt) ?? { run, names: [] }
+    known.names.push(name)
+    runs.set(run.startedAt, known)
+  }
+  return Array.from(runs.values(), ({ run, names }) => {
+    const { startedAt, mode, isPinned, load } = run
+    const pinned = isPinned ? ', client and Redis bound to cores' : ''
+    return `${startedAt.slice(0, 10)}, ${mode}${pinned}, load ${load.toFixed(1)} at the start: ${names.join(', ')}.`
+  })
+}
+
+function sectionOf(scenario: ScenarioResult, notes: Notes): string[] {
+  const { name, title, figures, plots, error } = scenario
+  const note = notes.get(name)
+  const rows = figures.map((figure) => [
+    figure.name,
+    measuredText(figure),
+    spreadText(figure),
+    targetText(figure),
+    verdictOf(figure),
+    figure.note ?? '',
+  ])
+  const missed = figures.filter(({ reached }) => reached === false)
+  return [
+    `## ${name}`,
+    `${title}.`,
+    ...(note === undefined || note.text === '' ? [] : [note.text]),
+    ...(error === undefined ? [] : [`It failed: \`${error.split('\n')[0]}\``]),
+    ...(rows.length === 0 ? [] : [table(['', 'measured', 'rounds', 'target', '', 'in numbers'], rows)]),
+    ...plots.flatMap(plotOf),
+    ...missed.map(
+      ({ name }) => `**${name}**: not reached. ${note?.figures.get(name) ?? 'Not explained yet.'}`,
+    ),
+  ]
+}
+
+function plotOf({ name, title, note }: Plot): string[] {
+  return [`![${title}](${name}.svg)`, ...(note === undefined ? [] : [note])]
+}
+
+function verdictOf({ reached }: KeptFigure): string {
+  return { true: 'reached', false: '**missed**', undefined: '' }[`${reached}`]!
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}

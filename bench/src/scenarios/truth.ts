@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { withRedis } from '../redis/with-redis.ts'
+import type { BarPlot } from '../report/plot.ts'
+import type { Figure, Measured, Scenario, Target } from '../scenario.ts'
+import { measureBurst } from '../truth/burst.ts'
+import { measureHammering } from '../truth/hammer.ts'
+import type { Verdict } from '../truth/judge.ts'
+
+/** How long the processes hammer. */
+const HAMMERING_MS = { short: 4000, full: 15_000 }
+
+const NEVER_OVER: Target = { atMost: 100 }
+const NEVER_UNDER: Target = { atLeast: 100 }
+
+export const truth: Scenario = {
+  name: 'truth',
+  title:
+    'What is admitted within the fullest window, of a limit of 100 a second; and in all, of what an ideal limiter admits',
+  async run({ mode }): Promise<Measured> {
+    const burst = await withRedis(measureBurst)
+    const hammering = await measureHammering(HAMMERING_MS[mode])
+    return {
+      figures: [...figuresOf('burst at the edge of a window', burst), ...figuresOf('8 processes', hammering)],
+      plots: [
+        plotOf('truth-burst', 'A burst at the edge of a window', burst),
+        plotOf('truth-processes', '8 processes that hammer one key on one Redis', hammering),
+      ],
+    }
+  },
+}
+
+function figuresOf(what: string, verdicts: readonly Verdict[]): Figure[] {
+  return verdicts.flatMap(({ name, isOurs, fullestPercent, admittedPercent, requests }) => {
+    assert(fullestPercent > 50, `${name}: the traffic fills windows`)
+    const fullest: Figure = {
+      name: `${what}, ${name}: fullest window`,
+      value: fullestPercent,
+      unit: '%',
+      target: isOurs ? NEVER_OVER : undefined,
+      note: `of ${requests} requests ${admittedPercent.toFixed(1)}% of what an ideal limiter admits`,
+      raw: { fullestPercent: [fullestPercent], admittedPercent: [admittedPercent] },
+    }
+    if (!isOurs) return [fullest]
+    const admitted: Figure = {
+      name: `${what}, ${name}: admitted, of what an ideal limiter admits`,
+      value: admittedPercent,
+      unit: '%',
+      target: NEVER_UNDER,
+      raw: { admittedPercent: [admittedPercent] },
+    }
+    return [fullest, admitted]
+  })
+}
+
+function plotOf(name: string, title: string, verdicts: readonly Verdict[]): BarPlot {
+  return {
+    kind: 'bars',
+    name,
+    title,
+    note: 'Up to 100% of the limit in the fullest window: the limit holds. Exactly 100% of what an ideal limiter admits: nobody was denied needlessly either.',
+    axis: { label: 'percent' },
+    series: ['fullest window, of the limit', 'admitted, of what an ideal limiter admits'],
+    bars: verdicts.map(({ name, isOurs, fullestPercent, admittedPercent }) => ({
+      label: name,
+      role: isOurs ? 'ours' : 'peer',
+      values: [fullestPercent, admittedPercent],
+    })),
+    mark: { label: '100%', value: 100 },
+  }
+}

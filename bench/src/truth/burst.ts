@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { Policy } from '../peers/peer.ts'
+import { judge, type Seen, type Verdict } from './judge.ts'
+import { type Asked, askedInMemoryAndRedis, askedWithTime, machineMs } from './limiters.ts'
+
+const POLICY: Policy = { limit: 100, windowMs: 1000 }
+const KEY = 'user:1'
+
+/** At this time after the start of a fixed window, so many requests at once. */
+interface Burst {
+  readonly afterMs: number
+  readonly requests: number
+}
+
+/**
+ * Traffic on which every limiter that is not exact shows what it admits at worst. One request opens the window.
+ * Towards its end comes a burst, just before a sixtieth of it is over, and another when the window has ended. The
+ * caller goes on, and a last burst comes less than a window after the first.
+ */
+const BURSTS: readonly Burst[] = [
+  { afterMs: 0, requests: 1 },
+  { afterMs: 914, requests: 200 },
+  { afterMs: 1050, requests: 200 },
+  ...Array.from({ length: 75 }, (_, i) => ({ afterMs: 1100 + 10 * i, requests: 3 })),
+  { afterMs: 1902, requests: 200 },
+]
+
+/** By the real clock, which is not as punctual, without what lies as close to the end of a window. */
+const REAL_BURSTS = BURSTS.slice(0, -1)
+
+export async function measureBurst(redis: Redis): Promise<Verdict[]> {
+  const verdicts: Verdict[] = []
+  for (const limiter of await askedWithTime(redis, POLICY)) verdicts.push(await byHandedTime(limiter))
+  // They are all asked at the same times, and each has few requests to answer.
+  const packages = await askedInMemoryAndRedis(redis, POLICY)
+  verdicts.push(...(await Promise.all(packages.map(byRealTime))))
+  return verdicts
+}
+
+async function byHandedTime(limiter: Asked): Promise<Verdict> {
+  const startMs = Math.ceil(Date.now() / POLICY.windowMs) * POLICY.windowMs
+  const seen: Seen[] = []
+  for (const { afterMs, requests } of BURSTS) {
+    seen.push(...(await ask(limiter, requests, startMs + afterMs)))
+  }
+  limiter.close?.()
+  return judge(limiter, seen, POLICY)
+}
+
+async function byRealTime(limiter: Asked): Promise<Verdict> {
+  const startMs = machineMs()
+  const answers: Promise<Seen[]>[] = []
+  for (const { afterMs, requests } of REAL_BURSTS) {
+    await delay(Math.max(0, startMs + afterMs - machineMs()))
+    answers.push(ask(limiter, requests, 0))
+  }
+  const seen = await Promise.all(answers)
+  limiter.close?.()
+  return judge(limiter, seen.flat(), POLICY)
+}
+
+async function ask(limiter: Asked, requests: number, atMs: number): Promise<Seen[]> {
+  if (!limiter.isOneByOne) {
+    return Promise.all(Array.from({ length: requests }, () => limiter.ask(KEY, atMs)))
+  }
+  const seen: Seen[] = []
+  for (let i = 0; i < requests; i++) seen.push(await limiter.ask(KEY, atMs))
+  return seen
+}

@@ -1,0 +1,51 @@
+import { Redis } from 'ioredis'
+import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
+import type { Policy } from '../peers/peer.ts'
+import { startWorkers } from '../workers.ts'
+import { judge, type Seen, type Verdict } from './judge.ts'
+import { askedOnRedis, machineMs } from './limiters.ts'
+
+const PROCESSES = 8
+
+export const POLICY: Policy = { limit: 100, windowMs: 1000 }
+
+/** Each process asks each limiter once per tick while it hammers, and now and then while it does not. */
+export const TICK_MS = 10
+export const QUIET_EVERY_TICKS = 20
+
+/** Half a second of hammering, after a pause that does not keep step with windows. */
+const QUIET_MS = 780
+const HAMMERED_MS = 500
+
+export function isHammered(afterMs: number): boolean {
+  return afterMs % (QUIET_MS + HAMMERED_MS) >= QUIET_MS
+}
+
+/** What the workers are told. */
+export type Hammering =
+  | { readonly url: string; readonly writer: string }
+  | { readonly startMs: number; readonly endMs: number }
+
+/** Several processes ask all limiters on one Redis, at the same times. */
+export async function measureHammering(ms: number): Promise<Verdict[]> {
+  const server = await startRedis()
+  const workers = startWorkers<Hammering, Seen[][]>(new URL('./hammer-worker.ts', import.meta.url), PROCESSES)
+  const redis = new Redis(server.url)
+  try {
+    await Promise.all(workers.map(({ ask }, i) => ask({ url: server.url, writer: `${i}-` })))
+    const startMs = machineMs() + 100
+    const seen = await Promise.all(workers.map(({ ask }) => ask({ startMs, endMs: startMs + ms })))
+    const limiters = await askedOnRedis(redis, POLICY, '')
+    return limiters.map((limiter, i) =>
+      judge(
+        limiter,
+        seen.flatMap((each) => each[i]!),
+        POLICY,
+      ),
+    )
+  } finally {
+    for (const worker of workers) worker.end()
+    redis.disconnect()
+    await server.stop()
+  }
+}

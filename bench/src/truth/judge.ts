@@ -1,0 +1,61 @@
+/** One request, as seen from outside: between these times it was decided. Equal where the time is known. */
+export interface Seen {
+  readonly isAdmitted: boolean
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
+/**
+ * The most requests that were admitted within one window of this length, wherever it begins. Only those count that
+ * certainly lie in it: asked when it had begun, and answered before its end.
+ */
+export function fullestWindow(requests: readonly Seen[], windowMs: number): number {
+  const admitted = requests.filter(({ isAdmitted }) => isAdmitted)
+  const begins = admitted.toSorted((a, b) => a.fromMs - b.fromMs)
+  let fullest = 0
+  for (const [i, { fromMs }] of begins.entries()) {
+    let inside = 0
+    for (let j = i; j < begins.length && begins[j]!.fromMs < fromMs + windowMs; j++) {
+      if (begins[j]!.untilMs < fromMs + windowMs) inside++
+    }
+    fullest = Math.max(fullest, inside)
+  }
+  return fullest
+}
+
+/** How many of the same requests are admitted where every window holds as many as the limit allows, and no more. */
+export function idealAdmissions(requests: readonly Seen[], limit: number, windowMs: number): number {
+  const times = requests.map(({ fromMs, untilMs }) => (fromMs + untilMs) / 2).toSorted((a, b) => a - b)
+  const admitted: number[] = []
+  for (const atMs of times) {
+    const last = admitted[admitted.length - limit]
+    if (last === undefined || last <= atMs - windowMs) admitted.push(atMs)
+  }
+  return admitted.length
+}
+
+/** What a limiter did with some requests, in percent of what it should have. */
+export interface Verdict {
+  readonly name: string
+  readonly isOurs: boolean
+  /** The fullest window, of the limit. */
+  readonly fullestPercent: number
+  /** Requests admitted, of those that an ideal limiter admits. */
+  readonly admittedPercent: number
+  readonly requests: number
+}
+
+export function judge(
+  { name, isOurs }: { readonly name: string; readonly isOurs: boolean },
+  requests: readonly Seen[],
+  { limit, windowMs }: { readonly limit: number; readonly windowMs: number },
+): Verdict {
+  const admitted = requests.filter(({ isAdmitted }) => isAdmitted).length
+  return {
+    name,
+    isOurs,
+    fullestPercent: (100 * fullestWindow(requests, windowMs)) / limit,
+    admittedPercent: (100 * admitted) / idealAdmissions(requests, limit, windowMs),
+    requests: requests.length,
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { FIELD_SCRIPTS } from '../src/redis/field.ts'
+import { withRedis } from '../src/redis/with-redis.ts'
+
+const POLICY = { limit: 3, windowMs: 60_000 }
+
+/** The start of a fixed window, so that all kinds of window begin here. */
+const START_MS = Math.ceil(Date.now() / POLICY.windowMs) * POLICY.windowMs
+
+/** What a script answers to one request at each of these times after the start. */
+function remainingAt(script: (typeof FIELD_SCRIPTS)[number], times: readonly number[]) {
+  return withRedis(async (redis) => {
+    const { consume } = await script.open(redis, POLICY)
+    const answers: (number | 'denied')[] = []
+    for (const afterMs of times) {
+      const [admitted, remaining] = await consume('user:1', START_MS + afterMs)
+      answers.push(admitted === 1 ? remaining : 'denied')
+    }
+    return answers
+  })
+}
+
+describe.each(FIELD_SCRIPTS)('$name', (script) => {
+  it('admits what fits and no more, and forgets in two windows', async () => {
+    expect(await remainingAt(script, [0, 0, 0, 0, 1, 120_000])).toEqual([2, 1, 0, 'denied', 'denied', 2])
+  })
+
+  it('keeps a TTL on all that it stores', async () => {
+    await withRedis(async (redis) => {
+      const { consume } = await script.open(redis, POLICY)
+      for (const afterMs of [0, 1, 60_000]) await consume('user:1', START_MS + afterMs)
+      const ttls = await Promise.all((await redis.keys('*')).map((key) => redis.pttl(key)))
+      expect(ttls.length).toBeGreaterThan(0)
+      for (const ttl of ttls) expect(ttl).toBeGreaterThan(0)
+    })
+  })
+})
+
+describe.each(FIELD_SCRIPTS.filter(({ isLog }) => isLog))('$name, a log', (script) => {
+  it('frees each place just when its request has left the window', async () => {
+    const times = [0, 10, 20, 59_999, 60_000, 60_009, 60_010]
+    expect(await remainingAt(script, times)).toEqual([2, 1, 0, 'denied', 0, 'denied', 0])
+  })
+})
+
+describe.each(FIELD_SCRIPTS.filter(({ isLog }) => !isLog))('$name, no log', (script) => {
+  it('lets more through than the limit, around the edge of a window', async () => {
+    const edge = [59_900, 59_900, 59_900, ...Array.from({ length: 31 }, (_, i) => 60_000 + 1990 * i)]
+    const answers = await remainingAt(script, [0, ...edge])
+    const admitted = answers.slice(1).filter((answer, i) => answer !== 'denied' && edge[i]! < 119_900)
+    expect(admitted.length).toBeGreaterThan(POLICY.limit)
+  })
+})

@@ -1,0 +1,141 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseNotes, strayNotes } from '../src/report/notes.ts'
+import { readResults, writeReport } from '../src/report/write.ts'
+import type { Results, ScenarioResult } from '../src/results.ts'
+
+const RUN = { startedAt: '2026-01-02T03:04:05.000Z', mode: 'short', isPinned: false, load: 0.25 } as const
+
+const SPEED: ScenarioResult = {
+  name: 'speed',
+  title: 'How fast it is',
+  run: RUN,
+  seconds: 1,
+  figures: [
+    {
+      name: 'against | the floor',
+      value: 1.234,
+      unit: 'x',
+      target: { atLeast: 2 },
+      spread: [1.1, 1.3],
+      raw: { ratios: [1.1, 1.2345678, 1.3] },
+      reached: false,
+    },
+    { name: 'bytes', value: 12, unit: 'bytes', target: { atMost: 20 }, raw: {}, reached: true },
+  ],
+  plots: [
+    {
+      kind: 'bars',
+      name: 'speed-bars',
+      title: 'Rates',
+      axis: { label: 'per second' },
+      series: [''],
+      bars: [
+        { label: 'slidegate', role: 'ours', values: [2000] },
+        { label: 'another', role: 'peer', values: [0.5] },
+      ],
+    },
+    {
+      kind: 'lines',
+      name: 'speed-lines',
+      title: 'Growth',
+      x: { label: 'limit', isLog: true },
+      y: { label: 'time' },
+      lines: [
+        {
+          label: 'slidegate',
+          role: 'ours',
+          points: [
+            [10, 1],
+            [1000, 2],
+          ],
+        },
+      ],
+    },
+  ],
+}
+
+const RESULTS: Results = {
+  machine: { versions: { node: 'v20' }, cpu: 'a CPU', cores: 2, memoryGiB: 4, system: 'linux' },
+  scenarios: [SPEED],
+}
+
+const NOTES = '# For writers\n\n## speed\n\nSaid of all.\n\n### against | the floor\n\nSince it is young.\n'
+
+describe('the report', () => {
+  let folder: string
+  const read = (name: string) => readFile(join(folder, name), 'utf8')
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'slidegate-report-'))
+    await writeFile(join(folder, 'notes.md'), NOTES)
+  })
+  afterEach(() => rm(folder, { recursive: true }))
+
+  it('tells targets, what was measured, its spread, and why a target was missed', async () => {
+    expect(await writeReport(RESULTS, ['speed'], folder)).toEqual([])
+    const page = await read('README.md')
+    expect(page).toContain('1 of 2 targets reached.')
+    expect(page).toContain('against \\| the floor | >= 2 x | 1.23 x | 1.10 .. 1.30 | **missed** |')
+    expect(page).toContain('Said of all.')
+    expect(page).toContain('Since it is young.')
+    expect(page).toContain('![Rates](speed-bars.svg)')
+    expect(await read('notes.md')).toBe(NOTES)
+  })
+
+  it('says what is missed without a word, and what words are about nothing', async () => {
+    await writeFile(join(folder, 'notes.md'), '## speed\n\n### another figure\n\nOld.\n')
+    expect(await writeReport(RESULTS, ['speed'], folder)).toEqual([
+      'missed, and not explained in notes.md: speed: against | the floor',
+      'notes.md speaks of what is not there: speed: another figure',
+    ])
+  })
+
+  it('draws plots as SVG that is well-formed enough to name what it shows', async () => {
+    await writeReport(RESULTS, ['speed'], folder)
+    const bars = await read('speed-bars.svg')
+    for (const text of ['Rates', 'slidegate', 'another', 'per second', '2,000', '0.5']) {
+      expect(bars).toContain(`>${text}</text>`)
+    }
+    expect(await read('speed-lines.svg')).toContain('>limit (logarithmic)</text>')
+    // Quotes within an attribute would end it.
+    for (const svg of [bars, await read('speed-lines.svg')]) expect(svg).not.toMatch(/="[^"]*"[^\s/>?]/)
+  })
+
+  it('can be made again from its results alone', async () => {
+    await writeReport(RESULTS, ['speed'], folder)
+    const before = await Promise.all((await readdir(folder)).map(read))
+    await writeReport(await readResults(join(folder, 'results.json')), ['speed'], folder)
+    expect(await Promise.all((await readdir(folder)).map(read))).toEqual(before)
+  })
+
+  it('keeps what other scenarios gave on the same machine, and drops it on another', async () => {
+    await writeReport(RESULTS, ['size', 'speed'], folder)
+    const size = { ...SPEED, name: 'size', plots: [] }
+    await writeReport({ ...RESULTS, scenarios: [size] }, ['size', 'speed'], folder)
+    const names = async () =>
+      (await readResults(join(folder, 'results.json'))).scenarios.map(({ name }) => name)
+    expect(await names()).toEqual(['size', 'speed'])
+
+    const elsewhere = { ...RESULTS.machine, cores: 64 }
+    await writeReport({ machine: elsewhere, scenarios: [size] }, ['size', 'speed'], folder)
+    expect(await names()).toEqual(['size'])
+    expect(await readdir(folder)).not.toContain('speed-bars.svg')
+  })
+})
+
+describe('notes', () => {
+  it('belong to scenarios and their figures', () => {
+    const notes = parseNotes(NOTES)
+    expect(notes.get('speed')?.text).toBe('Said of all.')
+    expect(notes.get('speed')?.figures.get('against | the floor')).toBe('Since it is young.')
+    expect(strayNotes(notes, [])).toEqual(['speed'])
+  })
+
+  it('are refused where two are about the same', () => {
+    expect(() => parseNotes('## a\n\n## a\n')).toThrow('two notes are about a')
+    expect(() => parseNotes('## a\n### b\n\n### b\n')).toThrow('two notes are about one figure of a')
+  })
+})
