@@ -72,7 +72,7 @@ end
 -- Decides `wanted` requests, and writes the answer behind `filled` in the reply. Answers where the reply now
 -- ends; nothing, where the general driver is needed.
 local function decide_alone(
-  key, clock, is_clock_given, windows, limits, longest, new_stamp, cost, wanted, reply, filled
+  key, clock, is_clock_given, windows, limits, longest, records_wanted, new_stamp, cost, wanted, reply, filled
 )
   local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_EDGES)
   local keep, expires, slots, base, total, stamp, head, pages, front, back
@@ -170,7 +170,7 @@ local function decide_alone(
 
   if admitted > 0 then
     -- Commit. `older` are the records of the back that stay there, before the one that was the newest.
-    local older, newest_total, new_front, page = '', nil, nil, nil
+    local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
     local is_new = raw == '' or is_empty and slots > KEPT_SLOTS
     if is_empty then
       base, total, head, pages, front, back = 0, 0, 0, 0, 0, 0
@@ -200,9 +200,20 @@ local function decide_alone(
             front, back = PAGE, front
           elseif pages < slots then
             page, pages, back = EDGES + (head + pages) % slots * PAGE_WIDTH, pages + 1, 0
+          elseif pages > FEW_PAGES then
+            return nil
           else
             -- A larger ring.
-            return nil
+            ring = string_sub(raw, BACK + 1, FRONT)
+            if pages > 0 then
+              local old = call_redis('GETRANGE', key, text_of(EDGES), text_of(EDGES + slots * PAGE_WIDTH - 1))
+              if #old < slots * PAGE_WIDTH then return nil end
+              ring = string_sub(old, head * PAGE_WIDTH + 1) .. string_sub(old, 1, head * PAGE_WIDTH) .. ring
+            end
+            head, slots = 0, slots_for(pages, records_wanted)
+            new_front = new_front or string_sub(raw, FRONT + 1)
+            pages, back = pages + 1, 0
+            ring = ring .. string.rep('\0', (slots - pages) * PAGE_WIDTH)
           end
         end
       end
@@ -227,11 +238,14 @@ local function decide_alone(
       ) .. older
       if newest_total then value = value .. struct_pack(RECORD_FORMAT, newest_total, stamp) end
       if new_front then value = value .. string.rep('\0', FRONT - #value) .. new_front end
-      if is_new then
-        call_redis('SET', key, value, 'PX', ttl)
-      else
+      if ring then value = value .. ring end
+      if not (is_new or ring) then
         call_redis('SETRANGE', key, '0', value)
         if ttl then call_redis('PEXPIRE', key, ttl) end
+      elseif ttl then
+        call_redis('SET', key, value, 'PX', ttl)
+      else
+        call_redis('SET', key, value, 'KEEPTTL')
       end
     end
   end

@@ -4,7 +4,6 @@
 local MAX_REFUND_RECORDS = 4096
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
-local MAX_PAGES = 16384
 local MAX_PADDING = 4096
 
 -- Front and back are lists of numbers: total, stamp, total, stamp, ... `count` is all records but the newest.
@@ -95,17 +94,16 @@ local function fill_front(log)
   log.head, log.pages = (log.head + 1) % log.slots, log.pages - 1
 end
 
--- Appends a page of records to the ring. Where it is full, it becomes larger: twice as large, but not beyond what
--- the limits can fill while that suffices. It is then written by SET, which takes just the memory that it needs.
-local function append_page(log, page, slots_wanted)
+-- Appends a page of records to the ring. Where it is full it becomes larger, and is written by SET, which takes just the
+-- memory that it needs.
+local function append_page(log, page, records_wanted)
   if log.pages < log.slots then
     write(log, offset_of(log, log.pages), page)
   else
     local split = log.head * PAGE_WIDTH
     local older = read(log, EDGES + split, log.slots * PAGE_WIDTH - split)
     log.ring = older .. read(log, EDGES, split) .. page
-    local bound = log.pages < slots_wanted and slots_wanted or MAX_PAGES
-    log.head, log.slots, log.page_at = 0, math.min(math.max(2 * log.pages, 1), bound), nil
+    log.head, log.slots, log.page_at = 0, slots_for(log.pages, records_wanted), nil
   end
   log.pages = log.pages + 1
 end
@@ -117,7 +115,7 @@ local function make_edges_fit(log, records_wanted)
     if log.pages == 0 and #front < 2 * PAGE then
       front[#front + 1], front[#front + 2] = table.remove(back, 1), table.remove(back, 1)
     else
-      append_page(log, records_of(back, 1, 2 * PAGE), math.ceil((records_wanted - 1) / PAGE))
+      append_page(log, records_of(back, 1, 2 * PAGE), records_wanted)
       for _ = 1, 2 * PAGE do table.remove(back, 1) end
     end
   end

@@ -42,7 +42,7 @@ while at < arguments do
     filled, keys_read = apply_generally(cjson.decode(ARGV[at + 2]), clock, is_clock_given, filled, keys_read)
     at = at + 3
   else
-    local precision, records = ARGV[at + 2] + 0, ARGV[at + 3]
+    local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
     local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }
     local longest = windows[1]
     at = at + 6
@@ -64,7 +64,8 @@ while at < arguments do
       local run
       for _ = 1, ops do
         local filled_alone = decide_alone(
-          KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, new_stamp, cost, wanted, reply, filled
+          KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, records, new_stamp, cost, wanted,
+          reply, filled
         )
         if filled_alone then
           filled, keys_read = filled_alone, keys_read + 1
@@ -72,7 +73,7 @@ while at < arguments do
           apply_generally = apply_generally or general_driver(reply)
           run = run or {
             type = 'consume', cost = cost, count = wanted, leaseMs = 0, sets = { { {
-              kind = 'w', precision = precision, records = records + 0, windows = windows, limits = limits,
+              kind = 'w', precision = precision, records = records, windows = windows, limits = limits,
             } } },
           }
           filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)

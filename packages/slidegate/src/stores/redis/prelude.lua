@@ -52,8 +52,10 @@ local FRONT = 99
 local EDGES = 147
 local LAST_OF_EDGES = '146'
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
-local KEPT_SLOTS = 16
+local KEPT_SLOTS = 64
+local FEW_PAGES = 32
 local MANY_PAGES = 16380
+local MAX_PAGES = 16384
 
 -- Numbers become text here, at a third of what Redis takes for it, and once for all ops of a call; and some
 -- versions of Redis write 2e+8.
@@ -77,4 +79,11 @@ end
 local function ttl_of(keep, is_clock_given)
   local lifetime = lifetime_of(keep)
   return text_of(is_clock_given and math.max(lifetime, MIN_GIVEN_TTL) or lifetime)
+end
+
+-- Room in a ring that has so many pages, all in use: twice as much, but not beyond what the limits can fill while that
+-- suffices.
+local function slots_for(pages, records_wanted)
+  local wanted = math.ceil((records_wanted - 1) / PAGE)
+  return math.min(math.max(2 * pages, 1), pages < wanted and wanted or MAX_PAGES)
 end
