@@ -334,6 +334,8 @@ local function subtract(log, stamp, units)
   local index = first_above(log, STAMP, stamp - 1)
   if at(log, index, STAMP) ~= stamp or log.count - index > MAX_REFUND_RECORDS then return 0 end
   local held = at(log, index, TOTAL) - (index == 0 and log.base or at(log, index - 1, TOTAL))
+  -- A damaged log: no number below 0 may get into the reply, where it has a meaning.
+  if held <= 0 then return 0 end
   local returned = math.min(units, held)
   if index < log.count then lower(log, index, returned) end
   log.total = log.total - returned

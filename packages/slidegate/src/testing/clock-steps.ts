@@ -5,6 +5,18 @@ import { admits, type ConformanceCase, conformanceCase, denies, left } from './c
 
 /** What happens when the store's clock is set. */
 export const clockSteps: readonly ConformanceCase[] = [
+  conformanceCase('a clock may begin at 0', async ({ clock, limiter }) => {
+    clock.set(0)
+    const limited = limiter([slidingWindow({ limit: 2, window: '1s' })])
+    const first = await admits(limited, 'k')
+    assert.deepEqual([first.atMs, first.resetAfterMs], [0, 1000])
+    clock.advance(999)
+    await admits(limited, 'k')
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 1)
+    clock.advance(1)
+    await admits(limited, 'k')
+  }),
+
   conformanceCase(
     'a small step back holds time until the clock has caught up',
     async ({ clock, limiter }) => {

@@ -46,6 +46,8 @@ export interface Scale {
   readonly oneLog: boolean
   /** Whether the clock is also set back. */
   readonly clockSteps: boolean
+  /** Requests that may come one behind the other: so logs grow, and many records leave at once. */
+  readonly burst?: number
 }
 
 const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
@@ -63,6 +65,7 @@ function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
 }
 
 function eventOf(scale: Scale): fc.Arbitrary<Event> {
+  const { burst = 0 } = scale
   const who = fc.constantFrom(0, 0, 0, 1)
   const cost = fc.oneof(
     { weight: 3, arbitrary: fc.constant(1) },
@@ -82,7 +85,7 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
     type: fc.constant('waitWindow' as const),
     who,
     which: fc.nat({ max: 2 }),
-    offBy: fc.constantFrom(-1, 0, 0, 1),
+    offBy: fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -burst, max: 0 })),
   })
   const others = fc.oneof(
     fc.record({ type: fc.constant('peek' as const), who, cost }),
@@ -98,14 +101,35 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
   )
 }
 
+/** Requests in a row: some in the same millisecond, most each in its own. */
+function burstOf(burst: number): fc.Arbitrary<Event[]> {
+  const shape = {
+    who: fc.constantFrom(0, 0, 0, 1),
+    cost: fc.constantFrom(1, 1, 1, 2),
+    requests: fc.integer({ min: 1, max: burst }),
+    stepMs: fc.constantFrom(0, 1, 1, 1, 3),
+  }
+  return fc.record(shape).map(({ who, cost, requests, stepMs }) => {
+    const one: Event[] = [
+      { type: 'consume', who, cost, times: 1 },
+      { type: 'wait', ms: stepMs },
+    ]
+    return Array.from({ length: requests }, () => one).flat()
+  })
+}
+
 function upTo(backMs: number): fc.Arbitrary<number> {
   return fc.integer({ min: -backMs, max: -1 })
 }
 
 export function historyOf(scale: Scale): fc.Arbitrary<History> {
+  const single = eventOf(scale).map((event) => [event])
+  const some = scale.burst ? fc.oneof({ weight: 4, arbitrary: single }, burstOf(scale.burst)) : single
   return fc.record({
     limiters: fc.tuple(declarationsOf(scale), declarationsOf(scale)),
     startMs: fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 }),
-    events: fc.array(eventOf(scale), { minLength: 1, maxLength: scale.events, size: 'max' }),
+    events: fc
+      .array(some, { minLength: 1, maxLength: scale.events, size: 'max' })
+      .map((events) => events.flat()),
   })
 }

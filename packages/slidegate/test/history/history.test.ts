@@ -57,6 +57,14 @@ const SCALES: Record<string, Scale & { decisions: number }> = {
     ...{ limit: 20, windowMs: 100, events: 100, longWaits: 4, oneLog: true, clockSteps: false },
     decisions: 8000,
   },
+  'bursts, of which many records leave at once': {
+    ...{ limit: 50, windowMs: 100, events: 30, longWaits: 4, oneLog: true, clockSteps: false, burst: 40 },
+    decisions: 8000,
+  },
+  'bursts in grains, the clock set back': {
+    ...{ limit: 30, windowMs: 300, events: 30, longWaits: 4, oneLog: false, clockSteps: true, burst: 25 },
+    decisions: 4000,
+  },
 }
 
 describe('memory, Redis and the oracle agree in every field of every decision', () => {

@@ -117,6 +117,35 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     }
   })
 
+  it('with any byte changed a refund of it does not trouble the refunds beside it', async () => {
+    const key = await filledLog(limiter)
+    const value = (await redis.getBuffer(key))!
+    const keys = ['before', 'bad', 'after']
+    const place = fc.oneof(fc.nat(Math.min(150, value.length) - 1), fc.nat(value.length - 1))
+    await fc.assert(
+      fc.asyncProperty(place, fc.integer({ min: 1, max: 255 }), async (at, change) => {
+        await redis.flushall()
+        const changed = Buffer.from(value)
+        changed[at] = changed[at]! ^ change
+        const decisions = await Promise.all(keys.map((each) => limiter.consume(each, { cost: 2 })))
+        // Its newest charge is what is returned: of the same time as the decision's.
+        await redis.set(key, changed)
+        clock.advance(-1)
+        const returned = await Promise.allSettled(
+          keys.map((each, i) => limiter.refund(each, decisions[i]!, 1)),
+        )
+        clock.advance(1)
+        const [before, bad, after] = returned.map((each) =>
+          each.status === 'fulfilled' ? each.value : each.reason,
+        )
+        expect([before, after]).toEqual([1, 1])
+        if (bad instanceof StoreUnavailableError) expect(bad.reason).toBe('state')
+        else expect(bad).toBeGreaterThanOrEqual(0)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
   it('whatever stands in its place, the requests beside it are decided', async () => {
     const key = await filledLog(limiter)
     const anything = fc

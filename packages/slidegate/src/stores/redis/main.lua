@@ -2,7 +2,7 @@
 --
 -- KEYS   one per log of each op
 -- ARGV   runs of ops that differ in little but their keys, one behind the other. The time is the server's where
---        it is given as 0.
+--        it is given as -1.
 --          usual ops, which are requests against limits that share one window log:
 --            time, limits, precision, records, { window, limit } per limit,
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
@@ -29,7 +29,7 @@ local at, arguments = 1, #ARGV
 while at < arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
   local clock, count = ARGV[at] + 0, ARGV[at + 1] + 0
-  local is_clock_given = clock > 0
+  local is_clock_given = clock >= 0
   if not is_clock_given then
     if reply[1] == 0 then
       local time = call_redis('TIME')

@@ -13,6 +13,9 @@ export interface Request {
   readonly count: number
 }
 
+/** What the script is given as the time where the server's counts. */
+const SERVERS_OWN = -1
+
 /** The waits that the script writes as -1: for ever. */
 const NEVER = -1
 
@@ -24,7 +27,7 @@ const AHEAD = -2
 export function encode(requests: readonly Request[]): string[] {
   const words: string[] = []
   for (let first = 0; first < requests.length; ) {
-    const { op, nowMs = 0 } = requests[first]!
+    const { op, nowMs = SERVERS_OWN } = requests[first]!
     const usual = usualWords(op)
     words.push(`${nowMs}`)
     if (usual === undefined) {
