@@ -35,6 +35,31 @@ export const clockSteps: readonly ConformanceCase[] = [
     },
   ),
 
+  conformanceCase('after a small step back keys that are asked together are told apart', async (scene) => {
+    const { clock } = scene
+    const limited = scene.limiter([
+      slidingWindow({ limit: 12, window: 150 }),
+      slidingWindow({ limit: 60, window: '10s' }),
+    ])
+    const costs = { one: 1, two: 2, full: 2, other: 1 }
+    for (let i = 0; i < 10; i++) {
+      clock.advance(30)
+      for (const [key, cost] of Object.entries(costs)) await limited.consume(key, { cost })
+    }
+    await limited.charge('full', 2)
+    clock.advance(-100)
+    const decisions = await Promise.all(Object.keys(costs).map((key) => limited.consume(key)))
+    assert.deepEqual(
+      decisions.map(({ allowed, remaining, retryAfterMs }) => [allowed, remaining, retryAfterMs]),
+      [
+        [true, 6, 0],
+        [true, 1, 0],
+        [false, 0, 30],
+        [true, 6, 0],
+      ],
+    )
+  }),
+
   conformanceCase(
     'after a large step back all counts from now on: never over',
     async ({ clock, limiter }) => {

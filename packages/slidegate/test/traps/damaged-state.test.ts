@@ -90,16 +90,61 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     expect((await limiter.consume('bad')).remaining).toBe(499)
   })
 
-  it('cut off at any place it does not trouble the requests beside it', async () => {
-    const key = await filledLog(limiter)
-    const value = await redis.getBuffer(key)
-    for (let length = 1; length < value!.length; length += length < 100 ? 1 : 13) {
+  // The first of them is just about to outgrow its ring.
+  it.each([41, 60])(
+    'cut off at any place it does not trouble the requests beside it: %i requests',
+    async (requests) => {
       await redis.flushall()
-      await redis.set(key, value!.subarray(0, length))
-      const answer = await askBetween(limiter)
-      // A request may be decided without a look at what is missing; not without the header.
-      if (length < 50) expect([length, answer]).toMatchObject([length, { reason: 'state' }])
-      else expectSense(answer)
+      const key = await filledLog(limiter, requests)
+      const value = (await redis.getBuffer(key))!
+      for (let length = 1; length < value.length; length += length < 100 ? 1 : 13) {
+        // While all of it counts, and when the older half is gone.
+        for (const laterMs of [0, 3_599_970]) {
+          await redis.flushall()
+          await redis.set(key, value.subarray(0, length))
+          clock.advance(laterMs)
+          const answer = await askBetween(limiter)
+          clock.advance(-laterMs)
+          // A request may be decided without a look at what is missing; not without the header.
+          if (length < 50) expect([length, answer]).toMatchObject([length, { reason: 'state' }])
+          else expectSense(answer)
+        }
+      }
+    },
+  )
+
+  it('cut off while it is short it does not trouble the requests beside it either', async () => {
+    await redis.flushall()
+    const key = await filledLog(limiter, 4)
+    const value = (await redis.getBuffer(key))!
+    for (let length = 1; length < value.length; length++) {
+      await redis.flushall()
+      await redis.set(key, value.subarray(0, length))
+      expect(await askBetween(limiter)).toMatchObject({ reason: 'state' })
+    }
+  })
+
+  it('with any number of its header at its extremes it does not trouble the requests beside it', async () => {
+    const numbers = [1, 7, 13, 19, 27, 33, 39].map((at) => [at, 6] as const)
+    const counts = [25, 45, 47].map((at) => [at, 2] as const)
+    for (const requests of [1, 4, 60]) {
+      await redis.flushall()
+      const key = await filledLog(limiter, requests)
+      const value = (await redis.getBuffer(key))!
+      for (const [at, bytes] of [...numbers, ...counts, [49, 1] as const, [50, 1] as const]) {
+        for (const extreme of [0, 1, 256 ** bytes - 1]) {
+          if (at + bytes > value.length) continue
+          const changed = Buffer.from(value)
+          changed.writeUIntBE(extreme, at, bytes)
+          for (const laterMs of [0, 3_599_970]) {
+            await redis.flushall()
+            await redis.set(key, changed)
+            clock.advance(laterMs)
+            expectSense(await askBetween(limiter))
+            clock.advance(-laterMs)
+          }
+        }
+      }
     }
   })
 
@@ -120,6 +165,8 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
   it('with any byte changed a refund of it does not trouble the refunds beside it', async () => {
     const key = await filledLog(limiter)
     const value = (await redis.getBuffer(key))!
+    // Back to the newest charge: it is what will be returned.
+    clock.advance(-1)
     const keys = ['before', 'bad', 'after']
     const place = fc.oneof(fc.nat(Math.min(150, value.length) - 1), fc.nat(value.length - 1))
     await fc.assert(
@@ -128,13 +175,10 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
         const changed = Buffer.from(value)
         changed[at] = changed[at]! ^ change
         const decisions = await Promise.all(keys.map((each) => limiter.consume(each, { cost: 2 })))
-        // Its newest charge is what is returned: of the same time as the decision's.
         await redis.set(key, changed)
-        clock.advance(-1)
         const returned = await Promise.allSettled(
           keys.map((each, i) => limiter.refund(each, decisions[i]!, 1)),
         )
-        clock.advance(1)
         const [before, bad, after] = returned.map((each) =>
           each.status === 'fulfilled' ? each.value : each.reason,
         )

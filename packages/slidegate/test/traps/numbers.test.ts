@@ -31,6 +31,22 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     expect((await limiter.consume('late')).atMs).toBe(clock.now())
   })
 
+  it('totals that grow for long, since the log is never empty, stay exact', async () => {
+    const clock = new ManualClock()
+    const cost = 2 ** 38
+    const limits = [slidingWindow({ limit: 4 * cost, window: 1000 })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    await limiter.consume('endless', { cost })
+    // All in all more than 2^48 units: more than six bytes can tell.
+    for (let i = 0; i < 1200; i++) {
+      clock.advance(500)
+      const { allowed, remaining } = await limiter.consume('endless', { cost })
+      expect([i, allowed, remaining]).toEqual([i, true, 2 * cost])
+      expect((await limiter.peek('endless')).remaining).toBe(2 * cost)
+    }
+    expect((await limiter.consume('endless', { cost: 4 * cost })).retryAfterMs).toBe(1000)
+  })
+
   it('units up to 2^40 and costs up to 2^53 are counted to the last', async () => {
     const clock = new ManualClock()
     const limit = 2 ** 40

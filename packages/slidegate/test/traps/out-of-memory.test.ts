@@ -8,6 +8,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 let server: RedisServer
@@ -82,4 +83,23 @@ it('requests that travel with one that removes are refused, too', async () => {
   ])
   expect(consumed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   expect(await redis.keys('*:a:*')).toEqual([])
+})
+
+// A ring that grows is removed and written anew: what is refused must be refused before.
+it('neither does a log that has to grow', async () => {
+  const clock = new ManualClock()
+  const limits = [slidingWindow({ limit: 5000, window: '1h' })]
+  const growing = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  for (let i = 0; i < 540; i++) {
+    if (i > 500) {
+      const before = await contents()
+      await fill()
+      await expect(growing.consume('k')).rejects.toBeInstanceOf(StoreUnavailableError)
+      expect(await contents()).toEqual(before)
+      await redis.config('SET', 'maxmemory', '0')
+    }
+    await growing.consume('k')
+    clock.advance(1)
+  }
+  expect((await growing.peek('k')).remaining).toBe(5000 - 540)
 })

@@ -80,7 +80,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
           expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(KEEP_MS[log]!))
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 100, endOnFailure: true },
     ))
 
   it('by a clock that is handed in: ten minutes at least', () =>
@@ -98,7 +98,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
           expect(ttlMs, log).toBeLessThanOrEqual(600_000)
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 100, endOnFailure: true },
     ))
 })
 
@@ -142,4 +142,40 @@ it('what is refunded or reset to nothing leaves no key behind', async () => {
   await limiter!.charge('k', 3)
   await limiter!.reset('k')
   expect(await redis.dbsize()).toBe(0)
+})
+
+it('the lifetime is renewed by a request that it would not outlast', async () => {
+  const clock = new ManualClock()
+  const limits = [slidingWindow({ limit: 50, window: '1h' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  for (let i = 0; i < 12; i++) {
+    await limiter.consume('k')
+    clock.advance(1)
+  }
+  const [key = ''] = await redis.keys('*')
+  for (let i = 0; i < 8; i++) {
+    clock.advance(1_200_000)
+    // As much as would be left by now, were Redis to go by this clock.
+    await redis.pexpire(key, 3_300_000)
+    await limiter.consume('k')
+    expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
+  }
+  // What was charged before a clock was set back counts from then on for a whole window.
+  clock.advance(-1_200_000)
+  await redis.pexpire(key, 2_000_000)
+  await limiter.consume('k')
+  expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
+})
+
+it('a log that outgrows its ring keeps its lifetime', async () => {
+  const clock = new ManualClock()
+  const limits = [slidingWindow({ limit: 5000, window: '1h' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  for (let i = 0; i < 1200; i++) {
+    await limiter.consume('k')
+    clock.advance(1)
+    if (i % 4 > 0) continue
+    const [key = ''] = await redis.keys('*')
+    expect(await redis.pttl(key), `after ${i}`).toBeGreaterThan(3_600_000)
+  }
 })

@@ -1,0 +1,130 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { generalDriverClient } from './general-driver.ts'
+
+// Answers may be right for long while what is stored goes wrong: so the invariants of prelude.lua are looked at, too,
+// after each step of random histories.
+
+const { redis } = await useRedis()
+const general = await generalDriverClient(redis)
+
+const HEADER = 51
+const FRONT_END = 147
+const PAGE = 48
+const WIDTH = 12
+
+interface StoredLog {
+  readonly slots: number
+  readonly head: number
+  readonly pages: number
+  readonly front: number
+  readonly back: number
+  /** Totals and stamps from the base to the newest record. */
+  readonly totals: readonly number[]
+  readonly stamps: readonly number[]
+}
+
+function parse(value: Buffer): StoredLog {
+  const number = (at: number) => value.readUIntBE(at, 6)
+  const [slots, head, pages] = [25, 45, 47].map((at) => value.readUInt16BE(at)) as [number, number, number]
+  const [front, back] = [value[49]!, value[50]!]
+  const places = [
+    ...Array.from({ length: front }, (_, i) => FRONT_END - (front - i) * WIDTH),
+    ...Array.from({ length: 4 * pages }, (_, i) => {
+      const slot = (head + Math.floor(i / 4)) % slots
+      return FRONT_END + slot * PAGE + (i % 4) * WIDTH
+    }),
+    ...Array.from({ length: back }, (_, i) => HEADER + i * WIDTH),
+    33,
+  ]
+  const totals = [number(27), ...places.map(number)]
+  return { slots, head, pages, front, back, totals, stamps: places.map((at) => number(at + 6)) }
+}
+
+function expectSound(value: Buffer, most: number): void {
+  const { slots, head, pages, front, back, totals, stamps } = parse(value)
+  if (slots > 0) expect(value.length).toBe(FRONT_END + slots * PAGE)
+  expect(head).toBeLessThanOrEqual(Math.max(0, slots - 1))
+  expect(pages).toBeLessThanOrEqual(slots)
+  expect(Math.max(front, back)).toBeLessThanOrEqual(4)
+  if (pages > 0) expect(front).toBeGreaterThan(0)
+  for (const numbers of [totals, stamps]) {
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
+  }
+  expect(stamps.length).toBeLessThanOrEqual(most)
+}
+
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ type: fc.constant('burst' as const), requests: fc.integer({ min: 1, max: 40 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 110 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constant('refund' as const),
+      which: fc.nat(),
+      units: fc.constantFrom(1, 2),
+    }),
+  },
+)
+
+const clients = { 'the usual way': redis, 'the general driver alone': general }
+
+test.each(Object.entries(clients))('what is stored stays sound: %s', async (name, client) => {
+  const prefix = name.replaceAll(' ', '-')
+  let histories = 0
+  const shape = {
+    limit: fc.integer({ min: 5, max: 70 }),
+    precision: fc.constantFrom(1, 1, 5),
+    steps: fc.array(step, { minLength: 5, maxLength: 25, size: 'max' }),
+  }
+  const property = fc.asyncProperty(fc.record(shape), async ({ limit, precision, steps }) => {
+    const clock = new ManualClock()
+    const store = redisStore(client, { prefix, clock: clock.now })
+    const limits = [
+      slidingWindow({ limit, window: 100, precision }),
+      slidingWindow({ limit, window: 30, precision, name: 'short' }),
+    ]
+    const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })
+    const key = `key${histories++}`
+    const admitted: Decision[] = []
+    const left = new Map<Decision, number>()
+
+    const check = async () => {
+      const [stored] = await redis.keys(`${prefix}:*:${key}:w*`)
+      if (stored !== undefined) expectSound((await redis.getBuffer(stored))!, limit)
+    }
+
+    for (const each of steps) {
+      if (each.type === 'wait') clock.advance(each.ms)
+      if (each.type === 'burst') {
+        // Each has the time at which it was asked for; they travel together.
+        const asked: Promise<Decision>[] = []
+        for (let i = 0; i < each.requests; i++) {
+          asked.push(limiter.consume(key, { cost: 1 + (i % 2) }))
+          clock.advance(1)
+        }
+        for (const decision of await Promise.all(asked)) {
+          if (decision.allowed) left.set(decision, decision.cost)
+          if (decision.allowed) admitted.push(decision)
+        }
+      }
+      const decision = each.type === 'refund' && admitted[each.which % admitted.length]
+      if (each.type === 'refund' && decision) {
+        const units = Math.min(each.units, left.get(decision)!)
+        if (units > 0) left.set(decision, left.get(decision)! - (await limiter.refund(key, decision, units)))
+      }
+      await check()
+    }
+  })
+  await fc.assert(property, { numRuns: 150, endOnFailure: true })
+})
