@@ -74,7 +74,7 @@ describe('memory, Redis and the oracle agree in every field of every decision', 
       const property = fc.asyncProperty(historyOf(scale), async (history) => {
         decisions += await play(history, stores)
       })
-      await fc.assert(property, { numRuns: 20, endOnFailure: true })
+      await fc.assert(property, { numRuns: 20 })
     }
     expect(decisions).toBeGreaterThanOrEqual(scale.decisions)
   })

@@ -80,7 +80,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
           expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(KEEP_MS[log]!))
         }
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: 100 },
     ))
 
   it('by a clock that is handed in: ten minutes at least', () =>
@@ -98,7 +98,7 @@ describe('every key has a time to live, and not a longer one than it needs', () 
           expect(ttlMs, log).toBeLessThanOrEqual(600_000)
         }
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: 100 },
     ))
 })
 
