@@ -2,8 +2,11 @@ import type { Limit } from './limits/limit.ts'
 import type { ConsumeOp, ConsumeOutcome, PeekOp } from './stores/store.ts'
 
 /**
- * Where an answer comes from. Only `store` is an admission (or denial) of the store itself; what was let
- * through or refused without it says so here.
+ * Where an answer comes from:
+ * - `store`: the store has decided
+ * - `lease`, `denyCache`: this process has, by what the store had told it before
+ * - `fallback`: this process has, by a share of the limits, while the store gave no answer
+ * - `failOpen`, `failClosed`: allowed or denied because nothing could be known
  */
 export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
 
@@ -58,6 +61,11 @@ export interface Decision {
 
 const NOBODY: readonly string[] = Object.freeze([])
 
+/** Whether what this source admits is charged anywhere. */
+export function isCounted(source: Source): boolean {
+  return source === 'store' || source === 'lease' || source === 'fallback'
+}
+
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
 export function decisionOf(
   limits: readonly Limit[],
@@ -67,7 +75,7 @@ export function decisionOf(
 ): Decision {
   const { cost } = op
   const allowed = position < outcome.admitted
-  const isCharged = op.type === 'consume' && (outcome.source === 'store' || outcome.source === 'lease')
+  const isCharged = op.type === 'consume' && isCounted(outcome.source)
   let verdicts: LimitDecision[] = []
   let deniedBy: string[] | undefined
   let remaining = Number.POSITIVE_INFINITY

@@ -38,11 +38,12 @@ export class SlidegateError extends Error {
  * Why the store gave no answer:
  * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown
  * - `error`: the store answered with an error, or could not be reached; see `cause`
+ * - `down`: it has failed too often lately, and is not asked for a moment
  * - `overload`: too many requests wait for it already
  * - `state`: what is stored under the key is damaged, or was written by a version that this one does not know
  * - `full`: a memory store in which every key is at its limit
  */
-export type StoreUnavailableReason = 'timeout' | 'error' | 'full' | 'overload' | 'state'
+export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'state'
 
 /** The store could not decide. Never a denial: who asked may well be within the limits. */
 export class StoreUnavailableError extends Error {
@@ -59,6 +60,13 @@ export class StoreUnavailableError extends Error {
   static override [Symbol.hasInstance](candidate: unknown): boolean {
     return isBranded(candidate, storeUnavailableError)
   }
+}
+
+/** Whatever a store has failed with, as an error of its own. */
+export function asUnavailable(error: unknown): StoreUnavailableError {
+  if (error instanceof StoreUnavailableError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new StoreUnavailableError('error', `the store did not decide: ${message}`, { cause: error })
 }
 
 function isBranded(candidate: unknown, brand: symbol): boolean {

@@ -7,11 +7,14 @@ export {
   StoreUnavailableError,
   type StoreUnavailableReason,
 } from './errors.ts'
+export type { LimiterEvent, LimiterEvents, LimiterListener, Logger } from './events.ts'
 export { type ConsumeOptions, createLimiter, type Limiter, type LimiterOptions } from './limiter.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
 export type { Limit } from './limits/limit.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
+export type { OnStoreError } from './resilience/answers.ts'
+export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'
 export { type LeaseOptions, type LeasingStore, withLeases } from './resilience/leases.ts'
 export type { Call } from './stores/call.ts'

@@ -1,13 +1,17 @@
-import { type Decision, decisionOf } from './decision.ts'
+import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { checkOptions, SlidegateError, show } from './errors.ts'
+import { Announcer, type LimiterEvent, type LimiterListener, type Logger } from './events.ts'
 import { storedKey } from './key.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { markOrigin, originOf } from './origin.ts'
-import { withDeadline } from './resilience/deadline.ts'
+import type { OnStoreError } from './resilience/answers.ts'
+import type { BreakerOptions } from './resilience/breaker.ts'
+import { checkFailureOptions } from './resilience/failure-options.ts'
+import { withFailurePolicy } from './resilience/failure-policy.ts'
 import { type Call, outcomesOf } from './stores/call.ts'
-import { memoryStore } from './stores/memory.ts'
+import { type MemoryStore, memoryStore } from './stores/memory.ts'
 import type {
   ConsumeOp,
   ConsumeOutcome,
@@ -15,6 +19,7 @@ import type {
   Outcome,
   Part,
   PeekOp,
+  RefundOp,
   RefundOutcome,
   Store,
 } from './stores/store.ts'
@@ -28,6 +33,20 @@ export interface LimiterOptions {
   readonly store?: Store
   /** Milliseconds, from 1 to 2^31 - 1, after which a call to the store is given up. Default: 50. */
   readonly timeoutMs?: number
+  /**
+   * What a request is told when the store gives no answer: `throw` a `StoreUnavailableError`, `deny`, `allow`, or `local`:
+   * this process decides, by its share of the limits. `charge`, `refund` and `reset` fail in any case. Default: `throw`.
+   */
+  readonly onStoreError?: OnStoreError
+  /**
+   * How many processes share the limits, from 1 to 2^20: with `onStoreError: 'local'` each holds callers to `limit /
+   * instances` units, rounded down, 1 at least. Default: 1.
+   */
+  readonly instances?: number
+  /** When a store that fails is no longer asked for a moment. */
+  readonly breaker?: BreakerOptions
+  /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
+  readonly logger?: Logger | false
 }
 
 export interface ConsumeOptions {
@@ -62,6 +81,9 @@ export interface Limiter {
   refund(key: string, decision: Decision, units?: number): Promise<number>
   /** Forgets what the key has used. */
   reset(key: string): Promise<void>
+  /** Calls the listener at each such event, at once: it should be quick. What it throws is logged. */
+  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
+  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
   /** Ends timers; every later call is refused with `closed`. Never closes the store or its client. */
   close(): void
 }
@@ -71,7 +93,7 @@ export interface Limiter {
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, 'createLimiter')
-  const { store = memoryStore(), timeoutMs = 50 } = options
+  const { store = memoryStore() } = options
   const set = parseLimits(parseName(options.name ?? 'default'), options.limits)
   if (typeof store !== 'object' || typeof store?.apply !== 'function') {
     throw new SlidegateError(
@@ -80,14 +102,20 @@ export function createLimiter(options: LimiterOptions): Limiter {
       store,
     )
   }
-  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs >= 2 ** 31) {
-    throw new SlidegateError(
-      'invalid_option',
-      `timeoutMs is ${show(timeoutMs)}; it must be an integer from 1 to 2^31 - 1`,
-      timeoutMs,
-    )
-  }
-  return new StoreLimiter(set, store, timeoutMs)
+  const { logger, ...policy } = checkFailureOptions(options)
+  const announcer = new Announcer(set.limiter, logger)
+  return new StoreLimiter(
+    set,
+    withFailurePolicy(store, { ...policy, announcer, createLocalStore }),
+    announcer,
+  )
+}
+
+/** Keys that are held at most while this process decides without its store. */
+const MAX_LOCAL_KEYS = 100_000
+
+function createLocalStore(): MemoryStore {
+  return memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
 }
 
 interface SyncOp extends ConsumeOp {
@@ -108,16 +136,17 @@ class StoreLimiter implements Limiter {
   readonly #syncOps: readonly [SyncOp]
   #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
+  readonly #announcer: Announcer
   #isClosed = false
 
-  constructor(set: LimitSet, store: Store, timeoutMs: number) {
+  constructor(set: LimitSet, store: Store, announcer: Announcer) {
     this.name = set.limiter
     this.limits = set.limits
     this.#set = set
     this.#allLogs = set.logs.map(() => true)
     this.#syncOps = [{ type: 'consume', parts: [{ key: '', set }], cost: 1, count: 1, leaseMs: 0 }]
-    // What answers at once needs no deadline.
-    this.#store = store.applySync === undefined ? withDeadline(store, timeoutMs) : store
+    this.#store = store
+    this.#announcer = announcer
   }
 
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
@@ -126,7 +155,7 @@ class StoreLimiter implements Limiter {
       const op = this.#consumeOp(key, options)
       const call = new ConsumeCall(this, op)
       this.#store.apply([op], call)
-      return call.promise()
+      return this.#announcer.isHeard('decision') ? this.#announced(key, call.promise()) : call.promise()
     } catch (error) {
       return Promise.reject(error)
     }
@@ -145,7 +174,10 @@ class StoreLimiter implements Limiter {
       )
     }
     const outcome = this.#store.applySync(this.#syncOps)[0] as ConsumeOutcome
-    return outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(this.limits, op, outcome, 0)
+    const decision =
+      outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(this.limits, op, outcome, 0)
+    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
+    return decision
   }
 
   async peek(key: string, options?: ConsumeOptions): Promise<Decision> {
@@ -187,14 +219,9 @@ class StoreLimiter implements Limiter {
     const asked = Math.min(units, origin.left)
     if (asked === 0) return 0
     origin.left -= asked
-    const { charged, atMs } = origin
-    const { returned } = (await this.#apply({
-      type: 'refund',
-      parts,
-      units: asked,
-      atMs,
-      charged,
-    })) as RefundOutcome
+    const { charged, atMs, source } = origin
+    const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged }
+    const { returned } = (await this.#apply(source === 'fallback' ? { ...op, source } : op)) as RefundOutcome
     origin.left += asked - Math.max(...returned)
     const counting = returned.filter((_, i) => charged[i] && !this.#set.logs[i]!.shadow)
     return Math.min(...(counting.length > 0 ? counting : returned))
@@ -204,10 +231,26 @@ class StoreLimiter implements Limiter {
     await this.#apply({ type: 'reset', parts: this.#parts(key) })
   }
 
+  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this {
+    this.#announcer.on(event, listener)
+    return this
+  }
+
+  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this {
+    this.#announcer.off(event, listener)
+    return this
+  }
+
   close(): void {
-    if (this.#isClosed) return
     this.#isClosed = true
+    // The timers of the failure policy. The store may have other users.
     if (this.#store.applySync === undefined) this.#store.close()
+  }
+
+  async #announced(key: string, promise: Promise<Decision>): Promise<Decision> {
+    const decision = await promise
+    this.#announcer.tell('decision', { key, decision })
+    return decision
   }
 
   #consumeOp(key: string, options: ConsumeOptions | undefined): ConsumeOp {
@@ -240,10 +283,10 @@ class StoreLimiter implements Limiter {
 
   #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     const decision = decisionOf(this.limits, op, outcome, position)
-    const { cost, atMs } = decision
-    const left = outcome.source === 'store' || outcome.source === 'lease' ? cost : 0
+    const { cost, atMs, source } = decision
+    const left = isCounted(source) ? cost : 0
     const charged = this.#chargedBy(decision)
-    markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, charged, left })
+    markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, source, charged, left })
     return decision
   }
 

@@ -1,4 +1,4 @@
-import type { Decision } from './decision.ts'
+import type { Decision, Source } from './decision.ts'
 
 /** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
 export interface Origin {
@@ -7,6 +7,7 @@ export interface Origin {
   readonly key: string
   readonly cost: number
   readonly atMs: number
+  readonly source: Source
   /** Per log of the limiter's set: whether it was charged. */
   readonly charged: readonly boolean[]
   /** Units not yet returned. */

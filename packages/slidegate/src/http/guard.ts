@@ -4,7 +4,7 @@ import { type ConsumeOptions, createLimiter, type Limiter } from '../limiter.ts'
 import { after } from './at-once.ts'
 import { HEADER_GENERATIONS, type Header, retryAfterHeaders } from './headers.ts'
 import { checkOptions, type GuardOptions, type HandlerArguments } from './options.ts'
-import { PROBLEM_CONTENT_TYPE, quotaExceededProblem } from './problem.ts'
+import { PROBLEM_CONTENT_TYPE, problemOf } from './problem.ts'
 
 /** What an adapter has to do with a request. */
 export interface Verdict {
@@ -50,7 +50,7 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function verdictOf(decision: Decision): Verdict {
-    const headers = rateLimitHeaders(decision)
+    const headers = isKnown(decision) ? rateLimitHeaders(decision) : []
     if (decision.allowed) return { headers }
     return { headers: [...headers, ...retryAfterHeaders(decision)], denial: denialOf(decision) }
   }
@@ -84,8 +84,13 @@ function checkedCost(units: number): number {
   return units
 }
 
+/** Whether anybody has counted: else nothing is known of what is left. */
+function isKnown({ source }: Decision): boolean {
+  return source !== 'failOpen' && source !== 'failClosed'
+}
+
 function denialOf(decision: Decision): Denial {
-  const problem = quotaExceededProblem(decision)
+  const problem = problemOf(decision)
   return {
     decision,
     status: problem.status,

@@ -9,4 +9,10 @@ export {
   retryAfterHeaders,
 } from './headers.ts'
 export type { GuardOptions, HandlerArguments } from './options.ts'
-export { PROBLEM_CONTENT_TYPE, type QuotaExceededProblem, quotaExceededProblem } from './problem.ts'
+export {
+  PROBLEM_CONTENT_TYPE,
+  type Problem,
+  problemOf,
+  type QuotaExceededProblem,
+  type ReducedCapacityProblem,
+} from './problem.ts'

@@ -2,7 +2,10 @@ import type { Decision } from '../decision.ts'
 
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
-/** The body of a denial after RFC 9457, of the problem type that the RateLimit header draft registers. */
+/** The body of a denial after RFC 9457, of the problem types that the RateLimit header draft registers. */
+export type Problem = QuotaExceededProblem | ReducedCapacityProblem
+
+/** The caller has used up a limit. */
 export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
@@ -11,11 +14,26 @@ export interface QuotaExceededProblem {
   readonly 'violated-policies': readonly string[]
 }
 
-export function quotaExceededProblem(decision: Decision): QuotaExceededProblem {
+/** Nobody knows whether the caller has: it is denied because the store gave no answer. */
+export interface ReducedCapacityProblem {
+  readonly type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
+  readonly title: string
+  readonly status: 503
+}
+
+/** What a denied request is told. */
+export function problemOf({ source, deniedBy }: Decision): Problem {
+  if (source === 'failClosed') {
+    return {
+      type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+      title: 'Request cannot be satisfied due to temporary server capacity constraints',
+      status: 503,
+    }
+  }
   return {
     type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
     title: 'Request cannot be satisfied as assigned quota has been exceeded',
     status: 429,
-    'violated-policies': decision.deniedBy,
+    'violated-policies': deniedBy,
   }
 }

@@ -51,6 +51,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
         store.apply(ops, new OtherCall(call, () => forget(ops)))
       }
     },
+    domainOf: store.domainOf?.bind(store),
     close: () => store.close(),
   }
 }

@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import { type Call, outcomeAt } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
-import { Lease, refundsOf } from './lease.ts'
+import { Lease } from './lease.ts'
 import { LeaseCall, ReturnCall, type Taker } from './lease-call.ts'
+import { refundsOf } from './refunds.ts'
 
 /** So many requests within the time of a lease are few: a key is hot beyond it. */
 export const FEW = 5

@@ -1,5 +1,6 @@
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Outcome, RefundOp } from '../stores/store.ts'
+import { refundsOf } from './refunds.ts'
 
 /**
  * Requests that were admitted before they came. The store has decided them together, as one op with a count; as they
@@ -64,21 +65,4 @@ export class Lease {
   refunds(): RefundOp[] {
     return refundsOf(this.#op, this.outcome, this.#spent, this.outcome.admitted)
   }
-}
-
-/** What returns the requests at these positions: a shadow limit was charged only for those that it had room for. */
-export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
-  const { parts, cost } = op
-  const { limits, logs } = parts[0]!.set
-  const units = logs.map(({ shadow, serves }) => {
-    if (!shadow) return cost * (end - from)
-    const i = serves[0]!
-    const room = Math.max(0, Math.floor((limits[i]!.limit - outcome.limits[3 * i]!) / cost))
-    return cost * Math.max(0, Math.min(end, room) - from)
-  })
-  const amounts = Array.from(new Set(units)).filter((amount) => amount > 0)
-  return amounts.map((amount) => {
-    const charged = units.map((each) => each === amount)
-    return { type: 'refund', parts, units: amount, atMs: outcome.atMs, charged }
-  })
 }

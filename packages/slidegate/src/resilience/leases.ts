@@ -40,6 +40,7 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
 
   return {
     apply: (ops, call) => leases.apply(ops, call),
+    domainOf: store.domainOf?.bind(store),
     async close() {
       await leases.close()
       await store.close()

@@ -2,7 +2,8 @@ import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 
 /**
  * One who waits for the outcomes of ops. Whoever comes first settles it: the store, or a deadline. After that
- * nobody waits any more: what has not been sent by then need not be, and what comes later is dropped.
+ * nobody waits any more, and what has not been sent by then need not be. What is decided all the same is told, by
+ * `resolve`, to a call that is settled already: it may have been charged.
  */
 export interface Call {
   readonly isSettled: boolean
@@ -20,6 +21,7 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
     const call = {
       isSettled: false,
       resolve(outcomes: readonly Outcome[], position: number) {
+        if (call.isSettled) return
         call.isSettled = true
         resolve(position === 0 ? outcomes : [outcomeAt(ops[0]!, outcomes[0], position)])
       },

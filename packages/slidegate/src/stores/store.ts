@@ -42,6 +42,8 @@ export interface RefundOp {
   readonly atMs: number
   /** Per log, over all parts in order: whether it was charged then (a shadow limit without room was not). */
   readonly charged: readonly boolean[]
+  /** Who has charged it, where that was not the store. */
+  readonly source?: 'fallback'
 }
 
 /** Forget every log. */
@@ -89,6 +91,11 @@ export interface Store {
   apply(ops: readonly Op[], call: Call): void
   /** Only where the state is in this process. What it answers is good until its next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
+  /**
+   * Where the op's keys live, as a number: what lives elsewhere may be down on its own. Left out where all share one
+   * fate.
+   */
+  domainOf?(op: Op): number
   /** Ends what the store started, never what it was given; a promise where that takes time. */
   close(): void | Promise<void>
 }

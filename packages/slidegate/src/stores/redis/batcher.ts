@@ -1,10 +1,10 @@
 import { AsyncResource } from 'node:async_hooks'
-import { StoreUnavailableError } from '../../errors.ts'
+import { asUnavailable, StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
-import type { Op, Outcome } from '../store.ts'
-import type { ScriptRunner } from './client.ts'
-import { crc16, type Keyspace } from './keyspace.ts'
-import { canJoin, decode, encode, type Request } from './protocol.ts'
+import type { Op } from '../store.ts'
+import { crc16 } from './keyspace.ts'
+import { canJoin, type Request } from './protocol.ts'
+import type { Result, Transport } from './transport.ts'
 
 /** Ops per call at most, so that no script holds Redis for long. */
 const MAX_BATCH = 128
@@ -12,11 +12,13 @@ const MAX_BATCH = 128
 /** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
 const MAX_REQUESTS = 512
 
-/** Calls in flight that need no full batch: enough to keep Redis at work while the next is made ready. */
-const EAGER_CALLS = 2
-
-/** Calls in flight at most, all but the eager ones full: enough for a Redis that is far away. */
-const MAX_CALLS = 16
+/** Calls in flight at a time. */
+export interface Width {
+  /** Those that need no full batch: enough to keep Redis at work while the next is made ready. */
+  readonly eager: number
+  /** All, the others being full: enough for a Redis that is far away. */
+  readonly most: number
+}
 
 /** A Redis that has fallen silent is asked once in this time. */
 const PROBE_MS = 25
@@ -24,8 +26,8 @@ const PROBE_MS = 25
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
 
-/** Places in the table of ops that may be joined. */
-const PLACES = 4096
+/** Entries in the table of ops that may be joined. */
+const ENTRIES = 4096
 
 /** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 class Pending implements Request {
@@ -59,14 +61,32 @@ class Batch {
    * when it is out of memory.
    */
   readonly mayRemove: boolean
+  /** Which of the calls in flight it is. */
+  place = -1
 
   constructor(mayRemove: boolean) {
     this.mayRemove = mayRemove
   }
 
+  get isGivenUp(): boolean {
+    return this.ops.every(({ calls }) => calls.every(isSettled))
+  }
+
   get hasRoom(): boolean {
     return this.ops.length < MAX_BATCH && this.requests < MAX_REQUESTS
   }
+}
+
+/** What waits in all batchers of a store. */
+export class Backlog {
+  /** Requests. */
+  size = 0
+  /**
+   * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
+   * next request just joins nobody. (A Map that is filled and emptied at this rate leaves behind old tables,
+   * which keep what they held alive.)
+   */
+  readonly lastAt: (Pending | undefined)[] = new Array<Pending | undefined>(ENTRIES).fill(undefined)
 }
 
 /**
@@ -75,16 +95,18 @@ class Batch {
  * one key become one op with a count: the first to ask are the first to be admitted.
  */
 export class Batcher {
-  readonly #script: ScriptRunner
-  readonly #keysOf: Keyspace
+  readonly #transport: Transport
+  readonly #width: Width
+  readonly #backlog: Backlog
   /**
    * Batches that wait, the last still open. (One list of ops, from which batches are cut, leaves behind tables that
    * keep what they held alive.)
    */
   readonly #waiting: Batch[] = []
-  #waitingCalls = 0
   /** Calls in flight, the oldest first. */
   readonly #calls: Batch[] = []
+  /** The places that they do not have. */
+  readonly #places: number[]
   /** Calls given up since Redis last answered. */
   #lost = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
@@ -92,32 +114,28 @@ export class Batcher {
   /** For timers: made on behalf of a request, they would keep its async context. */
   readonly #origin = new AsyncResource('slidegate.batcher')
   #isScheduled = false
-  /**
-   * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
-   * next request just joins nobody. (A Map that is filled and emptied at this rate leaves behind old tables,
-   * which keep what they held alive.)
-   */
-  readonly #lastAt = new Array<Pending | undefined>(PLACES).fill(undefined)
 
-  constructor(script: ScriptRunner, keysOf: Keyspace) {
-    this.#script = script
-    this.#keysOf = keysOf
+  constructor(transport: Transport, width: Width, backlog: Backlog) {
+    this.#transport = transport
+    this.#width = width
+    this.#backlog = backlog
+    this.#places = Array.from({ length: width.most }, (_, i) => width.most - 1 - i)
   }
 
   send(op: Op, nowMs: number | undefined, call: Call): void {
-    if (this.#waitingCalls >= MAX_WAITING) {
+    if (this.#backlog.size >= MAX_WAITING) {
       call.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
       return
     }
-    this.#waitingCalls++
+    this.#backlog.size++
     this.#place(op, nowMs, call).requests++
     this.#schedule()
   }
 
   /** Finds a place for a request: at an op that it may join, or as an op of its own. */
   #place(op: Op, nowMs: number | undefined, call: Call): Batch {
-    const slot = crc16(op.parts[0]!.key) % PLACES
-    const last = this.#lastAt[slot]
+    const slot = crc16(op.parts[0]!.key) % ENTRIES
+    const last = this.#backlog.lastAt[slot]
     // A later request may join the last op of its key, but not overtake another.
     if (last !== undefined && last.batch.requests < MAX_REQUESTS && canJoin(last, op, nowMs)) {
       last.calls.push(call)
@@ -125,7 +143,7 @@ export class Batcher {
     }
     const batch = this.#openBatch(op.type === 'reset' || op.type === 'refund')
     const pending = new Pending(op, nowMs, call, batch, slot)
-    this.#lastAt[slot] = pending
+    this.#backlog.lastAt[slot] = pending
     batch.ops.push(pending)
     return batch
   }
@@ -159,27 +177,30 @@ export class Batcher {
 
   #callsAtOnce(): number {
     // Until the script is loaded one by one, so that no call has to be sent again after a later one.
-    if (!this.#script.isLoaded || this.#isSilent) return 1
-    return this.#waiting[0]!.hasRoom ? EAGER_CALLS : MAX_CALLS
+    if (!this.#transport.isOrdered || this.#isSilent) return 1
+    return this.#waiting[0]!.hasRoom ? this.#width.eager : this.#width.most
   }
 
   /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
   #forgetLostCalls(): void {
-    while (this.#calls[0]?.ops.every(({ calls }) => calls.every(isSettled))) {
-      this.#calls.shift()
+    while (this.#calls[0]?.isGivenUp) {
+      this.#places.push(this.#calls.shift()!.place)
       this.#lost++
+      this.#transport.lost()
     }
   }
 
   /** A Redis that has fallen silent is not given more and more: it is asked one thing now and then, until it answers. */
   get #isSilent(): boolean {
-    return this.#lost >= MAX_CALLS
+    return this.#lost >= this.#width.most
   }
 
   #startPause(): void {
     const end = () => {
       this.#pause = undefined
-      this.#schedule()
+      // What a client cannot send it would keep, and send when nobody waits for it any more.
+      if (this.#transport.isReady) this.#schedule()
+      else this.#startPause()
     }
     this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, PROBE_MS).unref())
   }
@@ -192,10 +213,10 @@ export class Batcher {
 
   #sendBatch(): void {
     const batch = this.#isSilent ? this.#firstAlone() : this.#waiting.shift()!
-    this.#waitingCalls -= batch.requests
+    this.#backlog.size -= batch.requests
     let isGivenUp = false
     for (const pending of batch.ops) {
-      if (this.#lastAt[pending.slot] === pending) this.#lastAt[pending.slot] = undefined
+      if (this.#backlog.lastAt[pending.slot] === pending) this.#backlog.lastAt[pending.slot] = undefined
       // Who has given up must not be charged.
       if (pending.calls.some(isSettled)) {
         pending.calls = pending.calls.filter((call) => !call.isSettled)
@@ -220,19 +241,21 @@ export class Batcher {
 
   async #execute(batch: Batch): Promise<void> {
     const { ops } = batch
+    batch.place = this.#places.pop()!
     this.#calls.push(batch)
     try {
-      const keys: string[] = []
-      for (const { op } of ops) this.#keysOf(op.parts, keys)
-      const outcomes = decode(ops, await this.#script.run(keys, encode(ops)))
+      const results = await this.#transport.send(ops, batch.place)
       this.#heard()
-      for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, outcomes[i])
+      for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
       const unavailable = asUnavailable(error)
       for (const { calls } of ops) settle(calls, unavailable)
     } finally {
-      const place = this.#calls.indexOf(batch)
-      if (place >= 0) this.#calls.splice(place, 1)
+      const index = this.#calls.indexOf(batch)
+      if (index >= 0) {
+        this.#calls.splice(index, 1)
+        this.#places.push(batch.place)
+      }
       this.#schedule()
     }
   }
@@ -242,18 +265,12 @@ function isSettled(call: Call): boolean {
   return call.isSettled
 }
 
-function settle(calls: readonly Call[], outcome: Outcome | StoreUnavailableError): void {
-  const outcomes = outcome instanceof StoreUnavailableError ? undefined : [outcome]
+/** Those that have given up are told, too, of what was decided: it may have been charged. */
+function settle(calls: readonly Call[], result: Result): void {
+  const outcomes = result instanceof StoreUnavailableError ? undefined : [result]
   for (let position = 0; position < calls.length; position++) {
     const call = calls[position]!
-    if (call.isSettled) continue
-    if (outcomes === undefined) call.reject(outcome)
-    else call.resolve(outcomes, position)
+    if (outcomes !== undefined) call.resolve(outcomes, position)
+    else if (!call.isSettled) call.reject(result)
   }
-}
-
-function asUnavailable(error: unknown): StoreUnavailableError {
-  if (error instanceof StoreUnavailableError) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new StoreUnavailableError('error', `Redis did not decide: ${message}`, { cause: error })
 }

@@ -27,13 +27,29 @@ export interface ScriptRunner {
   run(keys: string[], words: string[]): Promise<unknown>
 }
 
+/** What is known of a client. */
+export interface Connection {
+  /** Whether it is one of a Cluster: then the keys of a call have to lie in one slot. */
+  readonly isCluster: boolean
+  /** Whether it sends a command again whose reply got lost. */
+  readonly resends: boolean
+  /** Whether it hands commands to a server at once. While it has none, it may queue them, for as long as it takes. */
+  readonly isReady: boolean
+  /** Each goes by what it has seen itself: on a Cluster, some servers may know the script and others not. */
+  scriptRunner(): ScriptRunner
+}
+
 /**
  * Clients are told apart by what they can do, never by the name of their class.
  *
  * @throws {SlidegateError} `invalid_option` for anything else
  */
-export function scriptRunner(client: RedisClient): ScriptRunner {
-  const { evalsha, eval: evaluate } = commandsOf(client)
+export function connectionOf(client: RedisClient): Connection {
+  const commands = commandsOf(client)
+  return { isCluster: false, resends: false, isReady: true, scriptRunner: () => scriptRunner(commands) }
+}
+
+function scriptRunner({ evalsha, eval: evaluate }: Commands): ScriptRunner {
   let isLoaded = false
   return {
     get isLoaded() {
@@ -56,7 +72,12 @@ export function scriptRunner(client: RedisClient): ScriptRunner {
 
 type Evaluate = (script: string, keys: string[], words: string[]) => Promise<unknown>
 
-function commandsOf(client: RedisClient): { evalsha: Evaluate; eval: Evaluate } {
+interface Commands {
+  readonly evalsha: Evaluate
+  readonly eval: Evaluate
+}
+
+function commandsOf(client: RedisClient): Commands {
   if (has(client, 'evalSha') && has(client, 'eval')) {
     const redis = client as NodeRedisClient
     return {

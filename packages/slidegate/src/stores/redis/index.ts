@@ -3,37 +3,57 @@ import { checkOptions } from '../../errors.ts'
 import { type Call, outcomeAt } from '../call.ts'
 import { checkClock, readClock } from '../instant.ts'
 import type { Op, Outcome, Store } from '../store.ts'
-import { Batcher } from './batcher.ts'
-import { type RedisClient, scriptRunner } from './client.ts'
-import { keyspace } from './keyspace.ts'
+import { Backlog, Batcher, type Width } from './batcher.ts'
+import { connectionOf, type RedisClient } from './client.ts'
+import { bucketOf, keyspace } from './keyspace.ts'
+import { ScriptTransport } from './transport.ts'
 
 export type { CommandClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
 
 export interface RedisStoreOptions {
   /** What all keys begin with: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
+  /**
+   * Parts into which keys are divided, a power of two from 1 to 1024. On a Cluster a call reaches one of them: more parts spread
+   * better over many servers, fewer make larger batches. All who share keys must say the same. Default: 64.
+   */
+  readonly buckets?: number
   /** Epoch milliseconds, for tests and replay: counts instead of the server's own clock. TTLs are then 10 minutes at least. */
   readonly clock?: Clock
 }
 
+/** Calls in flight, to one server; and for each bucket of a Cluster. */
+const OF_SERVER: Width = { eager: 2, most: 16 }
+const OF_BUCKET: Width = { eager: 1, most: 4 }
+
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
- * prefix: one server, or one with replicas; not yet a Cluster. The server's clock counts. The client stays the caller's: it is neither configured nor closed.
+ * prefix: one server, one with replicas, or a Cluster. The server's clock counts. The client stays the caller's: it is
+ * neither configured nor closed.
  *
  * @throws {SlidegateError} `invalid_option`
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
   checkOptions(options, 'redisStore')
-  const { prefix = 'slidegate', clock } = options
+  const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
-  const batcher = new Batcher(scriptRunner(client), keyspace(prefix))
+  const connection = connectionOf(client)
+  const keysOf = keyspace(prefix, buckets)
+  const backlog = new Backlog()
+  // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
+  const batchers = Array.from({ length: connection.isCluster ? buckets : 1 }, () => {
+    const transport = new ScriptTransport(connection, keysOf)
+    return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog)
+  })
+  const domainOf = (op: Op): number =>
+    batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
 
   /** Several ops of one call travel like any others; the call hears of them when the last is answered. */
   function sendAll(ops: readonly Op[], nowMs: number | undefined, call: Call): void {
     const outcomes: Outcome[] = ops.map(() => undefined)
     let left = ops.length
     ops.forEach((op, i) => {
-      batcher.send(op, nowMs, {
+      batchers[domainOf(op)]!.send(op, nowMs, {
         get isSettled() {
           return call.isSettled
         },
@@ -48,9 +68,10 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   }
 
   return {
+    domainOf,
     apply(ops, call) {
       const nowMs = clock === undefined ? undefined : readClock(clock)
-      if (ops.length === 1) batcher.send(ops[0]!, nowMs, call)
+      if (ops.length === 1) batchers[domainOf(ops[0]!)]!.send(ops[0]!, nowMs, call)
       else sendAll(ops, nowMs, call)
     },
     close() {},

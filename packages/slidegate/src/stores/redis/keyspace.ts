@@ -4,16 +4,16 @@ import type { Part } from '../store.ts'
 /** Slots of a Redis Cluster. */
 const SLOTS = 16_384
 
-/** Buckets into which callers' keys are hashed. Those of one bucket share a slot, so that one script reaches them together. */
-const BUCKETS = 64
-
 /** Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
 export type Keyspace = (parts: readonly Part[], keys: string[]) => void
 
 /**
- * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`
+ * @param buckets into which callers' keys are hashed: those of one bucket share a slot, so that one script reaches
+ * them together
+ * @throws {SlidegateError} `invalid_option` for a prefix that is not 1 to 128 of `A-Z a-z 0-9 . _ : -`, and a number of
+ * buckets that is not a power of two from 1 to 1024
  */
-export function keyspace(prefix: string): Keyspace {
+export function keyspace(prefix: string, buckets: number): Keyspace {
   // No braces: they would take the place of the tag's.
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9._:-]{1,128}$/.test(prefix)) {
     throw new SlidegateError(
@@ -22,20 +22,32 @@ export function keyspace(prefix: string): Keyspace {
       prefix,
     )
   }
+  if (typeof buckets !== 'number' || !Number.isInteger(Math.log2(buckets)) || buckets < 1 || buckets > 1024) {
+    throw new SlidegateError(
+      'invalid_option',
+      `buckets is ${show(buckets)}; it must be a power of two from 1 to 1024`,
+      buckets,
+    )
+  }
+  const tags = tagsOf(buckets)
   const headsOf = new Map<string, readonly string[]>()
 
   function heads(limiter: string): readonly string[] {
-    const made = TAGS.map((tag) => `${prefix}:{${tag}}:${limiter}:`)
+    const made = tags.map((tag) => `${prefix}:{${tag}}:${limiter}:`)
     headsOf.set(limiter, made)
     return made
   }
 
   return (parts, keys) => {
     for (const { key, set } of parts) {
-      const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[crc16(key) % BUCKETS]! + key
+      const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[bucketOf(key, buckets)]! + key
       for (const log of set.logs) keys.push(`${head}:${log.name}`)
     }
   }
+}
+
+export function bucketOf(key: string, buckets: number): number {
+  return crc16(key) % buckets
 }
 
 /** CRC-16/XMODEM, by which Redis Cluster finds a key's slot; of text in ASCII, as stored keys are. */
@@ -54,9 +66,11 @@ const CRC_TABLE: Uint16Array = Uint16Array.from({ length: 256 }, (_, byte) => {
 })
 
 /** One tag per bucket, the smallest number whose slot lies in the bucket's share of all slots: spread evenly over any cluster. */
-export const TAGS: readonly string[] = Array.from({ length: BUCKETS }, (_, bucket) => {
-  const share = SLOTS / BUCKETS
-  for (let tag = 0; ; tag++) {
-    if (Math.floor((crc16(String(tag)) % SLOTS) / share) === bucket) return String(tag)
-  }
-})
+export function tagsOf(buckets: number): readonly string[] {
+  const share = SLOTS / buckets
+  return Array.from({ length: buckets }, (_, bucket) => {
+    for (let tag = 0; ; tag++) {
+      if (Math.floor((crc16(String(tag)) % SLOTS) / share) === bucket) return String(tag)
+    }
+  })
+}

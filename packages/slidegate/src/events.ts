@@ -1,0 +1,77 @@
+import { EventEmitter } from 'node:events'
+import type { Decision } from './decision.ts'
+import type { StoreUnavailableError } from './errors.ts'
+
+/** What a limiter tells those who listen. */
+export interface LimiterEvents {
+  /** A request was decided, by whomever: see its `source`. */
+  readonly decision: { readonly key: string; readonly decision: Decision }
+  /** A request got no answer of the store that was asked: what it was told goes by `onStoreError`. */
+  readonly storeError: { readonly error: StoreUnavailableError }
+  /** The store is no longer asked, but for attempts now and then; of a Cluster, a part of it. */
+  readonly storeDown: { readonly error: StoreUnavailableError }
+  /** It answers again, all of it. */
+  readonly storeUp: {
+    /** Milliseconds since `storeDown`. */
+    readonly downMs: number
+    /** Requests that were told something without it meanwhile. */
+    readonly requests: number
+  }
+  /** The store's clock was set, by more than a second. */
+  readonly clockStep: {
+    /** Milliseconds; below 0 where it was set back. */
+    readonly byMs: number
+  }
+}
+
+export type LimiterEvent = keyof LimiterEvents
+export type LimiterListener<Event extends LimiterEvent> = (event: LimiterEvents[Event]) => void
+
+/** Where a limiter writes a line when its store goes down or comes back. */
+export interface Logger {
+  warn(line: string): void
+}
+
+/** Hands events to those who listen. What they throw is theirs: it is logged, and troubles no request. */
+export class Announcer {
+  readonly #limiter: string
+  readonly #logger: Logger | undefined
+  #emitter: EventEmitter | undefined
+
+  constructor(limiter: string, logger: Logger | undefined) {
+    this.#limiter = limiter
+    this.#logger = logger
+  }
+
+  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): void {
+    this.#emitter ??= new EventEmitter()
+    this.#emitter.on(event, listener)
+  }
+
+  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): void {
+    this.#emitter?.off(event, listener)
+  }
+
+  isHeard(event: LimiterEvent): boolean {
+    return this.#emitter !== undefined && this.#emitter.listenerCount(event) > 0
+  }
+
+  tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents[Event]): void {
+    if (this.#emitter === undefined) return
+    for (const listener of this.#emitter.listeners(event)) {
+      try {
+        listener(what)
+      } catch (error) {
+        this.log(`a listener of "${event}" has failed: ${error}`)
+      }
+    }
+  }
+
+  log(line: string): void {
+    try {
+      this.#logger?.warn(`slidegate: limiter "${this.#limiter}": ${line}`)
+    } catch {
+      // A log that fails is no reason to refuse a request.
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { ConsumeOp, ConsumeOutcome, Op, Outcome, PeekOp } from '../stores/store.ts'
+import { LocalShare, type LocalStore } from './local-share.ts'
+
+/**
+ * What a request is told when the store gives no answer:
+ * - `throw`: a `StoreUnavailableError`
+ * - `deny`: it is denied, with the source `failClosed`
+ * - `allow`: it is allowed, uncounted, with the source `failOpen`
+ * - `local`: this process decides, by an equal share of the limits, with the source `fallback`
+ */
+export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
+
+/** A denial lasts at least so long, so that nobody asks again in a loop. */
+export const MIN_WAIT_MS: number = 100
+
+/** What requests are told without the store. */
+export class Answers {
+  readonly #told: OnStoreError
+  readonly #local: LocalShare
+
+  constructor(told: OnStoreError, instances: number, createLocalStore: () => LocalStore) {
+    this.#told = told
+    this.#local = new LocalShare(instances, createLocalStore)
+  }
+
+  /**
+   * Nothing where it should fail: whoever charges, returns or resets has to know that it was not done.
+   *
+   * @param pauseMs after which the store may be asked again
+   */
+  to(ops: readonly Op[], pauseMs: number): readonly Outcome[] | undefined {
+    if (this.#told === 'throw') return undefined
+    const answers: Outcome[] = []
+    for (const op of ops) {
+      if (op.type === 'charge' && this.#told === 'local') this.#local.apply(op)
+      if (op.type !== 'consume' && op.type !== 'peek') return undefined
+      answers.push(this.#told === 'local' ? this.#local.decide(op, pauseMs) : unseen(op, this.#told, pauseMs))
+    }
+    return answers
+  }
+
+  /** What was decided in this process is returned here, which is all, and forgotten here, which is not. */
+  settle(op: Op): Outcome {
+    if (op.type === 'refund' && op.source === 'fallback') return this.#local.apply(op)
+    if (op.type === 'reset' && this.#local.isInUse) this.#local.apply(op)
+    return undefined
+  }
+}
+
+/** What is said of a request of which nothing is known. */
+function unseen(
+  { parts, count }: ConsumeOp | PeekOp,
+  told: 'deny' | 'allow',
+  pauseMs: number,
+): ConsumeOutcome {
+  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
+  const atMs = Date.now()
+  return told === 'allow'
+    ? { source: 'failOpen', atMs, admitted: count, limits, waitMs: 0 }
+    : { source: 'failClosed', atMs, admitted: 0, limits, waitMs: pauseMs }
+}

@@ -1,0 +1,53 @@
+import type { ConsumeOp, ConsumeOutcome, Op, Store } from '../stores/store.ts'
+import { ReturnCall } from './lease-call.ts'
+import { refundsOf } from './refunds.ts'
+
+/** Requests that were decided together and came too late: from this position on, up to another. */
+interface Range {
+  readonly op: ConsumeOp
+  readonly outcome: ConsumeOutcome
+  readonly from: number
+  end: number
+}
+
+/** Returns what was charged for requests that had given up by then. What gets lost on its way back leaves the window in time. */
+export class LateCharges {
+  readonly #store: Store
+  #ranges: Range[] = []
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** The request at this position was admitted when nobody waited for it any more. */
+  add(op: ConsumeOp, outcome: ConsumeOutcome, position: number): void {
+    const last = this.#ranges.at(-1)
+    if (last?.outcome === outcome && last.end === position) {
+      last.end++
+      return
+    }
+    // What was decided together comes in one tick, and goes back in one op.
+    if (last === undefined) queueMicrotask(() => this.#return())
+    this.#ranges.push({ op, outcome, from: position, end: position + 1 })
+  }
+
+  #return(): void {
+    const refunds: Op[] = this.#ranges.flatMap(({ op, outcome, from, end }) =>
+      refundsOf(op, outcome, from, end),
+    )
+    this.#ranges = []
+    for (const refund of refunds) {
+      try {
+        this.#store.apply(
+          [refund],
+          new ReturnCall(
+            () => {},
+            () => performance.now(),
+          ),
+        )
+      } catch {
+        // As if it had been lost.
+      }
+    }
+  }
+}

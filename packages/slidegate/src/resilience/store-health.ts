@@ -1,0 +1,60 @@
+import { asUnavailable, type StoreUnavailableError } from '../errors.ts'
+import type { Announcer } from '../events.ts'
+import type { OnStoreError } from './answers.ts'
+import type { BreakerListener } from './breaker.ts'
+
+const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
+  throw: 'requests fail',
+  deny: 'requests are denied',
+  allow: 'requests are allowed, uncounted',
+  local: 'requests are decided in this process',
+}
+
+/** Whether the store is asked, all of it: says so when that changes, once. */
+export class StoreHealth implements BreakerListener {
+  readonly #announcer: Announcer
+  readonly #onStoreError: OnStoreError
+  /** Parts that are not asked. */
+  #down = 0
+  #downSinceMs = 0
+  #error: StoreUnavailableError | undefined
+  /** Requests that were told something without the store since then. */
+  #requests = 0
+
+  constructor(announcer: Announcer, onStoreError: OnStoreError) {
+    this.#announcer = announcer
+    this.#onStoreError = onStoreError
+  }
+
+  /** Why it is not asked, for those who are told so. */
+  get reason(): string {
+    return `the store is not asked, since it has failed lately: ${this.#error?.message}`
+  }
+
+  opened(reason: unknown): void {
+    const error = asUnavailable(reason)
+    this.#error = error
+    this.#down++
+    if (this.#down > 1) return
+    this.#downSinceMs = performance.now()
+    this.#requests = 0
+    this.#announcer.log(
+      `the store is down (${error.message}); ${MEANWHILE[this.#onStoreError]} until it answers`,
+    )
+    this.#announcer.tell('storeDown', { error })
+  }
+
+  closed(): void {
+    this.#down--
+    if (this.#down > 0) return
+    const downMs = Math.round(performance.now() - this.#downSinceMs)
+    this.#announcer.log(
+      `the store is up again after ${downMs} ms; ${this.#requests} requests went without it`,
+    )
+    this.#announcer.tell('storeUp', { downMs, requests: this.#requests })
+  }
+
+  decided(): void {
+    this.#requests++
+  }
+}
