@@ -1,48 +1,59 @@
-// Makes sure that a program which the tests or the linter need is on this machine.
+// Makes sure that programs which the tests or the linter need are on this machine.
 //
-//   node scripts/require-program.js redis-server
+//   node scripts/require-program.js redis-server cc
 //
 // Found on the PATH: nothing to do. Missing, on Debian or Ubuntu with root: installed with apt.
 // Otherwise: says what to install, and fails.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-/** @type {Record<string, { package: string, elsewhere: string }>} */
+/** @type {Record<string, { packages: string[], elsewhere: string, version?: string }>} */
 const PROGRAMS = {
   'redis-server': {
-    package: 'redis-server',
+    packages: ['redis-server'],
     elsewhere: 'Redis 7.0 or later (or Valkey 7.2 or later, as redis-server)',
   },
-  luacheck: { package: 'lua-check', elsewhere: 'luacheck (Debian: lua-check, macOS: brew install luacheck)' },
+  luacheck: {
+    packages: ['lua-check'],
+    elsewhere: 'luacheck (Debian: lua-check, macOS: brew install luacheck)',
+  },
+  cc: { packages: ['gcc', 'libc6-dev'], elsewhere: 'a C compiler, as cc' },
+  openssl: { packages: ['openssl'], elsewhere: 'openssl 3', version: 'version' },
 }
 
-const program = process.argv[2] ?? ''
-const wanted = PROGRAMS[program]
-if (wanted === undefined) {
-  console.error(`unknown program "${program}"; known are: ${Object.keys(PROGRAMS).join(', ')}`)
+const programs = process.argv.slice(2)
+const unknown = programs.filter((program) => PROGRAMS[program] === undefined)
+if (unknown.length > 0 || programs.length === 0) {
+  console.error(`unknown: "${unknown.join(' ')}"; known are: ${Object.keys(PROGRAMS).join(', ')}`)
   process.exit(2)
 }
 
-const isInstalled = () => !spawnSync(program, ['--version'], { stdio: 'ignore' }).error
+/** @param {string} program */
+const isInstalled = (program) =>
+  !spawnSync(program, [PROGRAMS[program]?.version ?? '--version'], { stdio: 'ignore' }).error
 
-if (!isInstalled()) {
+const missing = programs.filter((program) => !isInstalled(program))
+if (missing.length > 0) {
   const mayInstall = existsSync('/etc/debian_version') && process.getuid?.() === 0
   if (!mayInstall) {
-    console.error(
-      `${program} is needed and was not found. Please install ${wanted.elsewhere}, then run this again.`,
-    )
+    for (const program of missing) {
+      console.error(`${program} is needed and was not found. Please install ${PROGRAMS[program]?.elsewhere}.`)
+    }
+    console.error('Then run this again.')
     process.exit(1)
   }
-  console.log(`${program} was not found: installing the package ${wanted.package} with apt`)
-  // RUNLEVEL 1 keeps the package from starting a service of its own: the tests start theirs.
+  const packages = missing.flatMap((program) => PROGRAMS[program]?.packages ?? [])
+  console.log(`${missing.join(', ')}: not found. Installing with apt: ${packages.join(' ')}`)
+  // RUNLEVEL 1 keeps a package from starting a service of its own: the tests start theirs.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   execFileSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env })
-  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', wanted.package], {
+  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], {
     stdio: 'inherit',
     env,
   })
-  if (!isInstalled()) {
-    console.error(`${program} is still missing after installing ${wanted.package}`)
+  const stillMissing = missing.filter((program) => !isInstalled(program))
+  if (stillMissing.length > 0) {
+    console.error(`still missing after the installation: ${stillMissing.join(', ')}`)
     process.exit(1)
   }
 }

@@ -1,0 +1,203 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type SteppedRedis, startRedisWithClock } from '../support/clock-shim.ts'
+import { fullest } from './charged-history.ts'
+import { CLIENTS, type Connection } from './clients.ts'
+import { Traffic } from './traffic.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+
+/** Far more than a stretch of a test takes, and less than the shortest window. */
+const STRETCH_MS = 8000
+
+const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
+  'a sliding window of 10s': [slidingWindow({ limit: 30, window: '10s' })],
+  'a sliding window of 1h': [slidingWindow({ limit: 30, window: '1h' })],
+  'a coarse sliding window': [slidingWindow({ limit: 30, window: '1h', precision: '1m' })],
+  'several windows': [
+    slidingWindow({ limit: 30, window: '10s', name: 'ten' }),
+    slidingWindow({ limit: 50, window: '1h', name: 'hour' }),
+    fixedWindow({ limit: 60, window: '1h', name: 'fixed' }),
+  ],
+  'a fixed window of 10s': [fixedWindow({ limit: 30, window: '10s' })],
+  'a fixed window of 1h': [fixedWindow({ limit: 30, window: '1h' })],
+}
+
+let server: SteppedRedis
+let redis: Redis
+beforeAll(async () => {
+  server = await startRedisWithClock()
+  redis = new Redis(server.port)
+})
+afterAll(async () => {
+  redis?.disconnect()
+  await server?.stop()
+})
+beforeEach(async () => {
+  await redis.flushall()
+  await startOfHour()
+})
+
+/** Fixed windows of all tests have just begun, so that none ends in the middle of what a test looks at. */
+async function startOfHour(): Promise<void> {
+  const nowMs = Date.now() + server.offsetMs
+  await server.step(HOUR_MS - (nowMs % HOUR_MS))
+}
+
+/** How long it takes at most until all is back: the window, and the rest of the grain in which it was charged. */
+function longestWaitMs({ windowMs, precisionMs }: { windowMs: number; precisionMs: number }): number {
+  return precisionMs === windowMs ? windowMs : windowMs + precisionMs - 1
+}
+
+function expectBounded(decisions: readonly Decision[]): void {
+  for (const { retryAfterMs, resetAfterMs, remaining, allowed, limits } of decisions) {
+    const boundMs = Math.max(...limits.map(longestWaitMs))
+    expect(remaining).toBeGreaterThanOrEqual(0)
+    expect(retryAfterMs).toBeGreaterThanOrEqual(allowed ? 0 : 1)
+    expect(retryAfterMs).toBeLessThanOrEqual(boundMs)
+    expect(resetAfterMs).toBeGreaterThanOrEqual(0)
+    expect(resetAfterMs).toBeLessThanOrEqual(boundMs)
+    for (const limit of limits) {
+      expect(limit.retryAfterMs).toBeGreaterThanOrEqual(0)
+      expect(limit.retryAfterMs).toBeLessThanOrEqual(longestWaitMs(limit))
+      expect(limit.resetAfterMs).toBeGreaterThanOrEqual(0)
+      expect(limit.resetAfterMs).toBeLessThanOrEqual(longestWaitMs(limit))
+    }
+  }
+}
+
+async function expectAllKeysExpire(): Promise<void> {
+  for (const key of await redis.keys('*')) expect(await redis.pttl(key)).toBeGreaterThan(0)
+}
+
+const longestMs = (limits: readonly Limit[]) => Math.max(...limits.map(longestWaitMs))
+const tightest = (limits: readonly Limit[]) => Math.min(...limits.map(({ limit }) => limit))
+
+describe.skipIf(process.platform !== 'linux').each(Object.entries(CLIENTS))(
+  '%s: when the clock of Redis is set',
+  (_, connect) => {
+    let connection: Connection
+    beforeAll(async () => {
+      connection = await connect(server.port)
+    })
+    afterAll(() => connection?.end())
+
+    const limiterOf = (limits: readonly Limit[]): Limiter =>
+      createLimiter({ limits: [...limits], store: redisStore(connection.client), timeoutMs: 10_000 })
+
+    describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
+      it.each([-HOUR_MS, -MINUTE_MS, MINUTE_MS, HOUR_MS])(
+        'by %s ms under traffic: never over',
+        async (stepMs) => {
+          const limiter = limiterOf(limits)
+          const traffics = ['a', 'b'].map((key) => new Traffic(limiter, [key], 10))
+          // By the server's clock; no two of them overlap.
+          const beginningsMs: number[] = []
+          const steps = [0, stepMs, longestMs(limits) + 2 * MINUTE_MS]
+          for (const step of steps) {
+            // Noted before, since decisions come in before this goes on.
+            beginningsMs.push(Date.now() + server.offsetMs + step)
+            await server.step(step)
+            await more(traffics)
+          }
+          await Promise.all(traffics.map((traffic) => traffic.stop()))
+          limiter.close()
+
+          for (const traffic of traffics) {
+            expect(traffic.complaints).toEqual([])
+            const { decisions } = traffic
+            const stretches = beginningsMs.map((beginMs) =>
+              decisions.filter(({ atMs }) => atMs >= beginMs - 2 && atMs < beginMs + STRETCH_MS),
+            )
+            expect(stretches.flat()).toHaveLength(decisions.length)
+            expectBounded(decisions)
+            for (const limit of limits) expect(fullest(limit, stretches)).toBeLessThanOrEqual(limit.limit)
+            const admitted = stretches.map((stretch) => stretch.filter(({ allowed }) => allowed).length)
+            expect(admitted[0]).toBe(tightest(limits))
+            // What was counted still counts, unless the windows have been left behind.
+            if (stepMs < 0) expect(admitted[1]).toBe(0)
+            if (stepMs >= longestMs(limits)) expect(admitted[1]).toBe(tightest(limits))
+            expect(admitted[2]).toBe(tightest(limits))
+          }
+          await expectAllKeysExpire()
+        },
+      )
+
+      it.each([-MINUTE_MS, -HOUR_MS])(
+        'by %s ms: who is at the limit stays so, and for one window at most',
+        async (stepMs) => {
+          const limiter = limiterOf(limits)
+          await exhaust(limiter)
+          await server.step(stepMs)
+          // A while without requests changes nothing: it is the next one that finds the clock set back.
+          await server.step(1000)
+          const denied = await limiter.consume('k')
+          expect(denied.allowed).toBe(false)
+          expectBounded([denied])
+          // Denials meanwhile do not begin the wait anew.
+          await server.step(denied.retryAfterMs - 5000)
+          const again = await limiter.consume('k')
+          expect(again.allowed).toBe(false)
+          expect(again.retryAfterMs).toBeLessThanOrEqual(5000)
+          await server.step(again.retryAfterMs)
+          expect((await limiter.consume('k')).allowed).toBe(true)
+          await expectAllKeysExpire()
+          limiter.close()
+        },
+      )
+
+      it.each([MINUTE_MS, HOUR_MS])('by %s ms: it is as if that time had passed', async (stepMs) => {
+        const limiter = limiterOf(limits)
+        const last = await exhaust(limiter)
+        await server.step(stepMs)
+        const decision = await limiter.consume('k')
+        expectBounded([decision])
+        expect(decision.allowed).toBe(stepMs >= last.retryAfterMs)
+        if (!decision.allowed) {
+          const sinceMs = decision.atMs - last.atMs
+          expect(sinceMs).toBeGreaterThanOrEqual(stepMs)
+          expect(decision.retryAfterMs).toBe(last.retryAfterMs - sinceMs)
+        }
+        limiter.close()
+      })
+
+      it('there and back again: nothing is over, nobody is locked out', async () => {
+        const limiter = limiterOf(limits)
+        await exhaust(limiter)
+        await server.step(-HOUR_MS)
+        expect((await limiter.consume('k')).allowed).toBe(false)
+        await server.step(HOUR_MS)
+        const decision = await limiter.consume('k')
+        expectBounded([decision])
+        await server.step(decision.retryAfterMs)
+        expect((await limiter.consume('k')).allowed).toBe(true)
+        limiter.close()
+      })
+    })
+  },
+)
+
+/** Waits until each key has been asked for so often more that its limit was met. */
+async function more(traffics: readonly Traffic[]): Promise<void> {
+  const wanted = traffics.map(({ decisions }) => decisions.length + 150)
+  while (traffics.some(({ decisions }, i) => decisions.length < wanted[i]!)) await nextTurn()
+}
+
+/** Asks until it is denied; answers the denial. */
+async function exhaust(limiter: Limiter): Promise<Decision> {
+  for (;;) {
+    const decision = await limiter.consume('k')
+    if (!decision.allowed) return decision
+  }
+}

@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** A process of this test's own that can be ended, started again and made to stand still. */
+export interface RedisProcess {
+  readonly port: number
+  /** The process id, while it runs. */
+  readonly pid: number
+  /** Whether it runs and has not been frozen. */
+  readonly isAwake: boolean
+  /** Ends the process at once, as a crash does. The port stays reserved for {@link start}. */
+  kill(): Promise<void>
+  /** Starts it again on the same port, with what its folder holds. */
+  start(): Promise<void>
+  /** It keeps its connections and does nothing, until it is thawed. */
+  freeze(): void
+  thaw(): void
+  /** Ends the process and removes its folder. */
+  stop(): Promise<void>
+}
+
+export interface ProcessOptions {
+  readonly port: number
+  /** The command line behind `redis-server`, given the folder, which outlives the process. */
+  words(folder: string): readonly string[]
+  /** Whether it answers; a PING in plain text if left out. */
+  answers?(port: number): Promise<boolean>
+  readonly env?: Readonly<Record<string, string>>
+}
+
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** Starts a redis-server in a temporary folder, and waits until it answers. */
+export async function startProcess(options: ProcessOptions): Promise<RedisProcess> {
+  const { port, answers = answersPing } = options
+  const folder = await mkdtemp(join(tmpdir(), 'slidegate-redis-'))
+  let child: ChildProcess | undefined
+  let isFrozen = false
+
+  const runs = () => child !== undefined && child.exitCode === null && child.signalCode === null
+
+  async function start(): Promise<void> {
+    if (runs()) throw new Error(`redis-server on port ${port} runs already`)
+    isFrozen = false
+    const started = spawn('redis-server', options.words(folder), {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, ...options.env },
+    })
+    child = started
+    running.add(started)
+    started.once('exit', () => running.delete(started))
+    for (let attempt = 0; attempt < 500; attempt++) {
+      if (!runs()) throw new Error(`redis-server ended with ${started.exitCode ?? started.signalCode}`)
+      if (await answers(port)) return
+      await delay(10)
+    }
+    throw new Error(`redis-server did not answer on port ${port}`)
+  }
+
+  async function kill(): Promise<void> {
+    if (child === undefined || !runs()) return
+    const ending = child
+    const ended = new Promise((resolve) => ending.once('exit', resolve))
+    ending.kill('SIGKILL')
+    await ended
+  }
+
+  async function stop(): Promise<void> {
+    await kill()
+    await rm(folder, { recursive: true, force: true })
+  }
+
+  try {
+    await start()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    port,
+    get pid() {
+      return child?.pid ?? 0
+    },
+    get isAwake() {
+      return runs() && !isFrozen
+    },
+    kill,
+    start,
+    freeze() {
+      child?.kill('SIGSTOP')
+      isFrozen = true
+    },
+    thaw() {
+      child?.kill('SIGCONT')
+      isFrozen = false
+    },
+    stop,
+  }
+}
+
+function answersPing(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    socket.once('data', (data) => {
+      socket.destroy()
+      // One that asks for a password is up as well.
+      resolve(/^(\+PONG|-NOAUTH)/.test(data.toString()))
+    })
+    socket.once('error', () => resolve(false))
+    socket.once('close', () => resolve(false))
+  })
+}
