@@ -8,6 +8,7 @@ import { inJson, type Results, type Run, resultOf, type ScenarioResult, summaryO
 import type { Scenario } from './scenario.ts'
 import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
+import { cluster } from './scenarios/cluster.ts'
 import { field } from './scenarios/field.ts'
 import { growth } from './scenarios/growth.ts'
 import { http } from './scenarios/http.ts'
@@ -22,6 +23,7 @@ import { truth } from './scenarios/truth.ts'
 const SCENARIOS: readonly Scenario[] = [
   throughput,
   oneAtATime,
+  cluster,
   peers,
   redisCpu,
   bytes,

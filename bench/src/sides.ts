@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { createLimiter, type Decision, type Limiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import { Audit } from './audit.ts'
@@ -28,7 +28,7 @@ const AUDITED_KEYS = 16
 export const PATIENCE_MS = 60_000
 
 export async function slidegateSide(
-  redis: Redis,
+  redis: Redis | Cluster,
   { limit, windowMs }: Policy,
   keys: readonly string[],
   outcome: Outcome,

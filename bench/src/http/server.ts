@@ -1,5 +1,5 @@
-import { Redis } from 'ioredis'
 import type { Policy } from '../peers/peer.ts'
+import { connect } from '../redis/with-redis.ts'
 import { serve } from '../workers.ts'
 import type { Judgement, Served } from './app.ts'
 import { appOf, type Framework } from './apps.ts'
@@ -35,6 +35,6 @@ serve<ToServer, FromServer>(async (told) => {
   }
   const { framework, limiter, policy, redisPort } = told
   const app = await appOf(framework, limiter, policy)
-  served = await app(redisPort === undefined ? undefined : new Redis(redisPort))
+  served = await app(redisPort === undefined ? undefined : connect(`redis://127.0.0.1:${redisPort}`))
   return served.port
 })

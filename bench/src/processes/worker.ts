@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis'
 import { callers } from '../callers.ts'
 import { FIXED_WINDOW } from '../redis/field.ts'
 import { evalshaFloor } from '../redis/floor.ts'
+import { connect } from '../redis/with-redis.ts'
 import { floorSide, peerSide, type Side, slidegateSide } from '../sides.ts'
 import { serve } from '../workers.ts'
 import { IN_FLIGHT, KEYS, POLICY, type Told, type WorkersLoad } from './told.ts'
@@ -10,7 +10,7 @@ const sides = new Map<string, Side>()
 
 serve<Told, WorkersLoad>(async (told) => {
   if ('url' in told) {
-    const redis = new Redis(told.url)
+    const redis = connect(told.url)
     const keys = callers(KEYS)
     const fixed = await FIXED_WINDOW.open(redis, POLICY)
     for (const side of [

@@ -1,12 +1,17 @@
 import { Redis } from 'ioredis'
 import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 
+/** One that sends nothing twice, so that calls need no receipts. */
+export function connect(url: string): Redis {
+  return new Redis(url, { autoResendUnfulfilledCommands: false })
+}
+
 /** Runs `use` with a client and the process id of a redis-server of its own, which ends with it. */
 export async function withRedis<Result>(
   use: (redis: Redis, pid: number) => Promise<Result>,
 ): Promise<Result> {
   const server = await startRedis()
-  const redis = new Redis(server.url)
+  const redis = connect(server.url)
   try {
     return await use(redis, server.pid)
   } finally {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis } from 'ioredis'
+import { connect } from '../redis/with-redis.ts'
 import { serve } from '../workers.ts'
 import { type Hammering, isHammered, POLICY, QUIET_EVERY_TICKS, TICK_MS } from './hammer.ts'
 import type { Seen } from './judge.ts'
@@ -10,7 +10,7 @@ let limiters: Asked[] = []
 /** First told a server, it connects; then told a time, it hammers. */
 serve<Hammering, Seen[][]>(async (told) => {
   if ('url' in told) {
-    limiters = await askedOnRedis(new Redis(told.url), POLICY, told.writer)
+    limiters = await askedOnRedis(connect(told.url), POLICY, told.writer)
     // Scripts are loaded, connections are warm.
     await Promise.all(limiters.map(({ ask }) => ask('warm-up', 0)))
     return []

@@ -1,6 +1,6 @@
-import { Redis } from 'ioredis'
 import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 import type { Policy } from '../peers/peer.ts'
+import { connect } from '../redis/with-redis.ts'
 import { startWorkers } from '../workers.ts'
 import { judge, type Seen, type Verdict } from './judge.ts'
 import { askedOnRedis, machineMs } from './limiters.ts'
@@ -30,7 +30,7 @@ export type Hammering =
 export async function measureHammering(ms: number): Promise<Verdict[]> {
   const server = await startRedis()
   const workers = startWorkers<Hammering, Seen[][]>(new URL('./hammer-worker.ts', import.meta.url), PROCESSES)
-  const redis = new Redis(server.url)
+  const redis = connect(server.url)
   try {
     await Promise.all(workers.map(({ ask }, i) => ask({ url: server.url, writer: `${i}-` })))
     const startMs = machineMs() + 100

@@ -41,7 +41,7 @@ export interface Decision {
   readonly allowed: boolean
   /** Units that the request takes. */
   readonly cost: number
-  /** Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced. */
+  /** Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0 with `failClosed`. */
   readonly remaining: number
   /**
    * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
@@ -76,9 +76,11 @@ export function decisionOf(
   const { cost } = op
   const allowed = position < outcome.admitted
   const isCharged = op.type === 'consume' && isCounted(outcome.source)
+  // Where nobody knows what is left, no limit is to blame.
+  const isKnown = outcome.source !== 'failOpen' && outcome.source !== 'failClosed'
   let verdicts: LimitDecision[] = []
   let deniedBy: string[] | undefined
-  let remaining = Number.POSITIVE_INFINITY
+  let remaining = outcome.source === 'failClosed' ? 0 : Number.POSITIVE_INFINITY
   let retryAfterMs = allowed ? 0 : outcome.waitMs
   let resetAfterMs = 0
   for (let i = 0; i < limits.length; i++) {
@@ -107,7 +109,7 @@ export function decisionOf(
     if (shadow) continue
     if (left < remaining) remaining = left
     if (reset > resetAfterMs) resetAfterMs = reset
-    if (!hasRoom) {
+    if (!hasRoom && isKnown) {
       if (deniedBy === undefined) deniedBy = [name]
       else deniedBy.push(name)
       if (wait > retryAfterMs) retryAfterMs = wait

@@ -65,7 +65,7 @@ export class StoreUnavailableError extends Error {
 /** Whatever a store has failed with, as an error of its own. */
 export function asUnavailable(error: unknown): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = error instanceof Error ? error.message : show(error)
   return new StoreUnavailableError('error', `the store did not decide: ${message}`, { cause: error })
 }
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Decision } from './decision.ts'
-import type { StoreUnavailableError } from './errors.ts'
+import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
 
 /** What a limiter tells those who listen. */
 export interface LimiterEvents {
@@ -25,6 +25,15 @@ export interface LimiterEvents {
 }
 
 export type LimiterEvent = keyof LimiterEvents
+
+const EVENTS: Readonly<Record<LimiterEvent, true>> = {
+  decision: true,
+  storeError: true,
+  storeDown: true,
+  storeUp: true,
+  clockStep: true,
+}
+
 export type LimiterListener<Event extends LimiterEvent> = (event: LimiterEvents[Event]) => void
 
 /** Where a limiter writes a line when its store goes down or comes back. */
@@ -43,7 +52,19 @@ export class Announcer {
     this.#logger = logger
   }
 
+  /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): void {
+    if (!Object.hasOwn(EVENTS, event)) {
+      const known = Object.keys(EVENTS).join(', ')
+      throw new SlidegateError('invalid_option', `there is no event ${show(event)}, only ${known}`, event)
+    }
+    if (typeof listener !== 'function') {
+      throw new SlidegateError(
+        'invalid_option',
+        `the listener is ${show(listener)}; it must be a function`,
+        listener,
+      )
+    }
     this.#emitter ??= new EventEmitter()
     this.#emitter.on(event, listener)
   }
@@ -60,11 +81,17 @@ export class Announcer {
     if (this.#emitter === undefined) return
     for (const listener of this.#emitter.listeners(event)) {
       try {
-        listener(what)
+        const result: unknown = listener(what)
+        // Of an async function it is the promise that fails.
+        if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, error))
       } catch (error) {
-        this.log(`a listener of "${event}" has failed: ${error}`)
+        this.#failed(event, error)
       }
     }
+  }
+
+  #failed(event: LimiterEvent, error: unknown): void {
+    this.log(`a listener of "${event}" has failed: ${error instanceof Error ? error.message : show(error)}`)
   }
 
   log(line: string): void {

@@ -1,11 +1,17 @@
 import { type Decision, decisionOf, isCounted } from './decision.ts'
-import { checkOptions, SlidegateError, show } from './errors.ts'
+import {
+  checkOptions,
+  SlidegateError,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+  show,
+} from './errors.ts'
 import { Announcer, type LimiterEvent, type LimiterListener, type Logger } from './events.ts'
 import { storedKey } from './key.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
-import { markOrigin, originOf } from './origin.ts'
+import { markOrigin, type Origin, originOf } from './origin.ts'
 import type { OnStoreError } from './resilience/answers.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
 import { checkFailureOptions } from './resilience/failure-options.ts'
@@ -76,6 +82,8 @@ export interface Limiter {
    * Returns units of an admitted request, exactly and at most once. Resolves to how many were, the least over
    * the enforced limits: fewer than asked where a log no longer holds them.
    *
+   * Where the store gave no answer, what may have been returned is not returned again.
+   *
    * `invalid_refund` for a denied, peeked or foreign decision, another key, or more units than were charged.
    */
   refund(key: string, decision: Decision, units?: number): Promise<number>
@@ -117,6 +125,9 @@ const MAX_LOCAL_KEYS = 100_000
 function createLocalStore(): MemoryStore {
   return memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
 }
+
+/** Reasons for which an op has not left this process. */
+const UNSENT: readonly StoreUnavailableReason[] = ['down', 'overload']
 
 interface SyncOp extends ConsumeOp {
   readonly parts: readonly [{ key: string; readonly set: LimitSet }]
@@ -221,10 +232,20 @@ class StoreLimiter implements Limiter {
     origin.left -= asked
     const { charged, atMs, source } = origin
     const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged }
-    const { returned } = (await this.#apply(source === 'fallback' ? { ...op, source } : op)) as RefundOutcome
+    const { returned } = await this.#returned(source === 'fallback' ? { ...op, source } : op, origin)
     origin.left += asked - Math.max(...returned)
     const counting = returned.filter((_, i) => charged[i] && !this.#set.logs[i]!.shadow)
     return Math.min(...(counting.length > 0 ? counting : returned))
+  }
+
+  async #returned(op: RefundOp, origin: Origin): Promise<RefundOutcome> {
+    try {
+      return (await this.#apply(op)) as RefundOutcome
+    } catch (error) {
+      // What was certainly not done may be tried again; what perhaps was may not.
+      if (error instanceof StoreUnavailableError && UNSENT.includes(error.reason)) origin.left += op.units
+      throw error
+    }
   }
 
   async reset(key: string): Promise<void> {

@@ -1,7 +1,14 @@
-import { Redis as Ioredis5 } from 'ioredis'
-import { Redis as Ioredis6 } from 'ioredis6'
-import { createClient as createNodeRedis6 } from 'redis'
-import { createClient as createNodeRedis5 } from 'redis5'
+import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
+import { Cluster as Cluster5, Redis as Ioredis5 } from 'ioredis'
+import { Cluster as Cluster6, Redis as Ioredis6 } from 'ioredis6'
+import { Redis as Iovalkey, Cluster as IovalkeyCluster } from 'iovalkey'
+import {
+  createClientPool,
+  createCluster,
+  createClient as createNodeRedis6,
+  createSentinel as createSentinel6,
+} from 'redis'
+import { createClient as createNodeRedis5, createSentinel as createSentinel5 } from 'redis5'
 import type { RedisClient } from '../src/stores/redis/index.ts'
 
 /** A connected client, and how to end it. */
@@ -10,14 +17,25 @@ export interface Connection {
   close(): Promise<unknown>
 }
 
-/** Every client that the store is made for, with its own defaults. */
-export const CLIENTS: Readonly<Record<string, (port: number) => Promise<Connection>>> = {
+type Connect = (port: number) => Promise<Connection>
+
+// It writes a line for each error that a server answers, NOSCRIPT among them.
+Logger.init('off')
+
+const host = '127.0.0.1'
+
+/** Every client that the store is made for, with its own defaults; given the port of a server. */
+export const CLIENTS: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
     const client = new Ioredis5(port)
     return { client, close: () => client.quit() }
   },
   'ioredis 6': async (port) => {
     const client = new Ioredis6(port)
+    return { client, close: () => client.quit() }
+  },
+  iovalkey: async (port) => {
+    const client = new Iovalkey(port)
     return { client, close: () => client.quit() }
   },
   'node-redis 5': async (port) => {
@@ -30,9 +48,73 @@ export const CLIENTS: Readonly<Record<string, (port: number) => Promise<Connecti
     await client.connect()
     return { client, close: () => client.close() }
   },
+  'a pool of node-redis 6': async (port) => {
+    const client = createClientPool({ socket: { port } })
+    await client.connect()
+    return { client, close: () => client.close() }
+  },
+  'Valkey GLIDE': async (port) => {
+    // By itself it gives up after 250 ms.
+    const client = await GlideClient.createClient({ addresses: [{ host, port }], requestTimeout: 10_000 })
+    return { client, close: async () => client.close() }
+  },
   '{ command(words) }': async (port) => {
     const redis = new Ioredis5(port)
     const client = { command: ([name = '', ...words]: readonly string[]) => redis.call(name, ...words) }
     return { client, close: () => redis.quit() }
+  },
+}
+
+/** Given the port of a sentinel, and what it calls the master. */
+export const SENTINEL_CLIENTS: Readonly<
+  Record<string, (port: number, masterName: string) => Promise<Connection>>
+> = {
+  'ioredis 5': async (port, name) => {
+    const client = new Ioredis5({ sentinels: [{ host, port }], name })
+    return { client, close: () => client.quit() }
+  },
+  'ioredis 6': async (port, name) => {
+    const client = new Ioredis6({ sentinels: [{ host, port }], name })
+    return { client, close: () => client.quit() }
+  },
+  iovalkey: async (port, name) => {
+    const client = new Iovalkey({ sentinels: [{ host, port }], name })
+    return { client, close: () => client.quit() }
+  },
+  'node-redis 5': async (port, name) => {
+    const client = createSentinel5({ sentinelRootNodes: [{ host, port }], name })
+    await client.connect()
+    return { client, close: () => client.close() }
+  },
+  'node-redis 6': async (port, name) => {
+    const client = createSentinel6({ sentinelRootNodes: [{ host, port }], name })
+    await client.connect()
+    return { client, close: () => client.close() }
+  },
+}
+
+/** Given the port of a server of a Cluster. */
+export const CLUSTER_CLIENTS: Readonly<Record<string, Connect>> = {
+  'ioredis 5': async (port) => {
+    const client = new Cluster5([{ host, port }])
+    return { client, close: () => client.quit() }
+  },
+  'ioredis 6': async (port) => {
+    const client = new Cluster6([{ host, port }])
+    return { client, close: () => client.quit() }
+  },
+  iovalkey: async (port) => {
+    const client = new IovalkeyCluster([{ host, port }])
+    return { client, close: () => client.quit() }
+  },
+  'node-redis 6': async (port) => {
+    const client = createCluster({ rootNodes: [{ socket: { host, port } }] })
+    await client.connect()
+    return { client, close: () => client.close() }
+  },
+  'Valkey GLIDE': async (port) => {
+    const addresses = [{ host, port }]
+    const client = await GlideClusterClient.createClient({ addresses, requestTimeout: 10_000 })
+    return { client, close: async () => client.close() }
   },
 }

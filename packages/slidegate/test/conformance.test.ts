@@ -2,13 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { memoryStore } from '../src/index.ts'
 import { redisStore } from '../src/stores/redis/index.ts'
+import type { Store } from '../src/stores/store.ts'
 import { type CreateStore, storeConformance } from '../src/testing.ts'
-import { CLIENTS, type Connection } from './conformance-clients.ts'
+import { CLIENTS, CLUSTER_CLIENTS, type Connection, SENTINEL_CLIENTS } from './conformance-clients.ts'
+import { type RedisCluster, startCluster } from './support/redis-cluster.ts'
+import { type RedisSentinel, startSentinel } from './support/redis-sentinel.ts'
 import { type RedisServer, startRedis } from './support/redis-server.ts'
 
-function conforms(createStore: CreateStore): void {
-  for (const { name, run } of storeConformance) it(name, () => run(createStore))
+function conforms(createStore: (options: Parameters<CreateStore>[0], name: string) => Store): void {
+  for (const { name, run } of storeConformance) it(name, () => run((options) => createStore(options, name)))
 }
+
+function conformsBy(connect: () => Promise<Connection>, bucketsFor?: (name: string) => number): void {
+  let connection: Connection
+  beforeAll(async () => {
+    connection = await connect()
+  })
+  afterAll(() => connection.close())
+
+  conforms(({ clock }, name) => {
+    const options = { clock, prefix: `test:${randomUUID()}` }
+    return redisStore(connection.client, bucketsFor ? { ...options, buckets: bucketsFor(name) } : options)
+  })
+}
+
+/** Several keys are decided together where they share a bucket; by default few do. All others go to buckets of their own. */
+const bucketsOnCluster = (name: string) => (name === SEVERAL_KEYS ? 1 : 64)
+const SEVERAL_KEYS = 'a request of several keys is charged to all of them or to none'
 
 describe('memory', () => conforms(({ clock }) => memoryStore({ clock })))
 
@@ -20,12 +40,33 @@ describe('Redis', () => {
   afterAll(() => server.stop())
 
   describe.each(Object.entries(CLIENTS))('by %s', (_, connect) => {
-    let connection: Connection
-    beforeAll(async () => {
-      connection = await connect(server.port)
-    })
-    afterAll(() => connection.close())
+    conformsBy(() => connect(server.port))
+  })
 
-    conforms(({ clock }) => redisStore(connection.client, { clock, prefix: `test:${randomUUID()}` }))
+  describe('by its URL', () =>
+    conforms(({ clock }) => redisStore({ url: server.url }, { clock, prefix: `test:${randomUUID()}` })))
+})
+
+describe('Redis with Sentinel', () => {
+  let sentinel: RedisSentinel
+  beforeAll(async () => {
+    sentinel = await startSentinel()
+  }, 60_000)
+  afterAll(() => sentinel.stop())
+
+  describe.each(Object.entries(SENTINEL_CLIENTS))('by %s', (_, connect) => {
+    conformsBy(() => connect(sentinel.sentinels[0]!, sentinel.masterName))
+  })
+})
+
+describe('Redis Cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startCluster({ masters: 3, replicas: 0 })
+  }, 60_000)
+  afterAll(() => cluster.stop())
+
+  describe.each(Object.entries(CLUSTER_CLIENTS))('by %s', (_, connect) => {
+    conformsBy(() => connect(cluster.nodes[0]!.port), bucketsOnCluster)
   })
 })

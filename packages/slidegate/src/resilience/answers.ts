@@ -32,7 +32,7 @@ export class Answers {
     if (this.#told === 'throw') return undefined
     const answers: Outcome[] = []
     for (const op of ops) {
-      if (op.type === 'charge' && this.#told === 'local') this.#local.apply(op)
+      if (op.type === 'charge' && this.#told === 'local') this.#local.charge(op)
       if (op.type !== 'consume' && op.type !== 'peek') return undefined
       answers.push(this.#told === 'local' ? this.#local.decide(op, pauseMs) : unseen(op, this.#told, pauseMs))
     }

@@ -20,7 +20,7 @@ type State =
   | { readonly name: 'closed' }
   | { readonly name: 'open'; readonly pauseMs: number; readonly untilMs: number }
   /** One request is on its way to find out. */
-  | { readonly name: 'halfOpen'; readonly pauseMs: number }
+  | { readonly name: 'halfOpen'; readonly pauseMs: number; readonly sinceMs: number }
 
 const CLOSED: State = { name: 'closed' }
 
@@ -40,30 +40,40 @@ export class Breaker {
   readonly #maxPauseMs: number
   readonly #listener: BreakerListener
   #state: State = CLOSED
-  #sinceMs = Number.NEGATIVE_INFINITY
+  #outage = 0
+  /** When the present stretch began. */
+  #sinceMs: number
   #asked = 0
   #failed = 0
   /** The same for the stretch before. */
   #askedBefore = 0
   #failedBefore = 0
 
-  constructor(options: Required<BreakerOptions>, listener: BreakerListener) {
+  constructor(options: Required<BreakerOptions>, listener: BreakerListener, nowMs: number) {
     this.#failureRate = options.failureRate
     this.#minRequests = options.minRequests
     this.#maxPauseMs = options.maxPauseMs
     this.#listener = listener
+    this.#sinceMs = nowMs
   }
 
   get isClosed(): boolean {
     return this.#state === CLOSED
   }
 
+  /** How often it has opened: an attempt of one outage says nothing of the next. */
+  get outage(): number {
+    return this.#outage
+  }
+
   /** Whether the store may be asked. Where it is not closed, that is once: whoever was told so has to say what came of it. */
   admits(nowMs: number): boolean {
     const state = this.#state
-    if (state === CLOSED) return true
-    if (state.name !== 'open' || nowMs < state.untilMs) return false
-    this.#state = { name: 'halfOpen', pauseMs: state.pauseMs }
+    if (state.name === 'closed') return true
+    // Whoever has time to wait may wait for an answer that was lost.
+    const nextMs = state.name === 'open' ? state.untilMs : state.sinceMs + this.#maxPauseMs
+    if (nowMs < nextMs) return false
+    this.#state = { name: 'halfOpen', pauseMs: state.pauseMs, sinceMs: nowMs }
     return true
   }
 
@@ -72,46 +82,53 @@ export class Breaker {
     return this.#state.name === 'open' ? Math.max(0, Math.ceil(this.#state.untilMs - nowMs)) : 0
   }
 
-  succeeded(): void {
-    this.#asked++
-    if (this.#state.name !== 'halfOpen') return
-    this.#state = CLOSED
-    this.#asked = 0
-    this.#failed = 0
-    this.#askedBefore = 0
-    this.#failedBefore = 0
-    this.#listener.closed()
-  }
-
-  failed(nowMs: number, error: unknown): void {
-    switch (this.#state.name) {
-      case 'closed':
-        this.#count(nowMs)
-        if (!this.#isTooMuch()) return
-        this.#open(nowMs, FIRST_PAUSE_MS)
-        this.#listener.opened(error)
-        return
-      case 'halfOpen':
-        this.#open(nowMs, 2 * this.#state.pauseMs)
-        return
-      case 'open':
-      // Asked before it opened.
-    }
-  }
-
-  #count(nowMs: number): void {
-    const passedMs = nowMs - this.#sinceMs
-    // Where little is asked a stretch lasts until it says something.
-    if (passedMs > STRETCH_MS && this.#asked >= this.#minRequests) {
-      const share = STRETCH_MS / passedMs
-      this.#askedBefore = this.#asked * share
-      this.#failedBefore = this.#failed * share
+  /** @param isAttempt whether it was asked to find out in this outage: what was asked before says nothing of the time since */
+  succeeded(nowMs: number, isAttempt: boolean): void {
+    if (this.#state === CLOSED) {
+      this.#beginStretch(nowMs)
+      this.#asked++
+    } else if (isAttempt) {
+      this.#state = CLOSED
+      this.#sinceMs = nowMs
       this.#asked = 0
       this.#failed = 0
-      this.#sinceMs = nowMs
+      this.#askedBefore = 0
+      this.#failedBefore = 0
+      this.#listener.closed()
     }
-    this.#asked++
-    this.#failed++
+  }
+
+  /** The attempt was answered without asking the store: the next may go. */
+  notAsked(nowMs: number): void {
+    const state = this.#state
+    if (state.name === 'halfOpen') this.#state = { name: 'open', pauseMs: state.pauseMs, untilMs: nowMs }
+  }
+
+  failed(nowMs: number, error: unknown, isAttempt: boolean): void {
+    const state = this.#state
+    if (state.name === 'closed') {
+      this.#beginStretch(nowMs)
+      this.#asked++
+      this.#failed++
+      if (!this.#isTooMuch()) return
+      this.#outage++
+      this.#open(nowMs, FIRST_PAUSE_MS)
+      this.#listener.opened(error)
+    } else if (isAttempt) {
+      this.#open(nowMs, 2 * state.pauseMs)
+    }
+  }
+
+  /** At answers, too: many that came lately must not look like few in a long time. Where little is asked a stretch lasts until it says something. */
+  #beginStretch(nowMs: number): void {
+    const passedMs = nowMs - this.#sinceMs
+    if (passedMs <= STRETCH_MS || this.#asked < this.#minRequests) return
+    const share = STRETCH_MS / passedMs
+    this.#askedBefore = this.#asked * share
+    this.#failedBefore = this.#failed * share
+    this.#asked = 0
+    this.#failed = 0
+    this.#sinceMs = nowMs
   }
 
   #isTooMuch(): boolean {

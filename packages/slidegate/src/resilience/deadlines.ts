@@ -8,6 +8,17 @@ export interface Due {
   giveUp(): void
 }
 
+/** A timer that comes so much too late has found the event loop blocked: perhaps since before the call was sent. */
+const LATE_MS = 10
+
+/** So long is waited then for a reply. */
+const GRACE_MS = 5
+
+const MIN_SWEEP = 4096
+
+/** Calls that are given up in one turn of the event loop, which others wait for. */
+const MAX_AT_ONCE = 1024
+
 /**
  * Watches calls that all have the same time, so that they are due in the order in which they come.
  *
@@ -18,6 +29,8 @@ export class Deadlines {
   #calls: (Due | undefined)[] = []
   /** What is before it is done. */
   #oldest = 0
+  /** Length at which those that are settled are taken out. */
+  #sweepAt = MIN_SWEEP
   #timer: NodeJS.Timeout | undefined
   #tickAtMs: number | undefined
   readonly #origin = new AsyncResource('slidegate.deadline')
@@ -46,28 +59,44 @@ export class Deadlines {
   }
 
   #wake(ms: number): void {
+    // A sum may have been rounded up, and a timer ends at once where it is for longer than this.
+    const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
+    this.#start(() => this.#onTimer(), delayMs)
+  }
+
+  #start(onTimer: () => void, ms: number): void {
+    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(onTimer, ms).unref())
+  }
+
+  #onTimer(): void {
     // One poll phase first: where the event loop was blocked, the reply may already be in the socket.
-    const onTimer = () => setImmediate(() => this.#giveUpDue(performance.now()))
-    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(onTimer, Math.ceil(ms)).unref())
+    const giveUp = () => setImmediate(() => this.#giveUpDue(performance.now()))
+    const oldest = this.#calls[this.#oldest]
+    if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)
+    else giveUp()
   }
 
   #giveUpDue(nowMs: number): void {
-    for (let i = this.#oldest; i < this.#calls.length && this.#calls[i]!.dueAtMs <= nowMs; i++) {
+    const end = Math.min(this.#calls.length, this.#oldest + MAX_AT_ONCE)
+    for (let i = this.#oldest; i < end && this.#calls[i]!.dueAtMs <= nowMs; i++) {
       const call = this.#calls[i]!
       if (!call.isSettled) call.giveUp()
     }
     this.#forgetSettled()
-    this.#timer = undefined
-    if (this.#oldest < this.#calls.length) this.#wake(this.#calls[this.#oldest]!.dueAtMs - nowMs)
+    const next = this.#calls[this.#oldest]
+    if (next === undefined) this.#timer = undefined
+    else if (next.dueAtMs <= nowMs) setImmediate(() => this.#giveUpDue(nowMs))
+    else this.#wake(next.dueAtMs - nowMs)
   }
 
   #forgetSettled(): void {
     while (this.#oldest < this.#calls.length && this.#calls[this.#oldest]!.isSettled) {
       this.#calls[this.#oldest++] = undefined
     }
-    if (this.#oldest > 1024 && this.#oldest > this.#calls.length / 2) {
-      this.#calls = this.#calls.slice(this.#oldest)
-      this.#oldest = 0
-    }
+    if (this.#calls.length < this.#sweepAt) return
+    // Behind one that waits for long, most have been answered.
+    this.#calls = this.#calls.filter((call) => call?.isSettled === false)
+    this.#oldest = 0
+    this.#sweepAt = Math.max(MIN_SWEEP, 2 * this.#calls.length)
   }
 }

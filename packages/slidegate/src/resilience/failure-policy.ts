@@ -1,4 +1,9 @@
-import { asUnavailable, SlidegateError, StoreUnavailableError } from '../errors.ts'
+import {
+  asUnavailable,
+  SlidegateError,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+} from '../errors.ts'
 import type { Announcer } from '../events.ts'
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
@@ -20,6 +25,9 @@ export interface FailurePolicy {
   readonly createLocalStore: () => LocalStore
   readonly announcer: Announcer
 }
+
+/** What has these reasons is the matter of one key, or of this process. */
+const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
 
 /** What may be down on its own: one server, or a part of a Cluster. */
 interface Domain {
@@ -48,26 +56,40 @@ class GuardedLocalStore implements LocalStore {
   }
 
   apply(ops: readonly Op[], call: Call): void {
-    try {
-      call.resolve(this.applySync(ops), 0)
-    } catch (error) {
-      call.reject(error)
+    const settled = this.#answers.settle(ops[0]!)
+    if (settled !== undefined) {
+      call.resolve([settled], 0)
+      return
     }
+    // Not by `applySync`: what that answers is good until its next call only.
+    this.#store.apply(ops, {
+      get isSettled() {
+        return call.isSettled
+      },
+      resolve: (outcomes, position) => call.resolve(outcomes, position),
+      reject: (error) => {
+        const answers = this.#answersTo(ops, error)
+        if (answers === undefined) call.reject(error)
+        else call.resolve(answers, 0)
+      },
+    })
   }
 
   applySync(ops: readonly Op[]): readonly Outcome[] {
-    const settled = this.#answers.settle(ops[0]!)
-    if (settled !== undefined) return [settled]
     try {
       return this.#store.applySync(ops)
     } catch (error) {
-      const answers = error instanceof StoreUnavailableError && this.#answers.to(ops, MIN_WAIT_MS)
-      if (answers) return answers
-      throw error
+      const answers = this.#answersTo(ops, error)
+      if (answers === undefined) throw error
+      return answers
     }
   }
 
   close(): void {}
+
+  #answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
+    return error instanceof StoreUnavailableError ? this.#answers.to(ops, MIN_WAIT_MS) : undefined
+  }
 }
 
 class GuardedStore implements Store {
@@ -99,9 +121,9 @@ class GuardedStore implements Store {
       return
     }
     const nowMs = this.deadlines.now()
-    const domain = this.#domainOf(op)
+    const domain = this.#domainOf(op, nowMs)
     if (!domain.breaker.admits(nowMs)) {
-      this.#answer(ops, call, domain, new StoreUnavailableError('down', this.#health.reason))
+      this.#answer(ops, call, domain)
       return
     }
     const guarded = new GuardedCall(this, domain, ops, call, nowMs)
@@ -119,25 +141,33 @@ class GuardedStore implements Store {
   }
 
   /** The store has answered in time. */
-  answered({ domain, sentAtMs }: GuardedCall, outcomes: readonly Outcome[]): void {
-    domain.breaker.succeeded()
+  answered({ domain, sentAtMs, isAttempt }: GuardedCall, outcomes: readonly Outcome[]): void {
     const outcome = outcomes[0]
-    if (outcome === undefined || !('atMs' in outcome) || outcome.source !== 'store') return
+    if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
+      // The deny cache and leases answer for the store, whether or not it could.
+      if (isAttempt) domain.breaker.notAsked(sentAtMs)
+      return
+    }
+    domain.breaker.succeeded(sentAtMs, isAttempt)
+    if (outcome === undefined || !('atMs' in outcome)) return
     const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, this.deadlines.now())
     if (byMs !== 0) this.#announcer.tell('clockStep', { byMs })
   }
 
   /** Answers whether the caller was told that it may pass. */
-  failed({ domain, ops, call }: GuardedCall, reason: unknown): boolean {
+  failed({ domain, ops, call, sentAtMs, isAttempt }: GuardedCall, reason: unknown): boolean {
     if (reason instanceof SlidegateError) {
-      domain.breaker.succeeded()
+      domain.breaker.succeeded(sentAtMs, isAttempt)
       call.reject(reason)
       return false
     }
     const error = asUnavailable(reason)
-    // What is damaged, or full, has answered.
-    if (error.reason === 'state' || error.reason === 'full') domain.breaker.succeeded()
-    else domain.breaker.failed(performance.now(), error)
+    if (HAS_ANSWERED.includes(error.reason)) {
+      domain.breaker.succeeded(sentAtMs, isAttempt)
+    } else if (error.reason !== 'overload' || isAttempt) {
+      // One caller's flood says nothing of the store.
+      domain.breaker.failed(performance.now(), error, isAttempt)
+    }
     this.#announcer.tell('storeError', { error })
     return this.#answer(ops, call, domain, error)
   }
@@ -153,20 +183,20 @@ class GuardedStore implements Store {
   }
 
   /** Tells a call what the policy says. Answers whether that was that it may pass. */
-  #answer(ops: readonly Op[], call: Call, { breaker }: Domain, error: StoreUnavailableError): boolean {
+  #answer(ops: readonly Op[], call: Call, { breaker }: Domain, error?: StoreUnavailableError): boolean {
     this.#health.decided()
     const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(performance.now()))
     const answers = this.#answers.to(ops, pauseMs)
-    if (answers === undefined) call.reject(error)
+    if (answers === undefined) call.reject(error ?? new StoreUnavailableError('down', this.#health.reason))
     else call.resolve(answers, 0)
     return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
   }
 
-  #domainOf(op: Op): Domain {
+  #domainOf(op: Op, nowMs: number): Domain {
     const number = this.#store.domainOf?.(op) ?? 0
     let domain = this.#domains[number]
     if (domain === undefined) {
-      domain = { breaker: new Breaker(this.#breaker, this.#health), clock: new ClockWatch() }
+      domain = { breaker: new Breaker(this.#breaker, this.#health, nowMs), clock: new ClockWatch() }
       this.#domains[number] = domain
     }
     return domain
@@ -180,9 +210,11 @@ class GuardedCall implements Call, Due {
   readonly ops: readonly Op[]
   readonly call: Call
   readonly sentAtMs: number
+  /** The outage in which it is to find out if the store answers again; 0 in none. */
+  readonly #outage: number
   readonly #store: GuardedStore
-  /** Whether the caller was told that it may pass: what the store charges later is right then. */
-  #mayPass = false
+  /** Whether what the store charges is right, or was returned: the caller knows of it, or was told that it may pass. */
+  #isSquare = false
 
   constructor(store: GuardedStore, domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
     this.#store = store
@@ -190,6 +222,11 @@ class GuardedCall implements Call, Due {
     this.ops = ops
     this.call = call
     this.sentAtMs = sentAtMs
+    this.#outage = domain.breaker.isClosed ? 0 : domain.breaker.outage
+  }
+
+  get isAttempt(): boolean {
+    return this.#outage !== 0 && this.#outage === this.domain.breaker.outage
   }
 
   get dueAtMs(): number {
@@ -197,19 +234,27 @@ class GuardedCall implements Call, Due {
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
-    if (this.isSettled) {
-      if (!this.#mayPass) this.#store.lateAnswer(this.ops, outcomes, position)
+    const isLate = this.isSettled
+    const isSquare = this.#isSquare
+    this.isSettled = true
+    this.#isSquare = true
+    if (isLate) {
+      if (!isSquare) this.#store.lateAnswer(this.ops, outcomes, position)
       return
     }
-    this.isSettled = true
-    this.#store.answered(this, outcomes)
-    this.call.resolve(outcomes, position)
+    try {
+      this.#store.answered(this, outcomes)
+      this.call.resolve(outcomes, position)
+    } catch (error) {
+      // Not what a store answers.
+      this.call.reject(asUnavailable(error))
+    }
   }
 
   reject(error: unknown): void {
     if (this.isSettled) return
     this.isSettled = true
-    this.#mayPass = this.#store.failed(this, error)
+    this.#isSquare = this.#store.failed(this, error)
   }
 
   giveUp(): void {

@@ -1,5 +1,14 @@
 import { type LimitSet, limitSet } from '../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../stores/store.ts'
+import type {
+  ChargeOp,
+  ConsumeOp,
+  ConsumeOutcome,
+  Op,
+  Outcome,
+  Part,
+  PeekOp,
+  Store,
+} from '../stores/store.ts'
 
 /** A store in this process. */
 export type LocalStore = Store & Required<Pick<Store, 'applySync'>>
@@ -24,7 +33,8 @@ export class LocalShare {
   decide(op: ConsumeOp | PeekOp, pauseMs: number): ConsumeOutcome {
     const parts = this.#partsOf(op)
     const outcome = this.apply(op) as ConsumeOutcome
-    if (outcome.source !== 'store') return outcome
+    // There was no room for one more key; the store has some.
+    if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
     const limits = outcome.limits.slice()
     const declared = op.parts.flatMap(({ set }) => set.limits)
     const shares = parts.flatMap(({ set }) => set.limits)
@@ -35,6 +45,15 @@ export class LocalShare {
       if (limits[3 * i + 1] === Number.POSITIVE_INFINITY && op.cost <= limit) limits[3 * i + 1] = pauseMs
     })
     return { ...outcome, source: 'fallback', limits }
+  }
+
+  /** What has happened counts here, too, where there is room for it. It fails in any case: the store knows nothing of it. */
+  charge(op: ChargeOp): void {
+    try {
+      this.apply(op)
+    } catch {
+      // One more key than there is room for.
+    }
   }
 
   /** Does here what the store should have done, or did to what was decided here. */

@@ -1,4 +1,4 @@
-import { asUnavailable, type StoreUnavailableError } from '../errors.ts'
+import { asUnavailable } from '../errors.ts'
 import type { Announcer } from '../events.ts'
 import type { OnStoreError } from './answers.ts'
 import type { BreakerListener } from './breaker.ts'
@@ -17,7 +17,8 @@ export class StoreHealth implements BreakerListener {
   /** Parts that are not asked. */
   #down = 0
   #downSinceMs = 0
-  #error: StoreUnavailableError | undefined
+  /** Not the error itself: its stack would keep the request that has failed, and its async context. */
+  #message = ''
   /** Requests that were told something without the store since then. */
   #requests = 0
 
@@ -28,12 +29,12 @@ export class StoreHealth implements BreakerListener {
 
   /** Why it is not asked, for those who are told so. */
   get reason(): string {
-    return `the store is not asked, since it has failed lately: ${this.#error?.message}`
+    return `the store is not asked, since it has failed lately: ${this.#message}`
   }
 
   opened(reason: unknown): void {
     const error = asUnavailable(reason)
-    this.#error = error
+    this.#message = error.message
     this.#down++
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()

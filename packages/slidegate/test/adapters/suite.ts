@@ -3,6 +3,7 @@ import { addressSuite } from './suite/addresses.ts'
 import { errorSuite } from './suite/errors.ts'
 import type { AdapterUnderTest } from './suite/fixture.ts'
 import { optionSuite } from './suite/options.ts'
+import { outageSuite } from './suite/outages.ts'
 import { verdictSuite } from './suite/verdicts.ts'
 
 export type { AdapterUnderTest, Server } from './suite/fixture.ts'
@@ -13,4 +14,5 @@ export function adapterSuite<Args extends HandlerArguments>(adapter: AdapterUnde
   optionSuite(adapter)
   errorSuite(adapter)
   addressSuite(adapter)
+  outageSuite(adapter)
 }

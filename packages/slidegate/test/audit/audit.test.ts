@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { startCluster } from '../support/redis-cluster.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { audit, type Order } from './audit.ts'
 import { type Admission, fullestWindow } from './fullest-window.ts'
@@ -60,6 +61,27 @@ it('four processes on eight keys with three limits each: all are held, and denia
     for (const { limit, window } of limits) expectHeld(ofKey, limit, window)
     const { remaining } = await auditor(3_600_000).peek(`key${i}`)
     expect(65_536 - remaining).toBe(unitsOf(ofKey))
+  }
+})
+
+it('four processes on many keys of a Cluster: all are held', async () => {
+  const cluster = await startCluster({ masters: 3, replicas: 0 })
+  try {
+    const limits = [
+      { limit: 10, window: 200 },
+      { limit: 30, window: 1000 },
+    ]
+    const { port } = cluster.nodes[0]!
+    const order = { port, isCluster: true, limits, keys: 24, costs: 3, durationMs: 3000 }
+    const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
+    expect(denied).toBeGreaterThan(admissions.length)
+    for (let i = 0; i < order.keys; i++) {
+      const ofKey = admissions.filter(({ key }) => key === `key${i}`)
+      for (const { limit, window } of limits) expect(fullestWindow(ofKey, window)).toBeLessThanOrEqual(limit)
+      expect(fullestWindow(ofKey, 1000)).toBeGreaterThanOrEqual(27)
+    }
+  } finally {
+    await cluster.stop()
   }
 })
 

@@ -4,6 +4,8 @@ import type { Admission } from './fullest-window.ts'
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
+  /** Whether that is one of a Cluster. */
+  readonly isCluster?: boolean
   /** Sliding windows, all of which every key is held to. */
   readonly limits: readonly { readonly limit: number; readonly window: number }[]
   /** Requests are for so many keys in turn, and for costs from 1 to so many. */

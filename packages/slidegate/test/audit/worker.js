@@ -1,7 +1,7 @@
 // @ts-check
 // One process of an audit: asks as fast as it can, on the package as it was built, and tells what was admitted.
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { createLimiter, slidingWindow, withLeases } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 
@@ -10,7 +10,9 @@ import { redisStore } from 'slidegate/redis'
 const CALLERS = 24
 
 process.once('message', async (/** @type {Order} */ order) => {
-  const redis = new Redis(order.port)
+  const redis = order.isCluster
+    ? new Cluster([{ host: '127.0.0.1', port: order.port }])
+    : new Redis(order.port)
   const { leaseMs } = order
   // The machine's clock, which is the server's too, whenever a lease is looked at.
   let spentAtMs = 0

@@ -80,7 +80,7 @@ describe.each(Object.entries(CLIENTS))('%s: a Redis that stands still', (_, conn
     )
     expect(settled.every((error) => error instanceof StoreUnavailableError)).toBe(true)
     const reasons = new Set(settled.map((error) => (error as StoreUnavailableError).reason))
-    expect([...reasons].sort()).toEqual(['down', 'overload', 'timeout'])
+    expect([...reasons].sort()).toEqual(['overload', 'timeout'])
     thaw()
     await untilAnswered(patient)
     await expectExact(patient, 'new')

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createGuard, type GuardOptions } from '../../src/http/index.ts'
+import { createGuard, type GuardOptions, type Verdict } from '../../src/http/index.ts'
 import {
   createLimiter,
   type Limiter,
   memoryStore,
+  type OnStoreError,
   SlidegateError,
   type Store,
   slidingWindow,
@@ -110,6 +111,78 @@ describe('a verdict', () => {
     }
     const guard = createGuard<[string]>({ limits, skip: () => true, key: never, cost: never }, never)
     expect(await guard('ann')).toEqual({ headers: [] })
+  })
+})
+
+describe('a verdict without the store', () => {
+  const down: Store = { apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+  const guardOf = (onStoreError: OnStoreError, options: Partial<Options> = {}) =>
+    createGuard<[string]>(
+      {
+        limiter: createLimiter({ limits, store: down, onStoreError, instances: 2, logger: false }),
+        ...options,
+      },
+      (request) => request,
+    )
+
+  it('deny: 503, when to come again, and nothing of what is left, for nobody knows', async () => {
+    for (const headers of ['draft-11', 'draft-7', 'legacy', false] as const) {
+      const guard = guardOf('deny', { headers })
+      for (let i = 0; i < 10; i++) {
+        const verdict = await guard('ann')
+        expect(verdict).toEqual({
+          headers: [{ name: 'Retry-After', value: '1' }],
+          denial: {
+            decision: expect.objectContaining({ allowed: false, source: 'failClosed' }),
+            status: 503,
+            headers: [{ name: 'Content-Type', value: 'application/problem+json' }],
+            body: expect.any(String),
+          },
+        })
+        expect(JSON.parse(verdict.denial!.body)).toEqual({
+          type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+          title: 'Request cannot be satisfied due to temporary server capacity constraints',
+          status: 503,
+        })
+      }
+    }
+  })
+
+  it('allow: it passes, and is told nothing', async () => {
+    const guard = guardOf('allow')
+    for (let i = 0; i < 10; i++) expect(await guard('ann')).toEqual({ headers: [] })
+  })
+
+  it('throw: the error of the framework', async () => {
+    await expect(guardOf('throw')('ann')).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+
+  it('local: what is left of the share, and 429 when it is used up', async () => {
+    const guard = guardOf('local')
+    const allowed = await guard('ann')
+    expect(allowed.headers.map(({ name, value }) => [name, value])).toEqual([
+      ['RateLimit-Policy', '"two";q=2;w=60'],
+      ['RateLimit', '"two";r=0;t=60'],
+    ])
+    const { headers, denial } = await guard('ann')
+    expect(headers.map(({ value }) => value)).toEqual(['"two";q=2;w=60', '"two";r=0;t=60', '60'])
+    expect(denial).toMatchObject({ status: 429, decision: { source: 'fallback', deniedBy: ['two'] } })
+  })
+
+  it.each(['deny', 'allow'] as const)('of a memory store that is full, at once: %s', (onFull) => {
+    for (const options of [{ onFull }, { onStoreError: onFull }]) {
+      const store = memoryStore({ maxKeys: 1, ...('onFull' in options && options) })
+      const limiter = createLimiter({ limits, store, ...('onStoreError' in options && options) })
+      const guard = createGuard<[string]>({ limiter }, (request) => request)
+      for (let i = 0; i < 2; i++) guard('ann')
+      const verdict = guard('bob') as Verdict
+      if (onFull === 'allow') expect(verdict).toEqual({ headers: [] })
+      else
+        expect([verdict.headers.map(({ name }) => name), verdict.denial?.status]).toEqual([
+          ['Retry-After'],
+          503,
+        ])
+    }
   })
 })
 

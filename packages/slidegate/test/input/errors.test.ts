@@ -1,6 +1,7 @@
 import * as built from 'slidegate'
 import { expect, it } from 'vitest'
 import {
+  type Call,
   createLimiter,
   memoryStore,
   SlidegateError,
@@ -49,4 +50,25 @@ it('a message shows what was given, but never all of a flood', async () => {
   const error = (await errorOf(() => createLimiter({ limits }).consume(flood))) as SlidegateError
   expect(error.message.length).toBeLessThan(200)
   expect(error.value).toBe(flood)
+})
+
+it('what a store has failed with is the cause, and never a flood of what is no error', async () => {
+  const causes = [new Error('ECONNREFUSED'), 'gone', undefined, null, 0, Symbol('s'), { code: 5 }, ['a']]
+  for (const cause of causes) {
+    const store = { apply: (_: unknown, call: Call) => call.reject(cause), close() {} }
+    const error = await errorOf(() => createLimiter({ limits, store, logger: false }).consume('k'))
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('did not decide') })
+    expect((error as Error).cause).toBe(cause)
+  }
+})
+
+it('a store that is not asked any more says so, and why', async () => {
+  const store = { apply: (_: unknown, call: Call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+  const limiter = createLimiter({ limits, store, logger: false, breaker: { minRequests: 1 } })
+  expect(await errorOf(() => limiter.consume('k'))).toMatchObject({ reason: 'error' })
+  expect(await errorOf(() => limiter.consume('k'))).toMatchObject({
+    ...{ name: 'StoreUnavailableError', code: 'store_unavailable', reason: 'down' },
+    message: 'the store is not asked, since it has failed lately: the store did not decide: ECONNREFUSED',
+  })
 })

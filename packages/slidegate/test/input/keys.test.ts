@@ -12,7 +12,7 @@ let redis: Redis
 let limiter: Limiter
 beforeAll(async () => {
   server = await startRedis()
-  redis = new Redis(server.port)
+  redis = new Redis(server.port, { autoResendUnfulfilledCommands: false })
   limiter = createLimiter({
     name: 'api',
     limits: [slidingWindow({ limit: 1, window: '1m' })],

@@ -84,6 +84,73 @@ describe('createLimiter refuses', () => {
   )
 })
 
+describe('createLimiter refuses, of what is done when the store fails', () => {
+  const create = (options: unknown) => createLimiter(options as LimiterOptions)
+
+  it.each(['', 'Throw', 'fallback', 'open', true, null, 0, {}, ['deny'], () => 'deny'])(
+    'onStoreError %s',
+    async (onStoreError) => {
+      const right = /onStoreError .* must be 'throw', 'deny', 'allow' or 'local'/
+      const options = { limits, onStoreError }
+      await expectRefusal(() => create(options), { code: 'invalid_option', value: onStoreError, right })
+    },
+  )
+
+  it.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 20 + 1, '4', 4n, null])(
+    'instances %s',
+    async (instances) => {
+      const right = /instances .* must be an integer from 1 to 1048576/
+      await expectRefusal(() => create({ limits, instances }), {
+        ...{ code: 'invalid_option', value: instances, right },
+      })
+    },
+  )
+
+  it.each([null, true, 5, 'off', () => {}])('the breaker %s', async (breaker) => {
+    const right = /breaker .* must be an object/
+    await expectRefusal(() => create({ limits, breaker }), { code: 'invalid_option', value: breaker, right })
+  })
+
+  it.each<[string, RegExp, unknown[]]>([
+    ['failureRate', /must be above 0 and at most 1/, [0, -0.1, 1.1, 50, Number.NaN, '0.5', 1n, null]],
+    ['minRequests', /must be an integer from 1 to 1048576/, [0, 1.5, 2 ** 20 + 1, Number.NaN, '5', null]],
+    ['maxPauseMs', /must be an integer from 10 to 60000/, [9, 10.5, 60_001, Number.NaN, '500', null]],
+  ])('breaker.%s', async (name, right, values) => {
+    for (const value of values) {
+      const options = { limits, breaker: { [name]: value } }
+      await expectRefusal(() => create(options), { code: 'invalid_option', value, right })
+    }
+  })
+
+  it.each([null, true, 'console', {}, { warn: 'warn' }, { info() {} }, console.warn])(
+    'the logger %s',
+    async (logger) => {
+      const right = /the logger .* must have a method warn, or be false/
+      await expectRefusal(() => create({ limits, logger }), { code: 'invalid_option', value: logger, right })
+    },
+  )
+
+  it('none of what it should be, at its bounds', () => {
+    const extremes: LimiterOptions[] = [
+      { limits, onStoreError: 'local', instances: 1, breaker: {}, logger: false },
+      { limits, instances: 2 ** 20, logger: console },
+      { limits, breaker: { failureRate: 1, minRequests: 1, maxPauseMs: 10 } },
+      { limits, breaker: { failureRate: Number.MIN_VALUE, minRequests: 2 ** 20, maxPauseMs: 60_000 } },
+      // As if they had been left out.
+      {
+        limits,
+        ...({
+          onStoreError: undefined,
+          instances: undefined,
+          breaker: undefined,
+          logger: undefined,
+        } as object),
+      },
+    ]
+    for (const options of extremes) expect(create(options).consumeSync('k').allowed).toBe(true)
+  })
+})
+
 describe('memoryStore refuses', () => {
   const create = (options: unknown) => memoryStore(options as MemoryStoreOptions)
 
@@ -122,7 +189,7 @@ describe('redisStore refuses', () => {
     ['an empty object', {}],
     ['half a client', { eval: async () => [] }],
   ])('a client that is %s', async (_, value) => {
-    const right = /give a client of ioredis or node-redis, or \{ command\(words\) \}/
+    const right = /give a client of ioredis.* or \{ command\(words\) \}/
     await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
   })
 

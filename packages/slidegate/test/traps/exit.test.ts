@@ -51,4 +51,27 @@ describe('a process ends by itself, without a word', () => {
     expect({ code, output }).toEqual({ code: 0, output: '' })
     expect(ms).toBeLessThan(10_000)
   })
+
+  it.each(['throw', 'deny', 'allow', 'local'])(
+    'with a store that is silent, and not asked any more, %s',
+    async (policy) => {
+      const { code, output, ms } = await run(`
+      import { createLimiter, slidingWindow } from 'slidegate'
+      const limiter = createLimiter({
+        limits: [slidingWindow({ limit: 10, window: '366d' })],
+        store: { apply() {}, close() {} },
+        onStoreError: '${policy}',
+        breaker: { maxPauseMs: 60_000 },
+        logger: false,
+      })
+      const awake = setInterval(() => {}, 1000)
+      await Promise.allSettled(Array.from({ length: 100 }, () => limiter.consume('k')))
+      await Promise.allSettled([limiter.consume('k'), limiter.charge('k', 1)])
+      clearInterval(awake)
+      limiter.consume('k').catch(() => {})
+    `)
+      expect({ code, output }).toEqual({ code: 0, output: '' })
+      expect(ms).toBeLessThan(10_000)
+    },
+  )
 })

@@ -16,7 +16,7 @@ let redis: Redis
 let limiter: Limiter
 beforeAll(async () => {
   server = await startRedis(['--maxmemory-policy', 'noeviction'])
-  redis = new Redis(server.port)
+  redis = new Redis(server.port, { autoResendUnfulfilledCommands: false })
 })
 afterAll(async () => {
   await redis.quit()

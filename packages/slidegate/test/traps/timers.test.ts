@@ -99,3 +99,39 @@ it('no timer of the memory store at all, whatever its limits', async () => {
   hook.disable()
   expect(types).toEqual([])
 })
+
+it.each(['throw', 'deny', 'allow', 'local'] as const)(
+  'nor while the store is down, %s',
+  async (onStoreError) => {
+    const silent = { apply() {}, close() {} }
+    const limiter = createLimiter({
+      ...{ limits, store: silent, timeoutMs: 5, onStoreError, logger: false },
+      breaker: { minRequests: 3, maxPauseMs: 10 },
+    })
+    const references: WeakRef<object>[] = []
+    let timers = 0
+    const hook = createHook({
+      init(_id, type) {
+        if (type === 'Timeout' && context.getStore() !== undefined) timers++
+      },
+    })
+    hook.enable()
+    for (let i = 0; i < 60; i++) {
+      // By turns those that are sent to find out, and those that are not sent at all.
+      references.push(await askInVain(limiter, `key${i}`), await askInVain(limiter, `key${i}`))
+      if (i % 10 === 0) await delay(15)
+    }
+    hook.disable()
+    expect(timers).toBe(0)
+    expect(await heldOf(references)).toBe(0)
+    limiter.close()
+  },
+)
+
+async function askInVain(limiter: Limiter, key: string): Promise<WeakRef<object>> {
+  const request = { key }
+  await context.run(request, async () => {
+    await limiter.consume(key).catch(() => undefined)
+  })
+  return new WeakRef(request)
+}

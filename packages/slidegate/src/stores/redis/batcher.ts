@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks'
-import { asUnavailable, StoreUnavailableError } from '../../errors.ts'
+import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
 import { crc16 } from './keyspace.ts'
@@ -162,8 +162,8 @@ export class Batcher {
     queueMicrotask(() => {
       this.#isScheduled = false
       while (this.#isDue()) {
-        this.#sendBatch()
-        if (this.#isSilent) this.#startPause()
+        // What all have given up takes no turn: nothing was asked.
+        if (this.#sendBatch() && this.#isSilent) this.#startPause()
       }
     })
   }
@@ -211,7 +211,8 @@ export class Batcher {
     this.#pause = undefined
   }
 
-  #sendBatch(): void {
+  /** Answers whether anybody still waited for it. */
+  #sendBatch(): boolean {
     const batch = this.#isSilent ? this.#firstAlone() : this.#waiting.shift()!
     this.#backlog.size -= batch.requests
     let isGivenUp = false
@@ -224,7 +225,9 @@ export class Batcher {
       }
     }
     if (isGivenUp) batch.ops = batch.ops.filter(({ calls }) => calls.length > 0)
-    if (batch.ops.length > 0) void this.#execute(batch)
+    if (batch.ops.length === 0) return false
+    void this.#execute(batch)
+    return true
   }
 
   /** The op that has waited longest, in a batch of its own. */
@@ -248,8 +251,9 @@ export class Batcher {
       this.#heard()
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
-      const unavailable = asUnavailable(error)
-      for (const { calls } of ops) settle(calls, unavailable)
+      // A client that is not installed is no outage.
+      const failure = error instanceof SlidegateError ? error : asUnavailable(error)
+      for (const { calls } of ops) settle(calls, failure)
     } finally {
       const index = this.#calls.indexOf(batch)
       if (index >= 0) {
@@ -266,8 +270,8 @@ function isSettled(call: Call): boolean {
 }
 
 /** Those that have given up are told, too, of what was decided: it may have been charged. */
-function settle(calls: readonly Call[], result: Result): void {
-  const outcomes = result instanceof StoreUnavailableError ? undefined : [result]
+function settle(calls: readonly Call[], result: Result | SlidegateError): void {
+  const outcomes = result instanceof Error ? undefined : [result]
   for (let position = 0; position < calls.length; position++) {
     const call = calls[position]!
     if (outcomes !== undefined) call.resolve(outcomes, position)

@@ -1,24 +1,34 @@
 import { SlidegateError, show } from '../../errors.ts'
+import { dialectOf, type Send } from './dialects.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
-/** What is used of ioredis, from 5.11 on: a `Redis`. */
+/** What is used of ioredis, from 5.11 on, and of iovalkey: a `Redis`, also by Sentinel, or a `Cluster`. */
 export interface IoredisClient {
   evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
 }
 
-/** What is used of node-redis, from 5 on: the client that `createClient()` makes, or a pool. */
+/** What is used of node-redis, from 5 on: a client, a pool, a Sentinel; from 6 on also a Cluster. */
 export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
+/** What is used of Valkey GLIDE, from 2 on: a `GlideClient` or a `GlideClusterClient`. */
+export interface GlideClient {
+  customCommand(words: string[]): Promise<unknown>
+}
+
 /** Any other way to Redis: sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
 export interface CommandClient {
   command(words: readonly string[]): Promise<unknown>
+  /** Whether it routes commands to the servers of a Cluster. Default: false. */
+  readonly isCluster?: boolean
+  /** Whether it sends a command again whose reply got lost; then such a command is charged once all the same. Default: false. */
+  readonly resends?: boolean
 }
 
-export type RedisClient = IoredisClient | NodeRedisClient | CommandClient
+export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
 
 /** Runs the script. */
 export interface ScriptRunner {
@@ -45,11 +55,25 @@ export interface Connection {
  * @throws {SlidegateError} `invalid_option` for anything else
  */
 export function connectionOf(client: RedisClient): Connection {
-  const commands = commandsOf(client)
-  return { isCluster: false, resends: false, isReady: true, scriptRunner: () => scriptRunner(commands) }
+  const dialect = dialectOf(client)
+  if (dialect === undefined) {
+    throw new SlidegateError(
+      'invalid_option',
+      `the Redis client is ${show(client)}; give a client of ioredis, iovalkey, node-redis or Valkey GLIDE, or { command(words) }`,
+      client,
+    )
+  }
+  return {
+    isCluster: dialect.isCluster,
+    resends: dialect.resends,
+    get isReady() {
+      return dialect.isReady()
+    },
+    scriptRunner: () => scriptRunner(dialect.send),
+  }
 }
 
-function scriptRunner({ evalsha, eval: evaluate }: Commands): ScriptRunner {
+export function scriptRunner(send: Send): ScriptRunner {
   let isLoaded = false
   return {
     get isLoaded() {
@@ -57,56 +81,20 @@ function scriptRunner({ evalsha, eval: evaluate }: Commands): ScriptRunner {
     },
     async run(keys, words) {
       try {
-        const reply = await evalsha(SCRIPT_SHA1, keys, words)
+        const reply = await send('EVALSHA', SCRIPT_SHA1, keys, words)
         isLoaded = true
         return reply
       } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+        if (!saysNoScript(error)) throw error
         // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
         isLoaded = false
-        return evaluate(SCRIPT, keys, words)
+        return send('EVAL', SCRIPT, keys, words)
       }
     },
   }
 }
 
-type Evaluate = (script: string, keys: string[], words: string[]) => Promise<unknown>
-
-interface Commands {
-  readonly evalsha: Evaluate
-  readonly eval: Evaluate
-}
-
-function commandsOf(client: RedisClient): Commands {
-  if (has(client, 'evalSha') && has(client, 'eval')) {
-    const redis = client as NodeRedisClient
-    return {
-      evalsha: (sha1, keys, words) => redis.evalSha(sha1, { keys, arguments: words }),
-      eval: (script, keys, words) => redis.eval(script, { keys, arguments: words }),
-    }
-  }
-  if (has(client, 'evalsha') && has(client, 'eval')) {
-    const redis = client as IoredisClient
-    return {
-      evalsha: (sha1, keys, words) => redis.evalsha(sha1, keys.length, ...keys, ...words),
-      eval: (script, keys, words) => redis.eval(script, keys.length, ...keys, ...words),
-    }
-  }
-  if (has(client, 'command')) {
-    const redis = client as CommandClient
-    return {
-      evalsha: (sha1, keys, words) =>
-        redis.command(['EVALSHA', sha1, String(keys.length), ...keys, ...words]),
-      eval: (script, keys, words) => redis.command(['EVAL', script, String(keys.length), ...keys, ...words]),
-    }
-  }
-  throw new SlidegateError(
-    'invalid_option',
-    `the Redis client is ${show(client)}; give a client of ioredis or node-redis, or { command(words) }`,
-    client,
-  )
-}
-
-function has(client: unknown, method: string): boolean {
-  return typeof (client as Record<string, unknown> | null | undefined)?.[method] === 'function'
+/** Valkey GLIDE does not hand on the words of the server. */
+function saysNoScript(error: unknown): boolean {
+  return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
 }

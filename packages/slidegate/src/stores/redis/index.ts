@@ -4,11 +4,14 @@ import { type Call, outcomeAt } from '../call.ts'
 import { checkClock, readClock } from '../instant.ts'
 import type { Op, Outcome, Store } from '../store.ts'
 import { Backlog, Batcher, type Width } from './batcher.ts'
-import { connectionOf, type RedisClient } from './client.ts'
+import { type Connection, connectionOf, type RedisClient } from './client.ts'
+import { warnOfClient } from './client-warnings.ts'
+import { connectionTo, isUrlOptions, type UrlOptions } from './connect.ts'
 import { bucketOf, keyspace } from './keyspace.ts'
 import { ScriptTransport } from './transport.ts'
 
-export type { CommandClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
+export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
+export type { UrlOptions } from './connect.ts'
 
 export interface RedisStoreOptions {
   /** What all keys begin with: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
@@ -28,17 +31,18 @@ const OF_BUCKET: Width = { eager: 1, most: 4 }
 
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
- * prefix: one server, one with replicas, or a Cluster. The server's clock counts. The client stays the caller's: it is
- * neither configured nor closed.
+ * prefix: one server, one with replicas, or a Cluster. The server's clock counts. A client that is handed over stays the
+ * caller's: it is neither configured nor closed. By a URL the store makes one of its own, which `close` ends.
  *
  * @throws {SlidegateError} `invalid_option`
  */
-export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+export function redisStore(client: RedisClient | UrlOptions, options: RedisStoreOptions = {}): Store {
   checkOptions(options, 'redisStore')
   const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
-  const connection = connectionOf(client)
   const keysOf = keyspace(prefix, buckets)
+  const own = isUrlOptions(client) ? connectionTo(client) : undefined
+  const connection = own ?? connectionTold(client as RedisClient)
   const backlog = new Backlog()
   // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
   const batchers = Array.from({ length: connection.isCluster ? buckets : 1 }, () => {
@@ -74,6 +78,13 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
       if (ops.length === 1) batchers[domainOf(ops[0]!)]!.send(ops[0]!, nowMs, call)
       else sendAll(ops, nowMs, call)
     },
-    close() {},
+    close: () => own?.close(),
   }
+}
+
+/** What is known of a client that was handed over, which is warned of where it would do harm. */
+function connectionTold(client: RedisClient): Connection {
+  const connection = connectionOf(client)
+  warnOfClient(client)
+  return connection
 }

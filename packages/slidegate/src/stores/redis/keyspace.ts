@@ -1,11 +1,22 @@
+import { randomBytes } from 'node:crypto'
 import { SlidegateError, show } from '../../errors.ts'
 import type { Part } from '../store.ts'
 
 /** Slots of a Redis Cluster. */
 const SLOTS = 16_384
 
-/** Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
-export type Keyspace = (parts: readonly Part[], keys: string[]) => void
+/** How keys of one store are spelt. */
+export interface Keyspace {
+  /** Into how many parts callers' keys are hashed. */
+  readonly buckets: number
+  /** Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
+  append(parts: readonly Part[], keys: string[]): void
+  /**
+   * What receipts of a bucket begin with: `<prefix>:{<tag>}:~<store>:`. No limiter is named like that, and no other
+   * store, here or elsewhere.
+   */
+  receiptHead(bucket: number): string
+}
 
 /**
  * @param buckets into which callers' keys are hashed: those of one bucket share a slot, so that one script reaches
@@ -38,11 +49,17 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
     return made
   }
 
-  return (parts, keys) => {
-    for (const { key, set } of parts) {
-      const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[bucketOf(key, buckets)]! + key
-      for (const log of set.logs) keys.push(`${head}:${log.name}`)
-    }
+  const store = randomBytes(12).toString('base64url')
+
+  return {
+    buckets,
+    append(parts, keys) {
+      for (const { key, set } of parts) {
+        const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[bucketOf(key, buckets)]! + key
+        for (const log of set.logs) keys.push(`${head}:${log.name}`)
+      }
+    },
+    receiptHead: (bucket) => `${prefix}:{${tags[bucket]!}}:~${store}:`,
   }
 }
 

@@ -1,7 +1,8 @@
 -- Decides a batch of ops, each on its own, in order: one step, two passes.
 --
--- KEYS   one per log of each op
--- ARGV   runs of ops that differ in little but their keys, one behind the other. The time is the server's where
+-- KEYS   one per log of each op; at the end that of the receipt, if any
+-- ARGV   of a call that may be sent twice: 'once', its number of 16 digits, which rises with each call of its receipt's
+--        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
 --        it is given as -1.
 --          usual ops, which are requests against limits that share one window log:
 --            time, limits, precision, records, { window, limit } per limit,
@@ -19,13 +20,31 @@
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
+--        A call that was executed before is answered as it was then. One whose number is below the last is not
+--        executed: -1, and nothing else.
+--
+-- A receipt is one string: the number of the call and its reply, as MessagePack. It is written last, where anything
+-- may have been charged, returned or reset.
 
 -- Room for the usual answer to a lone op, so that the table need not grow.
 local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
 local KEYS, ARGV = KEYS, ARGV
 local apply_generally
 
-local at, arguments = 1, #ARGV
+local RECEIPT_TTL = '600000'
+local STALE = -1
+
+local at, arguments, keys = 1, #ARGV, #KEYS
+local receipt, number
+-- Whether the call could be decided again and nobody would be charged twice; asked only where it has a receipt.
+local is_repeatable = false
+if ARGV[1] == 'once' then
+  receipt, number = KEYS[keys], ARGV[2]
+  local last = call_redis('GETRANGE', receipt, '0', '15')
+  if last == number then return cmsgpack.unpack(call_redis('GETRANGE', receipt, '16', '-1')) end
+  if last > number then return { STALE } end
+  at, keys, is_repeatable = 3, keys - 1, true
+end
 while at < arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
   local clock, count = ARGV[at] + 0, ARGV[at + 1] + 0
@@ -39,7 +58,9 @@ while at < arguments do
   end
   if count == 0 then
     apply_generally = apply_generally or general_driver(reply)
-    filled, keys_read = apply_generally(cjson.decode(ARGV[at + 2]), clock, is_clock_given, filled, keys_read)
+    local op, first = cjson.decode(ARGV[at + 2]), filled + 1
+    filled, keys_read = apply_generally(op, clock, is_clock_given, filled, keys_read)
+    if is_repeatable and op.type ~= 'peek' then is_repeatable = op.type == 'consume' and reply[first] == 0 end
     at = at + 3
   else
     local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
@@ -51,7 +72,7 @@ while at < arguments do
       if windows[i] > longest then longest = windows[i] end
       at = at + 2
     end
-    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, #KEYS, 1, 1
+    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, keys, 1, 1
     if at <= arguments then
       groups = ARGV[at] + 0
       at = at + 1
@@ -63,6 +84,7 @@ while at < arguments do
       end
       local run
       for _ = 1, ops do
+        local first = filled + 1
         local filled_alone = decide_alone(
           KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, records, new_stamp, cost, wanted,
           reply, filled
@@ -78,8 +100,14 @@ while at < arguments do
           }
           filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
         end
+        -- Anything but a plain denial.
+        if is_repeatable and reply[first] ~= 0 then is_repeatable = false end
       end
     end
   end
+end
+-- What was decided stands, also where there is no room for a receipt.
+if receipt and not is_repeatable then
+  pcall_redis('SET', receipt, number .. cmsgpack.pack(reply), 'PX', RECEIPT_TTL)
 end
 return reply

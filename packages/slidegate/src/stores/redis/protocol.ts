@@ -23,9 +23,12 @@ const NEVER = -1
 const UNREADABLE = -1
 const AHEAD = -2
 
-/** The script's arguments: runs of neighbours that differ in little but their keys. */
-export function encode(requests: readonly Request[]): string[] {
-  const words: string[] = []
+/** In place of all that is answered: the call has come after a later one of its place. */
+const STALE = -1
+
+/** The script's arguments: after the words of a receipt, if any, runs of neighbours that differ in little but their keys. */
+export function encode(requests: readonly Request[], receipt: readonly string[] = []): string[] {
+  const words = [...receipt]
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs = SERVERS_OWN } = requests[first]!
     const usual = usualWords(op)
@@ -134,6 +137,8 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     return number
   }
   const serverMs = next()
+  if (serverMs === STALE)
+    throw new StoreUnavailableError('timeout', 'a call has reached Redis when nobody waited for it any more')
   return requests.map(({ op, nowMs = serverMs }) => {
     if (op.type === 'reset') return undefined
     let first = next()

@@ -1,8 +1,9 @@
 import { asUnavailable, type StoreUnavailableError } from '../../errors.ts'
 import type { Outcome } from '../store.ts'
 import type { Connection, ScriptRunner } from './client.ts'
-import type { Keyspace } from './keyspace.ts'
+import { bucketOf, type Keyspace } from './keyspace.ts'
 import { decode, encode, type Request } from './protocol.ts'
+import { type Receipt, Receipts } from './receipts.ts'
 
 /** What became of a request. An error stands for the request that it befell. */
 export type Result = Outcome | StoreUnavailableError
@@ -19,20 +20,23 @@ export interface Transport {
   lost(): void
 }
 
-/** For so long after a failure the ops of a bucket travel one by one. */
-const SINGLY_MS = 1000
+/** For so long after a failure the ops of a bucket travel one by one; after one that follows, for twice as long, up to a bound. */
+const MIN_SINGLY_MS = 1000
+const MAX_SINGLY_MS = 8000
 
 /** By the script. */
 export class ScriptTransport implements Transport {
   readonly #connection: Connection
   readonly #script: ScriptRunner
-  readonly #keysOf: Keyspace
+  readonly #keyspace: Keyspace
+  #receipts: Receipts | undefined
+  #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
 
-  constructor(connection: Connection, keysOf: Keyspace) {
+  constructor(connection: Connection, keyspace: Keyspace) {
     this.#connection = connection
     this.#script = connection.scriptRunner()
-    this.#keysOf = keysOf
+    this.#keyspace = keyspace
   }
 
   get isOrdered(): boolean {
@@ -44,10 +48,14 @@ export class ScriptTransport implements Transport {
   }
 
   async send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
-    if (batch.length === 1 || !this.#connection.isCluster) return this.#call(batch, place)
+    const { isCluster, resends } = this.#connection
+    const receipt = resends ? this.#receiptFor(batch, place) : undefined
+    if (!isCluster || (batch.length === 1 && receipt === undefined)) return this.#call(batch, receipt)
     if (performance.now() < this.#singlyUntilMs) return this.#sendSingly(batch)
     try {
-      return await this.#call(batch, place)
+      const results = await this.#call(batch, receipt)
+      this.#singlyMs = MIN_SINGLY_MS
+      return results
     } catch (error) {
       if (!isTryAgain(error)) throw error
       // The slot is on its way to another server, and some of the keys are there already. One key is always either here or there.
@@ -58,7 +66,10 @@ export class ScriptTransport implements Transport {
 
   /** On a Cluster, the slot may be on its way to another server: some clients wait for its arrival, longer than anybody here does. */
   lost(): void {
-    if (this.#connection.isCluster) this.#singlyUntilMs = performance.now() + SINGLY_MS
+    const nowMs = performance.now()
+    if (!this.#connection.isCluster || nowMs < this.#singlyUntilMs) return
+    this.#singlyUntilMs = nowMs + this.#singlyMs
+    this.#singlyMs = Math.min(2 * this.#singlyMs, MAX_SINGLY_MS)
   }
 
   async #sendSingly(batch: readonly Request[]): Promise<readonly Result[]> {
@@ -73,13 +84,24 @@ export class ScriptTransport implements Transport {
     )
   }
 
-  async #call(batch: readonly Request[], _place?: number): Promise<readonly Result[]> {
+  async #call(batch: readonly Request[], receipt?: Receipt): Promise<readonly Result[]> {
     const keys: string[] = []
-    for (const { op } of batch) this.#keysOf(op.parts, keys)
-    return decode(batch, await this.#script.run(keys, encode(batch)))
+    for (const { op } of batch) this.#keyspace.append(op.parts, keys)
+    if (receipt !== undefined) keys.push(receipt.key)
+    return decode(batch, await this.#script.run(keys, encode(batch, receipt?.words)))
+  }
+
+  /** On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere. */
+  #receiptFor(batch: readonly Request[], place: number): Receipt {
+    if (this.#receipts === undefined) {
+      const { buckets } = this.#keyspace
+      const bucket = this.#connection.isCluster ? bucketOf(batch[0]!.op.parts[0]!.key, buckets) : 0
+      this.#receipts = new Receipts(this.#keyspace.receiptHead(bucket))
+    }
+    return this.#receipts.next(place)
   }
 }
 
 function isTryAgain(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('TRYAGAIN')
+  return error instanceof Error && /TRYAGAIN|TryAgain/.test(error.message)
 }

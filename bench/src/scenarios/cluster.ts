@@ -1,0 +1,90 @@
+import { Cluster } from 'ioredis'
+import { startCluster } from '../../../packages/slidegate/test/support/redis-cluster.ts'
+import { callers } from '../callers.ts'
+import { clientCpuOf, perSecond } from '../load.ts'
+import { interleave, median, ratios } from '../measure.ts'
+import type { Policy } from '../peers/peer.ts'
+import type { Floor } from '../redis/floor.ts'
+import type { Effort, Figure, Scenario } from '../scenario.ts'
+import { floorSide, type Outcome, slidegateSide } from '../sides.ts'
+import { inMicroseconds, inThousands } from '../spell.ts'
+
+const KEYS = 10_000
+const IN_FLIGHT = 1024
+
+const SETTINGS: readonly { readonly outcome: Outcome; readonly policy: Policy }[] = [
+  { outcome: 'admitted', policy: { limit: 100, windowMs: 1000 } },
+  { outcome: 'denied', policy: { limit: 10, windowMs: 3_600_000 } },
+]
+
+export const cluster: Scenario = {
+  name: 'cluster',
+  title:
+    'Decisions through one client on a Cluster of three masters, against one EVALSHA of `return 1` per request',
+  async run(effort) {
+    const servers = await startCluster({ masters: 3, replicas: 0 })
+    const client = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
+    try {
+      const figures: Figure[] = []
+      for (const setting of SETTINGS) figures.push(...(await measure(client, setting, effort)))
+      return figures
+    } finally {
+      client.disconnect()
+      await servers.stop()
+    }
+  },
+}
+
+async function measure(
+  client: Cluster,
+  { outcome, policy }: (typeof SETTINGS)[number],
+  { rounds, turnMs }: Effort,
+): Promise<Figure[]> {
+  const keys = callers(KEYS)
+  const ours = await slidegateSide(client, policy, keys, outcome)
+  const floor = floorSide(await clusterFloor(client), keys)
+  const turns = await interleave(
+    {
+      ours: () => ours.load(IN_FLIGHT, { ms: turnMs }),
+      floor: () => floor.load(IN_FLIGHT, { ms: turnMs }),
+    },
+    rounds,
+  )
+  await ours.close?.()
+  const [rate, floorRate] = [turns.ours.map(perSecond), turns.floor.map(perSecond)]
+  const [cpu, floorCpu] = [turns.ours.map(clientCpuOf), turns.floor.map(clientCpuOf)]
+  const [speeds, cpus] = [ratios(rate, floorRate), ratios(cpu, floorCpu)]
+  const name = `10,000 keys, 1,024 in flight, all ${outcome}`
+  return [
+    {
+      name: `${name}: decisions per second`,
+      value: median(speeds),
+      unit: 'x',
+      target: { atLeast: 1.8 },
+      spread: speeds,
+      note: `${inThousands(rate)} a second against ${inThousands(floorRate)}; limit ${policy.limit} per ${policy.windowMs} ms`,
+      raw: { perSecond: rate, floorPerSecond: floorRate },
+    },
+    {
+      name: `${name}: client CPU per decision`,
+      value: median(cpus),
+      unit: 'x',
+      spread: cpus,
+      note: `${inMicroseconds(cpu)} against ${inMicroseconds(floorCpu)}`,
+      raw: { slidegateSeconds: cpu, floorSeconds: floorCpu },
+    },
+  ]
+}
+
+/** Keys as they come, so that they lie all over the Cluster. */
+async function clusterFloor(client: Cluster): Promise<Floor> {
+  await client.ping()
+  const loaded = await Promise.all(client.nodes('master').map((node) => node.script('LOAD', 'return 1')))
+  const sha1 = loaded[0] as string
+  return {
+    name: 'EVALSHA `return 1`',
+    // The tag that all keys of floors have would put them into one slot.
+    ask: (key) => client.evalsha(sha1, 1, key.replace('{0}', '0')),
+    isAnswer: (answer) => answer === 1,
+  }
+}

@@ -1,0 +1,218 @@
+import type { ConnectionOptions } from 'node:tls'
+import { SlidegateError } from '../../errors.ts'
+import { type Connection, type ScriptRunner, scriptRunner } from './client.ts'
+import { type Dialect, dialectOf, type Send } from './dialects.ts'
+import { loadClients, type OwnClient, type OwnSettings } from './own-clients.ts'
+import { type Address, addressOf } from './url.ts'
+
+export interface UrlOptions {
+  /**
+   * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. Of a
+   * Cluster one server or several, from which the others are found.
+   */
+  readonly url: string | readonly string[]
+  /** Whether it is a Redis Cluster. Default: whether several URLs are given. */
+  readonly cluster?: boolean
+  /** With `rediss://`: certificates, and whatever else `tls.connect` takes. */
+  readonly tls?: ConnectionOptions
+}
+
+export function isUrlOptions(source: unknown): source is UrlOptions {
+  return typeof source === 'object' && source !== null && 'url' in source && dialectOf(source) === undefined
+}
+
+/** A connection of the store's own. */
+export interface OwnConnection extends Connection {
+  close(): void
+}
+
+/** A request that comes before the connection stands waits for it, so long at most. */
+const CONNECT_MS = 1000
+
+/** Without an answer for so long a connection is replaced: the system would take minutes to find that it is dead. */
+const SILENT_MS = 2000
+
+/**
+ * Connects at once, by node-redis or ioredis, whichever is installed, with settings under which nothing is queued, sent
+ * twice or given up for good.
+ *
+ * @throws {SlidegateError} `invalid_option` for what cannot be used
+ */
+export function connectionTo(options: UrlOptions, load: typeof loadClients = loadClients): OwnConnection {
+  const line = new Line(settingsOf(options), load)
+  return {
+    isCluster: line.isCluster,
+    resends: false,
+    get isReady() {
+      return line.isReady
+    },
+    scriptRunner: () => line.scriptRunner(),
+    close: () => line.close(),
+  }
+}
+
+type Settings = Omit<OwnSettings, 'onError'>
+
+function settingsOf({ url, cluster, tls }: UrlOptions): Settings {
+  const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
+  if (first === undefined)
+    throw new SlidegateError('invalid_option', 'url is an empty list; give one URL at least', url)
+  const isCluster = cluster ?? others.length > 0
+  const addresses: readonly [Address, ...Address[]] = [first, ...others]
+  if (typeof isCluster !== 'boolean')
+    throw new SlidegateError('invalid_option', 'cluster must be true or false', cluster)
+  if (!isCluster && others.length > 0)
+    throw new SlidegateError(
+      'invalid_option',
+      `there are ${addresses.length} URLs; without cluster: true there must be one`,
+    )
+  if (isCluster && addresses.some(({ database }) => database !== 0))
+    throw new SlidegateError('invalid_option', 'a url names a database; a Cluster has none but 0')
+  if (others.some(({ isTls }) => isTls !== first.isTls))
+    throw new SlidegateError('invalid_option', 'some URLs are with TLS and some without; they must be alike')
+  if (tls !== undefined && !first.isTls)
+    throw new SlidegateError(
+      'invalid_option',
+      'tls is given, and the url is without TLS; it must be rediss://',
+    )
+  return { addresses, isCluster, tls: tls ?? {}, backoffMs }
+}
+
+/** Half of it is chance, so that many processes do not come back all at the same time. */
+function backoffMs(attempts: number): number {
+  const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
+  return Math.round((mostMs * (1 + Math.random())) / 2)
+}
+
+/** A client that is replaced when it has fallen silent. */
+class Line {
+  readonly isCluster: boolean
+  readonly #settings: OwnSettings
+  readonly #load: typeof loadClients
+  #make: ((settings: OwnSettings) => OwnClient) | undefined
+  /** All that are open: the one in use, and the one that is to take its place. */
+  readonly #open = new Set<OwnClient>()
+  #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
+  /** Until the first is connected. */
+  readonly #connected: Promise<void>
+  #isReplacing = false
+  #isClosed = false
+  /** Why there will never be a client. */
+  #failure: unknown
+  #lastError = 'it takes too long'
+
+  constructor(settings: Settings, load: typeof loadClients) {
+    this.isCluster = settings.isCluster
+    this.#load = load
+    this.#settings = {
+      ...settings,
+      onError: (error) => {
+        // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
+        if (error instanceof Error && error.message !== '') this.#lastError = error.message
+      },
+    }
+    this.#connected = this.#connect()
+    this.#connected.catch(() => {})
+  }
+
+  get isReady(): boolean {
+    if (this.#isClosed || this.#failure !== undefined) return true
+    return this.#inUse?.dialect.isReady() ?? false
+  }
+
+  scriptRunner(): ScriptRunner {
+    let pending = 0
+    let heardMs = 0
+    const send: Send = async (...command) => {
+      const { dialect } = this.#inUse ?? (await this.#first())
+      const nowMs = performance.now()
+      if (pending === 0) heardMs = nowMs
+      else if (nowMs - heardMs > SILENT_MS) this.#replace()
+      pending++
+      try {
+        return await dialect.send(...command)
+      } catch (error) {
+        throw this.isReady && !saysOffline(error) ? error : this.#unconnected()
+      } finally {
+        pending--
+        heardMs = performance.now()
+      }
+    }
+    return scriptRunner(send)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const own of this.#open) own.close()
+    this.#open.clear()
+  }
+
+  async #connect(): Promise<void> {
+    try {
+      this.#make = await this.#load()
+      if (this.#make === undefined)
+        throw new SlidegateError(
+          'invalid_option',
+          'redisStore({ url }) needs a client: install redis, or ioredis',
+        )
+    } catch (error) {
+      this.#failure = error
+      // A limiter that lets everybody pass without its store would say nothing of it.
+      process.emitWarning(error instanceof Error ? error.message : String(error), {
+        type: 'SlidegateWarning',
+        code: 'SLIDEGATE_NO_CLIENT',
+      })
+      throw error
+    }
+    await this.#openOne()
+  }
+
+  async #openOne(): Promise<void> {
+    if (this.#isClosed) throw closed()
+    const own = this.#make!(this.#settings)
+    this.#open.add(own)
+    await own.connected
+    const before = this.#inUse
+    this.#inUse = { own, dialect: dialectOf(own.client)! }
+    if (before === undefined) return
+    this.#open.delete(before.own)
+    before.own.close()
+  }
+
+  #replace(): void {
+    if (this.#isReplacing || this.#isClosed) return
+    this.#isReplacing = true
+    const done = () => {
+      this.#isReplacing = false
+    }
+    this.#openOne().then(done, done)
+  }
+
+  /** What a client says of a command that it cannot send tells nobody why. */
+  #unconnected(): Error {
+    return new Error(`no connection to Redis: ${this.#lastError}`)
+  }
+
+  async #first(): Promise<{ readonly dialect: Dialect }> {
+    if (this.#isClosed) throw closed()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#unconnected()), CONNECT_MS)
+    })
+    try {
+      await Promise.race([this.#connected, late])
+    } finally {
+      clearTimeout(timer)
+    }
+    return this.#inUse!
+  }
+}
+
+function closed(): Error {
+  return new Error('the connection to Redis has been closed')
+}
+
+/** ioredis is ready for a moment even where a password is refused. */
+function saysOffline(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('enableOfflineQueue')
+}

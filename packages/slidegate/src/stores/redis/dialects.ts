@@ -1,0 +1,94 @@
+import type { CommandClient, GlideClient, IoredisClient, NodeRedisClient } from './client.ts'
+
+/** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself. */
+export type Send = (
+  name: 'EVALSHA' | 'EVAL',
+  script: string,
+  keys: string[],
+  words: string[],
+) => Promise<unknown>
+
+/** How a kind of client is spoken to, and what it does with commands. */
+export interface Dialect {
+  readonly isCluster: boolean
+  readonly resends: boolean
+  isReady(): boolean
+  readonly send: Send
+}
+
+/** Each kind is known by what only its clients can do. */
+export function dialectOf(client: unknown): Dialect | undefined {
+  if (has(client, 'evalSha') && has(client, 'eval')) return nodeRedis(client as NodeRedisClient)
+  if (has(client, 'evalsha') && has(client, 'eval')) return ioredis(client as IoredisClient)
+  if (has(client, 'customCommand')) return glide(client as GlideClient)
+  if (has(client, 'command')) return other(client as CommandClient)
+  return undefined
+}
+
+interface Ioredis extends IoredisClient {
+  readonly isCluster?: boolean
+  readonly status?: string
+  readonly options?: { readonly autoResendUnfulfilledCommands?: boolean }
+}
+
+/** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
+const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
+
+function ioredis(client: Ioredis): Dialect {
+  const isCluster = client.isCluster === true
+  return {
+    isCluster,
+    // A Cluster sends it to another server when the connection of the first has closed, whatever is set.
+    resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
+    isReady: () => !IOREDIS_QUEUES.has(client.status ?? ''),
+    send: (name, script, keys, words) => {
+      if (name === 'EVALSHA') return client.evalsha(script, keys.length, ...keys, ...words)
+      return client.eval(script, keys.length, ...keys, ...words)
+    },
+  }
+}
+
+interface NodeRedis extends NodeRedisClient {
+  readonly isOpen?: boolean
+  readonly isReady?: boolean
+}
+
+function nodeRedis(client: NodeRedis): Dialect {
+  // A Sentinel, and a client that was acquired of one, sends it to the next master when the connection has closed.
+  const isSentinel = has(client, 'acquire') || has(client, 'release')
+  return {
+    isCluster: has(client, 'nodeClient'),
+    resends: isSentinel,
+    // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
+    isReady: () => isSentinel || client.isOpen !== true || client.isReady !== false,
+    send: (name, script, keys, words) => {
+      const args = { keys, arguments: words }
+      return name === 'EVALSHA' ? client.evalSha(script, args) : client.eval(script, args)
+    },
+  }
+}
+
+function glide(client: GlideClient): Dialect {
+  return {
+    isCluster: has(client, 'invokeScriptWithRoute'),
+    resends: false,
+    // It does not tell; what it queues it gives up after its `requestTimeout`.
+    isReady: () => true,
+    send: (name, script, keys, words) =>
+      client.customCommand([name, script, String(keys.length), ...keys, ...words]),
+  }
+}
+
+function other(client: CommandClient): Dialect {
+  return {
+    isCluster: client.isCluster === true,
+    resends: client.resends === true,
+    isReady: () => true,
+    send: (name, script, keys, words) =>
+      client.command([name, script, String(keys.length), ...keys, ...words]),
+  }
+}
+
+export function has(client: unknown, method: string): boolean {
+  return typeof (client as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}

@@ -1,0 +1,140 @@
+import type { ConnectionOptions } from 'node:tls'
+import type { RedisClient } from './client.ts'
+import type { Address } from './url.ts'
+
+/** What the store's own client is to be. */
+export interface OwnSettings {
+  /** One, or several of a Cluster. */
+  readonly addresses: readonly [Address, ...Address[]]
+  readonly isCluster: boolean
+  readonly tls: ConnectionOptions
+  /** Until the next attempt to connect, after so many. */
+  backoffMs(attempts: number): number
+  /** Why there is no connection. */
+  onError(error: unknown): void
+}
+
+/** A client that was made here, and is on its way to its server. */
+export interface OwnClient {
+  readonly client: RedisClient
+  /** As soon as it is connected: it tries for as long as it takes, unless it is closed. */
+  readonly connected: Promise<unknown>
+  close(): void
+}
+
+const CONNECT_TIMEOUT_MS = 1000
+
+/** A quiet connection is asked for a sign of life. */
+const PING_INTERVAL_MS = 2000
+
+/** Longer than it may be quiet. */
+const SOCKET_TIMEOUT_MS = 5000
+
+/** Without an answer for so long, a connection of ioredis is given up. */
+const SILENT_TIMEOUT_MS = 2000
+
+/** Far more than the store has in flight. */
+const QUEUE_MAX = 4096
+
+type MakeClient = (settings: OwnSettings) => OwnClient
+
+/** Loads what is installed; `undefined` if nothing is. */
+export async function loadClients(): Promise<MakeClient | undefined> {
+  return (await loadNodeRedis()) ?? (await loadIoredis())
+}
+
+/** It sends nothing twice, and rejects what it cannot send now. */
+export async function loadNodeRedis(): Promise<MakeClient | undefined> {
+  const nodeRedis = await import('redis').catch(ifNotFound)
+  if (nodeRedis === undefined) return undefined
+  return (settings) => {
+    const { addresses, isCluster, backoffMs, onError } = settings
+    const [{ host, port, isTls, username, password, database }] = addresses
+    const common = {
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: QUEUE_MAX,
+      pingInterval: PING_INTERVAL_MS,
+      disableClientInfo: true,
+      maintNotifications: 'disabled' as const,
+    }
+    const socket = {
+      ...(isTls && { ...settings.tls, tls: true as const }),
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SOCKET_TIMEOUT_MS,
+      // A strategy of its own would end the client for good at a socketTimeout.
+      reconnectStrategy: backoffMs,
+    }
+    if (!isCluster) {
+      const client = nodeRedis.createClient({ ...common, database, socket: { ...socket, host, port } })
+      client.on('error', onError)
+      return { client, connected: client.connect(), close: () => client.destroy() }
+    }
+    const rootNodes = addresses.map(({ host, port }) => ({ socket: { host, port } }))
+    const cluster = nodeRedis.createCluster({ rootNodes, defaults: { ...common, socket } })
+    cluster.on('error', onError)
+    cluster.on('node-error', onError)
+    let isClosed = false
+    // It asks each root node once.
+    const connect = async (attempts: number): Promise<unknown> => {
+      try {
+        return await cluster.connect()
+      } catch (error) {
+        if (isClosed) throw error
+        onError(error)
+        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempts)))
+        if (isClosed) throw error
+        return connect(Math.min(attempts + 1, 16))
+      }
+    }
+    const close = () => {
+      isClosed = true
+      if (cluster.isOpen) cluster.destroy()
+    }
+    return { client: cluster, connected: connect(0), close }
+  }
+}
+
+/** Set so that it sends nothing twice, and rejects what it cannot send now. */
+export async function loadIoredis(): Promise<MakeClient | undefined> {
+  const ioredis = await import('ioredis').catch(ifNotFound)
+  if (ioredis === undefined) return undefined
+  return (settings) => {
+    const { addresses, isCluster, backoffMs, onError } = settings
+    const [{ host, port, isTls, username, password, database }] = addresses
+    const common = {
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      ...(isTls && { tls: settings.tls }),
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SILENT_TIMEOUT_MS,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      // With any more, what was lost with a connection would never be answered.
+      maxRetriesPerRequest: 0,
+      disableClientInfo: true,
+    }
+    const client = isCluster
+      ? new ioredis.Cluster(
+          addresses.map(({ host, port }) => ({ host, port })),
+          {
+            redisOptions: common,
+            clusterRetryStrategy: backoffMs,
+            enableOfflineQueue: false,
+            // With any, it would send a command again whose connection has closed.
+            retryDelayOnFailover: 0,
+            slotsRefreshInterval: PING_INTERVAL_MS,
+          },
+        )
+      : new ioredis.Redis({ ...common, host, port, db: database, retryStrategy: backoffMs })
+    client.on('error', onError)
+    const connected = new Promise((resolve) => client.once('ready', resolve))
+    return { client, connected, close: () => client.disconnect() }
+  }
+}
+
+function ifNotFound(error: unknown): undefined {
+  if ((error as { code?: unknown } | null)?.code === 'ERR_MODULE_NOT_FOUND') return undefined
+  throw error
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import type { HandlerArguments } from '../../../src/http/index.ts'
+import { createLimiter, type OnStoreError, type Store } from '../../../src/index.ts'
+import { type AdapterUnderTest, list, perMinute, rateLimitHeaders, type Server, serve } from './fixture.ts'
+
+const down: Store = { apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
+
+/** What callers see while the store is down, after what the limiter was told to do then. */
+export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  describe('while the store is down', () => {
+    const serveWith = (onStoreError: OnStoreError, options = {}): Promise<Server> => {
+      const limits = [perMinute(4)]
+      const limiter = createLimiter({ limits, store: down, onStoreError, instances: 2, logger: false })
+      return serve(adapter, { limiter, ...options })
+    }
+
+    it('deny: 503 and when to come again, which is no rate limit', async () => {
+      const server = await serveWith('deny')
+      for (let i = 0; i < 8; i++) {
+        const response = await fetch(server.url)
+        expect(response.status).toBe(503)
+        expect(response.headers.get('Retry-After')).toBe('1')
+        expect(response.headers.get('Content-Type')).toBe('application/problem+json')
+        expect(rateLimitHeaders(response)).toEqual([])
+        expect(await response.json()).toEqual({
+          type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+          title: 'Request cannot be satisfied due to temporary server capacity constraints',
+          status: 503,
+        })
+      }
+      expect([server.served(), server.errors]).toEqual([0, []])
+    })
+
+    it('deny: answered by onDenied instead', async () => {
+      const response = await fetch((await serveWith('deny', { onDenied: adapter.teapot })).url)
+      expect([response.status, response.headers.get('Retry-After')]).toEqual([418, '1'])
+    })
+
+    it('allow: served, without a word of limits', async () => {
+      const server = await serveWith('allow')
+      for (let i = 0; i < 8; i++) {
+        const response = await fetch(server.url)
+        expect([response.status, await response.text()]).toEqual([200, 'served'])
+        expect(rateLimitHeaders(response)).toEqual([])
+        expect(response.headers.has('Retry-After')).toBe(false)
+      }
+    })
+
+    it("throw: the framework's error", async () => {
+      const server = await serveWith('throw')
+      for (let i = 0; i < 8; i++) {
+        const response = await fetch(server.url)
+        expect([response.status, rateLimitHeaders(response)]).toEqual([500, []])
+      }
+      expect(server.errors.length).toBe(8)
+      expect(server.errors[0]).toMatchObject({ code: 'store_unavailable', reason: 'error' })
+      expect(server.errors[7]).toMatchObject({ code: 'store_unavailable', reason: 'down' })
+      expect(server.served()).toBe(0)
+    })
+
+    it('local: held to the share of this process', async () => {
+      const server = await serveWith('local')
+      const responses: Response[] = []
+      for (let i = 0; i < 3; i++) responses.push(await fetch(server.url))
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+      const states = responses.map((response) => list(response, 'RateLimit'))
+      expect(states).toMatchObject([1, 0, 0].map((r) => [['per-minute', { r }]]))
+      expect(list(responses[0]!, 'RateLimit-Policy')).toEqual([['per-minute', { q: 4, w: 60 }]])
+      expect(Number(responses[2]!.headers.get('Retry-After'))).toBeGreaterThan(50)
+    })
+  })
+}

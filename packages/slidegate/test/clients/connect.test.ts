@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { connectionTo, type OwnConnection, type UrlOptions } from '../../src/stores/redis/connect.ts'
+import { loadIoredis, loadNodeRedis } from '../../src/stores/redis/own-clients.ts'
+import { ask } from '../support/ask.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
+import { makeCertificates, startTlsRedis } from '../support/tls.ts'
+import { limiterOn } from './store-on.ts'
+
+const LOADS = { 'node-redis': loadNodeRedis, ioredis: loadIoredis }
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe.each(Object.entries(LOADS))('by %s', (_, load) => {
+  function connect(options: UrlOptions): OwnConnection {
+    const connection = connectionTo(options, load)
+    onTestFinished(() => connection.close())
+    return connection
+  }
+
+  it('the first request waits for the connection', async () => {
+    const limiter = limiterOn(connect({ url: server.url }))
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 999, source: 'store' })
+  })
+
+  it('TLS, with an authority of its own', async () => {
+    const certificates = await makeCertificates()
+    const safe = await startTlsRedis(certificates)
+    onTestFinished(async () => {
+      await safe.stop()
+      await certificates.remove()
+    })
+    const limiter = limiterOn(connect({ url: safe.url, tls: { ca: certificates.ca } }))
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 999 })
+    const stranger = limiterOn(connect({ url: safe.url }))
+    await expect(stranger.consume('k')).rejects.toMatchObject({
+      reason: 'error',
+      message: expect.stringContaining('certificate'),
+    })
+  })
+
+  it('a user who may do no more than the store needs', async () => {
+    const admin = new Redis(server.port)
+    const commands = ['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time']
+    // By these ioredis finds out whether the server is ready.
+    const rules = [...commands, 'info'].map((name) => `+${name}`)
+    await admin.call('ACL', 'SETUSER', 'us@er', 'on', '>p@ss/word', 'resetkeys', '~mine:*', '-@all', ...rules)
+    await admin.quit()
+    const url = `redis://us%40er:p%40ss%2Fword@127.0.0.1:${server.port}`
+    const connection = connect({ url })
+    expect(await limiterOn(connection, { prefix: 'mine' }).consume('k')).toMatchObject({ remaining: 999 })
+    await expect(limiterOn(connection, { prefix: 'yours' }).consume('k')).rejects.toThrow(
+      /NOPERM|script tried/,
+    )
+  })
+
+  it('a password that is wrong is told, and not shown', async () => {
+    const limiter = limiterOn(connect({ url: `redis://nobody:topsecret@127.0.0.1:${server.port}` }))
+    const error = await limiter.consume('k').catch((error: unknown) => error)
+    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('WRONGPASS') })
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('topsecret')
+  })
+
+  it('a server that comes late is found', async () => {
+    const late = await startRedis()
+    onTestFinished(() => late.stop())
+    await late.kill()
+    const connection = connect({ url: late.url })
+    const limiter = limiterOn(connection)
+    await expect(limiter.consume('k')).rejects.toThrow('ECONNREFUSED')
+    expect(connection.isReady).toBe(false)
+    await late.start()
+    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000, interval: 50 })
+    expect(connection.isReady).toBe(true)
+  })
+
+  it('what cannot be sent is refused at once, and a restart is survived', async () => {
+    const mortal = await startRedis()
+    onTestFinished(() => mortal.stop())
+    const connection = connect({ url: mortal.url })
+    const limiter = limiterOn(connection)
+    await limiter.consume('k')
+    await mortal.kill()
+    await vi.waitFor(() => expect(connection.isReady).toBe(false), { timeout: 2000, interval: 5 })
+    const askedMs = performance.now()
+    await expect(connection.scriptRunner().run(['k'], [])).rejects.toThrow('no connection to Redis')
+    expect(performance.now() - askedMs).toBeLessThan(500)
+    await mortal.start()
+    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000, interval: 50 })
+  })
+
+  it('a command that was lost is not sent again', async () => {
+    const mortal = await startRedis()
+    onTestFinished(() => mortal.stop())
+    const connection = connect({ url: mortal.url })
+    expect(connection.resends).toBe(false)
+    const limiter = limiterOn(connection, { timeoutMs: 5000 })
+    await limiter.consume('k')
+    mortal.freeze()
+    const lost = expect(limiter.consume('k')).rejects.toThrow()
+    await delay(50)
+    await mortal.kill()
+    await mortal.start()
+    await lost
+    await vi.waitFor(() => expect(connection.isReady).toBe(true), { timeout: 5000 })
+    await delay(100)
+    expect(await ask(mortal.port, 'DBSIZE')).toBe(0)
+  })
+
+  it('a connection that has died without a word is replaced', { timeout: 20_000 }, async () => {
+    const proxy = await startProxy(server.port)
+    onTestFinished(() => proxy.stop())
+    const connection = connect({ url: `redis://127.0.0.1:${proxy.port}` })
+    const limiter = limiterOn(connection, { timeoutMs: 50 })
+    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000 })
+    proxy.blackHole()
+    await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'timeout' })
+    // The connection stays open and silent; only a new one is answered.
+    proxy.heal({ leaveSilent: true })
+    await vi.waitFor(() => limiter.consume('k'), { timeout: 10_000, interval: 50 })
+  })
+
+  it('a Cluster', { timeout: 60_000 }, async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 0 })
+    onTestFinished(() => cluster.stop())
+    const connection = connect({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
+    expect(connection).toMatchObject({ isCluster: true, resends: false })
+    const limiter = limiterOn(connection)
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 999 })
+    const [node] = cluster.nodes
+    await node!.kill()
+    await node!.start()
+    await vi.waitFor(() => Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key))), {
+      timeout: 20_000,
+      interval: 100,
+    })
+  })
+})
+
+it('without any client the reason is told', async () => {
+  const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
+  const connection = connectionTo({ url: server.url }, async () => undefined)
+  await expect(connection.scriptRunner().run(['k'], [])).rejects.toMatchObject({ code: 'invalid_option' })
+  expect(await warned).toMatchObject({
+    name: 'SlidegateWarning',
+    message: expect.stringContaining('install redis'),
+  })
+  connection.close()
+})

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto'
+import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { Backlog, Batcher } from '../../src/stores/redis/batcher.ts'
+import type { Connection } from '../../src/stores/redis/client.ts'
+import { keyspace } from '../../src/stores/redis/keyspace.ts'
+import { ScriptTransport } from '../../src/stores/redis/transport.ts'
+import type { Store } from '../../src/stores/store.ts'
+
+/** A store that goes by this connection; on a Cluster all its keys lie in one slot. */
+export function storeOn(connection: Connection, prefix = 'slidegate'): Store {
+  const transport = new ScriptTransport(connection, keyspace(prefix, 1))
+  const batcher = new Batcher(transport, { eager: 2, most: 16 }, new Backlog())
+  return {
+    apply: ([op], call) => batcher.send(op!, undefined, call),
+    close() {},
+  }
+}
+
+/** 1,000 an hour, of keys that nobody else has. */
+export function limiterOn(
+  connection: Connection,
+  options: { readonly prefix?: string; readonly timeoutMs?: number } = {},
+): Limiter {
+  return createLimiter({
+    name: randomUUID(),
+    limits: [slidingWindow({ limit: 1000, window: '1h' })],
+    store: storeOn(connection, options.prefix),
+    timeoutMs: options.timeoutMs ?? 10_000,
+  })
+}

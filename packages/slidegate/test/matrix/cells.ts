@@ -1,0 +1,52 @@
+import type { OnStoreError } from '../../src/index.ts'
+import { CLIENTS, connectorOf, type MatrixClient } from './clients.ts'
+import type { Fault } from './fault.ts'
+import { FAULTS } from './faults.ts'
+import { slownessOf } from './slow-clients.ts'
+
+/** A fault and a client that meet. */
+export interface Cell {
+  readonly fault: Fault
+  readonly client: MatrixClient
+}
+
+const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
+
+/** What is meant, by name; all where nothing is said. */
+export interface Selection {
+  readonly faults?: readonly string[]
+  readonly clients?: readonly string[]
+  readonly policies?: readonly string[]
+}
+
+export function policiesOf({ policies }: Selection): readonly OnStoreError[] {
+  return chosen(POLICIES, policies, String)
+}
+
+function chosen<T>(all: readonly T[], names: readonly string[] | undefined, nameOf: (one: T) => string): T[] {
+  const unknown = names?.filter((name) => !all.some((one) => nameOf(one) === name)) ?? []
+  if (unknown.length > 0) {
+    throw new Error(`there is no ${unknown.join(', ')}, only ${all.map(nameOf).join(', ')}`)
+  }
+  return all.filter((one) => names?.includes(nameOf(one)) ?? true)
+}
+
+/** Every fault with every client that it can befall. */
+export function cellsOf({ faults, clients }: Selection): Cell[] {
+  const named = chosen(CLIENTS, clients, ({ name }) => name)
+  return chosen(FAULTS, faults, ({ name }) => name).flatMap((fault) =>
+    named
+      .filter((client) => connectorOf(client, fault.on) !== undefined)
+      .map((client) => ({ fault, client })),
+  )
+}
+
+/** Every fault once, with one client after the other. Those that would take long are left to the full run. */
+export function cellsInShort(): Cell[] {
+  return FAULTS.filter(({ backWithinMs }) => backWithinMs === undefined).map((fault, i) => {
+    const clients = CLIENTS.filter(
+      (client) => connectorOf(client, fault.on) !== undefined && slownessOf(fault, client).length === 0,
+    )
+    return { fault, client: clients[i % clients.length]! }
+  })
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startVitest } from 'vitest/node'
+
+// Lets every fault befall every client, under every policy, and writes what came of it to docs/failures.md. Several names are
+// parted by commas: `--fault kill,freeze --client ioredis-5 --policy deny`.
+
+const { values } = parseArgs({
+  options: {
+    fault: { type: 'string', default: '' },
+    client: { type: 'string', default: '' },
+    policy: { type: 'string', default: '' },
+  },
+})
+process.env.MATRIX = 'full'
+process.env.MATRIX_FAULTS = values.fault
+process.env.MATRIX_CLIENTS = values.client
+process.env.MATRIX_POLICIES = values.policy
+
+const test = fileURLToPath(new URL('matrix.test.ts', import.meta.url))
+const vitest = await startVitest('test', [test], { watch: false, disableConsoleIntercept: true })
+await vitest.close()

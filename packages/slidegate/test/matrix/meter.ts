@@ -1,0 +1,68 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+const TICK_MS = 10
+
+/** A timer as long as the deadline of calls: it shows what of their delay is the machine's. */
+const CONTROL_MS = 50
+
+/** Watches this process: how long its event loop stands still, and how late its timers are. */
+export class Meter {
+  /** The longest that the loop stood still while this process was at work: what others took of the machine is left out. */
+  blockedMs = 0
+  /** The longest that it stood still at all. */
+  stoodMs = 0
+  /** By how much timers of 50 ms were late. */
+  readonly lateMs: number[] = []
+  #lastMs: number = performance.now()
+  #lastCpu: NodeJS.CpuUsage = process.cpuUsage()
+  readonly #timer: NodeJS.Timeout
+  #isStopped = false
+
+  constructor() {
+    this.#timer = setInterval(() => this.#tick(), TICK_MS)
+    for (let i = 0; i < 4; i++) setTimeout(() => this.#control(), i * (CONTROL_MS / 4))
+  }
+
+  #tick(): void {
+    const nowMs = performance.now()
+    const { user, system } = process.cpuUsage(this.#lastCpu)
+    const stoodMs = nowMs - this.#lastMs - TICK_MS
+    this.stoodMs = Math.max(this.stoodMs, stoodMs)
+    this.blockedMs = Math.max(this.blockedMs, Math.min(stoodMs, (user + system) / 1000))
+    this.#lastMs = nowMs
+    this.#lastCpu = process.cpuUsage()
+  }
+
+  #control(): void {
+    if (this.#isStopped) return
+    const startMs = performance.now()
+    setTimeout(() => {
+      if (this.#isStopped) return
+      this.lateMs.push(performance.now() - startMs - CONTROL_MS)
+      this.#control()
+    }, CONTROL_MS)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+  }
+}
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Bytes in use, after what nobody needs has been collected. */
+export function bytesInUse(): number {
+  collect()
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+/** The value that so many of a hundred do not pass; 0 of none. */
+export function percentile(values: readonly number[], percent: number): number {
+  const inOrder = [...values].sort((a, b) => a - b)
+  return inOrder[Math.ceil((inOrder.length * percent) / 100) - 1] ?? 0
+}

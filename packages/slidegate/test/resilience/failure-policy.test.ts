@@ -1,0 +1,259 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  type OnStoreError,
+  SlidegateError,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { errorOf } from '../input/refusal.ts'
+import { FAILURES, type FailingStore, type Failure, failing } from './failing-store.ts'
+
+const POLICIES: readonly OnStoreError[] = ['throw', 'deny', 'allow', 'local']
+const TIMEOUT_MS = 50
+/** So that the store is asked each time. */
+const UNBREAKABLE = { minRequests: 2 ** 20 }
+
+const limits = [
+  slidingWindow({ limit: 10, window: '1m', name: 'burst' }),
+  slidingWindow({ limit: 4, window: '1m', name: 'tried', shadow: true }),
+  slidingWindow({ limit: 30, window: '1h', name: 'hourly' }),
+]
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const clock = new ManualClock()
+
+function limiterOn(store: FailingStore, options: Partial<LimiterOptions>): Limiter {
+  return createLimiter({ limits, store, breaker: UNBREAKABLE, logger: false, instances: 2, ...options })
+}
+
+function storeThat(failure?: Failure): FailingStore {
+  return failing(memoryStore({ clock: clock.now }), failure)
+}
+
+/** What a request comes to, time going on meanwhile. */
+async function settled<T>(request: Promise<T>): Promise<T> {
+  const outcome = request.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  )
+  await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 5)
+  const result = await outcome
+  if ('error' in result) throw result.error
+  return result.value
+}
+
+const ways = Object.entries(FAILURES).flatMap(([name, failure]) =>
+  POLICIES.map((policy) => [name, policy, failure as Failure] as const),
+)
+
+describe.each(ways)('a store that %s, %s', (_, onStoreError, failure) => {
+  const source = { throw: undefined, deny: 'failClosed', allow: 'failOpen', local: 'fallback' }[onStoreError]
+  const expected = {
+    throw: undefined,
+    deny: { allowed: false, remaining: 0, retryAfterMs: 100, resetAfterMs: 0, deniedBy: [] },
+    allow: { allowed: true, remaining: 10, retryAfterMs: 0, resetAfterMs: 0, deniedBy: [] },
+    // Half of the limits is its share.
+    local: { allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 3_600_000, deniedBy: [] },
+  }[onStoreError]
+  let store: FailingStore
+  let limiter: Limiter
+  beforeEach(() => {
+    store = storeThat(failure)
+    limiter = limiterOn(store, { onStoreError })
+  })
+
+  const isUnavailable = (error: unknown) => {
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ reason: failure.reason, code: 'store_unavailable' })
+  }
+
+  it('a request', async () => {
+    const request = settled(limiter.consume('k'))
+    if (expected === undefined) return isUnavailable(await errorOf(() => request))
+    expect(await request).toMatchObject({ source, cost: 1, ...expected })
+    expect(store.asked).toMatchObject([{ type: 'consume' }])
+  })
+
+  it('a peek', async () => {
+    const request = settled(limiter.peek('k'))
+    if (expected === undefined) return isUnavailable(await errorOf(() => request))
+    const { remaining, resetAfterMs } =
+      onStoreError === 'local' ? { remaining: 5, resetAfterMs: 0 } : expected
+    expect(await request).toMatchObject({ source, ...expected, remaining, resetAfterMs })
+  })
+
+  it('what charges, returns or resets fails, whatever requests are told', async () => {
+    store.failure = undefined
+    const decision = await limiter.consume('k')
+    store.failure = failure
+    isUnavailable(await errorOf(() => settled(limiter.charge('k', 2))))
+    isUnavailable(await errorOf(() => settled(limiter.refund('k', decision))))
+    isUnavailable(await errorOf(() => settled(limiter.reset('k'))))
+    expect(store.asked.map(({ type }) => type)).toEqual(['consume', 'charge', 'refund', 'reset'])
+  })
+
+  it('is asked again, and believed, once it answers', async () => {
+    await settled(limiter.consume('k')).catch(() => undefined)
+    store.failure = undefined
+    expect(await limiter.consume('k')).toMatchObject({ source: 'store', remaining: 9 })
+  })
+})
+
+describe('what a decision says of limits of which nothing is known', () => {
+  const limitsOf = (decision: Decision) =>
+    decision.limits.map(({ name, allowed, remaining, retryAfterMs, resetAfterMs }) => ({
+      ...{ name, allowed, remaining, retryAfterMs, resetAfterMs },
+    }))
+  const untouched = [
+    { name: 'burst', allowed: true, remaining: 10, retryAfterMs: 0, resetAfterMs: 0 },
+    { name: 'tried', allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 0 },
+    { name: 'hourly', allowed: true, remaining: 30, retryAfterMs: 0, resetAfterMs: 0 },
+  ]
+
+  it.each(['deny', 'allow'] as const)('%s: that they are as they were declared', async (onStoreError) => {
+    const limiter = limiterOn(storeThat(FAILURES.rejects), { onStoreError })
+    for (let i = 0; i < 20; i++) {
+      const decision = await limiter.consume('k')
+      expect(limitsOf(decision)).toEqual(untouched)
+      expect(decision.atMs).toBe(Date.now())
+    }
+  })
+
+  it('local: what is left of the share', async () => {
+    const limiter = limiterOn(storeThat(FAILURES.rejects), { onStoreError: 'local' })
+    expect(limitsOf(await limiter.consume('k', { cost: 2 }))).toEqual([
+      { name: 'burst', allowed: true, remaining: 3, retryAfterMs: 0, resetAfterMs: 60_000 },
+      { name: 'tried', allowed: true, remaining: 0, retryAfterMs: 0, resetAfterMs: 60_000 },
+      { name: 'hourly', allowed: true, remaining: 13, retryAfterMs: 0, resetAfterMs: 3_600_000 },
+    ])
+  })
+
+  it('a decision that nobody has counted has nothing to return, not even what others were charged then', async () => {
+    const store = failing(memoryStore({ clock: () => Date.now() }), FAILURES.rejects)
+    const limiter = limiterOn(store, { onStoreError: 'allow' })
+    const decision = await limiter.consume('k')
+    store.failure = undefined
+    await limiter.consume('k')
+    expect(await limiter.refund('k', decision)).toBe(0)
+    expect((await limiter.peek('k')).remaining).toBe(9)
+  })
+})
+
+describe('a denial without the store', () => {
+  it('names a wait that is neither none nor for ever, whenever it is asked', async () => {
+    const store = storeThat(FAILURES.rejects)
+    const limiter = limiterOn(store, { onStoreError: 'deny', breaker: { maxPauseMs: 3000 } })
+    const waits = new Set<number>()
+    for (let i = 0; i < 200; i++) {
+      const { allowed, source, retryAfterMs } = await limiter.consume('k', { cost: 1 + (i % 3) })
+      expect({ allowed, source }).toEqual({ allowed: false, source: 'failClosed' })
+      expect(Number.isInteger(retryAfterMs)).toBe(true)
+      expect(retryAfterMs).toBeGreaterThanOrEqual(100)
+      expect(retryAfterMs).toBeLessThanOrEqual(3000)
+      waits.add(retryAfterMs)
+      await vi.advanceTimersByTimeAsync(50)
+    }
+    // For as long as the store is not asked.
+    expect(Math.max(...waits)).toBeGreaterThan(1000)
+    expect(store.asked.length).toBeLessThan(30)
+  })
+})
+
+it.each(POLICIES)('the mistake of a caller is not an outage, %s', async (onStoreError) => {
+  let told = Number.NaN
+  const client = { command: async () => [told, 0, 1, 0, 0, 0] }
+  const store = redisStore(client, { clock: () => told })
+  const limiter = createLimiter({ limits, store, onStoreError, logger: false, breaker: { minRequests: 1 } })
+  const events: string[] = []
+  limiter.on('storeError', () => events.push('storeError')).on('storeDown', () => events.push('storeDown'))
+  for (const ask of [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]) {
+    expect(await errorOf(ask)).toMatchObject({ code: 'invalid_option' })
+  }
+  for (const [key, cost] of [['', 1] as const, ['k', 0] as const]) {
+    expect(await errorOf(() => limiter.consume(key, { cost }))).toBeInstanceOf(SlidegateError)
+  }
+  expect(events).toEqual([])
+  told = 1
+})
+
+it('one silent request does not hold up the deadline of another', async () => {
+  const limiter = limiterOn(storeThat(FAILURES['says nothing']), { onStoreError: 'deny' })
+  const sources: string[] = []
+  const ask = () => void limiter.consume('k').then(({ source }) => sources.push(source))
+  ask()
+  await vi.advanceTimersByTimeAsync(30)
+  ask()
+  await vi.advanceTimersByTimeAsync(15)
+  expect(sources).toEqual([])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(sources).toEqual(['failClosed'])
+  await vi.advanceTimersByTimeAsync(20)
+  expect(sources).toEqual(['failClosed'])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(sources).toEqual(['failClosed', 'failClosed'])
+})
+
+describe('a memory store that is full', () => {
+  const one = [slidingWindow({ limit: 1, window: '1m', name: 'one' })]
+  const create = (onStoreError: OnStoreError) =>
+    createLimiter({ limits: one, store: memoryStore({ maxKeys: 1, clock: clock.now }), onStoreError })
+  const asking = {
+    consume: (limiter: Limiter, key: string) => limiter.consume(key),
+    consumeSync: async (limiter: Limiter, key: string) => limiter.consumeSync(key),
+  }
+  const cases = Object.entries(asking).flatMap(([name, ask]) =>
+    POLICIES.map((policy) => [name, policy, ask] as const),
+  )
+
+  it.each(cases)('%s, %s', async (_, onStoreError, ask) => {
+    const limiter = create(onStoreError)
+    expect(await ask(limiter, 'a')).toMatchObject({ allowed: true, source: 'store' })
+    const answer = await ask(limiter, 'b').catch((error: unknown) => error)
+    expect(answer).toMatchObject(
+      {
+        throw: { reason: 'full' },
+        deny: { allowed: false, source: 'failClosed', retryAfterMs: 100, remaining: 0, deniedBy: [] },
+        allow: { allowed: true, source: 'failOpen', remaining: 1 },
+        local: { allowed: true, source: 'fallback', remaining: 0 },
+      }[onStoreError],
+    )
+    if (onStoreError === 'local') expect(await ask(limiter, 'b')).toMatchObject({ allowed: false })
+    // Those that it knows it goes on deciding.
+    expect(await ask(limiter, 'a')).toMatchObject({ allowed: false, source: 'store', deniedBy: ['one'] })
+  })
+
+  it.each(cases)('%s, %s: each denial is that of its own key and instant', async (_, onStoreError, ask) => {
+    const limiter = createLimiter({
+      ...{ limits: one, store: memoryStore({ clock: clock.now }), onStoreError },
+    })
+    await ask(limiter, 'a')
+    clock.advance(1000)
+    await ask(limiter, 'b')
+    expect((await ask(limiter, 'a')).retryAfterMs).toBe(59_000)
+    expect((await ask(limiter, 'b')).retryAfterMs).toBe(60_000)
+    clock.advance(500)
+    expect(await ask(limiter, 'b')).toMatchObject({ retryAfterMs: 59_500, atMs: clock.now() })
+  })
+
+  it.each(POLICIES)('what charges, returns or resets, %s', async (onStoreError) => {
+    const limiter = create(onStoreError)
+    const decision = await limiter.consume('a')
+    expect(await errorOf(() => limiter.charge('b', 1))).toMatchObject({ reason: 'full' })
+    expect(await limiter.refund('a', decision)).toBe(1)
+    await limiter.reset('a')
+    expect(await limiter.peek('a')).toMatchObject({ allowed: true, source: 'store' })
+  })
+})

@@ -1,0 +1,319 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  createLimiter,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  type OnStoreError,
+  type Store,
+  slidingWindow,
+  withDenyCache,
+} from '../../src/index.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { LateCharges } from '../../src/resilience/late-charges.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
+import type { ConsumeOp, ConsumeOutcome } from '../../src/stores/store.ts'
+import { startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { type HeldStore, held, recorded } from './stores.ts'
+
+const UNBREAKABLE = { minRequests: 2 ** 20 }
+const limits = [
+  slidingWindow({ limit: 10, window: '1h', name: 'hourly' }),
+  slidingWindow({ limit: 2, window: '1h', name: 'tried', shadow: true }),
+]
+
+describe('a store that answers late', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  function create(options: Partial<LimiterOptions> = {}) {
+    const behind = recorded(memoryStore())
+    const store: HeldStore = held(behind)
+    const limiter = createLimiter({ limits, store, breaker: UNBREAKABLE, logger: false, ...options })
+    return { behind, store, limiter }
+  }
+
+  /** What requests come to whose answers are held back until they have been given up, and longer. */
+  async function tooLate<T>(
+    store: HeldStore,
+    ask: () => readonly Promise<T>[],
+  ): Promise<PromiseSettledResult<T>[]> {
+    store.isHolding = true
+    const settled = Promise.allSettled(ask())
+    await vi.advanceTimersByTimeAsync(60)
+    const results = await settled
+    store.isHolding = false
+    store.release()
+    await vi.advanceTimersByTimeAsync(1)
+    return results
+  }
+
+  const leftOf = async (limiter: Limiter, key = 'k') =>
+    (await limiter.peek(key)).limits.map(({ remaining }) => remaining)
+
+  it.each<[OnStoreError, number[]]>([
+    ['throw', [10, 2]],
+    ['deny', [10, 2]],
+    // They were told that they may pass.
+    ['allow', [7, 0]],
+    ['local', [7, 0]],
+  ])('%s', async (onStoreError, left) => {
+    const { store, limiter } = create({ onStoreError })
+    await tooLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
+    expect(await leftOf(limiter)).toEqual(left)
+  })
+
+  it('local: returns what it has charged for those whom this process has denied', async () => {
+    const { store, limiter } = create({ onStoreError: 'local', instances: 5 })
+    const told = await tooLate(store, () => [1, 2, 3].map(() => limiter.consume('k')))
+    expect(told.map((each) => each.status === 'fulfilled' && each.value.allowed)).toEqual([true, true, false])
+    expect((await leftOf(limiter))[0]).toBe(8)
+  })
+
+  it('returns nothing for those whom it denies, and nothing for a peek, a charge or a reset', async () => {
+    const { behind, store, limiter } = create()
+    await limiter.charge('k', 20)
+    behind.ops.length = 0
+    await tooLate<unknown>(store, () => [
+      ...[limiter.consume('k'), limiter.consume('k', { cost: 11 }), limiter.peek('k'), limiter.peek('new')],
+      ...[limiter.charge('new', 3), limiter.reset('other')],
+    ])
+    expect(behind.ops.filter(({ type }) => type === 'refund')).toEqual([])
+    expect((await leftOf(limiter, 'new'))[0]).toBe(7)
+  })
+
+  it('a refund that was given up is made once all the same', async () => {
+    const { behind, store, limiter } = create()
+    const decision = await limiter.consume('k')
+    await tooLate(store, () => [limiter.refund('k', decision)])
+    expect(await leftOf(limiter)).toEqual([10, 2])
+    expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(1)
+    await limiter.consume('k')
+    expect(await limiter.refund('k', decision)).toBe(0)
+    expect((await leftOf(limiter))[0]).toBe(9)
+  })
+
+  it('returns what was charged in the window in which it was, at any cost', async () => {
+    const { behind, store, limiter } = create()
+    await tooLate(store, () => [limiter.consume('k', { cost: 7 }), limiter.consume('k', { cost: 3 })])
+    expect(await leftOf(limiter)).toEqual([10, 2])
+    const refunds = behind.ops.filter((op) => op.type === 'refund')
+    expect(refunds.map(({ units }) => units)).toEqual([7, 3])
+  })
+
+  it('pays back each time that it happens, and that time only', async () => {
+    const { behind, store, limiter } = create()
+    for (let times = 1; times <= 3; times++) {
+      await tooLate(store, () => [limiter.consume('k'), limiter.consume('k')])
+      expect(await leftOf(limiter)).toEqual([10, 2])
+      expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(2 * times)
+    }
+  })
+
+  it('pays back in one op what was decided together, without those between who had not given up', async () => {
+    const behind = recorded(memoryStore())
+    const late = new LateCharges(behind)
+    const set = limitSet('api', limits)
+    const op: ConsumeOp = { type: 'consume', parts: [{ key: 'k', set }], cost: 1, count: 6, leaseMs: 0 }
+    const [outcome] = (await outcomesOf(behind, [op])) as [ConsumeOutcome]
+    for (const position of [0, 1, 3, 4, 5]) late.add({ ...op, count: 1 }, outcome, position)
+    await vi.advanceTimersByTimeAsync(1)
+    const refunds = behind.ops.filter((each) => each.type === 'refund')
+    // The shadow limit was charged for the first two.
+    expect(refunds.map(({ units, charged }) => [units, charged])).toEqual([
+      [2, [true, true]],
+      [3, [true, false]],
+    ])
+    const [peeked] = await outcomesOf(behind, [{ type: 'peek', parts: op.parts, cost: 1, count: 1 }])
+    expect((peeked as ConsumeOutcome).limits.filter((_, i) => i % 3 === 0)).toEqual([1, 0])
+  })
+
+  it('goes through the wrappers of the store, which may have to know of it', async () => {
+    const store = held(recorded(memoryStore()))
+    const wrapped = withDenyCache(store)
+    const limiter = createLimiter({ limits, store: wrapped, breaker: UNBREAKABLE, logger: false })
+    await limiter.consume('k', { cost: 5 })
+    const [late] = await tooLate(store, () => [limiter.consume('k', { cost: 5 })])
+    expect(late?.status).toBe('rejected')
+    expect(await limiter.consume('k', { cost: 5 })).toMatchObject({ allowed: true, source: 'store' })
+  })
+
+  it('a store that answers twice is not paid back for what it was right to charge', async () => {
+    const behind = recorded(memoryStore())
+    const store: Store = {
+      apply(ops, call) {
+        behind.apply(ops, {
+          isSettled: false,
+          resolve(outcomes, position) {
+            call.resolve(outcomes, position)
+            call.resolve(outcomes, position)
+            call.reject(new Error('after all, no'))
+          },
+          reject: (error) => call.reject(error),
+        })
+      },
+      close() {},
+    }
+    const limiter = createLimiter({ limits, store, logger: false })
+    for (let i = 0; i < 10; i++) expect((await limiter.consume('k')).allowed).toBe(true)
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(behind.ops.some(({ type }) => type === 'refund')).toBe(false)
+  })
+
+  it('a late answer that comes twice is paid back once', async () => {
+    const { behind, store, limiter } = create()
+    store.isHolding = true
+    const lost = limiter.consume('k').catch(() => 'lost')
+    const [call] = store.waiting
+    await vi.advanceTimersByTimeAsync(60)
+    expect(await lost).toBe('lost')
+    store.isHolding = false
+    store.release()
+    const outcome = {
+      source: 'store',
+      atMs: Date.now(),
+      admitted: 1,
+      limits: [0, 0, 0, 0, 0, 0],
+      waitMs: 0,
+    } as const
+    call!.resolve([outcome], 0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(behind.ops.filter(({ type }) => type === 'refund').length).toBe(1)
+  })
+
+  it('answers after the limiter was closed are paid back as well', async () => {
+    const { store, limiter } = create()
+    await tooLate(store, () => {
+      const requests = [limiter.consume('k')]
+      limiter.close()
+      return requests
+    })
+    expect(await leftOf(createLimiter({ limits, store, logger: false }))).toEqual([10, 2])
+  })
+
+  it('a store that fails to take them back troubles nobody', async () => {
+    const { store, limiter } = create()
+    const { apply } = store
+    store.apply = function (ops, call) {
+      if (ops[0]!.type === 'refund') throw new Error('not now')
+      apply.call(this, ops, call)
+    }
+    await tooLate(store, () => [limiter.consume('k')])
+    expect((await leftOf(limiter))[0]).toBe(9)
+  })
+})
+
+const { redis } = await useRedis()
+
+/** A client whose replies can be held back, though what is asked is carried out. */
+function holding() {
+  let gate: Promise<void> | undefined
+  let carriedOut = 0
+  const client: CommandClient = {
+    async command([name = '', ...words]) {
+      const opened = gate
+      const reply = await redis.call(name, ...words)
+      carriedOut++
+      await opened
+      return reply
+    },
+  }
+  return {
+    client,
+    get carriedOut() {
+      return carriedOut
+    },
+    /** From now on. Answers how to let them through. */
+    hold(): () => void {
+      let open = () => {}
+      gate = new Promise((resolve) => {
+        open = resolve
+      })
+      return open
+    },
+  }
+}
+
+describe('Redis: requests that were decided together', () => {
+  it('of which some have given up: theirs come back, once, and those of the others stay', async () => {
+    const gate = holding()
+    const store = redisStore(gate.client, { prefix: 'together' })
+    const limiter = createLimiter({ limits, store, timeoutMs: 2000, breaker: UNBREAKABLE, logger: false })
+    const ask = (requests: number) => Array.from({ length: requests }, () => limiter.consume('k'))
+    // The first loads the script; until it is known to be there, calls go one by one.
+    for (let i = 0; i < 2; i++) await limiter.peek('k')
+    const openFirst = gate.hold()
+    // As many as leave without waiting for an answer; those behind them wait for each other.
+    const ahead = [limiter.peek('a')]
+    await nextTurn()
+    ahead.push(limiter.peek('b'))
+    await nextTurn()
+    const hasty = Promise.allSettled(ask(5))
+    await delay(1000)
+    const patient = Promise.all(ask(7))
+    const { carriedOut } = gate
+    const openSecond = gate.hold()
+    openFirst()
+    await Promise.all(ahead)
+    await vi.waitUntil(() => gate.carriedOut > carriedOut, { timeout: 900 })
+    expect((await hasty).map(({ status }) => status)).toEqual(Array(5).fill('rejected'))
+    openSecond()
+    // The first to ask were the first to be admitted: of 10 units 5 were left.
+    expect((await patient).map(({ allowed }) => allowed)).toEqual([
+      true,
+      true,
+      true,
+      true,
+      true,
+      false,
+      false,
+    ])
+    await vi.waitUntil(async () => (await limiter.peek('k')).remaining === 5)
+    for (let i = 0; i < 5; i++) await nextTurn()
+    const { limits: left } = await limiter.peek('k')
+    expect(left.map(({ remaining }) => remaining)).toEqual([5, 2])
+  })
+})
+
+describe('a Redis that stood still', () => {
+  it.each<[OnStoreError, number]>([
+    ['throw', 1000],
+    ['deny', 1000],
+    ['allow', 970],
+    ['local', 970],
+  ])('%s: once it goes on, the key has as many units as it should', async (onStoreError, left) => {
+    const server = await startRedis()
+    const client = new Redis(server.port)
+    client.on('error', () => {})
+    onTestFinished(async () => {
+      client.disconnect()
+      await server.stop()
+    })
+    const many = [slidingWindow({ limit: 1000, window: '1h' })]
+    const store = redisStore(client)
+    const options = { limits: many, store, logger: false } as const
+    const limiter = createLimiter({ ...options, timeoutMs: 50, breaker: UNBREAKABLE, onStoreError })
+    const patient = createLimiter({ ...options, timeoutMs: 20_000 })
+    await patient.peek('k')
+    server.freeze()
+    const told = []
+    // Few enough to be sent before it has fallen silent.
+    for (let i = 0; i < 3; i++) told.push(...Array.from({ length: 10 }, () => limiter.consume('k')))
+    const settled = await Promise.allSettled(told)
+    expect(
+      settled.every(({ status }) => status === (onStoreError === 'throw' ? 'rejected' : 'fulfilled')),
+    ).toBe(true)
+    server.thaw()
+    await vi.waitUntil(async () => (await patient.peek('k')).remaining === left, { timeout: 20_000 })
+    for (let i = 0; i < 5; i++) await nextTurn()
+    expect((await patient.peek('k')).remaining).toBe(left)
+  })
+})

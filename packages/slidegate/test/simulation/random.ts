@@ -1,0 +1,46 @@
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
+import { uniformInt } from 'pure-rand/distribution/uniformInt'
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import type { RandomGenerator } from 'pure-rand/types/RandomGenerator'
+
+/** All chance of a run: the same seed, the same run. */
+export class Random {
+  readonly #generator: RandomGenerator
+
+  constructor(seed: number) {
+    // Neighbouring seeds are to have nothing in common.
+    this.#generator = xoroshiro128plus(Math.imul(seed, 0x9e3779b1))
+    for (let i = 0; i < 16; i++) this.#generator.next()
+  }
+
+  /** From 0 to below 1. */
+  real(): number {
+    return uniformFloat64(this.#generator)
+  }
+
+  between(least: number, most: number): number {
+    return least + this.real() * (most - least)
+  }
+
+  int(least: number, most: number): number {
+    return uniformInt(this.#generator, least, most)
+  }
+
+  chance(share: number): boolean {
+    return this.real() < share
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    return items[this.int(0, items.length - 1)]!
+  }
+
+  /** Some of them, perhaps none. */
+  some<Item>(items: readonly Item[], share: number): Item[] {
+    return items.filter(() => this.chance(share))
+  }
+
+  /** Waits of which many are short and few are long. */
+  exponential(mean: number): number {
+    return -mean * Math.log(1 - this.real())
+  }
+}

@@ -1,0 +1,159 @@
+import { type MemoryStore, memoryStore } from '../../src/index.ts'
+import type { LimitSet } from '../../src/limits/limit-set.ts'
+import type { Request } from '../../src/stores/redis/protocol.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, RefundOutcome } from '../../src/stores/store.ts'
+import type { EventLoop } from './event-loop.ts'
+
+/** An op that was carried out. */
+export interface Execution {
+  readonly op: Op
+  readonly outcome: Outcome
+  /** The process that has sent it, and when. */
+  readonly by: number
+  readonly sentAtMs: number
+  /** When it was carried out: by the one time that all share, and by the server's clock. */
+  readonly atMs: number
+  readonly serverMs: number
+  /** By how much that clock was set. */
+  readonly skewMs: number
+  /** How often what is known of its key had been forgotten, or the clock set. */
+  readonly generation: number
+  /** Units charged, or returned, per log. */
+  readonly units: readonly number[]
+  /** Whether its sender has been told. */
+  isHeard: boolean
+  /** The positions of those who were told that they were admitted. */
+  readonly told: Set<number>
+}
+
+export function nameOf({ set, key }: Part): string {
+  return `${set.limiter}/${key}`
+}
+
+/** Where the state lives: it loses nothing unless it is told to, and remembers all that it has done. */
+export class Server {
+  readonly executions: Execution[] = []
+  /** The clock, against the true time. */
+  skewMs = 0
+  /** By how much it was set, all in all. */
+  steppedMs = 0
+  isFrozen = false
+  /** When all was last forgotten, or the clock set. */
+  disturbedAtMs: number = Number.NEGATIVE_INFINITY
+  readonly #loop: EventLoop
+  readonly #held: (() => void)[] = []
+  readonly #byLimits = new WeakMap<readonly number[], Execution>()
+  readonly #resets = new Map<string, number>()
+  #disturbances = 0
+  #store: MemoryStore
+
+  constructor(loop: EventLoop) {
+    this.#loop = loop
+    this.#store = memoryStore({ clock: () => this.clockMs })
+  }
+
+  get clockMs(): number {
+    return Math.floor(this.#loop.wallMs) + this.skewMs
+  }
+
+  /** What arrives while it is frozen waits. */
+  receive(task: () => void): void {
+    if (this.isFrozen) this.#held.push(task)
+    else task()
+  }
+
+  thaw(): void {
+    this.isFrozen = false
+    for (const task of this.#held.splice(0)) task()
+  }
+
+  flush(): void {
+    this.#store = memoryStore({ clock: () => this.clockMs })
+    this.#disturb()
+  }
+
+  step(ms: number): void {
+    this.skewMs += ms
+    this.steppedMs += Math.abs(ms)
+    this.#disturb()
+  }
+
+  execute({ op, count }: Request, by: number, sentAtMs: number): Execution {
+    const serverMs = this.clockMs
+    const [told] = this.#store.applySync([op.type === 'consume' ? { ...op, count } : op])
+    const outcome = copyOf(told)
+    const part = op.parts[0]!
+    const execution: Execution = {
+      op,
+      outcome,
+      by,
+      sentAtMs,
+      atMs: this.#loop.nowMs,
+      serverMs,
+      skewMs: this.skewMs,
+      generation: this.generationOf(part),
+      units: unitsOf(op, outcome),
+      isHeard: false,
+      told: new Set(),
+    }
+    this.executions.push(execution)
+    if (outcome !== undefined && 'limits' in outcome) this.#byLimits.set(outcome.limits, execution)
+    if (op.type === 'reset') this.#resets.set(nameOf(part), (this.#resets.get(nameOf(part)) ?? 0) + 1)
+    return execution
+  }
+
+  /** What has decided this: the numbers of an outcome are handed on as they are. */
+  executionOf({ limits }: ConsumeOutcome): Execution | undefined {
+    return this.#byLimits.get(limits)
+  }
+
+  /** Whether it would admit such a request now. */
+  wouldAdmit({ parts, cost }: ConsumeOp): boolean {
+    const [outcome] = this.#store.applySync([{ type: 'peek', parts, cost, count: 1 }])
+    return (outcome as ConsumeOutcome).admitted > 0
+  }
+
+  generationOf(part: Part): number {
+    return this.#disturbances + (this.#resets.get(nameOf(part)) ?? 0)
+  }
+
+  #disturb(): void {
+    this.#disturbances++
+    this.disturbedAtMs = this.#loop.nowMs
+  }
+}
+
+/** The store fills the same outcome in anew each time. */
+function copyOf(outcome: Outcome): Outcome {
+  if (outcome === undefined || !('limits' in outcome)) return outcome
+  return { ...outcome, limits: outcome.limits.slice() }
+}
+
+function unitsOf(op: Op, outcome: Outcome): readonly number[] {
+  const { set } = op.parts[0]!
+  switch (op.type) {
+    case 'consume':
+      return chargedBy(set, op.cost, outcome as ConsumeOutcome, 0, (outcome as ConsumeOutcome).admitted)
+    case 'charge':
+      return set.logs.map(() => op.units)
+    case 'refund':
+      return (outcome as RefundOutcome).returned
+    default:
+      return set.logs.map(() => 0)
+  }
+}
+
+/** Units that the requests at these positions were charged, per log: a shadow limit's only where it had room. */
+export function chargedBy(
+  set: LimitSet,
+  cost: number,
+  { limits }: ConsumeOutcome,
+  from: number,
+  end: number,
+): readonly number[] {
+  return set.logs.map(({ shadow, serves }) => {
+    const i = serves[0]!
+    const room = Math.max(0, Math.floor((set.limits[i]!.limit - limits[3 * i]!) / cost))
+    return cost * Math.max(0, Math.min(end, shadow ? room : end) - from)
+  })
+}

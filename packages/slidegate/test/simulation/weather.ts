@@ -1,0 +1,63 @@
+import type { Random } from './random.ts'
+
+/** How a server fares, or the way to it: shares of the batches that are befallen, and how long others take. */
+export interface Weather {
+  readonly name: string
+  /** Milliseconds on the way, there and back each. */
+  readonly delayMs: readonly [number, number]
+  /** Refused at once, not carried out. */
+  readonly refused?: number
+  /** Lost on the way there. */
+  readonly lost?: number
+  /** Carried out, and the reply lost. */
+  readonly unheard?: number
+  /** Ops that fail alone, in a batch that does not. */
+  readonly damaged?: number
+  readonly isFrozen?: boolean
+  /** Clients know that they are not connected. */
+  readonly isDisconnected?: boolean
+}
+
+export const FINE: Weather = { name: 'fine', delayMs: [0.1, 1] }
+
+export const BAD: readonly Weather[] = [
+  { name: 'slow', delayMs: [1, 40] },
+  { name: 'crawling', delayMs: [20, 400] },
+  { name: 'lossy', delayMs: [0.1, 5], lost: 0.3, unheard: 0.3 },
+  { name: 'black hole', delayMs: [1, 1], lost: 1 },
+  { name: 'mute', delayMs: [0.1, 3], unheard: 1 },
+  { name: 'refusing', delayMs: [0.1, 1], refused: 1 },
+  { name: 'gone', delayMs: [0.1, 1], refused: 0.7, lost: 0.3, isDisconnected: true },
+  { name: 'frozen', delayMs: [0.1, 1], isFrozen: true },
+  { name: 'flaky', delayMs: [0.1, 60], refused: 0.2, lost: 0.1, unheard: 0.1, damaged: 0.05 },
+]
+
+/** A lost call may fail in the end, when the client notices. */
+export const NOTICED: number = 0.5
+export const NOTICED_MS: readonly [number, number] = [1, 2000]
+
+export const REFUSALS: readonly string[] = [
+  "READONLY You can't write against a read only replica.",
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  'LOADING Redis is loading the dataset in memory',
+  'connect ECONNREFUSED 127.0.0.1:6379',
+]
+
+/** How the weather changes: now and then, for a while. */
+export interface Climate {
+  readonly kinds: readonly Weather[]
+  readonly fineMs: number
+  readonly badMs: number
+  /** Share of bad spells that befall only the way of one process. */
+  readonly local: number
+}
+
+export function climateOf(random: Random): Climate {
+  const kinds = random.some(BAD, 0.4)
+  return {
+    kinds: kinds.length > 0 ? kinds : [random.pick(BAD)],
+    fineMs: random.pick([30, 200, 600]),
+    badMs: random.pick([30, 150, 600]),
+    local: random.pick([0, 0, 0.3, 1]),
+  }
+}
