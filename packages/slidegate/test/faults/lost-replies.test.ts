@@ -49,6 +49,25 @@ it.each([1, 2, 20, 200])(
   },
 )
 
+it('what was given up while it waited for a silent Redis holds up nobody who comes later', async () => {
+  let isLosing = true
+  const client: CommandClient = {
+    async command([name = '', ...words]) {
+      const reply = await redis.call(name, ...words)
+      return isLosing ? new Promise(() => {}) : reply
+    },
+  }
+  const limits = [slidingWindow({ limit: 300, window: '1h' })]
+  const store = redisStore(client, { prefix: 'given-up' })
+  const limiter = createLimiter({ limits, store, timeoutMs: 10, breaker: UNBREAKABLE, logger: false })
+  for (let i = 0; i < 20; i++) await limiter.consume('k').catch(() => undefined)
+  await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => limiter.consume(`key${i}`)))
+  isLosing = false
+  // At one of them in each pause it would take a minute.
+  const patient = createLimiter({ limits, store, timeoutMs: PATIENT_MS })
+  expect((await patient.consume('next')).remaining).toBe(299)
+})
+
 it('ioredis that does not resend: what a crash has swallowed does not block what comes after', async () => {
   const own = await startRedis()
   const client = new Redis(own.port, { autoResendUnfulfilledCommands: false })
