@@ -88,7 +88,9 @@ export class Process {
   /** As the store on a Cluster: what lives on each server has a batcher of its own. */
   #farStore(): Store {
     const backlog = new Backlog()
-    const batchers = this.links.map((link) => new Batcher(link, { eager: EAGER, most: MOST }, backlog))
+    // As on one server, and as on a Cluster.
+    const width = { eager: EAGER, most: MOST, readsFirst: this.links.length > 1 }
+    const batchers = this.links.map((link) => new Batcher(link, width, backlog))
     const domainOf = (op: Op): number => this.#world.domainOf(op.parts[0]!.key)
     return {
       domainOf,

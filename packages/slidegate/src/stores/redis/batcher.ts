@@ -18,6 +18,8 @@ export interface Width {
   readonly eager: number
   /** All, the others being full: enough for a Redis that is far away. */
   readonly most: number
+  /** Whether to read all that has arrived before anything is sent: callers that are answered ask again, and travel together. */
+  readonly readsFirst: boolean
 }
 
 /** A Redis that has fallen silent is asked once in this time. */
@@ -91,7 +93,7 @@ export class Backlog {
 
 /**
  * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
- * tick): nobody waits for company, so batches grow just as Redis becomes the bottleneck. Equal requests for
+ * tick, or of this turn of the event loop): nobody waits for company, so batches grow just as Redis becomes the bottleneck. Equal requests for
  * one key become one op with a count: the first to ask are the first to be admitted.
  */
 export class Batcher {
@@ -159,7 +161,8 @@ export class Batcher {
   #schedule(): void {
     if (this.#isScheduled || !this.#isDue()) return
     this.#isScheduled = true
-    queueMicrotask(() => {
+    const later = this.#width.readsFirst ? setImmediate : queueMicrotask
+    later(() => {
       this.#isScheduled = false
       while (this.#isDue()) {
         // What all have given up takes no turn: nothing was asked.

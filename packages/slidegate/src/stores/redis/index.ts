@@ -26,8 +26,8 @@ export interface RedisStoreOptions {
 }
 
 /** Calls in flight, to one server; and for each bucket of a Cluster. */
-const OF_SERVER: Width = { eager: 2, most: 16 }
-const OF_BUCKET: Width = { eager: 1, most: 4 }
+const OF_SERVER: Width = { eager: 2, most: 16, readsFirst: false }
+const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
 
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
