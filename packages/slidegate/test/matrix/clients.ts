@@ -9,7 +9,7 @@ import {
   createSentinel as createSentinel6,
 } from 'redis'
 import { createClient as createNodeRedis5, createSentinel as createSentinel5 } from 'redis5'
-import type { RedisClient } from '../../src/stores/redis/index.ts'
+import type { RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import {
   GLIDE,
   IOREDIS,
@@ -20,8 +20,11 @@ import {
 } from './client-settings.ts'
 import type { Place, Target } from './fault.ts'
 
+/** What `redisStore` is handed. */
+export type Handed = Parameters<typeof redisStore>[0]
+
 export interface Connected {
-  readonly client: RedisClient
+  readonly client: Handed
   end(): unknown
 }
 
@@ -150,6 +153,15 @@ export const CLIENTS: readonly MatrixClient[] = [
       const client = await GlideClusterClient.createClient({ addresses: [{ host, port }], ...GLIDE })
       return { client, end: () => client.close() }
     },
+  },
+  {
+    name: 'own',
+    title: '`redisStore({ url })`',
+    single: async ({ port }) => ({ client: { url: `redis://${host}:${port}` }, end: () => {} }),
+    cluster: async ({ port }) => ({
+      client: { url: `redis://${host}:${port}`, cluster: true },
+      end: () => {},
+    }),
   },
 ]
 

@@ -26,4 +26,6 @@ export function keysWith(beginning: string): readonly string[] {
   ]
 }
 
-export const STRUCK_SLOT: number = crc16(tagsOf(BUCKETS)[STRUCK_BUCKET]!) % SLOTS
+export const STRUCK_TAG: string = tagsOf(BUCKETS)[STRUCK_BUCKET]!
+
+export const STRUCK_SLOT: number = crc16(STRUCK_TAG) % SLOTS

@@ -3,26 +3,27 @@ import { fileURLToPath } from 'node:url'
 import { CLIENTS } from './clients.ts'
 import { FAULTS } from './faults.ts'
 import type { Result } from './result.ts'
+import { linesOf, resultsOf } from './results-file.ts'
 import { tablesOf } from './tables.ts'
 
 const docs = (name: string) => fileURLToPath(new URL(`../../../../docs/${name}`, import.meta.url))
-const RESULTS = docs('failures-matrix.json')
+const RESULTS = docs('failures-matrix.csv')
 const PAGE = docs('failures.md')
 const BEGIN = '<!-- matrix:begin -->'
 const END = '<!-- matrix:end -->'
 
-/** Takes the place of what was known of the same cells, in the file and in the table of the page. */
+/** Takes the place of what was known of the same cells, in the file and in the tables of the page. */
 export async function writeResults(results: readonly Result[]): Promise<void> {
-  const known = JSON.parse(await readFile(RESULTS, 'utf8').catch(() => '[]')) as Result[]
+  const known = resultsOf(await readFile(RESULTS, 'utf8').catch(() => ''))
   const isNew = ({ fault, client }: Result) =>
     results.some((result) => result.fault === fault && result.client === client)
   const all = inOrder([...known.filter((result) => !isNew(result)), ...results])
-  await writeFile(RESULTS, `${JSON.stringify(all, undefined, 2)}\n`)
+  await writeFile(RESULTS, linesOf(all))
 
-  const page = await readFile(PAGE, 'utf8').catch(() => `# When the store fails\n\n${BEGIN}\n${END}\n`)
+  const page = await readFile(PAGE, 'utf8')
   const begin = page.indexOf(BEGIN) + BEGIN.length
   const end = page.indexOf(END)
-  if (end < begin) throw new Error(`${PAGE} has no place for the table`)
+  if (end < begin) throw new Error(`${PAGE} has no place for the tables`)
   await writeFile(PAGE, `${page.slice(0, begin)}\n${tablesOf(all)}${page.slice(end)}`)
 }
 

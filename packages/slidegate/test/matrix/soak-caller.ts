@@ -2,11 +2,13 @@ import {
   createLimiter,
   type Limiter,
   type OnStoreError,
+  type Store,
   slidingWindow,
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
-import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Handed } from './clients.ts'
 import { RecentCalls } from './recent-calls.ts'
 import { TIMEOUT_MS } from './subject.ts'
 import { Traffic } from './traffic.ts'
@@ -26,15 +28,16 @@ export class SoakCaller {
   falls = 0
   /** Told that it is down, or up, when it was said to be so already. */
   repetitions = 0
+  readonly #store: Store
   readonly #limiter: Limiter
   readonly #hot: Traffic
   #isStopped = false
 
-  constructor(policy: OnStoreError, client: RedisClient) {
+  constructor(policy: OnStoreError, client: Handed) {
     this.policy = policy
-    const redis = redisStore(client)
+    this.#store = redisStore(client)
     // One of them by way of leases and a deny cache.
-    const store = policy === 'local' ? withDenyCache(withLeases(redis)) : redis
+    const store = policy === 'local' ? withDenyCache(withLeases(this.#store)) : this.#store
     const limits = [slidingWindow({ limit: LIMIT, window: WINDOW_MS })]
     const options = {
       name: policy,
@@ -78,6 +81,7 @@ export class SoakCaller {
     this.#isStopped = true
     await this.#hot.stop()
     this.#limiter.close()
+    this.#store.close?.()
   }
 
   #turn(isDown: boolean): void {

@@ -63,7 +63,7 @@ interface Side {
 const INHABITANTS = [
   ['throw', 'ioredis-5-set'],
   ['deny', 'node-redis-6-set'],
-  ['allow', 'node-redis-6-set'],
+  ['allow', 'own'],
   ['local', 'ioredis-5-set'],
 ] as const
 

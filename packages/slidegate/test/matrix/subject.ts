@@ -6,9 +6,10 @@ import {
   type Store,
   slidingWindow,
 } from '../../src/index.ts'
-import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
 import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
 import { Calls } from './calls.ts'
+import type { Handed } from './clients.ts'
 import { keysWith } from './keys.ts'
 import { Traffic } from './traffic.ts'
 
@@ -35,7 +36,7 @@ export class Subject {
   readonly #limiters: readonly Limiter[]
   readonly #traffics: readonly Traffic[]
 
-  constructor(policy: OnStoreError, client: RedisClient) {
+  constructor(policy: OnStoreError, client: Handed) {
     this.policy = policy
     this.#store = redisStore(client)
     this.#limiters = [TIGHT, WIDE].map((limit, i) => {
@@ -67,6 +68,7 @@ export class Subject {
 
   close(): void {
     for (const limiter of this.#limiters) limiter.close()
+    this.#store.close?.()
   }
 
   /** How many more than its limit a window ever held, of what was admitted at these times. */

@@ -25,7 +25,7 @@ export function tablesOf(results: readonly Result[]): string {
     return table === '' ? '' : `\n### ${title}\n\n${table}`
   })
   const notes = SLOW_CLIENTS.map(({ why }, i) => `${i + 1}. ${why[0]!.toUpperCase()}${why.slice(1)}.\n`)
-  return `${[CAPTION, ...tables, '\nWhere a client is to blame:\n\n', ...notes].join('')}\n`
+  return `${[CAPTION, ...tables, '\nWhere a client may be late by its own doing:\n\n', ...notes].join('')}\n`
 }
 
 /** Numbers of the notes on a client that may be late. */

@@ -72,7 +72,12 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       return { client, connected: client.connect(), close: () => client.destroy() }
     }
     const rootNodes = addresses.map(({ host, port }) => ({ socket: { host, port } }))
-    const cluster = nodeRedis.createCluster({ rootNodes, defaults: { ...common, socket } })
+    const cluster = nodeRedis.createCluster({
+      rootNodes,
+      defaults: { ...common, socket },
+      // While a node cannot be reached it asks the others who has taken its place: by itself every 5 seconds.
+      topologyRefreshOnReconnectionAttemptStrategy: 250,
+    })
     cluster.on('error', onError)
     cluster.on('node-error', onError)
     let isClosed = false
