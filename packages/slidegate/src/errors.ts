@@ -63,10 +63,10 @@ export class StoreUnavailableError extends Error {
 }
 
 /** Whatever a store has failed with, as an error of its own. */
-export function asUnavailable(error: unknown): StoreUnavailableError {
+export function asUnavailable(error: unknown, store = 'the store'): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message : show(error)
-  return new StoreUnavailableError('error', `the store did not decide: ${message}`, { cause: error })
+  return new StoreUnavailableError('error', `${store} did not decide: ${message}`, { cause: error })
 }
 
 function isBranded(candidate: unknown, brand: symbol): boolean {

@@ -32,7 +32,8 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
 export function redisDecider(limits: readonly Limit[], redis: Redis, prefix: string): Decider {
   let nowMs = 0
   const store = redisStore(redis, { prefix, clock: () => nowMs })
-  const limiter = createLimiter({ name: 'replay', limits, store, timeoutMs: REDIS_TIMEOUT_MS })
+  // The first failure ends the run, and is told there.
+  const limiter = createLimiter({ name: 'replay', limits, store, timeoutMs: REDIS_TIMEOUT_MS, logger: false })
   return {
     decide: (requests) =>
       Promise.all(

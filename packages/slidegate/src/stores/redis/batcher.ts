@@ -255,7 +255,7 @@ export class Batcher {
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
       // A client that is not installed is no outage.
-      const failure = error instanceof SlidegateError ? error : asUnavailable(error)
+      const failure = error instanceof SlidegateError ? error : asUnavailable(error, 'Redis')
       for (const { calls } of ops) settle(calls, failure)
     } finally {
       const index = this.#calls.indexOf(batch)

@@ -78,7 +78,7 @@ export class ScriptTransport implements Transport {
         try {
           return (await this.#call([request]))[0]
         } catch (error) {
-          return asUnavailable(error)
+          return asUnavailable(error, 'Redis')
         }
       }),
     )
