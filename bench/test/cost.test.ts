@@ -103,6 +103,12 @@ describe('records touched by one call, on a log of 65,536 of which half are gone
   })
 })
 
+const isNearOne = (ratio: number) => ratio > 0.7 && ratio < 1.25
+
+async function usedMemory(redis: Redis): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1])
+}
+
 describe('bytes per admitted request, at the end of three windows', () => {
   it.each([
     [1000, 12.5],
@@ -125,6 +131,38 @@ describe('bytes per admitted request, at the end of three windows', () => {
       expect((await bytesOf(redis, [await onlyKey(redis, 'slidegate:*')])) / limit).toBeLessThanOrEqual(bound)
     })
   })
+})
+
+it('memory of a key is as docs/production.md says', async () => {
+  const keys = Array.from({ length: 500 }, (_, i) => `user:${100_000 + i}`)
+  for (const [limit, records] of [
+    [2000, 1],
+    [2000, 5],
+    [2000, 30],
+    [2000, 160],
+    [100, 100],
+    [600, 600],
+  ] as const) {
+    await withRedis(async (redis) => {
+      let nowMs = START_MS
+      const limiter = createLimiter({
+        limits: [slidingWindow({ limit, window: '1h', precision: 10 })],
+        store: redisStore(redis, { clock: () => nowMs }),
+        timeoutMs: 60_000,
+      })
+      // Tables of the server that grow once, whoever uses it.
+      await limiter.consume('first')
+      const before = await usedMemory(redis)
+      for (let i = 0; i < records; i++) {
+        nowMs += 10
+        await Promise.all(keys.map((key) => limiter.consume(key)))
+      }
+      const bytes = ((await usedMemory(redis)) - before) / keys.length
+      const doubled = Math.min(limit, 2 ** Math.ceil(Math.log2(records)))
+      const told = 250 + 14 * doubled
+      expect([limit, records, bytes / told]).toEqual([limit, records, expect.toSatisfy(isNearOne)])
+    })
+  }
 })
 
 describe('time within Redis, against the ZSET log', () => {

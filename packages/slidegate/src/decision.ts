@@ -52,7 +52,7 @@ export interface Decision {
   readonly resetAfterMs: number
   /** Names of the enforced limits without room, in the order in which they were declared. */
   readonly deniedBy: readonly string[]
-  /** One entry per limit, shadow ones too, in the order in which they were declared. */
+  /** One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed` they are as of a key that is not known. */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
@@ -66,6 +66,11 @@ export function isCounted(source: Source): boolean {
   return source === 'store' || source === 'lease' || source === 'fallback'
 }
 
+/** Whether anybody has counted: else nothing is known of what is left. */
+export function isDecided(source: Source): boolean {
+  return source !== 'failOpen' && source !== 'failClosed'
+}
+
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
 export function decisionOf(
   limits: readonly Limit[],
@@ -77,7 +82,7 @@ export function decisionOf(
   const allowed = position < outcome.admitted
   const isCharged = op.type === 'consume' && isCounted(outcome.source)
   // Where nobody knows what is left, no limit is to blame.
-  const isKnown = outcome.source !== 'failOpen' && outcome.source !== 'failClosed'
+  const isKnown = isDecided(outcome.source)
   let verdicts: LimitDecision[] = []
   let deniedBy: string[] | undefined
   let remaining = outcome.source === 'failClosed' ? 0 : Number.POSITIVE_INFINITY

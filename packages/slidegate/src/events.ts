@@ -6,11 +6,11 @@ import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
 export interface LimiterEvents {
   /** A request was decided, by whomever: see its `source`. */
   readonly decision: { readonly key: string; readonly decision: Decision }
-  /** A request got no answer of the store that was asked: what it was told goes by `onStoreError`. */
+  /** A request got no answer though the store was to be asked: what it was told goes by `onStoreError`. */
   readonly storeError: { readonly error: StoreUnavailableError }
   /** The store is no longer asked, but for attempts now and then; of a Cluster, a part of it. */
   readonly storeDown: { readonly error: StoreUnavailableError }
-  /** It answers again, all of it. */
+  /** It answers again, all of it. That is found out by requests: where none come, it is told with the next. */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
@@ -41,11 +41,13 @@ export interface Logger {
   warn(line: string): void
 }
 
-/** Hands events to those who listen. What they throw is theirs: it is logged, and troubles no request. */
+/** Hands events to those who listen. What they throw is theirs: it is logged once, and troubles no request. */
 export class Announcer {
   readonly #limiter: string
   readonly #logger: Logger | undefined
   #emitter: EventEmitter | undefined
+  /** Listeners of which it was logged that they fail. */
+  readonly #failing = new WeakSet<object>()
 
   constructor(limiter: string, logger: Logger | undefined) {
     this.#limiter = limiter
@@ -83,14 +85,17 @@ export class Announcer {
       try {
         const result: unknown = listener(what)
         // Of an async function it is the promise that fails.
-        if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, error))
+        if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, listener, error))
       } catch (error) {
-        this.#failed(event, error)
+        this.#failed(event, listener, error)
       }
     }
   }
 
-  #failed(event: LimiterEvent, error: unknown): void {
+  /** Once for each: it may fail at every request. */
+  #failed(event: LimiterEvent, listener: object, error: unknown): void {
+    if (this.#failing.has(listener)) return
+    this.#failing.add(listener)
     this.log(`a listener of "${event}" has failed: ${error instanceof Error ? error.message : show(error)}`)
   }
 

@@ -1,4 +1,4 @@
-import type { Decision } from '../decision.ts'
+import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import { type ConsumeOptions, createLimiter, type Limiter } from '../limiter.ts'
 import { after } from './at-once.ts'
@@ -50,7 +50,7 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function verdictOf(decision: Decision): Verdict {
-    const headers = isKnown(decision) ? rateLimitHeaders(decision) : []
+    const headers = isDecided(decision.source) ? rateLimitHeaders(decision) : []
     if (decision.allowed) return { headers }
     return { headers: [...headers, ...retryAfterHeaders(decision)], denial: denialOf(decision) }
   }
@@ -82,11 +82,6 @@ function checkedCost(units: number): number {
     throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
   }
   return units
-}
-
-/** Whether anybody has counted: else nothing is known of what is left. */
-function isKnown({ source }: Decision): boolean {
-  return source !== 'failOpen' && source !== 'failClosed'
 }
 
 function denialOf(decision: Decision): Denial {

@@ -29,6 +29,9 @@ export interface FailurePolicy {
 /** What has these reasons is the matter of one key, or of this process. */
 const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
 
+/** A step of a clock that is seen so soon after another, and differs by so little, is taken for the same one. */
+const SAME_STEP_MS = 1000
+
 /** What may be down on its own: one server, or a part of a Cluster. */
 interface Domain {
   readonly breaker: Breaker
@@ -102,13 +105,15 @@ class GuardedStore implements Store {
   readonly #late: LateCharges
   readonly #answers: Answers
   readonly #domains: (Domain | undefined)[] = []
+  #steppedAtMs = Number.NEGATIVE_INFINITY
+  #steppedByMs = 0
 
   constructor(store: Store, policy: FailurePolicy) {
     this.#store = store
     this.#breaker = policy.breaker
     this.timeoutMs = policy.timeoutMs
     this.#announcer = policy.announcer
-    this.#health = new StoreHealth(policy.announcer, policy.onStoreError)
+    this.#health = new StoreHealth(policy.announcer, policy.onStoreError, store.domainOf !== undefined)
     this.#late = new LateCharges(store)
     this.#answers = new Answers(policy.onStoreError, policy.instances, policy.createLocalStore)
   }
@@ -151,7 +156,17 @@ class GuardedStore implements Store {
     domain.breaker.succeeded(sentAtMs, isAttempt)
     if (outcome === undefined || !('atMs' in outcome)) return
     const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, this.deadlines.now())
-    if (byMs !== 0) this.#announcer.tell('clockStep', { byMs })
+    if (byMs !== 0) this.#clockStepped(byMs)
+  }
+
+  /** Each part of a Cluster sees it: it is told once. */
+  #clockStepped(byMs: number): void {
+    const nowMs = this.deadlines.now()
+    const isSame =
+      nowMs - this.#steppedAtMs < SAME_STEP_MS && Math.abs(byMs - this.#steppedByMs) < SAME_STEP_MS
+    this.#steppedAtMs = nowMs
+    this.#steppedByMs = byMs
+    if (!isSame) this.#announcer.tell('clockStep', { byMs })
   }
 
   /** Answers whether the caller was told that it may pass. */

@@ -14,6 +14,7 @@ const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
 export class StoreHealth implements BreakerListener {
   readonly #announcer: Announcer
   readonly #onStoreError: OnStoreError
+  readonly #what: string
   /** Parts that are not asked. */
   #down = 0
   #downSinceMs = 0
@@ -22,8 +23,9 @@ export class StoreHealth implements BreakerListener {
   /** Requests that were told something without the store since then. */
   #requests = 0
 
-  constructor(announcer: Announcer, onStoreError: OnStoreError) {
+  constructor(announcer: Announcer, onStoreError: OnStoreError, hasParts: boolean) {
     this.#announcer = announcer
+    this.#what = hasParts ? 'a part of the store' : 'the store'
     this.#onStoreError = onStoreError
   }
 
@@ -40,7 +42,7 @@ export class StoreHealth implements BreakerListener {
     this.#downSinceMs = performance.now()
     this.#requests = 0
     this.#announcer.log(
-      `the store is down (${error.message}); ${MEANWHILE[this.#onStoreError]} until it answers`,
+      `${this.#what} is down (${error.message}); ${MEANWHILE[this.#onStoreError]} until it answers`,
     )
     this.#announcer.tell('storeDown', { error })
   }
@@ -50,7 +52,7 @@ export class StoreHealth implements BreakerListener {
     if (this.#down > 0) return
     const downMs = Math.round(performance.now() - this.#downSinceMs)
     this.#announcer.log(
-      `the store is up again after ${downMs} ms; ${this.#requests} requests went without it`,
+      `${this.#what} is up again after ${downMs} ms; ${this.#requests} requests went without it`,
     )
     this.#announcer.tell('storeUp', { downMs, requests: this.#requests })
   }

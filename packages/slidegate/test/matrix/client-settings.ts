@@ -1,4 +1,4 @@
-/** What a limiter needs of a client that it has for itself: to be back soon, and to notice a connection that is dead. */
+// What docs/production.md tells people to set: to be back soon, and to notice a connection that is dead.
 
 const CONNECT_TIMEOUT_MS = 1000
 const SILENT_MS = 2000
@@ -14,24 +14,29 @@ export const IOREDIS = {
   socketTimeout: SILENT_MS,
   retryStrategy: pauseMs,
   maxLoadingRetryTime: LONGEST_PAUSE_MS,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
 } as const
 
 export const IOREDIS_SENTINEL = { ...IOREDIS, sentinelRetryStrategy: pauseMs } as const
 
-export const IOREDIS_CLUSTER = { redisOptions: IOREDIS, clusterRetryStrategy: pauseMs } as const
+export const IOREDIS_CLUSTER = {
+  redisOptions: { socketTimeout: SILENT_MS, maxLoadingRetryTime: LONGEST_PAUSE_MS },
+  clusterRetryStrategy: pauseMs,
+} as const
 
 export const NODE_REDIS = {
-  pingInterval: SILENT_MS / 2,
+  pingInterval: SILENT_MS,
   socket: {
     connectTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SILENT_MS,
+    socketTimeout: 5000,
     reconnectStrategy: pauseMs,
   },
 } as const
 
 export const NODE_REDIS_CLUSTER = {
   defaults: NODE_REDIS,
-  topologyRefreshOnReconnectionAttemptStrategy: LONGEST_PAUSE_MS,
+  topologyRefreshOnReconnectionAttemptStrategy: 250,
 } as const
 
 export const GLIDE = {

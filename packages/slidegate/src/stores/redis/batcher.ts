@@ -25,6 +25,9 @@ export interface Width {
 /** A Redis that has fallen silent is asked once in this time. */
 const PROBE_MS = 25
 
+/** A client that would queue what it is given is looked at again after so long. */
+const READY_MS = 10
+
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
 
@@ -164,9 +167,11 @@ export class Batcher {
     const later = this.#width.readsFirst ? setImmediate : queueMicrotask
     later(() => {
       this.#isScheduled = false
+      // What a client cannot send it would keep, and send when nobody waits for it any more.
+      if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
       while (this.#isDue()) {
         // What all have given up takes no turn: nothing was asked.
-        if (this.#sendBatch() && this.#isSilent) this.#startPause()
+        if (this.#sendBatch() && this.#isSilent) this.#startPause(PROBE_MS)
       }
     })
   }
@@ -198,14 +203,27 @@ export class Batcher {
     return this.#lost >= this.#width.most
   }
 
-  #startPause(): void {
+  #startPause(ms: number): void {
     const end = () => {
       this.#pause = undefined
-      // What a client cannot send it would keep, and send when nobody waits for it any more.
+      this.#dropGivenUp()
+      if (this.#waiting.length === 0) return
       if (this.#transport.isReady) this.#schedule()
-      else this.#startPause()
+      else this.#startPause(READY_MS)
     }
-    this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, PROBE_MS).unref())
+    this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, ms).unref())
+  }
+
+  /** What waits in an outage must not pile up. */
+  #dropGivenUp(): void {
+    while (this.#waiting[0]?.isGivenUp) this.#take(this.#waiting.shift()!)
+  }
+
+  /** It waits no longer. */
+  #take({ ops, requests }: Batch): void {
+    this.#backlog.size -= requests
+    const { lastAt } = this.#backlog
+    for (const pending of ops) if (lastAt[pending.slot] === pending) lastAt[pending.slot] = undefined
   }
 
   #heard(): void {
@@ -217,10 +235,9 @@ export class Batcher {
   /** Answers whether anybody still waited for it. */
   #sendBatch(): boolean {
     const batch = this.#isSilent ? this.#firstAlone() : this.#waiting.shift()!
-    this.#backlog.size -= batch.requests
+    this.#take(batch)
     let isGivenUp = false
     for (const pending of batch.ops) {
-      if (this.#backlog.lastAt[pending.slot] === pending) this.#backlog.lastAt[pending.slot] = undefined
       // Who has given up must not be charged.
       if (pending.calls.some(isSettled)) {
         pending.calls = pending.calls.filter((call) => !call.isSettled)

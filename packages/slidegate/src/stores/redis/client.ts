@@ -43,7 +43,7 @@ export interface Connection {
   readonly isCluster: boolean
   /** Whether it sends a command again whose reply got lost. */
   readonly resends: boolean
-  /** Whether it hands commands to a server at once. While it has none, it may queue them, for as long as it takes. */
+  /** Whether it sends commands at once, or refuses them. Else it would queue them, for as long as it takes. */
   readonly isReady: boolean
   /** Each goes by what it has seen itself: on a Cluster, some servers may know the script and others not. */
   scriptRunner(): ScriptRunner

@@ -95,6 +95,7 @@ class Line {
   #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
   /** Until the first is connected. */
   readonly #connected: Promise<void>
+  readonly #madeAtMs: number = performance.now()
   #isReplacing = false
   #isClosed = false
   /** Why there will never be a client. */
@@ -115,9 +116,10 @@ class Line {
     this.#connected.catch(() => {})
   }
 
+  /** The first requests wait for the connection. After that, what cannot be sent is refused at once. */
   get isReady(): boolean {
-    if (this.#isClosed || this.#failure !== undefined) return true
-    return this.#inUse?.dialect.isReady() ?? false
+    const isStarting = this.#inUse === undefined && this.#failure === undefined && !this.#isClosed
+    return !isStarting || performance.now() - this.#madeAtMs > CONNECT_MS
   }
 
   scriptRunner(): ScriptRunner {
@@ -132,7 +134,7 @@ class Line {
       try {
         return await dialect.send(...command)
       } catch (error) {
-        throw this.isReady && !saysOffline(error) ? error : this.#unconnected()
+        throw saysOffline(error) ? this.#unconnected() : error
       } finally {
         pending--
         heardMs = performance.now()
@@ -175,8 +177,11 @@ class Line {
     const before = this.#inUse
     this.#inUse = { own, dialect: dialectOf(own.client)! }
     if (before === undefined) return
-    this.#open.delete(before.own)
-    before.own.close()
+    // Of a Cluster, other servers may still answer what it was asked.
+    const close = () => {
+      if (this.#open.delete(before.own)) before.own.close()
+    }
+    setTimeout(close, CONNECT_MS).unref()
   }
 
   #replace(): void {
@@ -197,7 +202,8 @@ class Line {
     if (this.#isClosed) throw closed()
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(this.#unconnected()), CONNECT_MS)
+      const leftMs = Math.max(0, this.#madeAtMs + CONNECT_MS - performance.now())
+      timer = setTimeout(() => reject(this.#unconnected()), leftMs)
     })
     try {
       await Promise.race([this.#connected, late])
@@ -212,7 +218,9 @@ function closed(): Error {
   return new Error('the connection to Redis has been closed')
 }
 
-/** ioredis is ready for a moment even where a password is refused. */
+/** What clients say of a command that they could not send. */
 function saysOffline(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('enableOfflineQueue')
+  return (
+    error instanceof Error && /enableOfflineQueue|client is offline|Connection is closed/i.test(error.message)
+  )
 }

@@ -12,6 +12,7 @@ export type Send = (
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
+  /** False while it would queue what it is given. */
   isReady(): boolean
   readonly send: Send
 }
@@ -28,7 +29,10 @@ export function dialectOf(client: unknown): Dialect | undefined {
 interface Ioredis extends IoredisClient {
   readonly isCluster?: boolean
   readonly status?: string
-  readonly options?: { readonly autoResendUnfulfilledCommands?: boolean }
+  readonly options?: {
+    readonly autoResendUnfulfilledCommands?: boolean
+    readonly enableOfflineQueue?: boolean
+  }
 }
 
 /** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
@@ -40,7 +44,7 @@ function ioredis(client: Ioredis): Dialect {
     isCluster,
     // A Cluster sends it to another server when the connection of the first has closed, whatever is set.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
-    isReady: () => !IOREDIS_QUEUES.has(client.status ?? ''),
+    isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
     send: (name, script, keys, words) => {
       if (name === 'EVALSHA') return client.evalsha(script, keys.length, ...keys, ...words)
       return client.eval(script, keys.length, ...keys, ...words)
@@ -51,6 +55,7 @@ function ioredis(client: Ioredis): Dialect {
 interface NodeRedis extends NodeRedisClient {
   readonly isOpen?: boolean
   readonly isReady?: boolean
+  readonly options?: { readonly disableOfflineQueue?: boolean }
 }
 
 function nodeRedis(client: NodeRedis): Dialect {
@@ -60,7 +65,11 @@ function nodeRedis(client: NodeRedis): Dialect {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
     // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
-    isReady: () => isSentinel || client.isOpen !== true || client.isReady !== false,
+    isReady: () =>
+      isSentinel ||
+      client.isOpen !== true ||
+      client.isReady !== false ||
+      client.options?.disableOfflineQueue === true,
     send: (name, script, keys, words) => {
       const args = { keys, arguments: words }
       return name === 'EVALSHA' ? client.evalSha(script, args) : client.eval(script, args)

@@ -124,7 +124,8 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       ? new ioredis.Cluster(
           addresses.map(({ host, port }) => ({ host, port })),
           {
-            redisOptions: common,
+            // With no queue, what comes before a node was first connected would be refused.
+            redisOptions: { ...common, lazyConnect: false },
             clusterRetryStrategy: backoffMs,
             enableOfflineQueue: false,
             // With any, it would send a command again whose connection has closed.

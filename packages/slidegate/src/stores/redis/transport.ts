@@ -59,13 +59,20 @@ export class ScriptTransport implements Transport {
     } catch (error) {
       if (!isTryAgain(error)) throw error
       // The slot is on its way to another server, and some of the keys are there already. One key is always either here or there.
-      this.lost()
+      this.#goSingly()
       return this.#sendSingly(batch)
     }
   }
 
-  /** On a Cluster, the slot may be on its way to another server: some clients wait for its arrival, longer than anybody here does. */
+  /**
+   * On a Cluster, the slot may be on its way to another server. Clients that send again what has failed wait for its
+   * arrival, longer than anybody here does, and others say so.
+   */
   lost(): void {
+    if (this.#connection.resends) this.#goSingly()
+  }
+
+  #goSingly(): void {
     const nowMs = performance.now()
     if (!this.#connection.isCluster || nowMs < this.#singlyUntilMs) return
     this.#singlyUntilMs = nowMs + this.#singlyMs

@@ -1,4 +1,4 @@
-import { SlidegateError } from '../../errors.ts'
+import { SlidegateError, show } from '../../errors.ts'
 
 /** Where a server is, and as whom it is spoken to. */
 export interface Address {
@@ -24,12 +24,13 @@ const SCHEMES: Readonly<Record<string, boolean>> = {
  * @throws {SlidegateError} `invalid_option`
  */
 export function addressOf(url: unknown): Address {
-  if (typeof url !== 'string') throw refused(`it is a ${typeof url}`)
+  if (typeof url !== 'string') throw refused(`it is ${show(url)}`)
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined) throw refused('it cannot be read as a URL')
   const isTls = SCHEMES[parsed.protocol]
   if (isTls === undefined) throw refused(`it begins with ${parsed.protocol}//`)
   if (parsed.hostname === '') throw refused('it names no host')
+  if (parsed.search !== '' || parsed.hash !== '') throw refused('it goes on behind the database')
   const database = parsed.pathname.replace(/^\//, '')
   if (!/^\d*$/.test(database)) throw refused('what stands behind the host is not the number of a database')
   return {
