@@ -19,6 +19,16 @@ afterAll(async () => {
   await server.stop()
 })
 
+/** Its commands are executed, and their replies get lost. */
+class Losing implements CommandClient {
+  isLosing = true
+
+  async command([name = '', ...words]: readonly string[]): Promise<unknown> {
+    const reply = await redis.call(name, ...words)
+    return this.isLosing ? new Promise(() => {}) : reply
+  }
+}
+
 /** So that each of them is sent. */
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
@@ -28,13 +38,7 @@ const PATIENT_MS = 5000
 it.each([1, 2, 20, 200])(
   'after %i requests in a row whose replies were lost the next is answered',
   async (requests) => {
-    let isLosing = true
-    const client: CommandClient = {
-      async command([name = '', ...words]) {
-        const reply = await redis.call(name, ...words)
-        return isLosing ? new Promise(() => {}) : reply
-      },
-    }
+    const client = new Losing()
     const limits = [slidingWindow({ limit: 300, window: '1h' })]
     const store = redisStore(client, { prefix: `lost:${requests}` })
     const limiter = createLimiter({ limits, store, timeoutMs: 10, breaker: UNBREAKABLE, logger: false })
@@ -42,7 +46,7 @@ it.each([1, 2, 20, 200])(
       const error = await limiter.consume('k').catch((reason: unknown) => reason)
       expect((error as StoreUnavailableError).reason).toBe('timeout')
     }
-    isLosing = false
+    client.isLosing = false
     const patient = createLimiter({ limits, store, timeoutMs: PATIENT_MS })
     expect((await patient.peek('k')).allowed).toBe(true)
     await expectExact(patient, 'new')
@@ -50,19 +54,13 @@ it.each([1, 2, 20, 200])(
 )
 
 it('what was given up while it waited for a silent Redis holds up nobody who comes later', async () => {
-  let isLosing = true
-  const client: CommandClient = {
-    async command([name = '', ...words]) {
-      const reply = await redis.call(name, ...words)
-      return isLosing ? new Promise(() => {}) : reply
-    },
-  }
+  const client = new Losing()
   const limits = [slidingWindow({ limit: 300, window: '1h' })]
   const store = redisStore(client, { prefix: 'given-up' })
   const limiter = createLimiter({ limits, store, timeoutMs: 10, breaker: UNBREAKABLE, logger: false })
   for (let i = 0; i < 20; i++) await limiter.consume('k').catch(() => undefined)
   await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => limiter.consume(`key${i}`)))
-  isLosing = false
+  client.isLosing = false
   // At one of them in each pause it would take a minute.
   const patient = createLimiter({ limits, store, timeoutMs: PATIENT_MS })
   expect((await patient.consume('next')).remaining).toBe(299)

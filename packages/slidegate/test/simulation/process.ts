@@ -1,6 +1,7 @@
 import { type Store, withDenyCache, withLeases } from '../../src/index.ts'
 import { outcomeAt } from '../../src/stores/call.ts'
-import { Backlog, Batcher } from '../../src/stores/redis/batcher.ts'
+import { Backlog } from '../../src/stores/redis/batch.ts'
+import { Batcher } from '../../src/stores/redis/batcher.ts'
 import type { Op, Outcome, RefundOp } from '../../src/stores/store.ts'
 import type { Asked } from './asked.ts'
 import { Link } from './link.ts'

@@ -2,15 +2,10 @@ import { AsyncResource } from 'node:async_hooks'
 import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
+import { type Backlog, Batch, ENTRIES, isSettled, MAX_REQUESTS, Pending } from './batch.ts'
 import { crc16 } from './keyspace.ts'
-import { canJoin, type Request } from './protocol.ts'
+import { canJoin } from './protocol.ts'
 import type { Result, Transport } from './transport.ts'
-
-/** Ops per call at most, so that no script holds Redis for long. */
-const MAX_BATCH = 128
-
-/** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
-const MAX_REQUESTS = 512
 
 /** Calls in flight at a time. */
 export interface Width {
@@ -30,69 +25,6 @@ const READY_MS = 10
 
 /** Requests waiting at most; more are refused. */
 const MAX_WAITING = 65_536
-
-/** Entries in the table of ops that may be joined. */
-const ENTRIES = 4096
-
-/** An op that waits to be sent, and who waits for it, in the order in which they asked. */
-class Pending implements Request {
-  readonly op: Op
-  readonly nowMs: number | undefined
-  readonly batch: Batch
-  /** Its place in the table of ops that may be joined. */
-  readonly slot: number
-  calls: Call[]
-
-  constructor(op: Op, nowMs: number | undefined, call: Call, batch: Batch, slot: number) {
-    this.op = op
-    this.nowMs = nowMs
-    this.batch = batch
-    this.slot = slot
-    this.calls = [call]
-  }
-
-  get count(): number {
-    return this.op.type === 'consume' ? this.op.count * this.calls.length : 1
-  }
-}
-
-/** Ops that leave in one call. */
-class Batch {
-  ops: Pending[] = []
-  /** Who waits for them, all in all. */
-  requests = 0
-  /**
-   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
-   * when it is out of memory.
-   */
-  readonly mayRemove: boolean
-  /** Which of the calls in flight it is. */
-  place = -1
-
-  constructor(mayRemove: boolean) {
-    this.mayRemove = mayRemove
-  }
-
-  get isGivenUp(): boolean {
-    return this.ops.every(({ calls }) => calls.every(isSettled))
-  }
-
-  get hasRoom(): boolean {
-    return this.ops.length < MAX_BATCH && this.requests < MAX_REQUESTS
-  }
-}
-
-/** What waits in all batchers of a store. */
-export class Backlog {
-  /** Requests. */
-  size = 0
-  /**
-   * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
-   * next request just joins nobody. (A Map that is filled and emptied at this rate leaves behind old tables,
-   * which keep what they held alive.)
-   */
-  readonly lastAt: (Pending | undefined)[] = new Array<Pending | undefined>(ENTRIES).fill(undefined)
-}
 
 /**
  * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
@@ -283,10 +215,6 @@ export class Batcher {
       this.#schedule()
     }
   }
-}
-
-function isSettled(call: Call): boolean {
-  return call.isSettled
 }
 
 /** Those that have given up are told, too, of what was decided: it may have been charged. */

@@ -49,10 +49,9 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
   if (nodeRedis === undefined) return undefined
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, username, password, database }] = addresses
+    const [{ host, port, isTls, database }] = addresses
     const common = {
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
+      ...credentialsOf(addresses[0]),
       disableOfflineQueue: true,
       commandsQueueMaxLength: QUEUE_MAX,
       pingInterval: PING_INTERVAL_MS,
@@ -107,10 +106,9 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
   if (ioredis === undefined) return undefined
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
-    const [{ host, port, isTls, username, password, database }] = addresses
+    const [{ host, port, isTls, database }] = addresses
     const common = {
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
+      ...credentialsOf(addresses[0]),
       ...(isTls && { tls: settings.tls }),
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SILENT_TIMEOUT_MS,
@@ -138,6 +136,11 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
     const connected = new Promise((resolve) => client.once('ready', resolve))
     return { client, connected, close: () => client.disconnect() }
   }
+}
+
+/** Left out where there are none: clients differ in what they take undefined for. */
+function credentialsOf({ username, password }: Address): { username?: string; password?: string } {
+  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
 }
 
 function ifNotFound(error: unknown): undefined {

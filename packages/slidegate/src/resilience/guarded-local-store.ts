@@ -1,0 +1,53 @@
+import { StoreUnavailableError } from '../errors.ts'
+import type { Call } from '../stores/call.ts'
+import type { Op, Outcome } from '../stores/store.ts'
+import { Answers, MIN_WAIT_MS } from './answers.ts'
+import type { FailurePolicy } from './failure-policy.ts'
+import type { LocalStore } from './local-share.ts'
+
+/** One in this process: it answers at once, or not at all. */
+export class GuardedLocalStore implements LocalStore {
+  readonly #store: LocalStore
+  readonly #answers: Answers
+
+  constructor(store: LocalStore, { onStoreError, instances, createLocalStore }: FailurePolicy) {
+    this.#store = store
+    this.#answers = new Answers(onStoreError, instances, createLocalStore)
+  }
+
+  apply(ops: readonly Op[], call: Call): void {
+    const settled = this.#answers.settle(ops[0]!)
+    if (settled !== undefined) {
+      call.resolve([settled], 0)
+      return
+    }
+    // Not by `applySync`: what that answers is good until its next call only.
+    this.#store.apply(ops, {
+      get isSettled() {
+        return call.isSettled
+      },
+      resolve: (outcomes, position) => call.resolve(outcomes, position),
+      reject: (error) => {
+        const answers = this.#answersTo(ops, error)
+        if (answers === undefined) call.reject(error)
+        else call.resolve(answers, 0)
+      },
+    })
+  }
+
+  applySync(ops: readonly Op[]): readonly Outcome[] {
+    try {
+      return this.#store.applySync(ops)
+    } catch (error) {
+      const answers = this.#answersTo(ops, error)
+      if (answers === undefined) throw error
+      return answers
+    }
+  }
+
+  close(): void {}
+
+  #answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
+    return error instanceof StoreUnavailableError ? this.#answers.to(ops, MIN_WAIT_MS) : undefined
+  }
+}
