@@ -5,7 +5,7 @@ import { soak } from './soak.ts'
 
 const { SOAK_MINUTES, SOAK_SEED } = process.env
 const isLong = SOAK_MINUTES !== undefined
-const lastsMs = isLong ? Number(SOAK_MINUTES) * 60_000 : 30_000
+const lastsMs = isLong ? Number(SOAK_MINUTES) * 60_000 : 60_000
 
 const seed = Number(SOAK_SEED ?? (isLong ? Math.floor(Math.random() * 1_000_000) : 1))
 
