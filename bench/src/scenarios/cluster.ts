@@ -26,7 +26,10 @@ export const cluster: Scenario = {
     const client = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
     try {
       const figures: Figure[] = []
-      for (const setting of SETTINGS) figures.push(...(await measure(client, setting, effort)))
+      for (const setting of SETTINGS) {
+        figures.push(...(await measure(client, setting, effort)))
+        await Promise.all(client.nodes('master').map((node) => node.flushall()))
+      }
       return figures
     } finally {
       client.disconnect()
