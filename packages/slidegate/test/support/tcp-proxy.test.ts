@@ -51,8 +51,9 @@ it('hands on, and counts', async () => {
 it('delays replies, in order, even if it is healed meanwhile', async () => {
   proxy.delay(150)
   const startMs = performance.now()
+  const { replies } = proxy
   const first = incr()
-  await executed(1)
+  await until('its reply', async () => proxy.replies > replies)
   proxy.heal()
   expect(await Promise.all([first, incr()])).toEqual([1, 2])
   expect(performance.now() - startMs).toBeGreaterThanOrEqual(149)
