@@ -183,7 +183,7 @@ class GuardedCall implements Call, Due {
   readonly #outage: number
   readonly #store: GuardedStore
   /** Whether what the store charges is right, or was returned: the caller knows of it, or was told that it may pass. */
-  #isSquare = false
+  #isAccounted = false
 
   constructor(store: GuardedStore, domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
     this.#store = store
@@ -204,11 +204,11 @@ class GuardedCall implements Call, Due {
 
   resolve(outcomes: readonly Outcome[], position: number): void {
     const isLate = this.isSettled
-    const isSquare = this.#isSquare
+    const isAccounted = this.#isAccounted
     this.isSettled = true
-    this.#isSquare = true
+    this.#isAccounted = true
     if (isLate) {
-      if (!isSquare) this.#store.lateAnswer(this.ops, outcomes, position)
+      if (!isAccounted) this.#store.lateAnswer(this.ops, outcomes, position)
       return
     }
     try {
@@ -223,7 +223,7 @@ class GuardedCall implements Call, Due {
   reject(error: unknown): void {
     if (this.isSettled) return
     this.isSettled = true
-    this.#isSquare = this.#store.failed(this, error)
+    this.#isAccounted = this.#store.failed(this, error)
   }
 
   giveUp(): void {
