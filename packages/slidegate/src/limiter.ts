@@ -89,7 +89,7 @@ export interface Limiter {
   refund(key: string, decision: Decision, units?: number): Promise<number>
   /** Forgets what the key has used. */
   reset(key: string): Promise<void>
-  /** Calls the listener at each such event, at once: it should be quick. What it throws is logged. */
+  /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
   /** Ends timers; every later call is refused with `closed`. Never closes the store or its client. */

@@ -2,6 +2,7 @@ import { checkOptions, SlidegateError, show } from '../errors.ts'
 import type { Logger } from '../events.ts'
 import type { OnStoreError } from './answers.ts'
 import type { BreakerOptions } from './breaker.ts'
+import type { FailurePolicy } from './failure-policy.ts'
 import { checkInteger } from './options.ts'
 
 const POLICIES: readonly unknown[] = ['throw', 'deny', 'allow', 'local'] satisfies OnStoreError[]
@@ -15,13 +16,9 @@ interface FailureOptions {
 }
 
 /** What a limiter does when its store fails: checked and completed. */
-export function checkFailureOptions(options: FailureOptions): {
-  readonly timeoutMs: number
-  readonly onStoreError: OnStoreError
-  readonly instances: number
-  readonly breaker: Required<BreakerOptions>
-  readonly logger: Logger | undefined
-} {
+export function checkFailureOptions(
+  options: FailureOptions,
+): Omit<FailurePolicy, 'announcer' | 'createLocalStore'> & { readonly logger: Logger | undefined } {
   const { timeoutMs = 50, onStoreError = 'throw', instances = 1, breaker = {}, logger = console } = options
   checkInteger('timeoutMs', timeoutMs, 1, 2 ** 31 - 1)
   if (!POLICIES.includes(onStoreError)) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Cluster as Ioredis } from 'ioredis'
 import { Cluster as Iovalkey } from 'iovalkey'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { connectionOf } from '../../src/stores/redis/client.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
@@ -69,6 +69,42 @@ describe.each(Object.entries(CLUSTER_CLIENTS))('%s', (_, connect) => {
     await open.finish()
     // Now it says MOVED.
     expect((await limiter.consume('moved')).remaining).toBe(997)
+  })
+})
+
+describe('a slot of which some keys have moved', () => {
+  const names = Array.from({ length: 20 }, (_, i) => `half${i}`)
+
+  /** Charges all keys once, moves half of them, and asks for all at once until each is answered. */
+  async function remainingOf(client: RedisClient, timeoutMs: number): Promise<number[]> {
+    const limiter = limiterOn(connectionOf(client), { timeoutMs })
+    const askAll = async () =>
+      (await Promise.all(names.map((name) => limiter.consume(name)))).map(({ remaining }) => remaining)
+    await askAll()
+    const slot = crc16(tagsOf(1)[0]!) % 16_384
+    const from = await cluster.masterOf(slot)
+    const open = await cluster.openSlot(slot, cluster.nodes.find(({ id }) => id !== from.id)!)
+    try {
+      const moved = (await ask(from.port, 'CLUSTER', 'GETKEYSINSLOT', String(slot), '1000')) as string[]
+      await open.move(moved.filter((key) => /:half[0-9]:/.test(key)))
+      return await vi.waitFor(askAll, { timeout: 20_000, interval: 50 })
+    } finally {
+      while ((await open.move(1000)) > 0);
+      await open.finish()
+    }
+  }
+
+  it('node-redis, which is told TRYAGAIN: they travel key by key', async () => {
+    const connection = await CLUSTER_CLIENTS['node-redis 6']!(cluster.nodes[0]!.port)
+    expect(await remainingOf(connection.client, 10_000)).toEqual(names.map(() => 998))
+    await connection.close()
+  })
+
+  it('ioredis, which waits instead: the next travel key by key', async () => {
+    const client = new Ioredis([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+    const remaining = await remainingOf(client, 200)
+    expect(remaining.every((left) => left < 999)).toBe(true)
+    client.disconnect()
   })
 })
 

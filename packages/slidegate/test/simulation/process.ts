@@ -1,8 +1,8 @@
 import { type Store, withDenyCache, withLeases } from '../../src/index.ts'
-import { outcomeAt } from '../../src/stores/call.ts'
 import { Backlog } from '../../src/stores/redis/batch.ts'
+import { batchedStore } from '../../src/stores/redis/batched-store.ts'
 import { Batcher } from '../../src/stores/redis/batcher.ts'
-import type { Op, Outcome, RefundOp } from '../../src/stores/store.ts'
+import type { Op, RefundOp } from '../../src/stores/store.ts'
 import type { Asked } from './asked.ts'
 import { Link } from './link.ts'
 import type { Composition, Definition, Policy, ProcessOptions } from './scenario.ts'
@@ -93,29 +93,12 @@ export class Process {
     const width = { eager: EAGER, most: MOST, readsFirst: this.links.length > 1 }
     const batchers = this.links.map((link) => new Batcher(link, width, backlog))
     const domainOf = (op: Op): number => this.#world.domainOf(op.parts[0]!.key)
+    const store = batchedStore(batchers, domainOf)
     return {
       domainOf,
       apply: (ops, call) => {
         for (const op of ops) if (op.type === 'refund') this.refunds.push(op)
-        if (ops.length === 1) {
-          batchers[domainOf(ops[0]!)]!.send(ops[0]!, undefined, call)
-          return
-        }
-        const outcomes: Outcome[] = []
-        let left = ops.length
-        ops.forEach((op, i) => {
-          batchers[domainOf(op)]!.send(op, undefined, {
-            get isSettled() {
-              return call.isSettled
-            },
-            resolve([outcome], position) {
-              outcomes[i] = outcomeAt(op, outcome, position)
-              left--
-              if (left === 0) call.resolve(outcomes, 0)
-            },
-            reject: (error) => call.reject(error),
-          })
-        })
+        store.apply(ops, call)
       },
       close() {},
     }

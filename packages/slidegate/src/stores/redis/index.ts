@@ -1,9 +1,9 @@
 import type { Clock } from '../../clock.ts'
 import { checkOptions } from '../../errors.ts'
-import { type Call, outcomeAt } from '../call.ts'
 import { checkClock, readClock } from '../instant.ts'
-import type { Op, Outcome, Store } from '../store.ts'
+import type { Op, Store } from '../store.ts'
 import { Backlog } from './batch.ts'
+import { batchedStore } from './batched-store.ts'
 import { Batcher, type Width } from './batcher.ts'
 import { type Connection, connectionOf, type RedisClient } from './client.ts'
 import { warnOfClient } from './client-warnings.ts'
@@ -53,34 +53,8 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const domainOf = (op: Op): number =>
     batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
 
-  /** Several ops of one call travel like any others; the call hears of them when the last is answered. */
-  function sendAll(ops: readonly Op[], nowMs: number | undefined, call: Call): void {
-    const outcomes: Outcome[] = ops.map(() => undefined)
-    let left = ops.length
-    ops.forEach((op, i) => {
-      batchers[domainOf(op)]!.send(op, nowMs, {
-        get isSettled() {
-          return call.isSettled
-        },
-        resolve([outcome], position) {
-          outcomes[i] = outcomeAt(op, outcome, position)
-          left--
-          if (left === 0) call.resolve(outcomes, 0)
-        },
-        reject: (error) => call.reject(error),
-      })
-    })
-  }
-
-  return {
-    domainOf,
-    apply(ops, call) {
-      const nowMs = clock === undefined ? undefined : readClock(clock)
-      if (ops.length === 1) batchers[domainOf(ops[0]!)]!.send(ops[0]!, nowMs, call)
-      else sendAll(ops, nowMs, call)
-    },
-    close: () => own?.close(),
-  }
+  const now = clock && (() => readClock(clock))
+  return { ...batchedStore(batchers, domainOf, now), close: () => own?.close() }
 }
 
 /** What is known of a client that was handed over, which is warned of where it would do harm. */
