@@ -8,17 +8,27 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const source = new URL('../src/', import.meta.url)
 const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
-// A part may use what stands before it. What only the general driver needs stands inside one function: Redis
-// makes all functions of a script anew at each call, and most calls do without these. It has a prelude of its
-// own, for each name that a function takes from outside makes the function dearer.
+/** The kinds of limits by tag: the files that make each. The last one answers the kind. */
+const KINDS = {
+  w: ['window-log', 'sliding-window'],
+  f: ['fixed-window'],
+}
+
+// A part may use what stands before it. What only the general driver needs stands inside one function, and what only
+// one kind needs inside another: Redis makes all functions of a script anew at each call, and most calls do without
+// these. The driver has a prelude of its own, for each name that a function takes from outside makes the function
+// dearer.
 const prelude = read('stores/redis/prelude.lua')
+const makers = Object.entries(KINDS).map(
+  ([tag, parts]) =>
+    `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
+)
 const join = (/** @type {string} */ secondPrelude) => `${prelude}
 ${read('limits/sliding-window-alone.lua')}
 local function general_driver(reply)
 ${secondPrelude}
-${read('limits/window-log.lua')}
-${read('limits/sliding-window.lua')}
-${read('limits/fixed-window.lua')}
+local makers = {}
+${makers.join('\n')}
 ${read('stores/redis/general.lua')}
 end
 ${read('stores/redis/main.lua')}`

@@ -1,6 +1,6 @@
-import { type Duration, formatDuration, parseWindow } from '../duration.ts'
+import { type Duration, formatDuration } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
-import type { Kind, Limit } from './limit.ts'
+import type { Limit } from './limit.ts'
 
 /** Units that a window may admit at most: 2^40. */
 export const MAX_LIMIT: number = 2 ** 40
@@ -11,11 +11,7 @@ export const MAX_UNITS: number = 2 ** 46
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
 
 /** The options that every kind of limit has. */
-export interface LimitOptions {
-  /** Units admitted per window: an integer from 1 to 2^40. */
-  readonly limit: number
-  /** Length of the window, from 10 ms to 366 days. */
-  readonly window: Duration
+export interface NameOptions {
   /**
    * What decisions, headers and metrics call the limit: 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: like
    * `100-per-1m`. Give one where two limits of a limiter would otherwise have the same.
@@ -25,6 +21,14 @@ export interface LimitOptions {
   readonly shadow?: boolean
 }
 
+/** The options of kinds that admit so much per window. */
+export interface LimitOptions extends NameOptions {
+  /** Units admitted per window: an integer from 1 to 2^40. */
+  readonly limit: number
+  /** Length of the window, from 10 ms to 366 days. */
+  readonly window: Duration
+}
+
 /** What has been checked; a copy with other numbers has not. */
 const declared = new WeakSet<object>()
 
@@ -32,42 +36,41 @@ export function isDeclared(limit: unknown): limit is Limit {
   return typeof limit === 'object' && limit !== null && declared.has(limit)
 }
 
-/** Checks what was declared and completes it. */
-export function declareLimit(
-  kind: Kind,
-  options: LimitOptions,
-  precisionOf: (limit: number, windowMs: number) => number,
-): Limit {
-  if (typeof options !== 'object' || options === null) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `the limit is ${show(options)}; it must be { limit, window }`,
-      options,
-    )
-  }
-  const { limit, window, shadow = false } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `the limit is ${show(limit)}; it must be an integer from 1 to 2^40`,
-      limit,
-    )
-  }
-  const windowMs = parseWindow(window)
+/** What a kind has found out about a limit: all but what {@link NameOptions} say. */
+export type Declared = Omit<Limit, 'name' | 'shadow'>
+
+/** Makes a limit of what its kind has checked, and of the options that all kinds share. */
+export function declareLimit(limit: Declared, { name, shadow = false }: NameOptions, defaultName: string): Limit {
   if (typeof shadow !== 'boolean') {
     throw new SlidegateError('invalid_limit', `shadow is ${show(shadow)}; it must be true or false`, shadow)
   }
-  const name = parseName(options.name ?? `${limit}-per-${formatDuration(windowMs)}`)
-  const made: Limit = Object.freeze({
-    name,
-    limit,
-    windowMs,
-    precisionMs: precisionOf(limit, windowMs),
-    shadow,
-    kind,
-  })
+  const made: Limit = Object.freeze({ ...limit, name: parseName(name ?? defaultName), shadow })
   declared.add(made)
   return made
+}
+
+/** `invalid_limit` unless the options are an object; `form` says of what. */
+export function checkDeclaration(options: unknown, form: string): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new SlidegateError('invalid_limit', `the limit is ${show(options)}; it must be ${form}`, options)
+  }
+}
+
+/** A number of units as it was declared; `invalid_limit` unless it is an integer from 1 to `most`. */
+export function parseLimit(limit: unknown, what = 'the limit', most: number = MAX_LIMIT): number {
+  if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > most) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `${what} is ${show(limit)}; it must be an integer from 1 to ${most === MAX_LIMIT ? '2^40' : most}`,
+      limit,
+    )
+  }
+  return limit
+}
+
+/** What a limit is called unless told. */
+export function nameOf(limit: number, windowMs: number): string {
+  return `${limit}-per-${formatDuration(windowMs)}`
 }
 
 /** The name of a limit or limiter; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 . _ -`. */

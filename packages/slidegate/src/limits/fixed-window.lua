@@ -74,3 +74,5 @@ function fixed_window.refund(counter, params, now, at_ms, units)
   if counter.units == 0 then counter.stamp = 0 end
   return returned
 end
+
+return fixed_window

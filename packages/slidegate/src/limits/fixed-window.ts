@@ -1,6 +1,7 @@
 import { Slab } from '../slab.ts'
-import { declareLimit, type LimitOptions, MAX_UNITS } from './declare.ts'
-import type { Kind, Limit, Logs } from './limit.ts'
+import { parseWindow } from '../duration.ts'
+import { checkDeclaration, declareLimit, type LimitOptions, MAX_UNITS, nameOf, parseLimit } from './declare.ts'
+import type { Kind, Limit, LogParams, Logs } from './limit.ts'
 
 export type FixedWindowOptions = LimitOptions
 
@@ -12,7 +13,14 @@ export type FixedWindowOptions = LimitOptions
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
-  return declareLimit(fixedWindowKind, options, (_limit, windowMs) => windowMs)
+  checkDeclaration(options, '{ limit, window }')
+  const limit = parseLimit(options.limit)
+  const windowMs = parseWindow(options.window)
+  return declareLimit(
+    { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs },
+    options,
+    nameOf(limit, windowMs),
+  )
 }
 
 /** The units charged in the window that began at `start`. */
@@ -101,19 +109,14 @@ const fixedWindowKind: Kind<FixedCounter> = {
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
-  commit(counter, params, nowMs, units) {
-    const start = startOf(nowMs, params.precision)
-    if (counter.start !== start) {
-      counter.start = start
-      counter.units = 0
-    }
-    counter.units = Math.min(counter.units + units, MAX_UNITS)
+  commit(counter, params, nowMs, { units }) {
+    charge(counter, params, nowMs, units)
   },
 
   admit(counter, params, nowMs, cost, used) {
     this.check(counter, params, nowMs, used)
     for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
-    this.commit(counter, params, nowMs, cost, 0)
+    charge(counter, params, nowMs, cost)
     return true
   },
 
@@ -136,6 +139,15 @@ const fixedWindowKind: Kind<FixedCounter> = {
   },
 
   expiresAt: (counter, params) => counter.start + params.precision,
+}
+
+function charge(counter: FixedCounter, params: LogParams, nowMs: number, units: number): void {
+  const start = startOf(nowMs, params.precision)
+  if (counter.start !== start) {
+    counter.start = start
+    counter.units = 0
+  }
+  counter.units = Math.min(counter.units + units, MAX_UNITS)
 }
 
 function startOf(nowMs: number, windowMs: number): number {

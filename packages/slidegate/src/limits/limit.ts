@@ -6,11 +6,14 @@ export interface Limit {
   readonly precisionMs: number
   readonly shadow: boolean
   readonly kind: Kind
+  /** What else its kind was told, by kinds that have more to tell than a limit and a window. */
+  readonly rule?: unknown
 }
 
 /**
  * What a kind of limit reads of its limits: the same object is given to the TypeScript and, as JSON, to the
- * Lua. Several limits of one kind may share a log; then each array has one entry per limit.
+ * Lua. Several limits of one kind may share a log; then each array has one entry per limit. A kind that needs more
+ * extends it.
  */
 export interface LogParams {
   /** Milliseconds in a grain; stamps are the start of theirs. */
@@ -24,6 +27,32 @@ export interface LogParams {
 }
 
 /**
+ * What the entries of a log are, where it keeps them one by one:
+ * - `request`: the requests that were admitted, by their ids. One that comes again is answered as the first time.
+ * - `holder`: the same, for as long as they are held.
+ * - `value`: what requests have brought. A value takes one unit, however often it comes and whatever a request costs.
+ */
+export type Entries = 'request' | 'holder' | 'value'
+
+/** What is charged to a log. */
+export interface Charge {
+  readonly units: number
+  /** For so long from now the units may be spent elsewhere; 0 where they are spent now. */
+  readonly leaseMs: number
+  /** The name of its entry, in logs that keep entries; else ''. */
+  readonly entry: string
+}
+
+/** An entry of a log. */
+export interface Entry {
+  /** The id of the request or the value, as stored: see `storedKey`. */
+  readonly name: string
+  readonly units: number
+  /** When it was charged, or last renewed. */
+  readonly atMs: number
+}
+
+/**
  * A kind of limit: a pair of small steps, `check` and `commit`, over its own state (a log). A decision runs
  * `check` on every log, and only if every enforced limit has room, `commit` on every log; that makes "all or
  * nothing" and "a denial is free" true by construction. The memory store runs these; the driver script runs
@@ -31,37 +60,50 @@ export interface LogParams {
  *
  * `nowMs` is never below {@link newest}: the store sees to that.
  */
-export interface Kind<State = unknown> {
+export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   /** Names the kind in the driver script. */
   readonly tag: string
   /** The part of a log's name that comes before any shadow limit's name: `w1`, `f60000`. */
   logName(limit: Limit): string
   /** What the log shared by these limits needs to know of them. */
-  params(limits: readonly Limit[]): LogParams
+  params(limits: readonly Limit[]): Params
+  /** What the Lua is given of `params` for an op at about this time, where that changes with time. */
+  paramsAt?(params: Params, nowMs: number): LogParams
   /** Where a store in this process keeps its logs of this kind. */
   createLogs(): Logs<State>
   /** The stamp of the newest charge; 0 in an empty log. */
   newest(state: State): number
   /** After the clock was set back: what the log holds counts from `nowMs` on. */
-  restamp(state: State, params: LogParams, nowMs: number): void
+  restamp(state: State, params: Params, nowMs: number): void
   /** Writes the units used within each limit's window into `used`. Changes nothing. */
-  check(state: State, params: LogParams, nowMs: number, used: number[]): void
-  /** Charges `units`; for `leaseMs` from now they may be spent elsewhere (0: they are spent now). */
-  commit(state: State, params: LogParams, nowMs: number, units: number, leaseMs: number): void
+  check(state: State, params: Params, nowMs: number, used: number[]): void
+  commit(state: State, params: Params, nowMs: number, charge: Charge): void
   /**
    * What nearly every request is, in one piece for speed: `check`, and where all the limits have room,
    * `commit` without a lease. Answers whether they had, or nothing where the two have to be asked. Left out:
    * they always are.
    */
-  admit?(state: State, params: LogParams, nowMs: number, cost: number, used: number[]): boolean | undefined
+  admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`; `Infinity` for a cost above the limit. Only asked where it has none. */
-  retryAfter(state: State, params: LogParams, i: number, nowMs: number, cost: number): number
-  /** Milliseconds until the window of limit `i` is empty. */
-  resetAfter(state: State, params: LogParams, i: number, nowMs: number): number
-  /** Takes back up to `units` of what was charged at `atMs`; answers how many. Mints nothing. */
-  refund(state: State, params: LogParams, nowMs: number, atMs: number, units: number): number
+  retryAfter(state: State, params: Params, i: number, nowMs: number, cost: number): number
+  /** Milliseconds until all of limit `i` is free. */
+  resetAfter(state: State, params: Params, i: number, nowMs: number): number
+  /** Takes back up to `units` of what was charged at `atMs`, by this entry; answers how many. Mints nothing. */
+  refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** From when on the log holds nothing that counts, in the store's time. */
-  expiresAt(state: State, params: LogParams): number
+  expiresAt(state: State, params: Params): number
+  /** What a log of this kind keeps one by one. Left out: it keeps sums. */
+  readonly entries?: EntryKeeping<State, Params>
+}
+
+/** What a kind does that keeps entries. Only those that count are found. */
+export interface EntryKeeping<State, Params extends LogParams> {
+  readonly are: Entries
+  find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
+  /** Lets it count from `nowMs` on, for as long again; answers whether it still did. */
+  renew(state: State, params: Params, nowMs: number, entry: string): boolean
+  /** Oldest first. */
+  list(state: State, params: Params, nowMs: number): readonly Entry[]
 }
 
 /** The logs of one kind in one store. Each is known by a number; what is written to it stays there. */

@@ -60,3 +60,5 @@ function sliding_window.refund(log, params, now, at_ms, units)
   if stamp <= now - log.keep then return 0 end
   return subtract(log, stamp, units)
 end
+
+return sliding_window

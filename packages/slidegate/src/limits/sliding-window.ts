@@ -1,6 +1,6 @@
-import { type Duration, parseDuration } from '../duration.ts'
+import { type Duration, parseDuration, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
-import { declareLimit, type LimitOptions, MAX_UNITS } from './declare.ts'
+import { checkDeclaration, declareLimit, type LimitOptions, MAX_UNITS, nameOf, parseLimit } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import {
   append,
@@ -34,20 +34,29 @@ export interface SlidingWindowOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`
  */
 export function slidingWindow(options: SlidingWindowOptions): Limit {
-  return declareLimit(slidingWindowKind, options, (limit, windowMs) => {
-    const finest = finestPrecision(limit, windowMs)
-    const { precision } = options
-    if (precision === undefined) return finest
-    const asked = parsePrecision(precision, windowMs)
-    if (recordsOf(limit, windowMs, asked) > MAX_RECORDS) {
-      throw new SlidegateError(
-        'invalid_precision',
-        `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest} ms fits`,
-        precision,
-      )
-    }
-    return asked
-  })
+  checkDeclaration(options, '{ limit, window }')
+  const limit = parseLimit(options.limit)
+  const windowMs = parseWindow(options.window)
+  const precisionMs = precisionOf(options.precision, limit, windowMs)
+  return declareLimit(
+    { kind: slidingWindowKind, limit, windowMs, precisionMs },
+    options,
+    nameOf(limit, windowMs),
+  )
+}
+
+function precisionOf(precision: unknown, limit: number, windowMs: number): number {
+  const finest = finestPrecision(limit, windowMs)
+  if (precision === undefined) return finest
+  const asked = parsePrecision(precision, windowMs)
+  if (recordsOf(limit, windowMs, asked) > MAX_RECORDS) {
+    throw new SlidegateError(
+      'invalid_precision',
+      `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest} ms fits`,
+      precision,
+    )
+  }
+  return asked
 }
 
 function parsePrecision(precision: unknown, windowMs: number): number {
@@ -107,7 +116,7 @@ export const slidingWindowKind: Kind<WindowLog> = {
     }
   },
 
-  commit(log, params, nowMs, units, leaseMs) {
+  commit(log, params, nowMs, { units, leaseMs }) {
     trim(log, nowMs)
     if (leaseMs > 0) {
       const { lease } = log

@@ -1,6 +1,7 @@
-import type { Logs } from '../limits/limit.ts'
+import type { Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
+import type { ChargeOp, ConsumeOp, HoldOp, Named, PeekOp, RefundOp } from './store.ts'
 
 // One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
 // over all logs. The twin of redis/general.lua: same functions, same order.
@@ -17,6 +18,8 @@ export interface LoadedLog {
   first: number
   /** Units within each limit's window before the op, as `check` finds them. */
   readonly used: number[]
+  /** Units that one request takes of it. */
+  cost: number
   /** Units that the op has charged. */
   charged: number
 }
@@ -48,34 +51,68 @@ export function restamp(loaded: Loaded, nowMs: number): void {
   }
 }
 
-/** How many of `count` requests all enforced limits have room for. */
-export function check(loaded: Loaded, nowMs: number, cost: number, count: number): number {
-  let admitted = count
+/**
+ * The instant at which a request of this id was admitted, where a log still holds it: it is answered as it was then,
+ * and charged nothing.
+ */
+export function findRepeat(loaded: Loaded, nowMs: number, { requestId }: Named): number | undefined {
+  if (requestId === undefined) return undefined
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
-    held.log.kind.check(stateOf(held), held.log.params, nowMs, held.used)
-    if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, cost))
+    const { kind, params } = held.log
+    if (kind.entries?.are !== 'request' && kind.entries?.are !== 'holder') continue
+    const entry = kind.entries.find(stateOf(held), params, nowMs, requestId)
+    if (entry !== undefined) return entry.atMs
+  }
+  return undefined
+}
+
+/** How many requests all enforced limits have room for. */
+export function check(loaded: Loaded, nowMs: number, op: ConsumeOp | PeekOp): number {
+  let admitted = op.count
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
+    const { kind, params } = held.log
+    kind.check(stateOf(held), params, nowMs, held.used)
+    held.cost = costIn(held, nowMs, op.cost, op)
+    if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, admitted))
   }
   return admitted
 }
 
 /** Charges the admitted requests to every log; to a shadow limit's only as many as it has room for. */
-export function commit(loaded: Loaded, nowMs: number, cost: number, admitted: number, leaseMs: number): void {
+export function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
     const { kind, params, shadow } = held.log
-    held.charged = cost * (shadow ? Math.min(admitted, roomIn(held, cost)) : admitted)
-    if (held.charged > 0) kind.commit(stateOf(held), params, nowMs, held.charged, leaseMs)
+    const fitting = shadow ? roomIn(held, admitted) : admitted
+    if (fitting === 0) continue
+    held.charged = held.cost * fitting
+    kind.commit(stateOf(held), params, nowMs, {
+      units: held.charged,
+      leaseMs: op.leaseMs,
+      entry: entryIn(held, op),
+    })
+  }
+}
+
+/** Charges every log without asking. */
+export function charge(loaded: Loaded, nowMs: number, op: ChargeOp): void {
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
+    const units = costIn(held, nowMs, op.units, op)
+    const { kind, params } = held.log
+    kind.commit(stateOf(held), params, nowMs, { units, leaseMs: 0, entry: entryIn(held, op) })
   }
 }
 
 /** Three numbers per limit, in declared order: see `ConsumeOutcome.limits`. */
-export function answer(loaded: Loaded, nowMs: number, cost: number, count: number): number[] {
+export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   // Room for one limit: all that most limiters have.
   const numbers = [0, 0, 0]
   for (let l = 0; l < loaded.length; l++) {
     const held = loaded[l]!
-    const { first, used, charged } = held
+    const { first, used, cost, charged } = held
     const { kind, params, serves } = held.log
     const state = stateOf(held)
     for (let i = 0; i < serves.length; i++) {
@@ -90,16 +127,91 @@ export function answer(loaded: Loaded, nowMs: number, cost: number, count: numbe
   return numbers
 }
 
+/** The same for a request that was admitted at `atMs` and comes again: as if it were admitted now, of what it took then. */
+export function answerAgain(loaded: Loaded, nowMs: number, atMs: number): number[] {
+  const numbers = answer(loaded, nowMs, 0)
+  for (let l = 0; l < loaded.length; l++) {
+    const { first, cost, log } = loaded[l]!
+    for (const i of log.serves) {
+      const place = 3 * (first + i)
+      numbers[place] = Math.max(0, numbers[place]! - cost)
+      if (numbers[place + 2]! > 0) numbers[place + 2]! += nowMs - atMs
+    }
+  }
+  return numbers
+}
+
+/** Units that a request takes of each limit, in declared order; nothing where that is its cost. */
+export function costsIn(loaded: Loaded): number[] | undefined {
+  if (loaded.every(({ log }) => log.kind.entries?.are !== 'value')) return undefined
+  const costs: number[] = []
+  for (const { log, first, cost } of loaded) for (const i of log.serves) costs[first + i] = cost
+  return costs
+}
+
+/** Takes back what was charged; answers the units per log. */
+export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
+  if (loaded.some((held, i) => op.charged[i] === true && isReturned(held, nowMs, op))) return loaded.map(() => 0)
+  return loaded.map((held, i) => {
+    const { kind, params } = held.log
+    if (op.charged[i] !== true) return 0
+    return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, entryIn(held, op))
+  })
+}
+
+/** Whether a log that keeps requests should still hold this one, and does not: another decision on it was returned. */
+function isReturned(held: LoadedLog, nowMs: number, op: RefundOp): boolean {
+  const { kind, params } = held.log
+  if (kind.entries?.are !== 'request' || op.atMs + params.windows[0]! <= nowMs) return false
+  return kind.entries.find(stateOf(held), params, nowMs, entryIn(held, op)) === undefined
+}
+
+/** Renews or removes what is held; answers whether all enforced logs still counted it. */
+export function hold(loaded: Loaded, nowMs: number, op: HoldOp): boolean {
+  let isHeld = true
+  for (const held of loaded) {
+    const { kind, params, shadow } = held.log
+    if (kind.entries?.are !== 'holder') continue
+    const state = stateOf(held)
+    const counted =
+      op.type === 'extend'
+        ? kind.entries.renew(state, params, nowMs, op.requestId)
+        : kind.refund(state, params, nowMs, 0, op.units, op.requestId) > 0
+    if (!counted && !shadow) isHeld = false
+  }
+  return isHeld
+}
+
+export function list(loaded: Loaded, nowMs: number): (readonly Entry[])[] {
+  return loaded.map((held) => {
+    const { kind, params } = held.log
+    return kind.entries?.list(stateOf(held), params, nowMs) ?? []
+  })
+}
+
 export function stateOf({ logs, number }: LoadedLog): unknown {
   return logs.at(number)
 }
 
-/** Requests of this cost that fit all limits of the log. */
-function roomIn(held: LoadedLog, cost: number): number {
-  const { limits } = held.log.params
-  let room = Number.MAX_SAFE_INTEGER
+/** Units that a request of this cost takes of a log. */
+function costIn(held: LoadedLog, nowMs: number, cost: number, { value }: Named): number {
+  const { kind, params } = held.log
+  if (kind.entries?.are !== 'value') return cost
+  return kind.entries.find(stateOf(held), params, nowMs, value!) === undefined ? 1 : 0
+}
+
+/** What the op's entry in a log is called. */
+function entryIn({ log }: LoadedLog, { requestId, value }: Named): string {
+  const are = log.kind.entries?.are
+  return (are === undefined ? undefined : are === 'value' ? value : requestId) ?? ''
+}
+
+/** Of so many requests, those that fit all limits of the log. */
+function roomIn({ log, used, cost }: LoadedLog, count: number): number {
+  const { limits } = log.params
+  let room = count
   for (let i = 0; i < limits.length; i++) {
-    const free = Math.max(0, limits[i]! - held.used[i]!)
+    const free = Math.max(0, limits[i]! - used[i]!)
     if (free < cost * room) room = Math.floor(free / cost)
   }
   return room

@@ -1,10 +1,17 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import {
   answer,
+  answerAgain,
+  charge,
   check,
   commit,
+  costsIn,
+  findRepeat,
+  hold,
   type Loaded,
   type LoadedLog,
+  list,
+  refund,
   restamp,
   settleInstant,
   stateOf,
@@ -14,6 +21,10 @@ import type {
   ChargeOp,
   ConsumeOp,
   ConsumeOutcome,
+  HoldOp,
+  HoldOutcome,
+  ListOp,
+  ListOutcome,
   Op,
   Outcome,
   Part,
@@ -47,39 +58,59 @@ export class MemoryOps {
         return this.#charge(op, clockMs)
       case 'refund':
         return this.#refund(op, clockMs)
+      case 'extend':
+      case 'release':
+        return this.#hold(op, clockMs)
+      case 'list':
+        return this.#list(op, clockMs)
       case 'reset':
         return this.#reset(op)
     }
   }
 
   #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
-    const { parts, cost, count, leaseMs } = op
+    const { parts, count } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
-    const admitted = check(loaded, nowMs, cost, count)
+    const firstAtMs = findRepeat(loaded, nowMs, op)
+    const admitted = check(loaded, nowMs, op)
+    if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs)
     if (admitted > 0) {
       if (!this.#makeRoom(parts, loaded, nowMs)) return this.#whenFull(loaded, nowMs, op)
-      commit(loaded, nowMs, cost, admitted, leaseMs)
+      commit(loaded, nowMs, op, admitted)
       this.#keep(parts, loaded, nowMs)
     }
-    return { source: 'store', atMs: nowMs, admitted, limits: answer(loaded, nowMs, cost, count), waitMs: 0 }
+    return decided(loaded, nowMs, admitted, count)
   }
 
-  #peek({ parts, cost, count }: PeekOp, clockMs: number): ConsumeOutcome {
+  #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
+    return this.#look(op.parts, clockMs, (loaded, nowMs) => {
+      const firstAtMs = findRepeat(loaded, nowMs, op)
+      const admitted = check(loaded, nowMs, op)
+      if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs)
+      return decided(loaded, nowMs, admitted, op.count)
+    })
+  }
+
+  #list({ parts }: ListOp, clockMs: number): ListOutcome {
+    return this.#look(parts, clockMs, (loaded, nowMs) => ({ lists: list(loaded, nowMs) }))
+  }
+
+  /** Writes nothing: what the clock was set back for is restamped in a copy. */
+  #look<T>(parts: readonly Part[], clockMs: number, view: (loaded: Loaded, nowMs: number) => T): T {
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
-    // Nothing may be written: what the clock was set back for is restamped in a copy.
     const copies = loaded.filter((held) => held.log.kind.newest(stateOf(held)) > nowMs)
     for (const held of copies) held.number = held.logs.copy(held.number)
     restamp(loaded, nowMs)
-    const admitted = check(loaded, nowMs, cost, count)
-    const limits = answer(loaded, nowMs, cost, count)
+    const seen = view(loaded, nowMs)
     for (const { logs, number } of copies) logs.delete(number)
-    return { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 }
+    return seen
   }
 
-  #charge({ parts, units }: ChargeOp, clockMs: number): undefined {
+  #charge(op: ChargeOp, clockMs: number): undefined {
+    const { parts } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
@@ -87,19 +118,22 @@ export class MemoryOps {
       if (this.#onFull === 'allow') return
       throw full(parts)
     }
-    for (const held of loaded) held.log.kind.commit(stateOf(held), held.log.params, nowMs, units, 0)
+    charge(loaded, nowMs, op)
     this.#keep(parts, loaded, nowMs)
   }
 
   #refund(op: RefundOp, clockMs: number): RefundOutcome {
     const loaded = this.#load(op.parts)
+    return { returned: refund(loaded, settleInstant(loaded, clockMs), op) }
+  }
+
+  #hold(op: HoldOp, clockMs: number): HoldOutcome {
+    const loaded = this.#load(op.parts)
     const nowMs = settleInstant(loaded, clockMs)
-    const returned = loaded.map((held, i) =>
-      op.charged[i] === true
-        ? held.log.kind.refund(stateOf(held), held.log.params, nowMs, op.atMs, op.units)
-        : 0,
-    )
-    return { returned }
+    // Of a key that is not known, nothing is held.
+    if (loaded.some(({ slot }) => slot === 0)) return { held: false }
+    restamp(loaded, nowMs)
+    return { held: hold(loaded, nowMs, op) }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -112,7 +146,7 @@ export class MemoryOps {
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
   #whenFull(loaded: Loaded, nowMs: number, op: ConsumeOp): ConsumeOutcome {
     if (this.#onFull === 'throw') throw full(op.parts)
-    const limits = answer(loaded, nowMs, op.cost, op.count)
+    const limits = answer(loaded, nowMs, op.count)
     return this.#onFull === 'allow'
       ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
       : {
@@ -161,6 +195,7 @@ export class MemoryOps {
         slot: 0,
         first: 0,
         used: [],
+        cost: 0,
         charged: 0,
       }))
       this.#loaded[count] = loaded
@@ -196,6 +231,21 @@ export class MemoryOps {
       index = after
     }
   }
+}
+
+function decided(loaded: Loaded, nowMs: number, admitted: number, count: number): ConsumeOutcome {
+  const limits = answer(loaded, nowMs, count)
+  return withCosts(loaded, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
+}
+
+function repeated(loaded: Loaded, nowMs: number, atMs: number): ConsumeOutcome {
+  const limits = answerAgain(loaded, nowMs, atMs)
+  return withCosts(loaded, { source: 'store', atMs, admitted: 1, limits, waitMs: 0 })
+}
+
+function withCosts(loaded: Loaded, outcome: ConsumeOutcome): ConsumeOutcome {
+  const costs = costsIn(loaded)
+  return costs === undefined ? outcome : { ...outcome, costs }
 }
 
 function full(parts: readonly Part[]): StoreUnavailableError {

@@ -1,4 +1,5 @@
 import type { Source } from '../decision.ts'
+import type { Entry } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
@@ -9,18 +10,28 @@ export interface Part {
   readonly set: LimitSet
 }
 
+/** By what an op is known in logs that keep entries. An op that has a name is one of its own: it never joins others. */
+export interface Named {
+  /** Of the request, as stored; where a log keeps requests or holders. */
+  readonly requestId?: string | undefined
+  /** What the request brings, as stored; where a log keeps values. */
+  readonly value?: string | undefined
+}
+
 /** Decide `count` requests of `cost` units, the first to ask first; each is charged if all enforced limits of all parts have room. */
-export interface ConsumeOp {
+export interface ConsumeOp extends Named {
   readonly type: 'consume'
   readonly parts: readonly Part[]
   readonly cost: number
   readonly count: number
   /** For so long the units may be spent by the process that took them; 0 where they are spent at once. */
   readonly leaseMs: number
+  /** Whether whoever asks has chosen the id, and so may ask again: what it says is repeated, not returned. */
+  readonly mayRepeat?: boolean
 }
 
 /** What `consume` would answer. Writes nothing. */
-export interface PeekOp {
+export interface PeekOp extends Named {
   readonly type: 'peek'
   readonly parts: readonly Part[]
   readonly cost: number
@@ -28,14 +39,14 @@ export interface PeekOp {
 }
 
 /** Charge every log without asking. */
-export interface ChargeOp {
+export interface ChargeOp extends Named {
   readonly type: 'charge'
   readonly parts: readonly Part[]
   readonly units: number
 }
 
 /** Take back units of a charge made at `atMs`. */
-export interface RefundOp {
+export interface RefundOp extends Named {
   readonly type: 'refund'
   readonly parts: readonly Part[]
   readonly units: number
@@ -46,13 +57,28 @@ export interface RefundOp {
   readonly source?: 'fallback'
 }
 
+/** Lets what is held under this id count for as long again, or no longer. */
+export interface HoldOp extends Named {
+  readonly type: 'extend' | 'release'
+  readonly parts: readonly Part[]
+  readonly requestId: string
+  readonly units: number
+  readonly source?: 'fallback'
+}
+
+/** What the logs keep one by one. Writes nothing. */
+export interface ListOp {
+  readonly type: 'list'
+  readonly parts: readonly Part[]
+}
+
 /** Forget every log. */
 export interface ResetOp {
   readonly type: 'reset'
   readonly parts: readonly Part[]
 }
 
-export type Op = ConsumeOp | PeekOp | ChargeOp | RefundOp | ResetOp
+export type Op = ConsumeOp | PeekOp | ChargeOp | RefundOp | HoldOp | ListOp | ResetOp
 
 /** The outcome of a consume or peek op. */
 export interface ConsumeOutcome {
@@ -66,6 +92,8 @@ export interface ConsumeOutcome {
    * `Infinity` where it never will); the milliseconds until its window is empty after it.
    */
   readonly limits: readonly number[]
+  /** Units that the request takes of each limit, where that is not its cost: a value that counts already takes none. */
+  readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number
 }
@@ -76,8 +104,20 @@ export interface RefundOutcome {
   readonly returned: readonly number[]
 }
 
+/** The outcome of an op about what is held. */
+export interface HoldOutcome {
+  /** Whether all enforced logs that keep holders still counted it. */
+  readonly held: boolean
+}
+
+/** The outcome of a list op. */
+export interface ListOutcome {
+  /** Per log, over all parts in order: its entries, oldest first; none in a log that keeps sums. */
+  readonly lists: readonly (readonly Entry[])[]
+}
+
 /** What an op answers. A charge and a reset have nothing to say. */
-export type Outcome = ConsumeOutcome | RefundOutcome | undefined
+export type Outcome = ConsumeOutcome | RefundOutcome | HoldOutcome | ListOutcome | undefined
 
 /**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every

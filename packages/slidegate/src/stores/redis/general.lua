@@ -5,17 +5,23 @@ local MAX_AHEAD = 1000
 local UNREADABLE = -1
 local AHEAD = -2
 
--- The kinds of limits by tag. Each has load and save, which know how its log is stored, and restamp, check,
--- commit, retry_after, reset_after and refund, which are told of in limits/limit.ts. A log's newest stamp is
--- its field `stamp`.
-local kinds = { w = sliding_window, f = fixed_window }
+-- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
+-- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, renew and list where it keeps
+-- entries, which are told of in limits/limit.ts. A log's newest stamp is its field `stamp`.
+local kinds = {}
+local function kind_of(tag)
+  kinds[tag] = kinds[tag] or makers[tag]()
+  return kinds[tag]
+end
 
--- The logs of the run's ops: the same tables serve one op after the other.
+-- The logs of the run's ops: the same tables serve one op after the other. `entries` says what a log keeps one by one.
 local function logs_of(run)
   local logs = {}
   for _, set in ipairs(run.sets) do
     for _, params in ipairs(set) do
-      logs[#logs + 1] = { kind = kinds[params.kind], params = params, is_shadow = params.shadow, used = {}, charged = 0 }
+      logs[#logs + 1] = {
+        kind = kind_of(params.kind), params = params, entries = params.entries, is_shadow = params.shadow, used = {},
+      }
     end
   end
   return logs
@@ -26,7 +32,7 @@ local function load(logs, keys_read)
   local damage
   for i = 1, #logs do
     local log = logs[i]
-    log.key, log.charged, log.is_changed = KEYS[keys_read + i], 0, false
+    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
     damage = log.kind.load(log) or damage
   end
   return damage
@@ -51,42 +57,72 @@ local function restamp(logs, now)
   end
 end
 
--- Requests of this cost that fit all limits of the log, up to `count`.
-local function room_in(log, cost, count)
-  local limits, used = log.params.limits, log.used
+-- The instant at which a request of this id was admitted, where a log still holds it.
+local function find_repeat(logs, now, id)
+  if not id then return nil end
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.entries == 'request' or log.entries == 'holder' then
+      local at_ms = log.kind.find(log, log.params, now, id)
+      if at_ms then return at_ms end
+    end
+  end
+  return nil
+end
+
+-- Units that a request of this cost takes of a log.
+local function cost_in(log, now, cost, run)
+  if log.entries ~= 'value' then return cost end
+  return log.kind.find(log, log.params, now, run.value) and 0 or 1
+end
+
+-- What the op's entry in a log is called.
+local function entry_in(log, run)
+  if log.entries == 'value' then return run.value end
+  return run.id
+end
+
+-- Of so many requests, those that fit all limits of the log.
+local function room_in(log, count)
+  local limits, used, cost = log.params.limits, log.used, log.cost
   for i = 1, #limits do
-    local free = limits[i] - used[i]
-    if free < cost then return 0 end
+    local free = math.max(0, limits[i] - used[i])
     if free < cost * count then count = math.floor(free / cost) end
   end
   return count
 end
 
-local function check(logs, now, cost, count)
+local function check(logs, now, run)
+  local admitted = run.count
   for i = 1, #logs do
     local log = logs[i]
     log.kind.check(log, log.params, now, log.used)
-    if not log.is_shadow then count = room_in(log, cost, count) end
+    log.cost = cost_in(log, now, run.cost, run)
+    if not log.is_shadow then admitted = room_in(log, admitted) end
   end
-  return count
+  return admitted
 end
 
-local function commit(logs, now, cost, admitted, lease)
+local function commit(logs, now, run, admitted)
   for i = 1, #logs do
     local log = logs[i]
-    local units = cost * (log.is_shadow and room_in(log, cost, admitted) or admitted)
-    if units > 0 then
-      log.kind.commit(log, log.params, now, units, lease)
-      log.charged, log.is_changed = units, true
+    local fitting = log.is_shadow and room_in(log, admitted) or admitted
+    if fitting > 0 then
+      log.charged, log.is_changed = log.cost * fitting, true
+      log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))
     end
   end
 end
 
-local function answer(logs, now, cost, count, filled)
+local function answer(logs, now, count, filled)
   for i = 1, #logs do
     local log = logs[i]
-    local kind, params, charged, used = log.kind, log.params, log.charged, log.used
+    local kind, params, cost, charged, used = log.kind, log.params, log.cost, log.charged, log.used
     local limits = params.limits
+    if log.entries == 'value' then
+      filled = filled + 1
+      reply[filled] = cost
+    end
     for j = 1, #limits do
       local retry = 0
       if charged < cost * count and used[j] + charged + cost > limits[j] then
@@ -95,6 +131,24 @@ local function answer(logs, now, cost, count, filled)
       reply[filled + 1], reply[filled + 2] = used[j], retry
       reply[filled + 3] = kind.reset_after(log, params, j, now)
       filled = filled + 3
+    end
+  end
+  return filled
+end
+
+-- The answer to a request that was admitted at `at_ms` and comes again. What is written of the instant in place of the
+-- op's first integer is written anew.
+local function answer_again(logs, run, clock, now, at_ms)
+  local start = run.filled
+  reply[start + 1], reply[start + 2], reply[start + 3] = AHEAD, at_ms - clock, 1
+  local first, filled = start + 3, answer(logs, now, 0, start + 3)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.entries == 'value' then first = first + 1 end
+    for _ = 1, #log.params.limits do
+      reply[first + 1] = math.max(0, reply[first + 1] - log.cost)
+      if reply[first + 3] > 0 then reply[first + 3] = reply[first + 3] + now - at_ms end
+      first = first + 3
     end
   end
   return filled
@@ -110,26 +164,30 @@ end
 local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
-  local cost, count = run.cost, run.count
   restamp(logs, now)
-  local admitted = check(logs, now, cost, count)
-  if admitted > 0 then commit(logs, now, cost, admitted, run.leaseMs) end
+  local first_at = find_repeat(logs, now, run.id)
+  local admitted = check(logs, now, run)
+  if admitted > 0 and not first_at then commit(logs, now, run, admitted) end
   save(logs, clock, run.is_clock_given)
+  if first_at then return answer_again(logs, run, clock, now, first_at) end
   reply[filled + 1] = admitted
-  return answer(logs, now, cost, count, filled + 1)
+  return answer(logs, now, run.count, filled + 1)
 end
 
-function ops.peek(logs, run, _, now, filled)
+function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
-  reply[filled + 1] = check(logs, now, run.cost, run.count)
-  return answer(logs, now, run.cost, run.count, filled + 1)
+  local first_at = find_repeat(logs, now, run.id)
+  reply[filled + 1] = check(logs, now, run)
+  if first_at then return answer_again(logs, run, clock, now, first_at) end
+  return answer(logs, now, run.count, filled + 1)
 end
 
 function ops.charge(logs, run, clock, now, filled)
   restamp(logs, now)
   for i = 1, #logs do
     local log = logs[i]
-    log.kind.commit(log, log.params, now, run.units, 0)
+    local units = cost_in(log, now, run.units, run)
+    log.kind.commit(log, log.params, now, units, 0, entry_in(log, run))
     log.is_changed = true
   end
   save(logs, clock, run.is_clock_given)
@@ -137,10 +195,23 @@ function ops.charge(logs, run, clock, now, filled)
   return filled + 1
 end
 
+-- Whether a log that keeps requests should still hold this one, and does not: another decision on it was returned.
+local function is_returned(log, now, run)
+  if log.entries ~= 'request' or run.atMs + log.params.windows[1] <= now then return false end
+  return not log.kind.find(log, log.params, now, run.id)
+end
+
 function ops.refund(logs, run, clock, now, filled)
+  local is_done = false
+  for i = 1, #logs do
+    is_done = is_done or run.charged[i] and is_returned(logs[i], now, run)
+  end
   for i = 1, #logs do
     local log = logs[i]
-    local returned = run.charged[i] and log.kind.refund(log, log.params, now, run.atMs, run.units) or 0
+    local returned = 0
+    if run.charged[i] and not is_done then
+      returned = log.kind.refund(log, log.params, now, run.atMs, run.units, entry_in(log, run))
+    end
     log.is_changed = returned > 0
     reply[filled + i] = returned
   end
@@ -148,11 +219,51 @@ function ops.refund(logs, run, clock, now, filled)
   return filled + #logs
 end
 
+local function hold(logs, run, clock, now, filled, is_extended)
+  restamp(logs, now)
+  local is_held = 1
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.entries == 'holder' then
+      local counted
+      if is_extended then
+        counted = log.kind.renew(log, log.params, now, run.id)
+      else
+        counted = log.kind.refund(log, log.params, now, 0, run.units, run.id) > 0
+      end
+      log.is_changed = log.is_changed or counted
+      if not (counted or log.is_shadow) then is_held = 0 end
+    end
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = is_held
+  return filled + 1
+end
+
+function ops.extend(logs, run, clock, now, filled)
+  return hold(logs, run, clock, now, filled, true)
+end
+
+function ops.release(logs, run, clock, now, filled)
+  return hold(logs, run, clock, now, filled, false)
+end
+
+function ops.list(logs, _, _, now, filled)
+  restamp(logs, now)
+  for i = 1, #logs do
+    local log = logs[i]
+    local entries = log.entries and log.kind.list(log, log.params, now) or {}
+    reply[filled + 1 + i] = cjson.encode(entries)
+  end
+  reply[filled + 1] = 0
+  return filled + 1 + #logs
+end
+
 local logs_by_run = {}
 
 -- Answers where the reply now ends, and how many keys have been read.
 return function(run, clock, is_clock_given, filled, keys_read)
-  run.is_clock_given = is_clock_given
+  run.is_clock_given, run.filled = is_clock_given, filled
   local logs = logs_by_run[run] or logs_of(run)
   logs_by_run[run] = logs
   local keys_after = keys_read + #logs

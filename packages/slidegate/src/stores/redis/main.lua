@@ -9,17 +9,22 @@
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
 --            of cost 1 for each key
 --          any others:
---            time, 0, JSON { type, sets: per part its logs { kind, shadow, precision, records, windows, limits },
---            cost, count, leaseMs (consume, peek), units (charge), units, atMs, charged (refund) }
+--            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries, and what else is in LogParams },
+--            cost, count, leaseMs (consume, peek), units (charge), units, atMs, charged (refund), units (extend,
+--            release), hasId, hasValue }, ops, then per op its id and its value, where it has them
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
 --          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
---                         cost fits once more (-1: never); milliseconds until all is free
+--                         cost fits once more (-1: never); milliseconds until all is free. Before the first limit
+--                         of a log that keeps values: units that the request takes of it
 --          refund         per log: units returned
 --          charge         0
+--          extend, release  1 where it was still held, else 0
+--          list           0, then per log: JSON of its entries, oldest first: name, units and time of each, as text
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
---          -2, instant    milliseconds after the clock that count for this op, where not 0
+--          -2, instant    milliseconds after the clock that count for this op, where not 0; below 0 for a request
+--                         that was admitted before, and comes again
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --
@@ -58,10 +63,23 @@ while at < arguments do
   end
   if count == 0 then
     apply_generally = apply_generally or general_driver(reply)
-    local op, first = cjson.decode(ARGV[at + 2]), filled + 1
-    filled, keys_read = apply_generally(op, clock, is_clock_given, filled, keys_read)
-    if is_repeatable and op.type ~= 'peek' then is_repeatable = op.type == 'consume' and reply[first] == 0 end
-    at = at + 3
+    local run, ops = cjson.decode(ARGV[at + 2]), ARGV[at + 3] + 0
+    at = at + 4
+    for _ = 1, ops do
+      if run.hasId then
+        run.id = ARGV[at]
+        at = at + 1
+      end
+      if run.hasValue then
+        run.value = ARGV[at]
+        at = at + 1
+      end
+      local first = filled + 1
+      filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
+      if is_repeatable and run.type ~= 'peek' and run.type ~= 'list' then
+        is_repeatable = run.type == 'consume' and reply[first] == 0
+      end
+    end
   else
     local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
     local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }

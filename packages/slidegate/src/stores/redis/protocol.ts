@@ -1,6 +1,7 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { LimitSet } from '../../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part } from '../store.ts'
+import type { Entry } from '../../limits/limit.ts'
+import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import type { ConsumeOp, ConsumeOutcome, Named, Op, Outcome, PeekOp } from '../store.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -19,7 +20,7 @@ const SERVERS_OWN = -1
 /** The waits that the script writes as -1: for ever. */
 const NEVER = -1
 
-/** What may stand in place of an op's first integer. */
+/** What may stand in place of an op's first integer: see main.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
 
@@ -35,7 +36,7 @@ export function encode(requests: readonly Request[], receipt: readonly string[] 
     words.push(`${nowMs}`)
     if (usual === undefined) {
       words.push('0', jsonOf(requests[first]!))
-      first++
+      first = encodeRun(requests, first, words)
     } else {
       words.push(...usual)
       first = encodeGroups(requests, first, words)
@@ -43,6 +44,43 @@ export function encode(requests: readonly Request[], receipt: readonly string[] 
   }
   return words
 }
+
+/** Writes what tells those that follow from the first, which has been written: how many there are, and their names. */
+function encodeRun(requests: readonly Request[], first: number, words: string[]): number {
+  const place = words.push('') - 1
+  let next = first
+  do {
+    const { requestId, value } = namesOf(requests[next]!.op)
+    if (requestId !== undefined) words.push(requestId)
+    if (value !== undefined) words.push(value)
+    next++
+  } while (next < requests.length && differInNames(requests[next]!, requests[first]!))
+  words[place] = `${next - first}`
+  return next
+}
+
+/** Whether two requests of the unusual kind differ in nothing but their keys, ids and values. */
+function differInNames(a: Request, b: Request): boolean {
+  const [one, other] = [a.op, b.op]
+  if (one.type !== 'consume' && one.type !== 'peek') return false
+  if (one.type !== other.type || one.cost !== other.cost || a.count !== b.count || a.nowMs !== b.nowMs)
+    return false
+  if (one.type === 'consume' && one.leaseMs !== (other as ConsumeOp).leaseMs) return false
+  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set) return false
+  if (one.parts[0]!.set.logs.some(({ kind }) => kind.paramsAt !== undefined)) return false
+  const [ours, theirs] = [namesOf(one), namesOf(other)]
+  return (
+    (ours.requestId === undefined) === (theirs.requestId === undefined) &&
+    (ours.value === undefined) === (theirs.value === undefined) &&
+    usualWords(one) === undefined
+  )
+}
+
+function namesOf(op: Named | Op): Named {
+  return 'requestId' in op || 'value' in op ? op : NAMELESS
+}
+
+const NAMELESS: Named = {}
 
 /** Writes all that follow against the same limits, in groups of the same cost and count. Answers where they end. */
 function encodeGroups(requests: readonly Request[], first: number, words: string[]): number {
@@ -93,7 +131,8 @@ export function canJoin(
 }
 
 function isSingle(op: ConsumeOp): boolean {
-  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1
+  const isNamed = op.requestId !== undefined || op.value !== undefined
+  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isNamed
 }
 
 /** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
@@ -117,12 +156,21 @@ function usualWords(op: Op): readonly string[] | undefined {
   return words
 }
 
-function jsonOf({ op, count }: Request): string {
-  const sets = op.parts.map(({ set }) =>
-    set.logs.map(({ kind, shadow, params }) => ({ kind: kind.tag, shadow, ...params })),
-  )
+function jsonOf({ op, count, nowMs }: Request): string {
+  const sets = op.parts.map(({ set }) => set.logs.map((log) => wordsOf(log, nowMs ?? Date.now())))
+  const { requestId, value } = namesOf(op)
   const { parts, ...words } = op
-  return JSON.stringify({ ...words, count, sets })
+  const names = { requestId: undefined, value: undefined, hasId: requestId !== undefined, hasValue: value !== undefined }
+  return JSON.stringify({ ...words, ...names, count, sets })
+}
+
+function wordsOf({ kind, shadow, params }: Log, nowMs: number): object {
+  return {
+    kind: kind.tag,
+    shadow,
+    entries: kind.entries?.are,
+    ...(kind.paramsAt?.(params, nowMs) ?? params),
+  }
 }
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
@@ -157,10 +205,15 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     switch (op.type) {
       case 'consume':
       case 'peek':
-        return consumeOutcome(op.parts, atMs, first, next)
+        return consumeOutcome(op, atMs, first, next)
       case 'refund':
         place--
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
+      case 'extend':
+      case 'release':
+        return { held: first === 1 }
+      case 'list':
+        return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(numbers[place++]))) }
       default:
         return undefined
     }
@@ -168,15 +221,22 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
 }
 
 function consumeOutcome(
-  parts: readonly Part[],
+  { parts, cost }: ConsumeOp | PeekOp,
   atMs: number,
   admitted: number,
   next: () => number,
 ): ConsumeOutcome {
-  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0))
+  const total = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  const limits = new Array<number>(3 * total)
+  let costs: number[] | undefined
   let first = 0
   for (const { set } of parts) {
-    for (const { serves } of set.logs) {
+    for (const { kind, serves } of set.logs) {
+      if (kind.entries?.are === 'value') {
+        costs ??= new Array<number>(total).fill(cost)
+        const taken = next()
+        for (const limit of serves) costs[first + limit] = taken
+      }
       for (const limit of serves) {
         const place = 3 * (first + limit)
         limits[place] = next()
@@ -187,5 +247,20 @@ function consumeOutcome(
     }
     first += set.limits.length
   }
-  return { source: 'store', atMs, admitted, limits, waitMs: 0 }
+  const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
+  return costs === undefined ? outcome : { ...outcome, costs }
+}
+
+/** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */
+function entriesOf(json: unknown): Entry[] {
+  const words: unknown = JSON.parse(String(json))
+  const entries = new Map<string, Entry>()
+  // An empty table of Lua is an empty object.
+  const flat: readonly string[] = Array.isArray(words) ? words : []
+  for (let i = 0; i < flat.length; i += 3) {
+    const name = flat[i]!.split(' ', 1)[0]!
+    const units = (entries.get(name)?.units ?? 0) + Number(flat[i + 1])
+    entries.set(name, { name, units, atMs: Number(flat[i + 2]) })
+  }
+  return [...entries.values()]
 }
