@@ -8,10 +8,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const source = new URL('../src/', import.meta.url)
 const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
-/** The kinds of limits by tag: the files that make each. The last one answers the kind. */
+/** The kinds of limits by their tags: the files that make each. The last one answers the kind. */
 const KINDS = {
-  w: ['window-log', 'sliding-window'],
+  w: ['window-log', 'packed-window'],
+  z: ['entry-window'],
+  x: ['stream-window'],
   f: ['fixed-window'],
+  t: ['token-bucket'],
+  c: ['sliding-counter'],
 }
 
 // A part may use what stands before it. What only the general driver needs stands inside one function, and what only
@@ -24,7 +28,7 @@ const makers = Object.entries(KINDS).map(
     `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
 )
 const join = (/** @type {string} */ secondPrelude) => `${prelude}
-${read('limits/sliding-window-alone.lua')}
+${read('limits/packed-window-alone.lua')}
 local function general_driver(reply)
 ${secondPrelude}
 local makers = {}

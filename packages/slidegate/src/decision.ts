@@ -79,6 +79,7 @@ export function decisionOf(
   position: number,
 ): Decision {
   const { cost } = op
+  const { costs } = outcome
   const allowed = position < outcome.admitted
   const isCharged = op.type === 'consume' && isCounted(outcome.source)
   // Where nobody knows what is left, no limit is to blame.
@@ -91,10 +92,12 @@ export function decisionOf(
   for (let i = 0; i < limits.length; i++) {
     const { name, limit, windowMs, precisionMs, shadow } = limits[i]!
     const free = Math.max(0, limit - outcome.limits[3 * i]!)
+    const taken = costs === undefined ? cost : costs[i]!
     // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
-    const fitting = shadow ? Math.min(outcome.admitted, Math.floor(free / cost)) : outcome.admitted
-    const left = isCharged ? free - cost * Math.min(position + 1, fitting) : free
-    const hasRoom = (isCharged && position < fitting) || left >= cost
+    const isPartly = shadow && taken > 0
+    const fitting = isPartly ? Math.min(outcome.admitted, Math.floor(free / taken)) : outcome.admitted
+    const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
+    const hasRoom = (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!
     const reset = outcome.limits[3 * i + 2]!
     const verdict = {

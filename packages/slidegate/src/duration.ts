@@ -17,21 +17,21 @@ export function parseDuration(duration: Duration): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined
 }
 
-/** The window of a limit in milliseconds; `invalid_window` unless it lies from 10 ms to 366 days. */
-export function parseWindow(window: unknown): number {
+/** The window of a limit, or the like, in milliseconds; `invalid_window` unless it lies from 10 ms to 366 days. */
+export function parseWindow(window: unknown, what = 'the window'): number {
   const isDuration = typeof window === 'number' || typeof window === 'string'
   const ms = isDuration ? parseDuration(window) : undefined
   if (ms === undefined) {
     throw new SlidegateError(
       'invalid_window',
-      `the window is ${show(window)}; it must be whole milliseconds or a text such as '250ms', '10s', '1m', '1h' or '7d'`,
+      `${what} is ${show(window)}; it must be whole milliseconds or a text such as '250ms', '10s', '1m', '1h' or '7d'`,
       window,
     )
   }
   if (ms < MIN_WINDOW_MS || ms > MAX_WINDOW_MS) {
     throw new SlidegateError(
       'invalid_window',
-      `the window is ${show(window)}; it must lie between 10ms and 366d`,
+      `${what} is ${show(window)}; it must lie between 10ms and 366d`,
       window,
     )
   }

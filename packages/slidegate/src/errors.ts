@@ -8,6 +8,8 @@ export type SlidegateErrorCode =
   | 'invalid_key'
   | 'invalid_cost'
   | 'invalid_refund'
+  | 'invalid_request_id'
+  | 'invalid_value'
   | 'invalid_option'
   | 'closed'
   | 'sync_unsupported'

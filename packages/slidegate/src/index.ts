@@ -8,11 +8,22 @@ export {
   type StoreUnavailableReason,
 } from './errors.ts'
 export type { LimiterEvent, LimiterEvents, LimiterListener, Logger } from './events.ts'
-export { type ConsumeOptions, createLimiter, type Limiter, type LimiterOptions } from './limiter.ts'
+export {
+  type ConsumeOptions,
+  createLimiter,
+  type LimitEntries,
+  type Limiter,
+  type LimiterOptions,
+} from './limiter.ts'
+export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
 export type { LimitOptions } from './limits/declare.ts'
+export { type DistinctOptions, distinct } from './limits/distinct.ts'
 export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
-export type { Limit } from './limits/limit.ts'
+export type { Entry, Limit } from './limits/limit.ts'
+export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
+export { type TokenBucketOptions, tokenBucket } from './limits/token-bucket.ts'
+export type { Permit } from './permit.ts'
 export type { OnStoreError } from './resilience/answers.ts'
 export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { SlidegateError, show } from './errors.ts'
+import { SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 
 const MAX_KEY_BYTES = 64 * 1024
 
@@ -14,14 +14,20 @@ const TILDE = 0x7e
  * @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
  */
 export function storedKey(key: unknown): string {
-  if (typeof key !== 'string') throw invalidKey(key, `the key is ${show(key)}; it must be a string`)
+  return typeof key === 'string' && isPlain(key) ? key : storedText(key, 'key', 'invalid_key')
+}
+
+/** Any other text that a caller has chosen, as it is stored, in the same way. `what` says what it is, in errors. */
+export function storedText(key: unknown, what: string, code: SlidegateErrorCode): string {
+  const invalid = (message: string) => new SlidegateError(code, message, key)
+  if (typeof key !== 'string') throw invalid(`the ${what} is ${show(key)}; it must be a string`)
   if (isPlain(key)) return key
-  if (key === '') throw invalidKey(key, 'the key is empty; it must name whom the limit counts')
+  if (key === '') throw invalid(`the ${what} is empty; it must be at least one character`)
   // The length in UTF-16 units comes first: it is never above the bytes, and costs nothing to ask.
   if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) {
-    throw invalidKey(key, `the key has more than ${MAX_KEY_BYTES} bytes of UTF-8: ${show(key)}`)
+    throw invalid(`the ${what} has more than ${MAX_KEY_BYTES} bytes of UTF-8: ${show(key)}`)
   }
-  if (!key.isWellFormed()) throw invalidKey(key, `the key has a lone surrogate: ${show(key)}`)
+  if (!key.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(key)}`)
   return `~${createHash('sha256').update(key).digest('base64url')}`
 }
 
@@ -33,8 +39,4 @@ function isPlain(key: string): boolean {
     if (code < EXCLAMATION_MARK || code > TILDE) return false
   }
   return true
-}
-
-function invalidKey(key: unknown, message: string): SlidegateError {
-  return new SlidegateError('invalid_key', message, key)
 }

@@ -1,4 +1,5 @@
-import { type Decision, decisionOf, isCounted } from './decision.ts'
+import { type Decision, decisionOf, isCounted, type Source } from './decision.ts'
+import { MAX_WINDOW_MS } from './duration.ts'
 import {
   checkOptions,
   SlidegateError,
@@ -6,21 +7,25 @@ import {
   type StoreUnavailableReason,
   show,
 } from './errors.ts'
-import { Announcer, type LimiterEvent, type LimiterListener, type Logger } from './events.ts'
+import type { Announcer, LimiterEvent, LimiterListener, Logger } from './events.ts'
+import { guardedStore } from './guarded-store.ts'
 import { storedKey } from './key.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
-import type { Limit } from './limits/limit.ts'
+import type { Entry, Kind, Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
+import { type NameOptions, Names } from './names.ts'
 import { markOrigin, type Origin, originOf } from './origin.ts'
+import { type Hold, type Permit, Permits } from './permit.ts'
 import type { OnStoreError } from './resilience/answers.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
-import { checkFailureOptions } from './resilience/failure-options.ts'
-import { withFailurePolicy } from './resilience/failure-policy.ts'
 import { type Call, outcomesOf } from './stores/call.ts'
-import { type MemoryStore, memoryStore } from './stores/memory.ts'
 import type {
   ConsumeOp,
   ConsumeOutcome,
+  HoldOp,
+  HoldOutcome,
+  ListOutcome,
+  Named,
   Op,
   Outcome,
   Part,
@@ -55,9 +60,17 @@ export interface LimiterOptions {
   readonly logger?: Logger | false
 }
 
-export interface ConsumeOptions {
+export interface ConsumeOptions extends NameOptions {
   /** Units that the request takes, an integer from 1. Default: 1. */
   readonly cost?: number
+}
+
+/** What one limit keeps one by one. */
+export interface LimitEntries {
+  /** The limit's name. */
+  readonly limit: string
+  /** Those that count, oldest first. */
+  readonly entries: readonly Entry[]
 }
 
 /**
@@ -77,14 +90,25 @@ export interface Limiter {
    * Charges every limit of the key, shadow ones too, without asking: for what has already happened. May pass
    * the limits. `units` is an integer from 1, of which 2^46 are counted at most.
    */
-  charge(key: string, units: number): Promise<void>
+  charge(key: string, units: number, options?: Pick<ConsumeOptions, 'value'>): Promise<void>
+  /**
+   * For limiters with a `concurrency` limit: `consume`, and what it takes of that limit is held until it is released,
+   * renewed meanwhile. Other limits are charged as ever, and a release gives nothing of them back.
+   */
+  acquire(key: string, options?: Pick<ConsumeOptions, 'cost' | 'value'>): Promise<Permit>
+  /**
+   * For audits: the requests, holders or values that count now, for each limit that keeps them one by one: sliding
+   * windows with `log: 'zset'` or `'stream'`, `concurrency`, `distinct`.
+   */
+  list(key: string): Promise<readonly LimitEntries[]>
   /**
    * Returns units of an admitted request, exactly and at most once. Resolves to how many were, the least over
    * the enforced limits: fewer than asked where a log no longer holds them.
    *
    * Where the store gave no answer, what may have been returned is not returned again.
    *
-   * `invalid_refund` for a denied, peeked or foreign decision, another key, or more units than were charged.
+   * `invalid_refund` for a denied, peeked or foreign decision, another key, or more units than were charged; also for
+   * less than the whole where a limit keeps requests one by one.
    */
   refund(key: string, decision: Decision, units?: number): Promise<number>
   /** Forgets what the key has used. */
@@ -92,7 +116,7 @@ export interface Limiter {
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): this
-  /** Ends timers; every later call is refused with `closed`. Never closes the store or its client. */
+  /** Ends timers, so that permits are not renewed any more; every later call is refused with `closed`. Never closes the store or its client. */
   close(): void
 }
 
@@ -101,29 +125,9 @@ export interface Limiter {
  */
 export function createLimiter(options: LimiterOptions): Limiter {
   checkOptions(options, 'createLimiter')
-  const { store = memoryStore() } = options
   const set = parseLimits(parseName(options.name ?? 'default'), options.limits)
-  if (typeof store !== 'object' || typeof store?.apply !== 'function') {
-    throw new SlidegateError(
-      'invalid_option',
-      `the store is ${show(store)}; use memoryStore() or redisStore(client)`,
-      store,
-    )
-  }
-  const { logger, ...policy } = checkFailureOptions(options)
-  const announcer = new Announcer(set.limiter, logger)
-  return new StoreLimiter(
-    set,
-    withFailurePolicy(store, { ...policy, announcer, createLocalStore }),
-    announcer,
-  )
-}
-
-/** Keys that are held at most while this process decides without its store. */
-const MAX_LOCAL_KEYS = 100_000
-
-function createLocalStore(): MemoryStore {
-  return memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
+  const { store, announcer } = guardedStore(set.limiter, options)
+  return new StoreLimiter(set, store, announcer)
 }
 
 /** Reasons for which an op has not left this process. */
@@ -145,6 +149,8 @@ class StoreLimiter implements Limiter {
    * and to allocate it would take longer than to answer it.
    */
   readonly #syncOps: readonly [SyncOp]
+  readonly #names: Names
+  readonly #permits: Permits
   #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   readonly #announcer: Announcer
@@ -154,7 +160,9 @@ class StoreLimiter implements Limiter {
     this.name = set.limiter
     this.limits = set.limits
     this.#set = set
-    this.#allLogs = set.logs.map(() => true)
+    this.#allLogs = set.logs.map(({ kind }) => isReturnable(kind))
+    this.#names = new Names(set)
+    this.#permits = new Permits(shortestHold(set))
     this.#syncOps = [{ type: 'consume', parts: [{ key: '', set }], cost: 1, count: 1, leaseMs: 0 }]
     this.#store = store
     this.#announcer = announcer
@@ -175,6 +183,7 @@ class StoreLimiter implements Limiter {
   consumeSync(key: string, options?: ConsumeOptions): Decision {
     const [op] = this.#syncOps
     op.cost = parseCost(options)
+    Object.assign(op, this.#names.of(options))
     this.#checkOpen()
     op.parts[0].key = storedKey(key)
     if (this.#store.applySync === undefined) {
@@ -192,12 +201,56 @@ class StoreLimiter implements Limiter {
   }
 
   async peek(key: string, options?: ConsumeOptions): Promise<Decision> {
-    const op: PeekOp = { type: 'peek', parts: this.#parts(key), cost: parseCost(options), count: 1 }
+    const cost = parseCost(options)
+    const names = this.#names.ofAsked(options)
+    const op: PeekOp = { type: 'peek', parts: this.#parts(key), cost, count: 1, ...names }
     return decisionOf(this.limits, op, (await this.#apply(op)) as ConsumeOutcome, 0)
   }
 
-  async charge(key: string, units: number): Promise<void> {
-    await this.#apply({ type: 'charge', parts: this.#parts(key), units: parseUnits(units, 'invalid_cost') })
+  async charge(key: string, units: number, options?: Pick<ConsumeOptions, 'value'>): Promise<void> {
+    const charged = parseUnits(units, 'invalid_cost')
+    const names = this.#names.of({ value: options?.value })
+    await this.#apply({ type: 'charge', parts: this.#parts(key), units: charged, ...names })
+  }
+
+  async acquire(key: string, options?: Pick<ConsumeOptions, 'cost' | 'value'>): Promise<Permit> {
+    if (!this.#names.areHeld) {
+      throw new SlidegateError(
+        'invalid_option',
+        `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
+        key,
+      )
+    }
+    const askedAtMs = performance.now()
+    const decision = await this.consume(key, { cost: options?.cost, value: options?.value })
+    const origin = originOf(decision)
+    const isHeld = origin !== undefined && isCounted(origin.source)
+    return this.#permits.give(decision, isHeld ? this.#holdOf(origin) : undefined, askedAtMs)
+  }
+
+  #holdOf({ key, cost: units, names, source }: Origin): Hold {
+    const parts: readonly Part[] = [{ key, set: this.#set }]
+    const requestId = names.requestId!
+    return async (type) => {
+      const op: HoldOp = { type, parts, requestId, units, ...fallback(source) }
+      return ((await this.#apply(op)) as HoldOutcome).held
+    }
+  }
+
+  async list(key: string): Promise<readonly LimitEntries[]> {
+    if (!this.#names.areKept) {
+      throw new SlidegateError(
+        'invalid_option',
+        `no limit of the limiter ${show(this.name)} keeps its requests one by one; one with log: 'zset' does`,
+        key,
+      )
+    }
+    const { lists } = (await this.#apply({ type: 'list', parts: this.#parts(key) })) as ListOutcome
+    return this.#set.logs.flatMap(({ kind, serves }, i) => {
+      if (kind.entries === undefined) return []
+      const entries = lists[i]!.toSorted((a, b) => a.atMs - b.atMs || (a.name < b.name ? -1 : 1))
+      return serves.map((limit) => ({ limit: this.limits[limit]!.name, entries }))
+    })
   }
 
   async refund(key: string, decision: Decision, units: number = decision?.cost): Promise<number> {
@@ -226,13 +279,20 @@ class StoreLimiter implements Limiter {
         units,
       )
     }
+    if (this.#names.areKept && units !== origin.cost) {
+      throw new SlidegateError(
+        'invalid_refund',
+        `${units} of ${origin.cost} units cannot be returned: a limit keeps requests one by one, and takes back the whole`,
+        units,
+      )
+    }
     // Taken before asking: two refunds at once do not return a decision twice.
     const asked = Math.min(units, origin.left)
     if (asked === 0) return 0
     origin.left -= asked
-    const { charged, atMs, source } = origin
-    const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged }
-    const { returned } = await this.#returned(source === 'fallback' ? { ...op, source } : op, origin)
+    const { charged, atMs, source, names } = origin
+    const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names, ...fallback(source) }
+    const { returned } = await this.#returned(op, origin)
     origin.left += asked - Math.max(...returned)
     const counting = returned.filter((_, i) => charged[i] && !this.#set.logs[i]!.shadow)
     return Math.min(...(counting.length > 0 ? counting : returned))
@@ -264,6 +324,7 @@ class StoreLimiter implements Limiter {
 
   close(): void {
     this.#isClosed = true
+    this.#permits.close()
     // The timers of the failure policy. The store may have other users.
     if (this.#store.applySync === undefined) this.#store.close()
   }
@@ -276,11 +337,12 @@ class StoreLimiter implements Limiter {
 
   #consumeOp(key: string, options: ConsumeOptions | undefined): ConsumeOp {
     const cost = parseCost(options)
+    const names = this.#names.of(options)
     // Whoever hammers a key asks the same again and again.
     const last = this.#lastOp
     if (last !== undefined && last.key === key && last.op.cost === cost && !this.#isClosed) return last.op
-    const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0 }
-    this.#lastOp = { key, op }
+    const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0, ...names }
+    if (names.requestId === undefined && names.value === undefined) this.#lastOp = { key, op }
     return op
   }
 
@@ -307,7 +369,8 @@ class StoreLimiter implements Limiter {
     const { cost, atMs, source } = decision
     const left = isCounted(source) ? cost : 0
     const charged = this.#chargedBy(decision)
-    markOrigin(decision, { limiter: this, key: op.parts[0]!.key, cost, atMs, source, charged, left })
+    const names = this.#names.areKept ? { requestId: op.requestId, value: op.value } : NAMELESS
+    markOrigin(decision, { limiter: this, key: op.parts[0]!.key, names, cost, atMs, source, charged, left })
     return decision
   }
 
@@ -325,8 +388,29 @@ class StoreLimiter implements Limiter {
       if (i === decision.limits.length) return this.#allLogs
       if (!decision.limits[i]!.allowed) break
     }
-    return this.#set.logs.map(({ serves }) => decision.limits[serves[0]!]!.allowed)
+    return this.#set.logs.map(
+      ({ kind, serves }) => isReturnable(kind) && decision.limits[serves[0]!]!.allowed,
+    )
   }
+}
+
+const NAMELESS: Named = {}
+
+/** What was seen is not taken back. */
+function isReturnable(kind: Kind): boolean {
+  return kind.entries?.are !== 'value'
+}
+
+/** For how long a limiter's holders are heard of, at least: the shortest of its limits counts. */
+function shortestHold({ limits }: LimitSet): number {
+  return Math.min(
+    ...limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
+  )
+}
+
+/** What was decided in this process for lack of the store is settled here. */
+function fallback(source: Source): { readonly source?: 'fallback' } {
+  return source === 'fallback' ? { source } : {}
 }
 
 /** The promise of a decision, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
@@ -378,7 +462,7 @@ function parseLimits(name: string, limits: unknown): LimitSet {
     if (!isDeclared(limit)) {
       throw new SlidegateError(
         'invalid_limit',
-        `limits holds ${show(limit)}; make limits with slidingWindow() or fixedWindow()`,
+        `limits holds ${show(limit)}; make limits with slidingWindow(), fixedWindow() and the like`,
         limit,
       )
     }

@@ -1,10 +1,13 @@
 import type { Decision, Source } from './decision.ts'
+import type { Named } from './stores/store.ts'
 
 /** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
 export interface Origin {
   readonly limiter: object
   /** As stored. */
   readonly key: string
+  /** What it is called in logs that keep entries. */
+  readonly names: Named
   readonly cost: number
   readonly atMs: number
   readonly source: Source

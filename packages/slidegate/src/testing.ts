@@ -5,6 +5,8 @@ import { clockSteps } from './testing/clock-steps.ts'
 import type { ConformanceCase } from './testing/conformance-case.ts'
 import { operations } from './testing/operations.ts'
 import { sharing } from './testing/sharing.ts'
+import { slidingCounters } from './testing/sliding-counter.ts'
+import { tokenBuckets } from './testing/token-bucket.ts'
 import { windows } from './testing/windows.ts'
 
 export type { ConformanceCase, CreateStore } from './testing/conformance-case.ts'
@@ -30,6 +32,8 @@ export const storeConformance: readonly ConformanceCase[] = [
   ...answers,
   ...charges,
   ...windows,
+  ...tokenBuckets,
+  ...slidingCounters,
   ...sharing,
   ...clockSteps,
   ...operations,

@@ -40,7 +40,11 @@ export function isDeclared(limit: unknown): limit is Limit {
 export type Declared = Omit<Limit, 'name' | 'shadow'>
 
 /** Makes a limit of what its kind has checked, and of the options that all kinds share. */
-export function declareLimit(limit: Declared, { name, shadow = false }: NameOptions, defaultName: string): Limit {
+export function declareLimit(
+  limit: Declared,
+  { name, shadow = false }: NameOptions,
+  defaultName: string,
+): Limit {
   if (typeof shadow !== 'boolean') {
     throw new SlidegateError('invalid_limit', `shadow is ${show(shadow)}; it must be true or false`, shadow)
   }

@@ -1,5 +1,8 @@
 -- The twin of fixed-window.ts.
 --
+-- Params: LogParams and, for windows of a calendar, `edges`: when the windows around now begin, one behind the other and
+-- without a gap, as the process that asks knows its calendar. `fromFirstHit`, where windows begin with their first charge.
+-- Else they are of the length `precision`, aligned to the epoch.
 -- Reads and writes: one string per log: format (1 byte, 1), start of the window (6 bytes, milliseconds),
 -- units charged in it (6 bytes); unsigned, big-endian.
 -- TTL: set at the first charge in a window, to its length + slack.
@@ -8,11 +11,40 @@ local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
 -- One byte more than it should have.
 local LAST_OF_COUNTER = '13'
+local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
 
 local fixed_window = {}
 
-local function start_of(now, window)
-  return now - now % window
+-- When the window of now began; from the first hit on, the earliest that it may have.
+local function earliest_start(params, now)
+  local edges = params.edges
+  if not edges then
+    return params.fromFirstHit and now - params.precision + 1 or now - now % params.precision
+  end
+  if now < edges[1] or now >= edges[#edges] then error({ unusable = CLOCKS_APART }) end
+  local i = #edges - 1
+  while now < edges[i] do i = i - 1 end
+  return edges[i]
+end
+
+-- When a window begins that is charged for the first time.
+local function new_start(params, now)
+  return params.fromFirstHit and now or earliest_start(params, now)
+end
+
+local function end_of(params, start)
+  local edges = params.edges
+  if not edges then return start + params.precision end
+  for i = 1, #edges do
+    if start < edges[i] then return edges[i] end
+  end
+  return math.huge
+end
+
+-- Whether what it holds is of the window of now.
+local function is_open(counter, params, now)
+  local earliest = earliest_start(params, now)
+  return counter.units > 0 and counter.stamp >= earliest
 end
 
 function fixed_window.load(counter)
@@ -33,42 +65,42 @@ function fixed_window.save(counter, _, is_clock_given)
   end
   local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
-    call_redis('SET', counter.key, raw, 'PX', ttl_of(counter.params.precision, is_clock_given))
+    -- All of the window, so that the key outlives it also when the clock is set back within it.
+    local length = end_of(counter.params, counter.stamp) - counter.stamp
+    call_redis('SET', counter.key, raw, 'PX', ttl_of(length, is_clock_given))
   else
     call_redis('SET', counter.key, raw, 'KEEPTTL')
   end
 end
 
 function fixed_window.restamp(counter, params, now)
-  counter.stamp, counter.fresh = start_of(now, params.precision), true
+  counter.stamp, counter.fresh = new_start(params, now), true
 end
 
 function fixed_window.check(counter, params, now, used)
-  local units = counter.stamp == start_of(now, params.precision) and counter.units or 0
+  local units = is_open(counter, params, now) and counter.units or 0
   for i = 1, #params.limits do used[i] = units end
 end
 
 function fixed_window.commit(counter, params, now, units)
-  local start = start_of(now, params.precision)
-  if counter.stamp ~= start then
-    counter.stamp, counter.units, counter.fresh = start, 0, true
+  if not is_open(counter, params, now) then
+    counter.stamp, counter.units, counter.fresh = new_start(params, now), 0, true
   end
   counter.units = math.min(counter.units + units, MAX_UNITS)
 end
 
-function fixed_window.retry_after(_, params, i, now, cost)
+function fixed_window.retry_after(counter, params, i, now, cost)
   if cost > params.limits[i] then return NEVER end
-  return params.precision - now % params.precision
+  return end_of(params, counter.stamp) - now
 end
 
 function fixed_window.reset_after(counter, params, _, now)
-  local start = start_of(now, params.precision)
-  return counter.units > 0 and counter.stamp == start and start + params.precision - now or 0
+  return is_open(counter, params, now) and end_of(params, counter.stamp) - now or 0
 end
 
 function fixed_window.refund(counter, params, now, at_ms, units)
-  local is_gone = now >= counter.stamp + params.precision
-  if is_gone or start_of(at_ms, params.precision) ~= counter.stamp then return 0 end
+  local stamp = counter.stamp
+  if not is_open(counter, params, now) or at_ms < stamp or at_ms >= end_of(params, stamp) then return 0 end
   local returned = math.min(units, counter.units)
   counter.units = counter.units - returned
   if counter.units == 0 then counter.stamp = 0 end

@@ -1,111 +1,158 @@
-import { Slab } from '../slab.ts'
 import { parseWindow } from '../duration.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, MAX_UNITS, nameOf, parseLimit } from './declare.ts'
-import type { Kind, Limit, LogParams, Logs } from './limit.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { Calendar, type CalendarUnit } from './calendar.ts'
+import {
+  checkDeclaration,
+  declareLimit,
+  type LimitOptions,
+  MAX_UNITS,
+  type NameOptions,
+  nameOf,
+  parseLimit,
+} from './declare.ts'
+import type { Kind, Limit, LogParams } from './limit.ts'
+import { Row, RowLogs } from './row-logs.ts'
 
-export type FixedWindowOptions = LimitOptions
+/** Windows of equal length. */
+export interface EqualWindowOptions extends LimitOptions {
+  /**
+   * When windows begin: `epoch`, the default, at whole multiples of their length since 1970-01-01T00:00Z; `first-hit`
+   * with the first charge after the one before has ended, for each key on its own.
+   */
+  readonly align?: 'epoch' | 'first-hit'
+  readonly timeZone?: never
+}
+
+/** Windows of a calendar. */
+export interface CalendarWindowOptions extends NameOptions {
+  /** Units admitted per window: an integer from 1 to 2^40. */
+  readonly limit: number
+  /**
+   * The windows are the local hours, days, ISO weeks (which begin on Mondays) or months. An hour begins also where the
+   * local clock is set by less than one; a day where the first local time of its date is, and it is as long as it is.
+   * `windowMs` is nominal: a day has 24 hours in it, a month 31 days. Default name: like `10000-per-month`.
+   */
+  readonly align: CalendarUnit
+  /**
+   * Whose clock is on the wall: an IANA name such as `Europe/Berlin`. Its rules are those that this process's Node knows. For Redis
+   * they say when windows begin, and Redis says what time it is; the two clocks may differ by two windows. Default: `UTC`.
+   */
+  readonly timeZone?: string
+  readonly window?: never
+}
+
+export type FixedWindowOptions = EqualWindowOptions | CalendarWindowOptions
 
 /**
- * At most `limit` units in each window of this length, the windows aligned to the epoch by the store's
- * clock: one number per key. At worst `2 * limit` pass within the length of one window, around the edge
- * between two: with 100 a minute, 100 at 0:59.9 and 100 more at 1:00.0.
+ * At most `limit` units in each window, by the store's clock: one number per key. The windows are of one length, aligned
+ * to the epoch or to the first hit, or those of a calendar:
+ *
+ * ```ts
+ * fixedWindow({ limit: 100, window: '1m' })
+ * fixedWindow({ limit: 100, window: '1m', align: 'first-hit' })
+ * fixedWindow({ limit: 10_000, align: 'month', timeZone: 'Europe/Berlin' })
+ * ```
+ *
+ * At worst `2 * limit` pass within the length of one window, around the edge between two: with 100 a minute, 100 at
+ * 0:59.9 and 100 more at 1:00.0. Of a calendar's windows that is the length of the shortest. From the first hit on it is
+ * `2 * limit - 1`, since that hit comes a whole window before the edge.
+ *
+ * Limits of the same windows share their count; those of another length, alignment or time zone begin with an empty one.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
   checkDeclaration(options, '{ limit, window }')
+  const { align = 'epoch' } = options
   const limit = parseLimit(options.limit)
+  if (isUnit(align)) return calendarWindow(options, align, limit)
+  if (align !== 'epoch' && align !== 'first-hit') {
+    throw new SlidegateError(
+      'invalid_limit',
+      `align is ${show(align)}; it must be 'epoch', 'first-hit', 'hour', 'day', 'week' or 'month'`,
+      align,
+    )
+  }
+  if (options.timeZone !== undefined) {
+    throw new SlidegateError(
+      'invalid_window',
+      `the time zone is ${show(options.timeZone)}; it must be left out, unless align is 'hour', 'day', 'week' or 'month'`,
+      options.timeZone,
+    )
+  }
   const windowMs = parseWindow(options.window)
   return declareLimit(
-    { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs },
+    { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align },
     options,
     nameOf(limit, windowMs),
   )
 }
 
-/** The units charged in the window that began at `start`. */
-class FixedCounter {
-  row: Float64Array = new Float64Array(2)
-  at = 0
+function calendarWindow(
+  { window, timeZone = 'UTC', ...options }: FixedWindowOptions,
+  unit: CalendarUnit,
+  limit: number,
+): Limit {
+  if (window !== undefined) {
+    throw new SlidegateError(
+      'invalid_window',
+      `the window is ${show(window)}; it must be left out where align is ${show(unit)}`,
+      window,
+    )
+  }
+  const rule = new Calendar(unit, timeZone)
+  const { nominalMs } = rule
+  return declareLimit(
+    { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
+    options,
+    `${limit}-per-${unit}`,
+  )
+}
 
+/** The units charged in the window that began at `start`. */
+class Counter extends Row {
   get start(): number {
-    return this.row[this.at]!
+    return this.numbers[this.at]!
   }
   set start(start: number) {
-    this.row[this.at] = start
+    this.numbers[this.at] = start
   }
 
   get units(): number {
-    return this.row[this.at + 1]!
+    return this.numbers[this.at + 1]!
   }
   set units(units: number) {
-    this.row[this.at + 1] = units
+    this.numbers[this.at + 1] = units
   }
 }
 
-class FixedCounters implements Logs<FixedCounter> {
-  readonly #rows = new Slab(2)
-  readonly #counter = new FixedCounter()
-
-  constructor() {
-    // Number 0, in which all is 0.
-    this.#rows.create()
-  }
-
-  create(): number {
-    const log = this.#rows.create()
-    clear(this.at(log))
-    return log
-  }
-
-  at(log: number): FixedCounter {
-    const counter = this.#counter
-    counter.row = this.#rows.doubles[log >>> this.#rows.shift]!
-    counter.at = (log & this.#rows.mask) * this.#rows.width
-    return counter
-  }
-
-  copy(log: number): number {
-    const copied = this.#rows.create()
-    const { start, units } = this.at(log)
-    const counter = this.at(copied)
-    counter.start = start
-    counter.units = units
-    return copied
-  }
-
-  delete(log: number): void {
-    this.#rows.delete(log)
-  }
+interface FixedWindowParams extends LogParams {
+  /** Where the windows are those of a calendar. Else they are of the length `precision`, */
+  readonly calendar?: Calendar
+  /** and begin with the first charge, where this is true. */
+  readonly fromFirstHit?: boolean
 }
 
-function clear(counter: FixedCounter): void {
-  counter.start = 0
-  counter.units = 0
-}
-
-const fixedWindowKind: Kind<FixedCounter> = {
+const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   tag: 'f',
 
-  logName: (limit) => `f${limit.windowMs}`,
+  logName: ({ windowMs, rule }) => (rule === 'first-hit' ? `fhit${windowMs}` : `f${windowMs}`),
 
   params: (limits) => ({
-    precision: limits[0]!.windowMs,
-    records: 1,
-    windows: limits.map((limit) => limit.windowMs),
-    limits: limits.map((limit) => limit.limit),
+    ...commonParams(limits),
+    ...(limits[0]!.rule === 'first-hit' && { fromFirstHit: true }),
   }),
 
-  createLogs: () => new FixedCounters(),
+  createLogs: () => new RowLogs(2, new Counter()),
 
   newest: (counter) => counter.start,
 
   restamp(counter, params, nowMs) {
-    counter.start = startOf(nowMs, params.precision)
+    counter.start = newStart(params, nowMs)
   },
 
   check(counter, params, nowMs, used) {
-    const units = counter.start === startOf(nowMs, params.precision) ? counter.units : 0
+    const units = isOpen(counter, params, nowMs) ? counter.units : 0
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
@@ -120,36 +167,81 @@ const fixedWindowKind: Kind<FixedCounter> = {
     return true
   },
 
-  retryAfter(_counter, params, i, nowMs, cost) {
-    return cost > params.limits[i]! ? Number.POSITIVE_INFINITY : params.precision - (nowMs % params.precision)
+  retryAfter(counter, params, i, nowMs, cost) {
+    return cost > params.limits[i]! ? Number.POSITIVE_INFINITY : endOf(params, counter.start) - nowMs
   },
 
   resetAfter(counter, params, _i, nowMs) {
-    const start = startOf(nowMs, params.precision)
-    return counter.units > 0 && counter.start === start ? start + params.precision - nowMs : 0
+    return isOpen(counter, params, nowMs) ? endOf(params, counter.start) - nowMs : 0
   },
 
   refund(counter, params, nowMs, atMs, units) {
-    const isGone = nowMs >= counter.start + params.precision
-    if (isGone || startOf(atMs, params.precision) !== counter.start) return 0
+    const { start } = counter
+    if (!isOpen(counter, params, nowMs) || atMs < start || atMs >= endOf(params, start)) return 0
     const returned = Math.min(units, counter.units)
     counter.units -= returned
     if (counter.units === 0) counter.start = 0
     return returned
   },
 
-  expiresAt: (counter, params) => counter.start + params.precision,
+  expiresAt: (counter, params) => endOf(params, counter.start),
 }
 
-function charge(counter: FixedCounter, params: LogParams, nowMs: number, units: number): void {
-  const start = startOf(nowMs, params.precision)
-  if (counter.start !== start) {
-    counter.start = start
+/** Apart from the other, which need not be told the time. */
+const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
+  ...fixedWindowKind,
+
+  logName({ rule }) {
+    const { unit, timeZone } = rule as Calendar
+    return `f${unit}-${timeZone}`
+  },
+
+  params: (limits) => ({ ...commonParams(limits), calendar: limits[0]!.rule as Calendar }),
+
+  // Redis knows no time zones.
+  paramsAt({ calendar, ...params }, nowMs) {
+    const edges = calendar!.edgesAround(nowMs)
+    return { ...params, edges } as LogParams
+  },
+}
+
+function commonParams(limits: readonly Limit[]): LogParams {
+  return {
+    precision: limits[0]!.windowMs,
+    records: 1,
+    windows: limits.map((limit) => limit.windowMs),
+    limits: limits.map((limit) => limit.limit),
+  }
+}
+
+/** Whether what it holds is of the window of now. */
+function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boolean {
+  return counter.units > 0 && counter.start >= earliestStart(params, nowMs)
+}
+
+function charge(counter: Counter, params: FixedWindowParams, nowMs: number, units: number): void {
+  if (!isOpen(counter, params, nowMs)) {
+    counter.start = newStart(params, nowMs)
     counter.units = 0
   }
   counter.units = Math.min(counter.units + units, MAX_UNITS)
 }
 
-function startOf(nowMs: number, windowMs: number): number {
-  return nowMs - (nowMs % windowMs)
+/** When the window of now began; from the first hit on, the earliest that it may have. */
+function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
+  if (calendar !== undefined) return calendar.startOf(nowMs)
+  return fromFirstHit ? nowMs - precision + 1 : nowMs - (nowMs % precision)
+}
+
+/** When a window begins that is charged for the first time. */
+function newStart(params: FixedWindowParams, nowMs: number): number {
+  return params.fromFirstHit ? nowMs : earliestStart(params, nowMs)
+}
+
+function endOf({ calendar, precision }: FixedWindowParams, start: number): number {
+  return calendar === undefined ? start + precision : calendar.endOf(start)
+}
+
+function isUnit(align: unknown): align is CalendarUnit {
+  return align === 'hour' || align === 'day' || align === 'week' || align === 'month'
 }

@@ -28,11 +28,12 @@ export interface LogParams {
 
 /**
  * What the entries of a log are, where it keeps them one by one:
- * - `request`: the requests that were admitted, by their ids. One that comes again is answered as the first time.
- * - `holder`: the same, for as long as they are held.
+ * - `record`: the requests that were admitted, in order.
+ * - `request`: the same, found again by their ids. One that comes again is answered as the first time.
+ * - `holder`: those that are under way, found by their ids, too.
  * - `value`: what requests have brought. A value takes one unit, however often it comes and whatever a request costs.
  */
-export type Entries = 'request' | 'holder' | 'value'
+export type Entries = 'record' | 'request' | 'holder' | 'value'
 
 /** What is charged to a log. */
 export interface Charge {

@@ -1,20 +1,10 @@
 import { type Duration, parseDuration, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, MAX_UNITS, nameOf, parseLimit } from './declare.ts'
-import type { Kind, Limit, LogParams } from './limit.ts'
-import {
-  append,
-  at,
-  clear,
-  drop,
-  firstAbove,
-  MAX_RECORDS,
-  merge,
-  subtract,
-  totalUpTo,
-  trim,
-} from './window-log.ts'
-import { STAMP, TOTAL, type WindowLog, WindowLogs } from './window-logs.ts'
+import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
+import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
+import type { Kind, Limit } from './limit.ts'
+import { fits, packedWindowKind } from './packed-window.ts'
+import { MAX_RECORDS } from './window-log.ts'
 
 export interface SlidingWindowOptions extends LimitOptions {
   /**
@@ -25,6 +15,19 @@ export interface SlidingWindowOptions extends LimitOptions {
    * begin with an empty log.
    */
   readonly precision?: Duration
+  /**
+   * How the log is kept. All are exact, and mean the same:
+   * - `packed`, the default: 12 bytes per request, any cost, by far the fastest.
+   * - `zset`: in Redis a sorted set of request ids, about 100 bytes per unit. A request that comes again with its
+   *   `requestId` within the window is answered as the first time and charged once, and `list` shows who has used
+   *   the limit.
+   * - `stream`: in Redis a stream, about 30 bytes per request, so that other programs can follow admissions with
+   *   XREAD.
+   *
+   * The latter two are for limits up to 10,000, at the precision of 1 ms. Each of their windows has a log of its own,
+   * and they take back only whole requests.
+   */
+  readonly log?: 'packed' | 'zset' | 'stream'
 }
 
 /**
@@ -35,21 +38,51 @@ export interface SlidingWindowOptions extends LimitOptions {
  */
 export function slidingWindow(options: SlidingWindowOptions): Limit {
   checkDeclaration(options, '{ limit, window }')
+  const { precision, log = 'packed' } = options
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
-  const precisionMs = precisionOf(options.precision, limit, windowMs)
-  return declareLimit(
-    { kind: slidingWindowKind, limit, windowMs, precisionMs },
-    options,
-    nameOf(limit, windowMs),
-  )
+  if (log !== 'packed' && log !== 'zset' && log !== 'stream') {
+    throw new SlidegateError(
+      'invalid_limit',
+      `the log is ${show(log)}; it must be 'packed', 'zset' or 'stream'`,
+      log,
+    )
+  }
+  const kind = KINDS[log]
+  if (log !== 'packed') checkEntries(limit, precision, log)
+  const precisionMs = log === 'packed' ? precisionOf(precision, limit, windowMs) : 1
+  return declareLimit({ kind, limit, windowMs, precisionMs }, options, nameOf(limit, windowMs))
+}
+
+const KINDS: Readonly<Record<NonNullable<SlidingWindowOptions['log']>, Kind>> = {
+  packed: packedWindowKind,
+  zset: entryWindowKind('z', 'request'),
+  stream: entryWindowKind('x', 'record', 'x'),
+}
+
+/** What is kept one by one is kept as it was, and not too much of it. */
+function checkEntries(limit: number, precision: unknown, log: string): void {
+  if (limit > MAX_ENTRIES) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `the limit is ${limit}; with the log '${log}' it must be at most ${MAX_ENTRIES}, with 'packed' it may be larger`,
+      limit,
+    )
+  }
+  if (precision !== undefined && precision !== 1 && precision !== '1ms') {
+    throw new SlidegateError(
+      'invalid_precision',
+      `the precision is ${show(precision)}; with the log '${log}' it is 1 ms`,
+      precision,
+    )
+  }
 }
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {
   const finest = finestPrecision(limit, windowMs)
   if (precision === undefined) return finest
   const asked = parsePrecision(precision, windowMs)
-  if (recordsOf(limit, windowMs, asked) > MAX_RECORDS) {
+  if (!fits(limit, windowMs, asked)) {
     throw new SlidegateError(
       'invalid_precision',
       `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest} ms fits`,
@@ -71,133 +104,10 @@ function parsePrecision(precision: unknown, windowMs: number): number {
   return ms
 }
 
-function recordsOf(limit: number, windowMs: number, precisionMs: number): number {
-  return Math.min(limit, Math.ceil(windowMs / precisionMs) + 1)
-}
-
 function finestPrecision(limit: number, windowMs: number): number {
   for (let decade = 1; ; decade *= 10) {
     for (const step of [1, 2, 5]) {
-      if (recordsOf(limit, windowMs, decade * step) <= MAX_RECORDS) return decade * step
+      if (fits(limit, windowMs, decade * step)) return decade * step
     }
   }
-}
-
-export const slidingWindowKind: Kind<WindowLog> = {
-  tag: 'w',
-
-  logName: (limit) => `w${limit.precisionMs}`,
-
-  params(limits: readonly Limit[]): LogParams {
-    const precision = limits[0]!.precisionMs
-    const longest = limits.reduce((a, b) => (b.windowMs > a.windowMs ? b : a))
-    return {
-      precision,
-      records: recordsOf(longest.limit, longest.windowMs, precision),
-      // A stamp is the start of its grain, so the last charge of a grain may be made up to precision - 1 later.
-      windows: limits.map((limit) => limit.windowMs + precision - 1),
-      limits: limits.map((limit) => limit.limit),
-    }
-  },
-
-  createLogs: () => new WindowLogs(),
-
-  newest: (log) => log.stamp,
-
-  restamp(log, params, nowMs) {
-    merge(log, grainOf(nowMs, params.precision))
-    const { leaseMs, leasedUntil } = log.lease
-    if (leaseMs > 0) log.lease = { leaseMs, leasedUntil: Math.min(leasedUntil, nowMs + leaseMs) }
-  },
-
-  check(log, params, nowMs, used) {
-    for (let i = 0; i < params.windows.length; i++) {
-      used[i] = log.total - totalUpTo(log, nowMs - spanOf(log, params.windows[i]!, nowMs))
-    }
-  },
-
-  commit(log, params, nowMs, { units, leaseMs }) {
-    trim(log, nowMs)
-    if (leaseMs > 0) {
-      const { lease } = log
-      const inForce = nowMs < lease.leasedUntil + log.keepMs
-      log.lease = {
-        leaseMs: inForce ? Math.max(lease.leaseMs, leaseMs) : leaseMs,
-        leasedUntil: Math.max(lease.leasedUntil, nowMs + leaseMs),
-      }
-    }
-    for (let i = 0; i < params.windows.length; i++) {
-      const neededMs = params.windows[i]! + log.lease.leaseMs
-      if (neededMs > log.keepMs) log.keepMs = neededMs
-    }
-    append(log, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
-  },
-
-  admit(log, params, nowMs, cost, used) {
-    const { windows, limits } = params
-    const { stamp, total, base, keepMs, count } = log
-    let longestMs = 0
-    let hasRoom = true
-    let gone = 0
-    for (let i = 0; i < windows.length; i++) {
-      const windowMs = windows[i]!
-      if (windowMs > longestMs) longestMs = windowMs
-      const spanMs = windowMs < keepMs ? windowMs : keepMs
-      const cut = nowMs - spanMs
-      let before = base
-      if (stamp <= cut) before = total
-      else if (count > 0) {
-        const index = firstAbove(log, STAMP, cut)
-        if (index > 0) before = at(log, index - 1, TOTAL)
-        // What has left the window that it was kept for is what `trim` would find.
-        if (spanMs === keepMs) gone = index
-      }
-      used[i] = total - before
-      if (total - before + cost > limits[i]!) hasRoom = false
-    }
-    if (keepMs > longestMs || log.isLeased) return undefined
-    if (!hasRoom) return false
-    if (stamp <= nowMs - keepMs) clear(log)
-    else if (gone > 0) drop(log, gone)
-    log.keepMs = longestMs
-    append(log, grainOf(nowMs, params.precision), cost)
-    return true
-  },
-
-  retryAfter(log, params, i, nowMs, cost) {
-    const limit = params.limits[i]!
-    if (cost > limit) return Number.POSITIVE_INFINITY
-    // Enough has left the window when the record that holds this unit has.
-    const index = firstAbove(log, TOTAL, log.total + cost - limit - 1)
-    return expiryOf(log, params.windows[i]!, at(log, index, STAMP)) - nowMs
-  },
-
-  resetAfter: (log, params, i, nowMs) => Math.max(0, expiryOf(log, params.windows[i]!, log.stamp) - nowMs),
-
-  refund(log, params, nowMs, atMs, units) {
-    const stamp = grainOf(atMs, params.precision)
-    return stamp <= nowMs - log.keepMs ? 0 : subtract(log, stamp, units)
-  },
-
-  expiresAt: (log) => log.stamp + log.keepMs,
-}
-
-/** For how long a charge counts in this window, as seen from now. */
-function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
-  const { leaseMs, leasedUntil } = log.lease
-  const leased = nowMs < leasedUntil + windowMs
-  return Math.min(log.keepMs, leased ? windowMs + leaseMs : windowMs)
-}
-
-/** When a charge made at `stamp` stops counting in this window. */
-function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
-  const { leaseMs, leasedUntil } = log.lease
-  const lease = Math.min(leaseMs, Math.max(0, leasedUntil - stamp))
-  return stamp + Math.min(log.keepMs, windowMs + lease)
-}
-
-/** The start of the grain that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
-function grainOf(ms: number, precision: number): number {
-  if (precision === 1) return ms
-  return Math.floor(ms / precision) * precision
 }

@@ -85,11 +85,16 @@ export function merge(log: WindowLog, stamp: number): void {
 
 /**
  * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Answers how many
- * it held: none where there is no such record, or where too many have followed it.
+ * it held: none where there is no such record, or where more than `mostRecords` have followed it.
  */
-export function subtract(log: WindowLog, stamp: number, units: number): number {
+export function subtract(
+  log: WindowLog,
+  stamp: number,
+  units: number,
+  mostRecords: number = MAX_REFUND_RECORDS,
+): number {
   const index = firstAbove(log, STAMP, stamp - 1)
-  if (at(log, index, STAMP) !== stamp || log.count - index > MAX_REFUND_RECORDS) return 0
+  if (at(log, index, STAMP) !== stamp || log.count - index > mostRecords) return 0
   const held = at(log, index, TOTAL) - (index === 0 ? log.base : at(log, index - 1, TOTAL))
   const returned = Math.min(units, held)
   // A record left with nothing is removed, so that no log has more records than units.

@@ -41,7 +41,7 @@ export class Answers {
 
   /** What was decided in this process is returned here, which is all, and forgotten here, which is not. */
   settle(op: Op): Outcome {
-    if (op.type === 'refund' && op.source === 'fallback') return this.#local.apply(op)
+    if ('source' in op && op.source === 'fallback') return this.#local.apply(op)
     if (op.type === 'reset' && this.#local.isInUse) this.#local.apply(op)
     return undefined
   }

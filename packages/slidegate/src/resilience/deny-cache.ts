@@ -32,7 +32,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   const denials = new Denials(maxStaleMs, maxKeys)
 
   function forget(ops: readonly Op[]): void {
-    for (const { type, parts } of ops) if (type !== 'peek') denials.forget(parts)
+    for (const op of ops) if (!isLook(op)) denials.forget(op.parts)
   }
 
   return {
@@ -44,7 +44,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
         else store.apply(ops, new ConsumeCall(call, op, denials, nowMs))
-      } else if (ops.every(({ type }) => type === 'peek')) {
+      } else if (ops.every(isLook)) {
         store.apply(ops, call)
       } else {
         forget(ops)
@@ -56,8 +56,15 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
+/** Named ones are always asked: the same id or value may be told something else than another. */
 function isRepeatable(op: Op): op is ConsumeOp {
-  return op.type === 'consume' && op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
+  if (op.type !== 'consume' || op.requestId !== undefined || op.value !== undefined) return false
+  return op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
+}
+
+/** Whether it gives nobody room. */
+function isLook({ type }: Op): boolean {
+  return type === 'peek' || type === 'list' || type === 'extend'
 }
 
 /** One that waits for an answer of the store to a request: denied it is held, admitted it changes the key. */

@@ -145,7 +145,9 @@ class GuardedStore implements Store {
   lateAnswer(ops: readonly Op[], outcomes: readonly Outcome[], position: number): void {
     ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
-      if (op.type === 'consume' && outcome.source === 'store' && position < outcome.admitted) {
+      // Whoever has chosen the id asks again with it, and is told of this one.
+      if (op.type !== 'consume' || op.mayRepeat) return
+      if (outcome.source === 'store' && position < outcome.admitted) {
         this.#late.add(op, outcome, position)
       }
     })

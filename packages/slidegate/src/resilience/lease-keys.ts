@@ -50,7 +50,7 @@ export class Leases implements Supply {
     const op = ops[0]!
     if (ops.length === 1 && (op.type === 'consume' || op.type === 'peek') && op.parts.length === 1) {
       if (op.type === 'peek') this.#peek(op, ops, call)
-      else if (op.count === 1 && op.leaseMs === 0) this.#consume(op, ops, call)
+      else if (isLeasable(op)) this.#consume(op, ops, call)
       else this.store.apply(ops, call)
     } else {
       const waiting = this.#void(ops)
@@ -166,6 +166,11 @@ export class Leases implements Supply {
       else this.#watch(dueMs)
     }
   }
+}
+
+/** Requests that are known by a name are each decided by the store. */
+function isLeasable({ count, leaseMs, requestId, value }: ConsumeOp): boolean {
+  return count === 1 && leaseMs === 0 && requestId === undefined && value === undefined
 }
 
 /** One that waits for the store's answer to a request of a cold key. */

@@ -55,13 +55,13 @@ export function restamp(loaded: Loaded, nowMs: number): void {
  * The instant at which a request of this id was admitted, where a log still holds it: it is answered as it was then,
  * and charged nothing.
  */
-export function findRepeat(loaded: Loaded, nowMs: number, { requestId }: Named): number | undefined {
-  if (requestId === undefined) return undefined
+export function findRepeat(loaded: Loaded, nowMs: number, op: Named): number | undefined {
+  if (op.mayRepeat !== true) return undefined
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
     const { kind, params } = held.log
     if (kind.entries?.are !== 'request' && kind.entries?.are !== 'holder') continue
-    const entry = kind.entries.find(stateOf(held), params, nowMs, requestId)
+    const entry = kind.entries.find(stateOf(held), params, nowMs, op.requestId!)
     if (entry !== undefined) return entry.atMs
   }
   return undefined
@@ -151,7 +151,8 @@ export function costsIn(loaded: Loaded): number[] | undefined {
 
 /** Takes back what was charged; answers the units per log. */
 export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
-  if (loaded.some((held, i) => op.charged[i] === true && isReturned(held, nowMs, op))) return loaded.map(() => 0)
+  if (loaded.some((held, i) => op.charged[i] === true && isReturned(held, nowMs, op)))
+    return loaded.map(() => 0)
   return loaded.map((held, i) => {
     const { kind, params } = held.log
     if (op.charged[i] !== true) return 0

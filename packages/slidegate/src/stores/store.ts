@@ -14,6 +14,8 @@ export interface Part {
 export interface Named {
   /** Of the request, as stored; where a log keeps requests or holders. */
   readonly requestId?: string | undefined
+  /** Whether the id was chosen by the caller, who may ask again with it, perhaps because an answer was lost. */
+  readonly mayRepeat?: boolean | undefined
   /** What the request brings, as stored; where a log keeps values. */
   readonly value?: string | undefined
 }
@@ -26,8 +28,6 @@ export interface ConsumeOp extends Named {
   readonly count: number
   /** For so long the units may be spent by the process that took them; 0 where they are spent at once. */
   readonly leaseMs: number
-  /** Whether whoever asks has chosen the id, and so may ask again: what it says is repeated, not returned. */
-  readonly mayRepeat?: boolean
 }
 
 /** What `consume` would answer. Writes nothing. */

@@ -1,13 +1,30 @@
 import { fork } from 'node:child_process'
+import type {
+  ConcurrencyOptions,
+  DistinctOptions,
+  FixedWindowOptions,
+  SlidingCounterOptions,
+  SlidingWindowOptions,
+  TokenBucketOptions,
+} from '../../src/index.ts'
 import type { Admission } from './fullest-window.ts'
+
+/** A limit, as the options that make it. */
+export type LimitOrder =
+  | ({ readonly kind?: 'slidingWindow' } & SlidingWindowOptions)
+  | ({ readonly kind: 'fixedWindow' } & FixedWindowOptions)
+  | ({ readonly kind: 'slidingCounter' } & SlidingCounterOptions)
+  | ({ readonly kind: 'tokenBucket' } & TokenBucketOptions)
+  | ({ readonly kind: 'concurrency' } & ConcurrencyOptions)
+  | ({ readonly kind: 'distinct' } & DistinctOptions)
 
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
   /** Whether that is one of a Cluster. */
   readonly isCluster?: boolean
-  /** Sliding windows, all of which every key is held to. */
-  readonly limits: readonly { readonly limit: number; readonly window: number }[]
+  /** What every key is held to, as the options of each kind. Default of the kind: `slidingWindow`. */
+  readonly limits: readonly LimitOrder[]
   /** Requests are for so many keys in turn, and for costs from 1 to so many. */
   readonly keys: number
   readonly costs: number
@@ -16,11 +33,21 @@ export interface Order {
   readonly leaseMs?: number
   /** How long each caller rests after every ten requests, if at all. */
   readonly pauseMs?: number
+  /** Values that requests bring, each one of so many. */
+  readonly values?: number
+  /** What is admitted is held for so long, and released. */
+  readonly holdMs?: number
 }
 
 export interface Report {
   /** When units were spent: by the store's clock, or where they were leased, by the machine's. */
-  admissions: (Admission & { readonly key: string; readonly isLeased: boolean })[]
+  admissions: (Admission & {
+    readonly key: string
+    readonly isLeased: boolean
+    readonly value?: string
+    /** When what was held was about to be released, by the machine's clock. */
+    readonly releasedAtMs?: number
+  })[]
   denied: number
 }
 

@@ -2,10 +2,12 @@
 // One process of an audit: asks as fast as it can, on the package as it was built, and tells what was admitted.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
-import { createLimiter, slidingWindow, withLeases } from 'slidegate'
+import * as slidegate from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 
 /** @typedef {import('./audit.ts').Order} Order */
+
+const { createLimiter, withLeases } = slidegate
 
 const CALLERS = 24
 
@@ -23,12 +25,12 @@ process.once('message', async (/** @type {Order} */ order) => {
   const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
   const limiter = createLimiter({
     name: 'audit',
-    limits: order.limits.map((limit) => slidingWindow(limit)),
+    limits: order.limits.map(limitOf),
     store,
     // Nothing is to be given up, however slow the machine: what is given up may have been charged.
     timeoutMs: 60_000,
   })
-  await limiter.peek('ready')
+  await limiter.peek('ready', order.values ? { value: 'ready' } : {})
 
   /** @type {import('./audit.ts').Report} */
   const report = { admissions: [], denied: 0 }
@@ -36,11 +38,23 @@ process.once('message', async (/** @type {Order} */ order) => {
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     for (let i = caller; !isDone; i++) {
       const key = `key${i % order.keys}`
-      const { allowed, atMs, cost, source } = await limiter.consume(key, { cost: 1 + (i % order.costs) })
+      const options = { cost: 1 + (i % order.costs), value: valueOf(order) }
+      const permit = order.holdMs === undefined ? undefined : await limiter.acquire(key, options)
+      const { allowed, atMs, cost, source } = permit?.decision ?? (await limiter.consume(key, options))
       const isLeased = leaseMs !== undefined && source === 'lease'
       if (source !== 'store' && !isLeased) throw new Error(`a decision came from ${source}`)
-      if (allowed) report.admissions.push({ key, atMs: isLeased ? spentAtMs : atMs, cost, isLeased })
-      else report.denied++
+      const { value } = options
+      const admission = { key, atMs: isLeased ? spentAtMs : atMs, cost, isLeased, ...(value && { value }) }
+      if (permit?.allowed) {
+        await delay(order.holdMs)
+        const releasedAtMs = Date.now()
+        if (!(await permit.release())) throw new Error('what was held was lost')
+        report.admissions.push({ ...admission, releasedAtMs })
+      } else if (allowed) {
+        report.admissions.push(admission)
+      } else {
+        report.denied++
+      }
       if (order.pauseMs !== undefined && i % 10 === 0) await delay(order.pauseMs)
     }
   })
@@ -51,3 +65,13 @@ process.once('message', async (/** @type {Order} */ order) => {
   await redis.quit()
   process.send?.(report, () => process.disconnect())
 })
+
+/** @param {import('./audit.ts').LimitOrder} order */
+function limitOf({ kind = 'slidingWindow', ...options }) {
+  return slidegate[kind](/** @type {any} */ (options))
+}
+
+/** @param {Order} order */
+function valueOf({ values }) {
+  return values === undefined ? undefined : `value${Math.floor(Math.random() * values)}`
+}

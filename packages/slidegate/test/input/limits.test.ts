@@ -1,14 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, type LimitOptions, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type LimitOptions,
+  slidingCounter,
+  slidingWindow,
+  type TokenBucketOptions,
+  tokenBucket,
+} from '../../src/index.ts'
 import { expectRefusal } from './refusal.ts'
 
 type Options = Record<string, unknown>
 
 const good: Options = { limit: 10, window: '1m' }
-const kinds = { slidingWindow, fixedWindow } as const
+const kinds = { slidingWindow, fixedWindow, slidingCounter } as const
 const make = (kind: keyof typeof kinds, options: unknown) => kinds[kind](options as LimitOptions)
 
-describe.each(['slidingWindow', 'fixedWindow'] as const)('%s refuses', (kind) => {
+describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s refuses', (kind) => {
   it.each([
     0,
     -1,
@@ -155,6 +163,71 @@ describe('precision', () => {
   })
 })
 
+describe('tokenBucket refuses', () => {
+  const good = { capacity: 10, refill: 5, interval: '1m' }
+  const make = (options: unknown) => tokenBucket(options as TokenBucketOptions)
+
+  describe.each(['capacity', 'refill'])('the %s', (option) => {
+    it.each([
+      0,
+      -1,
+      1.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 40 + 1,
+      '10',
+      10n,
+      null,
+      undefined,
+      [10],
+    ])('%s', async (value) => {
+      const right = new RegExp(`^the ${option} is .*; it must be an integer from 1 to 2\\^40`)
+      await expectRefusal(() => make({ ...good, [option]: value }), { code: 'invalid_limit', value, right })
+    })
+  })
+
+  it.each(['', '1', '1w', 1.5, Number.NaN, null, undefined, 1000n])('the interval %s', async (interval) => {
+    const right = /^the interval is .*; it must be whole milliseconds or a text such as '250ms'/
+    await expectRefusal(() => make({ ...good, interval }), { code: 'invalid_window', value: interval, right })
+  })
+
+  it.each([0, 9, '367d'])('the interval %s, shorter than 10 ms or longer than 366 days', async (interval) => {
+    const right = /^the interval is .*; it must lie between 10ms and 366d/
+    await expectRefusal(() => make({ ...good, interval }), { code: 'invalid_window', value: interval, right })
+  })
+
+  it('a bucket that takes longer than 366 days to fill', async () => {
+    const slow = { capacity: 3, refill: 1, interval: '183d' }
+    const right = /with which a bucket of 3 takes 549d to fill; it must do so within 366d/
+    await expectRefusal(() => make(slow), { code: 'invalid_window', value: '183d', right })
+    expect(make({ ...slow, capacity: 2 }).windowMs).toBe(366 * 86_400_000)
+    expect(make({ ...slow, refill: 2 }).windowMs).toBe(274.5 * 86_400_000)
+  })
+
+  it('a bucket that cannot be counted exactly, and the message says how large a one can', async () => {
+    const odd = { capacity: 200_000, refill: 200_003, interval: '366d' }
+    const right = /at 200003-per-366d it must be an integer from 1 to 142418, or .* rounder numbers/
+    await expectRefusal(() => make(odd), { code: 'invalid_limit', value: 200_000, right })
+    expect(make({ ...odd, capacity: 142_418 }).limit).toBe(142_418)
+    expect(make({ ...odd, refill: 200_000 }).limit).toBe(200_000)
+  })
+
+  it.each(['two words', 5])('the name %j', async (name) => {
+    const right = /must be 1 to 64 of A-Z a-z 0-9/
+    await expectRefusal(() => make({ ...good, name }), { code: 'invalid_name', value: name, right })
+  })
+
+  it('shadow 1', async () => {
+    const right = /must be true or false/
+    await expectRefusal(() => make({ ...good, shadow: 1 }), { code: 'invalid_limit', value: 1, right })
+  })
+
+  it.each([undefined, null, 10, '10/1m'])('%j in place of options', async (options) => {
+    const right = /must be \{ capacity, refill, interval \}/
+    await expectRefusal(() => make(options), { code: 'invalid_limit', value: options, right })
+  })
+})
+
 describe('the extremes are limits like any other', () => {
   it.each([
     [{ limit: 1, window: 10 }, '1-per-10ms'],
@@ -164,7 +237,7 @@ describe('the extremes are limits like any other', () => {
     [{ limit: 3, window: '24h' }, '3-per-1d'],
     [{ limit: 3, window: 1001, name: 'x'.repeat(64) }, 'x'.repeat(64)],
   ])('%j', (options, name) => {
-    for (const limit of [slidingWindow(options), fixedWindow(options)]) expect(limit.name).toBe(name)
+    for (const make of Object.values(kinds)) expect(make(options).name).toBe(name)
   })
 })
 
@@ -199,6 +272,6 @@ it('a copy of a limit with other numbers is refused: nobody has checked them', a
   await expectRefusal(() => createLimiter({ limits: [copy] }), {
     code: 'invalid_limit',
     value: copy,
-    right: /slidingWindow\(\) or fixedWindow\(\)/,
+    right: /slidingWindow\(\), fixedWindow\(\) and the like/,
   })
 })

@@ -50,7 +50,7 @@ describe('createLimiter refuses', () => {
     ['a function that makes them', slidingWindow],
     ['more limits', limits],
   ])('limits among which is %s', async (_, value) => {
-    const right = /make limits with slidingWindow\(\) or fixedWindow\(\)/
+    const right = /make limits with slidingWindow\(\), fixedWindow\(\) and the like/
     await expectRefusal(() => create({ limits: [...limits, value] }), { code: 'invalid_limit', value, right })
   })
 

@@ -78,7 +78,7 @@ export class Batcher {
       last.calls.push(call)
       return last.batch
     }
-    const batch = this.#openBatch(op.type === 'reset' || op.type === 'refund')
+    const batch = this.#openBatch(op.type === 'reset' || op.type === 'refund' || op.type === 'release')
     const pending = new Pending(op, nowMs, call, batch, slot)
     this.#backlog.lastAt[slot] = pending
     batch.ops.push(pending)

@@ -58,12 +58,12 @@ local function restamp(logs, now)
 end
 
 -- The instant at which a request of this id was admitted, where a log still holds it.
-local function find_repeat(logs, now, id)
-  if not id then return nil end
+local function find_repeat(logs, now, run)
+  if not run.mayRepeat then return nil end
   for i = 1, #logs do
     local log = logs[i]
     if log.entries == 'request' or log.entries == 'holder' then
-      local at_ms = log.kind.find(log, log.params, now, id)
+      local at_ms = log.kind.find(log, log.params, now, run.id)
       if at_ms then return at_ms end
     end
   end
@@ -165,7 +165,7 @@ local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
   restamp(logs, now)
-  local first_at = find_repeat(logs, now, run.id)
+  local first_at = find_repeat(logs, now, run)
   local admitted = check(logs, now, run)
   if admitted > 0 and not first_at then commit(logs, now, run, admitted) end
   save(logs, clock, run.is_clock_given)
@@ -176,7 +176,7 @@ end
 
 function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
-  local first_at = find_repeat(logs, now, run.id)
+  local first_at = find_repeat(logs, now, run)
   reply[filled + 1] = check(logs, now, run)
   if first_at then return answer_again(logs, run, clock, now, first_at) end
   return answer(logs, now, run.count, filled + 1)
@@ -227,7 +227,7 @@ local function hold(logs, run, clock, now, filled, is_extended)
     if log.entries == 'holder' then
       local counted
       if is_extended then
-        counted = log.kind.renew(log, log.params, now, run.id)
+        counted = log.kind.renew(log, log.params, now, run.id, run.units)
       else
         counted = log.kind.refund(log, log.params, now, 0, run.units, run.id) > 0
       end
@@ -284,8 +284,11 @@ return function(run, clock, is_clock_given, filled, keys_read)
   end
   local is_done, result = pcall(ops[run.type], logs, run, clock, now, first)
   if is_done then return result, keys_after end
-  -- What Redis refuses is for the whole call; a log whose numbers lead nowhere is this op's affair.
-  if type(result) ~= 'string' or not string.find(result, 'data string too short', 1, true) then error(result, 0) end
-  reply[filled + 1], reply[filled + 2] = UNREADABLE, 'a damaged log'
+  -- What Redis refuses is for the whole call; a log whose numbers lead nowhere, or of which its kind says that it cannot
+  -- be used, is this op's affair.
+  local reason = type(result) == 'table' and result.unusable
+  if type(result) == 'string' and string.find(result, 'data string too short', 1, true) then reason = 'a damaged log' end
+  if not reason then error(result, 0) end
+  reply[filled + 1], reply[filled + 2] = UNREADABLE, reason
   return filled + 2, keys_after
 end

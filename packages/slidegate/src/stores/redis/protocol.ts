@@ -66,11 +66,13 @@ function differInNames(a: Request, b: Request): boolean {
   if (one.type !== other.type || one.cost !== other.cost || a.count !== b.count || a.nowMs !== b.nowMs)
     return false
   if (one.type === 'consume' && one.leaseMs !== (other as ConsumeOp).leaseMs) return false
-  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set) return false
+  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set)
+    return false
   if (one.parts[0]!.set.logs.some(({ kind }) => kind.paramsAt !== undefined)) return false
   const [ours, theirs] = [namesOf(one), namesOf(other)]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
+    ours.mayRepeat === theirs.mayRepeat &&
     (ours.value === undefined) === (theirs.value === undefined) &&
     usualWords(one) === undefined
   )
@@ -160,7 +162,12 @@ function jsonOf({ op, count, nowMs }: Request): string {
   const sets = op.parts.map(({ set }) => set.logs.map((log) => wordsOf(log, nowMs ?? Date.now())))
   const { requestId, value } = namesOf(op)
   const { parts, ...words } = op
-  const names = { requestId: undefined, value: undefined, hasId: requestId !== undefined, hasValue: value !== undefined }
+  const names = {
+    requestId: undefined,
+    value: undefined,
+    hasId: requestId !== undefined,
+    hasValue: value !== undefined,
+  }
   return JSON.stringify({ ...words, ...names, count, sets })
 }
 

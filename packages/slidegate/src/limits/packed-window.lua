@@ -1,6 +1,6 @@
--- The twin of sliding-window.ts.
+-- The twin of packed-window.ts.
 
-local sliding_window = {}
+local packed_window = {}
 
 -- For how long a charge counts in this window, as seen from now.
 local function span_of(log, window, now)
@@ -14,22 +14,22 @@ local function expiry_of(log, window, stamp)
   return stamp + (window < log.keep and window or log.keep)
 end
 
-sliding_window.load = load_log
-sliding_window.save = save_log
+packed_window.load = load_log
+packed_window.save = save_log
 
-function sliding_window.restamp(log, params, now)
+function packed_window.restamp(log, params, now)
   merge(log, now - now % params.precision)
   log.leased = math.min(log.leased, now + log.lease)
 end
 
-function sliding_window.check(log, params, now, used)
+function packed_window.check(log, params, now, used)
   local windows = params.windows
   for i = 1, #windows do
     used[i] = log.total - total_up_to(log, now - span_of(log, windows[i], now))
   end
 end
 
-function sliding_window.commit(log, params, now, units, lease)
+function packed_window.commit(log, params, now, units, lease)
   trim(log, now)
   if lease > 0 then
     local in_force = now < log.leased + log.keep
@@ -43,22 +43,22 @@ function sliding_window.commit(log, params, now, units, lease)
   append(log, now - now % params.precision, math.min(units, MAX_UNITS))
 end
 
-function sliding_window.retry_after(log, params, i, now, cost)
+function packed_window.retry_after(log, params, i, now, cost)
   local limit = params.limits[i]
   if cost > limit then return NEVER end
   local index = first_above(log, TOTAL, log.total + cost - limit - 1)
   return expiry_of(log, params.windows[i], at(log, index, STAMP)) - now
 end
 
-function sliding_window.reset_after(log, params, i, now)
+function packed_window.reset_after(log, params, i, now)
   local reset = expiry_of(log, params.windows[i], log.stamp) - now
   return reset > 0 and reset or 0
 end
 
-function sliding_window.refund(log, params, now, at_ms, units)
+function packed_window.refund(log, params, now, at_ms, units)
   local stamp = at_ms - at_ms % params.precision
   if stamp <= now - log.keep then return 0 end
   return subtract(log, stamp, units)
 end
 
-return sliding_window
+return packed_window

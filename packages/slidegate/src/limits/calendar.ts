@@ -1,0 +1,151 @@
+import { Temporal } from 'temporal-polyfill'
+import { SlidegateError, show } from '../errors.ts'
+
+/** Windows that a calendar knows. */
+export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
+
+const HOUR_MS = 3_600_000
+
+/** What a window is said to be long: months differ, and so do days and hours in which the local clock is set. */
+const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
+  hour: HOUR_MS,
+  day: 24 * HOUR_MS,
+  week: 7 * 24 * HOUR_MS,
+  month: 31 * 24 * HOUR_MS,
+}
+
+/** Windows before the present one, and as many after it, whose edges are told to a store with a clock of its own. */
+const AROUND = 2
+
+/** Windows whose ends are remembered. */
+const MAX_KNOWN = 1000
+
+/** From `startMs` on, before `endMs`. */
+interface Window {
+  readonly startMs: number
+  readonly endMs: number
+}
+
+/**
+ * The windows of a local calendar. They follow each other without a gap, however the local clock is set:
+ *
+ * - An hour begins with the full hour of the local clock, and where that clock is set. One that is set by half an hour
+ *   leaves an hour of 30 minutes.
+ * - A day begins with the first local time of its date. Where the clock is then set back over midnight, it goes on. Weeks
+ *   begin with their Mondays, months with their first days. A day that the zone has left out has no window.
+ *
+ * What the library says is remembered: to ask it takes longer than a decision.
+ */
+export class Calendar {
+  readonly unit: CalendarUnit
+  /** In the spelling of the IANA. */
+  readonly timeZone: string
+  /** The window that was last asked for. */
+  #present: Window = { startMs: 0, endMs: 0 }
+  /** By the starts of windows their ends: logs are of few windows at a time. */
+  readonly #ends = new Map<number, number>()
+  #edges: readonly number[] = []
+
+  /** @throws {SlidegateError} `invalid_window` */
+  constructor(unit: CalendarUnit, timeZone: unknown) {
+    this.unit = unit
+    this.timeZone = parseTimeZone(timeZone)
+  }
+
+  /** What a window is said to be long. */
+  get nominalMs(): number {
+    return NOMINAL_MS[this.unit]
+  }
+
+  /** The start of the window that an instant is in. None begins before the epoch. */
+  startOf(ms: number): number {
+    if (!isIn(this.#present, ms)) this.#present = this.#windowAt(ms)
+    return this.#present.startMs
+  }
+
+  /** The end of the window that an instant is in, which is the start of the next one. */
+  endOf(ms: number): number {
+    if (isIn(this.#present, ms)) return this.#present.endMs
+    return this.#ends.get(ms) ?? this.#windowAt(ms).endMs
+  }
+
+  /** The edges of the windows around an instant: of two before its own, of its own, and of two after it. */
+  edgesAround(ms: number): readonly number[] {
+    const startMs = this.startOf(ms)
+    if (this.#edges[AROUND] === startMs) return this.#edges
+    const edges = [startMs, this.endOf(ms)]
+    for (let i = 0; i < AROUND; i++) {
+      edges.unshift(this.#windowAt(Math.max(0, edges[0]! - 1)).startMs)
+      edges.push(this.endOf(edges.at(-1)!))
+    }
+    this.#edges = edges
+    return edges
+  }
+
+  #windowAt(ms: number): Window {
+    const local = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(this.timeZone)
+    const { startMs, endMs } = this.unit === 'hour' ? hourAt(local) : dateWindowAt(local, this.unit)
+    const window = { startMs: Math.max(0, startMs), endMs }
+    if (this.#ends.size === MAX_KNOWN) this.#ends.clear()
+    this.#ends.set(window.startMs, endMs)
+    return window
+  }
+}
+
+function isIn({ startMs, endMs }: Window, ms: number): boolean {
+  return ms >= startMs && ms < endMs
+}
+
+/** The local hour, or what the setting of the local clock leaves of it. */
+function hourAt(local: Temporal.ZonedDateTime): Window {
+  const ms = local.epochMilliseconds
+  const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
+  // The one before, of an instant at which it is set, is not that.
+  const setMs = local.add({ milliseconds: 1 }).getTimeZoneTransition('previous')?.epochMilliseconds
+  const nextSetMs = local.getTimeZoneTransition('next')?.epochMilliseconds
+  return {
+    startMs: Math.max(hourMs, setMs ?? hourMs),
+    endMs: Math.min(hourMs + HOUR_MS, nextSetMs ?? Number.POSITIVE_INFINITY),
+  }
+}
+
+/** From the first date of the day, the week or the month to that of the next. */
+function dateWindowAt(local: Temporal.ZonedDateTime, unit: 'day' | 'week' | 'month'): Window {
+  const ms = local.epochMilliseconds
+  let date = firstDateOf(local.toPlainDate(), unit)
+  let startMs = beginningOf(date, local.timeZoneId)
+  for (;;) {
+    date = date.add({ [`${unit}s`]: 1 })
+    const endMs = beginningOf(date, local.timeZoneId)
+    if (endMs > ms) return { startMs, endMs }
+    // The clock was set back over midnight: the next one has begun already.
+    startMs = endMs
+  }
+}
+
+function firstDateOf(date: Temporal.PlainDate, unit: 'day' | 'week' | 'month'): Temporal.PlainDate {
+  if (unit === 'day') return date
+  return unit === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date.with({ day: 1 })
+}
+
+/** The first instant at which the local date is this one or a later one. */
+function beginningOf(date: Temporal.PlainDate, timeZone: string): number {
+  return date.toZonedDateTime(timeZone).epochMilliseconds
+}
+
+/** The name of a time zone; `invalid_window` unless it is known. */
+function parseTimeZone(timeZone: unknown): string {
+  // Only names: an offset would be the zone of nobody, and a date is none.
+  if (typeof timeZone === 'string' && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(timeZone)) {
+    try {
+      return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(timeZone).timeZoneId
+    } catch {
+      // Told below.
+    }
+  }
+  throw new SlidegateError(
+    'invalid_window',
+    `the time zone is ${show(timeZone)}; it must be one of the IANA, such as 'UTC' or 'Europe/Berlin'`,
+    timeZone,
+  )
+}

@@ -1,0 +1,153 @@
+import type { Charge, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
+import { packedWindowKind } from './packed-window.ts'
+import { MAX_RECORDS, subtract } from './window-log.ts'
+import { type WindowLog, WindowLogs } from './window-logs.ts'
+
+/** Units that a log keeps one by one at most, and so the greatest limit on it. */
+export const MAX_ENTRIES = 10_000
+
+/** A window log, and what it counts one by one, in order of time. */
+interface EntryLog {
+  log: WindowLog
+  entries: Map<string, Entry>
+}
+
+const NO_ENTRIES: Map<string, Entry> = new Map()
+
+class EntryLogs implements Logs<EntryLog> {
+  readonly #logs = new WindowLogs()
+  readonly #entries = new Map<number, Map<string, Entry>>()
+  readonly #shown: EntryLog = { log: this.#logs.at(0), entries: NO_ENTRIES }
+
+  create(): number {
+    const number = this.#logs.create()
+    this.#entries.set(number, new Map())
+    return number
+  }
+
+  at(number: number): EntryLog {
+    this.#shown.log = this.#logs.at(number)
+    this.#shown.entries = this.#entries.get(number) ?? NO_ENTRIES
+    return this.#shown
+  }
+
+  copy(number: number): number {
+    const copied = this.#logs.copy(number)
+    this.#entries.set(copied, new Map(this.#entries.get(number)))
+    return copied
+  }
+
+  delete(number: number): void {
+    this.#logs.delete(number)
+    this.#entries.delete(number)
+  }
+}
+
+/**
+ * A sliding window at the grain of 1 ms whose log keeps what it counts one by one: in Redis a sorted set, here a map
+ * beside the log of a sliding window, by which everything is counted. Each window has a log of its own.
+ *
+ * @param prefix what the names of its logs begin with
+ * @param are what the entries are; those of requests and holders are found again by the id of the request
+ * @param tag names the twin, where that is another
+ */
+export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<EntryLog> {
+  return {
+    tag,
+
+    logName: (limit) => `${prefix}${limit.windowMs}`,
+
+    params: (limits: readonly Limit[]): LogParams => ({
+      precision: 1,
+      records: Math.max(...limits.map(({ limit }) => limit)),
+      windows: limits.map(({ windowMs }) => windowMs),
+      limits: limits.map(({ limit }) => limit),
+    }),
+
+    createLogs: () => new EntryLogs(),
+
+    newest: ({ log }) => log.stamp,
+
+    restamp({ log, entries }, params, nowMs) {
+      forgetGone(entries, params, log.stamp)
+      for (const [name, entry] of entries) entries.set(name, { ...entry, atMs: nowMs })
+      packedWindowKind.restamp(log, params, nowMs)
+    },
+
+    check({ log }, params, nowMs, used) {
+      packedWindowKind.check(log, params, nowMs, used)
+    },
+
+    commit(state, params, nowMs, charge) {
+      forgetGone(state.entries, params, nowMs)
+      add(state, params, nowMs, charge)
+    },
+
+    retryAfter: ({ log }, params, i, nowMs, cost) => packedWindowKind.retryAfter(log, params, i, nowMs, cost),
+
+    resetAfter: ({ log }, params, i, nowMs) => packedWindowKind.resetAfter(log, params, i, nowMs),
+
+    refund(state, params, nowMs, atMs, units, name) {
+      if (are === 'value') return 0
+      const entry = find(state, params, nowMs, name)
+      if (entry === undefined || entry.units !== units) return 0
+      if (are !== 'holder' && entry.atMs !== atMs) return 0
+      remove(state, entry)
+      return units
+    },
+
+    expiresAt: ({ log }) => log.stamp + log.keepMs,
+
+    entries: {
+      are,
+      find,
+
+      renew(state, params, nowMs, name) {
+        const entry = find(state, params, nowMs, name)
+        if (entry === undefined) return false
+        forgetGone(state.entries, params, nowMs)
+        add(state, params, nowMs, { units: 0, leaseMs: 0, entry: name })
+        return true
+      },
+
+      list: ({ entries }, params, nowMs) =>
+        Array.from(entries.values()).filter((entry) => counts(entry, params, nowMs)),
+    },
+  }
+}
+
+function counts({ atMs }: Entry, params: LogParams, nowMs: number): boolean {
+  return nowMs - atMs < params.windows[0]!
+}
+
+function find({ entries }: EntryLog, params: LogParams, nowMs: number, name: string): Entry | undefined {
+  const entry = entries.get(name)
+  return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
+}
+
+/** Adds an entry, or moves the one of this name to now. */
+function add(
+  state: EntryLog,
+  params: LogParams,
+  nowMs: number,
+  { units, leaseMs, entry: name }: Charge,
+): void {
+  const known = state.entries.get(name)
+  if (known !== undefined) remove(state, known)
+  const kept = known?.units ?? Math.min(units, MAX_ENTRIES)
+  packedWindowKind.commit(state.log, params, nowMs, { units: kept, leaseMs, entry: name })
+  state.entries.set(name, { name, units: kept, atMs: nowMs })
+}
+
+function remove({ log, entries }: EntryLog, { name, atMs, units }: Entry): void {
+  entries.delete(name)
+  subtract(log, atMs, units, MAX_RECORDS)
+}
+
+/** The oldest come first, since whatever is renewed is added anew. */
+function forgetGone(entries: Map<string, Entry>, params: LogParams, nowMs: number): void {
+  for (const [name, entry] of entries) {
+    if (counts(entry, params, nowMs)) return
+    entries.delete(name)
+  }
+}

@@ -1,0 +1,238 @@
+-- The twin of entry-window.ts for logs that other programs can follow.
+--
+-- Reads and writes: one stream per log. An entry stands at <time of the charge in milliseconds>-<number> and has three
+-- fields: `id`, the name of the request; `cost`, its units; `total`, all units up to and with it, as text. Units used
+-- are the newest total less the total before the first entry that counts.
+-- TTL: set with each charge, and where the stream is written anew, to the window + slack.
+-- Invariants: ids and totals rise from entry to entry among those later than the newest less the window; what is older
+-- is gone, removed or not. Totals begin anew where nothing counts any more, or before they pass MAX_STREAM_TOTAL.
+-- Work: a decision reads two entries, or some more to tell how long to wait; its charge removes what has left the
+-- window, by whole nodes of the stream. No log keeps more than MAX_STREAM entries, and the last node's: a charge that
+-- nobody asked for pushes out the oldest, which no limit can tell. A refund of any entry but the newest writes all that
+-- counts anew.
+-- Followers: XREAD shows each admission once, in order. An entry that is returned vanishes, and the totals behind it
+-- fall; no id changes. When the clock was set back by more than a second, the stream begins anew with what counts, and
+-- its ids fall. A consumer group lasts only until the stream is written anew, or has been empty for its TTL.
+
+local MAX_STREAM = 10000
+local MAX_STREAM_TEXT = '10000'
+local MAX_STREAM_TOTAL = 2 ^ 53
+local MAX_STREAM_STAMP = 2 ^ 47
+local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
+-- Entries that a search reads at once, and how often it guesses before it halves.
+local STREAM_BATCH = 12
+local STREAM_BATCH_TEXT = '12'
+local STREAM_GUESSES = 6
+
+local stream_window = {}
+
+-- Stamp, units and total of an entry; nothing where it is none of ours.
+local function read_entry(raw)
+  local words = raw[2]
+  local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(words[4]), tonumber(words[6])
+  if words[1] ~= 'id' or words[3] ~= 'cost' or words[5] ~= 'total' or #words ~= 6 or not units or not total then
+    return nil
+  end
+  if stamp > MAX_STREAM_STAMP or total > MAX_STREAM_TOTAL then return nil end
+  if not (units >= 1 and units <= total and units % 1 == 0 and total % 1 == 0) then return nil end
+  return stamp, units, total
+end
+
+-- The entries later than `cut`, as Redis has them.
+local function entries_after(log, cut, ...)
+  return call_redis('XRANGE', log.key, text_of(math.max(0, cut + 1)), '+', ...)
+end
+
+-- The same as they are to be written anew, with totals less `base`. What is none of ours is left behind.
+local function copies_after(log, cut, base)
+  local copies = {}
+  for _, raw in ipairs(entries_after(log, cut)) do
+    local stamp, units, total = read_entry(raw)
+    if stamp then
+      copies[#copies + 1] = { id = raw[1], name = raw[2][2], stamp = stamp, units = units, total = total - base }
+    end
+  end
+  return copies
+end
+
+function stream_window.load(log)
+  local raw = pcall_redis('XREVRANGE', log.key, '+', '-', 'COUNT', '1')
+  if raw.err then return raw.err end
+  log.stamp, log.total, log.newest, log.live, log.first = 0, 0, nil, nil, nil
+  log.is_restamped, log.rewritten, log.added, log.removed = false, nil, nil, nil
+  if raw[1] then
+    local stamp, _, total = read_entry(raw[1])
+    if not stamp then return 'not a log of entries' end
+    log.newest, log.stamp, log.total = raw[1][1], stamp, total
+  end
+  return nil
+end
+
+-- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
+-- Redis is out of memory. So what is written first changes nothing that stays.
+local function rewrite(log, copies)
+  call_redis('XSETID', log.key, LAST_STREAM_ID)
+  call_redis('DEL', log.key)
+  for _, copy in ipairs(copies) do
+    call_redis(
+      'XADD', log.key, copy.id, 'id', copy.name, 'cost', text_of(copy.units), 'total', text_of(copy.total)
+    )
+  end
+end
+
+local function append(log)
+  local cut = log.stamp - log.params.windows[1]
+  local trimming, how, threshold = 'MINID', '~', text_of(math.max(0, cut + 1))
+  -- Where there may be more entries than are kept: each has a unit at least.
+  if log.live > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
+  local words = {
+    'XADD', log.key, trimming, how, threshold, text_of(log.stamp) .. '-*',
+    'id', log.added, 'cost', text_of(log.units), 'total', text_of(log.total),
+  }
+  local answer = pcall_redis(unpack(words))
+  if type(answer) ~= 'table' then return end
+  -- The last id is that of an entry that was removed, and later than now.
+  if string.find(answer.err, 'equal or smaller', 1, true) then rewrite(log, copies_after(log, cut, 0)) end
+  call_redis(unpack(words))
+end
+
+-- What an older version of the newest entry has seen to leave the window must not come back with an older newest one.
+local function remove_newest(log)
+  local key, kept = log.key, text_of(math.max(0, log.stamp - log.params.windows[1] + 1))
+  call_redis('XDEL', key, log.removed)
+  call_redis('XTRIM', key, 'MINID', '=', kept)
+  if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end
+end
+
+function stream_window.save(log, _, is_clock_given)
+  if log.removed then
+    remove_newest(log)
+    return
+  end
+  if log.rewritten then rewrite(log, log.rewritten) end
+  if log.added then append(log) end
+  call_redis('PEXPIRE', log.key, ttl_of(log.params.windows[1], is_clock_given))
+end
+
+-- What counted as of the newest stamp counts from now on; the rest is forgotten.
+function stream_window.restamp(log, params, now)
+  local copies, total, id = copies_after(log, log.stamp - params.windows[1], 0), 0, text_of(now) .. '-*'
+  for _, copy in ipairs(copies) do
+    total = total + copy.units
+    copy.id, copy.stamp, copy.total = id, now, total
+  end
+  log.rewritten, log.is_restamped = copies, true
+  log.stamp, log.total, log.live = now, total, total
+end
+
+-- Units that count; and where the first of them stands, with the total before it.
+local function live_in(log, params, now)
+  if log.is_restamped then return log.live end
+  local cut = now - params.windows[1]
+  if not log.newest or log.stamp <= cut then return 0 end
+  local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
+  -- As struct.unpack says it.
+  if not stamp or total > log.total then error('data string too short', 0) end
+  log.first, log.base = stamp, total - units
+  return log.total - log.base
+end
+
+function stream_window.check(log, params, now, used)
+  log.live = live_in(log, params, now)
+  for i = 1, #params.limits do used[i] = log.live end
+end
+
+function stream_window.commit(log, params, now, units, _, entry)
+  log.live = log.live or live_in(log, params, now)
+  units = math.min(units, MAX_STREAM)
+  if log.live == 0 then
+    log.total = 0
+  elseif log.total + units > MAX_STREAM_TOTAL then
+    log.rewritten = copies_after(log, now - params.windows[1], log.base)
+    log.total, log.base = log.live, 0
+  end
+  log.added, log.units, log.stamp = entry or '', units, now
+  log.total, log.live = log.total + units, log.live + units
+end
+
+-- The time by which so many units had been charged. By `low` fewer had, by `high` as many or more.
+local function time_of(log, wanted)
+  local low, below, high, above, guesses = log.first - 1, log.base, log.stamp, log.total, 0
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    if guesses < STREAM_GUESSES then
+      -- A little too early: what follows is read with it.
+      local share = (wanted - below - STREAM_BATCH / 3) / (above - below)
+      middle = math.max(low + 1, math.min(high - 1, low + math.floor((high - low) * share)))
+    end
+    guesses = guesses + 1
+    for i, raw in ipairs(entries_after(log, middle, 'COUNT', STREAM_BATCH_TEXT)) do
+      local stamp, units, total = read_entry(raw)
+      -- Damaged: until all is free, for what has been charged by now stands.
+      if not stamp then return log.stamp end
+      if i == 1 and total - units >= wanted then
+        high, above = middle, total - units
+        break
+      end
+      if total >= wanted then return stamp end
+      low, below = math.max(low, stamp - 1), total - units
+    end
+  end
+  return high
+end
+
+-- That of the newest units that fit beside the cost is the last to wait for.
+function stream_window.retry_after(log, params, i, now, cost)
+  local limit, window = params.limits[i], params.windows[1]
+  if cost > limit then return NEVER end
+  if log.is_restamped or not log.first then return window end
+  return time_of(log, log.total + cost - limit) + window - now
+end
+
+function stream_window.reset_after(log, params, _, now)
+  if log.total == 0 then return 0 end
+  return math.max(0, log.stamp + params.windows[1] - now)
+end
+
+-- The id of what a request of this name was charged.
+local function find_charge(log, at_ms, units, entry)
+  local at = text_of(at_ms)
+  for _, raw in ipairs(call_redis('XRANGE', log.key, at, at)) do
+    local _, charged = read_entry(raw)
+    if charged == units and raw[2][2] == entry then return raw[1] end
+  end
+  return nil
+end
+
+function stream_window.refund(log, params, now, at_ms, units, entry)
+  local window = params.windows[1]
+  if at_ms <= math.max(now, log.stamp) - window then return 0 end
+  local id = find_charge(log, at_ms, units, entry)
+  if not id then return 0 end
+  if id == log.newest then
+    log.removed = id
+    return units
+  end
+  local kept, returned = {}, 0
+  for _, copy in ipairs(copies_after(log, log.stamp - window, 0)) do
+    if copy.id == id then
+      returned = units
+    else
+      copy.total = copy.total - returned
+      kept[#kept + 1] = copy
+    end
+  end
+  log.rewritten = kept
+  return units
+end
+
+function stream_window.list(log, params, now)
+  local flat = {}
+  for _, copy in ipairs(log.rewritten or copies_after(log, now - params.windows[1], 0)) do
+    local last = #flat
+    flat[last + 1], flat[last + 2], flat[last + 3] = copy.name, text_of(copy.units), text_of(copy.stamp)
+  end
+  return flat
+end
+
+return stream_window

@@ -1,0 +1,180 @@
+import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../duration.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
+import type { Kind, Limit, LogParams } from './limit.ts'
+import { Row, RowLogs } from './row-logs.ts'
+
+export interface TokenBucketOptions extends NameOptions {
+  /** Tokens that the bucket holds, and so units that may come at once: an integer from 1 to 2^40. */
+  readonly capacity: number
+  /** Tokens that come back per interval, evenly over it and not at its end: an integer from 1 to 2^40. */
+  readonly refill: number
+  /** What `refill` is for, from 10 ms to 366 days. An empty bucket has to be full again within 366 days. */
+  readonly interval: Duration
+}
+
+/**
+ * A bucket of `capacity` tokens, of which each unit takes one; `refill` of them come back per `interval`, evenly.
+ * Two numbers per key, however large the limit. In any `T` milliseconds it admits at most
+ * `capacity + floor(T * refill / interval)` units: with a capacity of 100 and a refill of 100 a minute, up to 200 in
+ * one minute, and 100 in each one after it.
+ *
+ * A request waits until its tokens are there, to the millisecond. The limit's `limit` is the capacity, its `windowMs`
+ * the time in which an empty bucket fills. A refund returns what cannot have come back by itself since the charge. What is
+ * charged without asking may leave the bucket in debt, for as long as 366 days at most. Buckets of the same rate on
+ * one key share their debt; one whose rate changes begins full.
+ *
+ * The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371). Its one number, the theoretical arrival time, is
+ * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed.
+ *
+ * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ */
+export function tokenBucket(options: TokenBucketOptions): Limit {
+  checkDeclaration(options, '{ capacity, refill, interval }')
+  const capacity = parseLimit(options.capacity, 'the capacity')
+  const refill = parseLimit(options.refill, 'the refill')
+  const intervalMs = parseWindow(options.interval, 'the interval')
+  const divisor = greatestCommonDivisor(refill, intervalMs)
+  const rate: Rate = { refill: refill / divisor, parts: intervalMs / divisor }
+  const rateName = nameOf(refill, intervalMs)
+  if (capacity * rate.parts > MAX_PARTS) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `the capacity is ${capacity}; at ${rateName} it must be an integer from 1 to ` +
+        `${Math.floor(MAX_PARTS / rate.parts)}, or the refill and the interval rounder numbers`,
+      capacity,
+    )
+  }
+  const windowMs = Math.ceil((capacity * rate.parts) / rate.refill)
+  if (windowMs > MAX_WINDOW_MS) {
+    throw new SlidegateError(
+      'invalid_window',
+      `the interval is ${show(options.interval)}, with which a bucket of ${capacity} takes ` +
+        `${formatDuration(windowMs)} to fill; it must do so within 366d`,
+      options.interval,
+    )
+  }
+  return declareLimit(
+    { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
+    options,
+    rateName,
+  )
+}
+
+/** Parts of tokens that any bucket may be counted in: all of their sums and differences are exact. */
+const MAX_PARTS: number = 2 ** 52
+
+/** A rate in lowest terms: each millisecond so many parts of a token come back, of which a token has `parts`. */
+interface Rate {
+  readonly refill: number
+  readonly parts: number
+}
+
+interface BucketParams extends LogParams, Rate {
+  /** The debt at which a charge saturates: whole tokens, and more than any bucket of this rate holds. */
+  readonly mostDebt: number
+}
+
+class Bucket extends Row {
+  /** When it was last charged. */
+  get stamp(): number {
+    return this.numbers[this.at]!
+  }
+  set stamp(stamp: number) {
+    this.numbers[this.at] = stamp
+  }
+
+  /** What it then lacked of being full, in parts of a token. */
+  get debt(): number {
+    return this.numbers[this.at + 1]!
+  }
+  set debt(debt: number) {
+    this.numbers[this.at + 1] = debt
+  }
+}
+
+const tokenBucketKind: Kind<Bucket, BucketParams> = {
+  tag: 't',
+
+  logName(limit) {
+    const { refill, parts } = limit.rule as Rate
+    return `t${refill}-${parts}`
+  },
+
+  params(limits) {
+    const { refill, parts } = limits[0]!.rule as Rate
+    const most = Math.min(MAX_PARTS, MAX_UNITS * parts, refill * MAX_WINDOW_MS)
+    return {
+      precision: 1,
+      records: 1,
+      windows: limits.map((limit) => limit.windowMs),
+      limits: limits.map((limit) => limit.limit),
+      refill,
+      parts,
+      mostDebt: most - (most % parts),
+    }
+  },
+
+  createLogs: () => new RowLogs(2, new Bucket()),
+
+  newest: (bucket) => bucket.stamp,
+
+  restamp(bucket, _params, nowMs) {
+    bucket.stamp = nowMs
+  },
+
+  check(bucket, params, nowMs, used) {
+    const tokens = Math.ceil(debtAt(bucket, params, nowMs) / params.parts)
+    for (let i = 0; i < params.limits.length; i++) used[i] = tokens
+  },
+
+  commit(bucket, params, nowMs, { units }) {
+    charge(bucket, params, nowMs, units)
+  },
+
+  admit(bucket, params, nowMs, cost, used) {
+    this.check(bucket, params, nowMs, used)
+    for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
+    charge(bucket, params, nowMs, cost)
+    return true
+  },
+
+  retryAfter(bucket, params, i, nowMs, cost) {
+    const left = params.limits[i]! - cost
+    if (left < 0) return Number.POSITIVE_INFINITY
+    return Math.ceil((debtAt(bucket, params, nowMs) - left * params.parts) / params.refill)
+  },
+
+  resetAfter: (bucket, params, _i, nowMs) => Math.ceil(debtAt(bucket, params, nowMs) / params.refill),
+
+  refund(bucket, params, nowMs, atMs, units) {
+    // A charge by a clock that was set back since: it counts from another time than it says.
+    if (atMs > bucket.stamp) return 0
+    // Had it not been made, the bucket might have been full for all the time since, and no token come back.
+    const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
+    const debt = debtAt(bucket, params, nowMs)
+    const returned = Math.max(0, Math.min(owed, debt))
+    if (returned === 0) return 0
+    bucket.debt = debt - returned
+    bucket.stamp = bucket.debt === 0 ? 0 : Math.max(bucket.stamp, nowMs)
+    return Math.ceil(returned / params.parts)
+  },
+
+  expiresAt: (bucket, params) => bucket.stamp + Math.ceil(bucket.debt / params.refill),
+}
+
+// Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.
+
+function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: number): void {
+  bucket.debt = Math.min(debtAt(bucket, params, nowMs) + units * params.parts, params.mostDebt)
+  bucket.stamp = nowMs
+}
+
+/** What the bucket lacks of being full. A refund may come before a restamp, and so before the stamp. */
+function debtAt(bucket: Bucket, { refill }: BucketParams, nowMs: number): number {
+  return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refill)
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b)
+}

@@ -1,0 +1,137 @@
+import { AsyncResource } from 'node:async_hooks'
+import type { Decision } from './decision.ts'
+import { StoreUnavailableError } from './errors.ts'
+import type { HoldOp } from './stores/store.ts'
+
+/**
+ * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
+ * with `await using`; meanwhile it is renewed each third of the limit's `ttl`, by one timer for all of a limiter, which
+ * does not keep the process alive.
+ */
+export interface Permit extends AsyncDisposable {
+  readonly decision: Decision
+  readonly allowed: boolean
+  /**
+   * Aborted when what is held is lost, and may by now be held by somebody else: this process, or the store, has been
+   * silent for `ttl`, or the key was reset. Then stop what it was for.
+   */
+  readonly signal: AbortSignal
+  /** Renews it now; whether it was still held. Rejects with a `StoreUnavailableError` where the store did not say. */
+  extend(): Promise<boolean>
+  /**
+   * Frees what is held, once; whether it was still held. Frees nobody else's, however late it comes. Where the store
+   * gives no answer it rejects with a `StoreUnavailableError`, and what is held is free after `ttl`.
+   */
+  release(): Promise<boolean>
+}
+
+/** Asks the store; whether it was still held. */
+export type Hold = (type: HoldOp['type']) => Promise<boolean>
+
+class Held implements Permit {
+  readonly decision: Decision
+  /** When it was last known to be held, by `performance.now()`, from before the store was asked. */
+  heldAtMs: number
+  readonly #hold: Hold | undefined
+  readonly #permits: Permits
+  readonly #abort = new AbortController()
+
+  constructor(permits: Permits, decision: Decision, hold: Hold | undefined, heldAtMs: number) {
+    this.#permits = permits
+    this.decision = decision
+    this.#hold = hold
+    this.heldAtMs = heldAtMs
+  }
+
+  get allowed(): boolean {
+    return this.decision.allowed
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  async extend(): Promise<boolean> {
+    if (!this.#permits.has(this)) return false
+    const sentAtMs = performance.now()
+    const isHeld = await this.#hold!('extend')
+    if (!this.#permits.has(this)) return false
+    if (isHeld) this.heldAtMs = sentAtMs
+    else this.lose()
+    return isHeld
+  }
+
+  async release(): Promise<boolean> {
+    return this.#permits.delete(this) && (await this.#hold!('release'))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.release()
+    } catch (error) {
+      // What the block has thrown matters more; the units are free in time.
+      if (!(error instanceof StoreUnavailableError)) throw error
+    }
+  }
+
+  lose(): void {
+    if (this.#permits.delete(this))
+      this.#abort.abort(new Error('what the permit held is lost: its ttl has passed'))
+  }
+}
+
+/** What a limiter has given and not got back. One timer renews it all. */
+export class Permits {
+  readonly #ttlMs: number
+  readonly #held = new Set<Held>()
+  /** For the timer: made on behalf of a request, it would keep its async context. */
+  readonly #origin = new AsyncResource('slidegate.permits')
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param ttlMs after which what is not renewed is lost */
+  constructor(ttlMs: number) {
+    this.#ttlMs = ttlMs
+  }
+
+  /** @param hold asks the store; nothing where the decision holds nothing there */
+  give(decision: Decision, hold: Hold | undefined, askedAtMs: number): Permit {
+    const permit = new Held(this, decision, hold, askedAtMs)
+    if (hold !== undefined) {
+      this.#held.add(permit)
+      this.#watch()
+    }
+    return permit
+  }
+
+  has(permit: Held): boolean {
+    return this.#held.has(permit)
+  }
+
+  delete(permit: Held): boolean {
+    return this.#held.delete(permit)
+  }
+
+  /** What is held is not renewed any more. */
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#held.clear()
+  }
+
+  #watch(): void {
+    if (this.#timer !== undefined || this.#held.size === 0) return
+    // All within the time of one: each is renewed three times while it would last, or more.
+    const ms = Math.min(Math.max(1, Math.floor(this.#ttlMs / 3)), 2 ** 31 - 1)
+    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(() => this.#renew(), ms).unref())
+  }
+
+  #renew(): void {
+    this.#timer = undefined
+    const nowMs = performance.now()
+    for (const permit of this.#held) {
+      if (nowMs - permit.heldAtMs >= this.#ttlMs) permit.lose()
+      // Where the store gives no answer, the next turn asks again, until the time is over.
+      else permit.extend().catch(() => {})
+    }
+    this.#watch()
+  }
+}

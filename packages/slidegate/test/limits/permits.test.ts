@@ -1,0 +1,253 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { concurrency, createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+const { redis } = await useRedis()
+let limiters: Limiter[] = []
+let runs = 0
+
+afterEach(() => {
+  for (const limiter of limiters) limiter.close()
+  limiters = []
+})
+
+const stores = {
+  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now, prefix: `permits${runs++}` }),
+}
+
+describe.each(Object.entries(stores))('%s', (_, storeOf) => {
+  function setUp(ttl = 1000, limit = 2, more: Parameters<typeof createLimiter>[0]['limits'] = []) {
+    const clock = new ManualClock()
+    const limits = [concurrency({ limit, ttl }), ...more]
+    const limiter = createLimiter({ limits, store: storeOf(clock), timeoutMs: 30_000 })
+    limiters.push(limiter)
+    return { clock, limiter }
+  }
+
+  it('holds so many at the same time, until they are released', async () => {
+    const { limiter } = setUp()
+    const first = await limiter.acquire('k')
+    expect(first.decision).toMatchObject({ allowed: true, remaining: 1, resetAfterMs: 1000 })
+    await limiter.acquire('k')
+    const denied = await limiter.acquire('k')
+    expect(denied.allowed).toBe(false)
+    expect(denied.decision).toMatchObject({ remaining: 0, retryAfterMs: 1000 })
+    expect(await denied.release()).toBe(false)
+    expect(await first.release()).toBe(true)
+    expect(await first.release()).toBe(false)
+    expect((await limiter.acquire('k')).allowed).toBe(true)
+  })
+
+  it('holds as many units as a request costs', async () => {
+    const { limiter } = setUp(1000, 5)
+    const three = await limiter.acquire('k', { cost: 3 })
+    expect((await limiter.acquire('k', { cost: 3 })).allowed).toBe(false)
+    expect((await limiter.acquire('k', { cost: 2 })).allowed).toBe(true)
+    expect(await three.extend()).toBe(true)
+    expect(await three.release()).toBe(true)
+    expect((await limiter.peek('k')).remaining).toBe(3)
+  })
+
+  it('frees what is not renewed after its ttl, and a release that comes then frees nobody else', async () => {
+    const { clock, limiter } = setUp(1000, 1)
+    const late = await limiter.acquire('k')
+    clock.advance(999)
+    expect((await limiter.acquire('k')).allowed).toBe(false)
+    clock.advance(1)
+    const next = await limiter.acquire('k')
+    expect(next.allowed).toBe(true)
+    expect(await late.release()).toBe(false)
+    expect((await limiter.peek('k')).remaining).toBe(0)
+    expect(await next.release()).toBe(true)
+  })
+
+  it('a renewed one counts from then on, and one that was lost is told', async () => {
+    const { clock, limiter } = setUp(1000, 1)
+    const permit = await limiter.acquire('k')
+    clock.advance(600)
+    expect(await permit.extend()).toBe(true)
+    clock.advance(999)
+    expect((await limiter.peek('k')).allowed).toBe(false)
+    expect(permit.signal.aborted).toBe(false)
+    clock.advance(1)
+    expect(await permit.extend()).toBe(false)
+    expect(permit.signal.aborted).toBe(true)
+    expect(await permit.release()).toBe(false)
+  })
+
+  it('a reset takes it away', async () => {
+    const { limiter } = setUp(1000, 1)
+    const permit = await limiter.acquire('k')
+    await limiter.reset('k')
+    expect(await permit.extend()).toBe(false)
+    expect(permit.signal.aborted).toBe(true)
+  })
+
+  it('is released at the end of its block, also by an error', async () => {
+    const { limiter } = setUp(1000, 1)
+    const run = async () => {
+      await using permit = await limiter.acquire('k')
+      expect(permit.allowed).toBe(true)
+      throw new Error('the work has failed')
+    }
+    await expect(run()).rejects.toThrow('the work has failed')
+    expect((await limiter.peek('k')).remaining).toBe(1)
+  })
+
+  it('gives nothing of other limits back', async () => {
+    const { limiter } = setUp(1000, 1, [slidingWindow({ limit: 5, window: '1h', name: 'hourly' })])
+    for (let i = 0; i < 3; i++) expect(await (await limiter.acquire('k')).release()).toBe(true)
+    const { limits } = await limiter.peek('k')
+    expect(limits.map(({ remaining }) => remaining)).toEqual([1, 2])
+  })
+
+  it('a decision of consume is held until it is refunded', async () => {
+    const { limiter } = setUp(1000, 1)
+    const decision = await limiter.consume('k')
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(await limiter.refund('k', decision)).toBe(1)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
+  it('a clock that is set back keeps it held, for a ttl from then on', async () => {
+    const { clock, limiter } = setUp(1000, 1)
+    const permit = await limiter.acquire('k')
+    clock.advance(-3_600_000)
+    const { allowed, retryAfterMs } = (await limiter.acquire('k')).decision
+    expect([allowed, retryAfterMs]).toEqual([false, 1000])
+    expect(await permit.extend()).toBe(true)
+    expect(await permit.release()).toBe(true)
+    expect((await limiter.acquire('k')).allowed).toBe(true)
+  })
+
+  it('who is held can be listed', async () => {
+    const { clock, limiter } = setUp(1000, 5)
+    await limiter.acquire('k', { cost: 2 })
+    clock.advance(10)
+    await limiter.acquire('k')
+    const [{ limit, entries } = { limit: '', entries: [] }] = await limiter.list('k')
+    expect(limit).toBe('5-per-1s')
+    expect(entries.map(({ units, atMs }) => [units, atMs - clock.now()])).toEqual([
+      [2, -10],
+      [1, 0],
+    ])
+  })
+})
+
+describe('by the real clock', () => {
+  it('is renewed for as long as the process lives', async () => {
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1, ttl: 150 })],
+      store: redisStore(redis, { prefix: 'real' }),
+      timeoutMs: 30_000,
+    })
+    limiters.push(limiter)
+    const permit = await limiter.acquire('k')
+    for (let i = 0; i < 5; i++) {
+      await delay(100)
+      expect((await limiter.acquire('k')).allowed).toBe(false)
+    }
+    expect(permit.signal.aborted).toBe(false)
+    expect(await permit.release()).toBe(true)
+    expect((await limiter.acquire('k')).allowed).toBe(true)
+  })
+
+  it('is renewed by a timer that keeps no request alive', async () => {
+    const context = new AsyncLocalStorage<string>()
+    const memory = memoryStore()
+    const seen: unknown[] = []
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1, ttl: 30 })],
+      store: {
+        apply(ops, call) {
+          if (ops[0]!.type === 'extend') seen.push(context.getStore())
+          memory.apply(ops, call)
+        },
+        close() {},
+      },
+    })
+    limiters.push(limiter)
+    await context.run('request', () => limiter.acquire('k'))
+    while (seen.length < 2) await delay(5)
+    expect(seen).toEqual(seen.map(() => undefined))
+  })
+
+  it('a closed limiter renews nothing', async () => {
+    const options = { limits: [concurrency({ limit: 1, ttl: 100 })], timeoutMs: 30_000 }
+    const dying = createLimiter({ ...options, store: redisStore(redis, { prefix: 'closed' }) })
+    const other = createLimiter({ ...options, store: redisStore(redis, { prefix: 'closed' }) })
+    limiters.push(other)
+    expect((await dying.acquire('k')).allowed).toBe(true)
+    dying.close()
+    expect((await other.acquire('k')).allowed).toBe(false)
+    await delay(150)
+    expect((await other.acquire('k')).allowed).toBe(true)
+  })
+
+  it('is lost when the store has not been heard of for a ttl', async () => {
+    let isDown = false
+    const memory = memoryStore()
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1, ttl: 90 })],
+      store: {
+        apply(ops, call) {
+          if (isDown) call.reject(new Error('down'))
+          else memory.apply(ops, call)
+        },
+        close() {},
+      },
+      timeoutMs: 30_000,
+      logger: false,
+    })
+    limiters.push(limiter)
+    const permit = await limiter.acquire('k')
+    isDown = true
+    await new Promise((resolve) => permit.signal.addEventListener('abort', resolve))
+    expect(await permit.release()).toBe(false)
+  })
+})
+
+it('what this process holds for lack of the store is released here', async () => {
+  const limiter = createLimiter({
+    limits: [concurrency({ limit: 4, ttl: '10s' })],
+    store: { apply: (_, call) => call.reject(new Error('down')), close() {} },
+    onStoreError: 'local',
+    instances: 2,
+    logger: false,
+  })
+  limiters.push(limiter)
+  const permits = [await limiter.acquire('k'), await limiter.acquire('k')]
+  expect(permits.map(({ decision }) => [decision.allowed, decision.source])).toEqual([
+    [true, 'fallback'],
+    [true, 'fallback'],
+  ])
+  expect((await limiter.acquire('k')).allowed).toBe(false)
+  expect(await permits[0]!.extend()).toBe(true)
+  expect(await permits[0]!.release()).toBe(true)
+  expect((await limiter.acquire('k')).allowed).toBe(true)
+})
+
+it('who passes uncounted holds nothing', async () => {
+  const limiter = createLimiter({
+    limits: [concurrency({ limit: 1, ttl: '10s' })],
+    store: { apply: (_, call) => call.reject(new Error('down')), close() {} },
+    onStoreError: 'allow',
+    logger: false,
+  })
+  limiters.push(limiter)
+  const permit = await limiter.acquire('k')
+  expect(permit.decision).toMatchObject({ allowed: true, source: 'failOpen' })
+  expect(await permit.extend()).toBe(false)
+  expect(await permit.release()).toBe(false)
+  expect(permit.signal.aborted).toBe(false)
+})
+
+it('a limiter with nothing to hold says so', async () => {
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1s' })] })
+  await expect(limiter.acquire('k')).rejects.toMatchObject({ code: 'invalid_option' })
+})
