@@ -65,6 +65,15 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
       )
     }
   }
+  for (const { name, kind } of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
+    const are = kind?.entries?.are
+    if (are === 'holder' || are === 'value') {
+      throw invalid(
+        `the limit ${show(name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
+        name,
+      )
+    }
+  }
   for (const name of ['key', 'cost', 'skip', 'onDenied'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw invalid(`${name} is ${show(options[name])}; it must be a function`, options[name])

@@ -2,12 +2,23 @@
 // One process of an audit: asks as fast as it can, on the package as it was built, and tells what was admitted.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
-import * as slidegate from 'slidegate'
+import {
+  concurrency,
+  createLimiter,
+  distinct,
+  fixedWindow,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+  withLeases,
+} from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 
 /** @typedef {import('./audit.ts').Order} Order */
+/** @typedef {import('./audit.ts').LimitOrder} LimitOrder */
 
-const { createLimiter, withLeases } = slidegate
+/** @type {Record<NonNullable<LimitOrder['kind']>, (options: any) => import('slidegate').Limit>} */
+const KINDS = { concurrency, distinct, fixedWindow, slidingCounter, slidingWindow, tokenBucket }
 
 const CALLERS = 24
 
@@ -38,7 +49,7 @@ process.once('message', async (/** @type {Order} */ order) => {
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     for (let i = caller; !isDone; i++) {
       const key = `key${i % order.keys}`
-      const options = { cost: 1 + (i % order.costs), value: valueOf(order) }
+      const options = { cost: 1 + (i % order.costs), value: valueFrom(order) }
       const permit = order.holdMs === undefined ? undefined : await limiter.acquire(key, options)
       const { allowed, atMs, cost, source } = permit?.decision ?? (await limiter.consume(key, options))
       const isLeased = leaseMs !== undefined && source === 'lease'
@@ -66,12 +77,12 @@ process.once('message', async (/** @type {Order} */ order) => {
   process.send?.(report, () => process.disconnect())
 })
 
-/** @param {import('./audit.ts').LimitOrder} order */
+/** @param {LimitOrder} order */
 function limitOf({ kind = 'slidingWindow', ...options }) {
-  return slidegate[kind](/** @type {any} */ (options))
+  return KINDS[kind](options)
 }
 
 /** @param {Order} order */
-function valueOf({ values }) {
+function valueFrom({ values }) {
   return values === undefined ? undefined : `value${Math.floor(Math.random() * values)}`
 }

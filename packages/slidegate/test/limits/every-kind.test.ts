@@ -1,0 +1,258 @@
+import { readFileSync } from 'node:fs'
+import { beforeEach, describe, expect, it } from 'vitest'
+import * as api from '../../src/index.ts'
+import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { SAMPLES, type Sample } from '../support/kinds.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// What every kind promises, whatever it counts. A new kind is put into SAMPLES, and is held to all of this.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const LIMIT = 4
+
+const stores = {
+  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
+}
+
+/** A limiter with one limit of the kind; each request brings something new, where the kind wants that. */
+class Scene {
+  readonly clock = new ManualClock()
+  readonly limiter: Limiter
+  readonly #sample: Sample
+  #requests = 0
+
+  constructor(sample: Sample, storeOf: (clock: ManualClock) => api.Store, shadow = false) {
+    this.#sample = sample
+    this.limiter = createLimiter({
+      limits: [sample.make({ limit: LIMIT, shadow })],
+      store: storeOf(this.clock),
+      timeoutMs: 30_000,
+    })
+  }
+
+  get options(): api.ConsumeOptions {
+    return this.#sample.options?.(this.#requests++) ?? {}
+  }
+
+  ask(cost = 1): Promise<Decision> {
+    return this.limiter.consume('k', { cost, ...this.options })
+  }
+
+  peek(cost = 1): Promise<Decision> {
+    return this.limiter.peek('k', { cost, ...this.options })
+  }
+
+  async fill(): Promise<Decision> {
+    for (let i = 1; i < LIMIT; i++) expect((await this.ask()).allowed).toBe(true)
+    const last = await this.ask()
+    expect([last.allowed, last.remaining]).toEqual([true, 0])
+    return last
+  }
+}
+
+const samples = Object.entries(SAMPLES)
+const everywhere = Object.entries(stores).flatMap(([where, storeOf]) =>
+  samples.map(([name, sample]) => ({
+    name,
+    where,
+    sample,
+    scene: () => new Scene(sample, storeOf),
+    storeOf,
+  })),
+)
+
+describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
+  it('admits its limit, and denials charge nothing', async () => {
+    const one = scene()
+    await one.fill()
+    const first = await one.ask()
+    expect([first.allowed, first.remaining, first.deniedBy]).toEqual([
+      false,
+      0,
+      [one.limiter.limits[0]!.name],
+    ])
+    for (let i = 0; i < 5; i++) expect((await one.ask()).retryAfterMs).toBe(first.retryAfterMs)
+    expect((await one.peek()).retryAfterMs).toBe(first.retryAfterMs)
+  })
+
+  it('says when the same request is admitted, to the millisecond', async () => {
+    const one = scene()
+    for (let i = 0; i < LIMIT; i++) {
+      one.clock.advance(700)
+      await one.ask()
+    }
+    for (let cycle = 0; cycle < 6; cycle++) {
+      const { allowed, retryAfterMs } = await one.ask()
+      expect(allowed).toBe(false)
+      expect(retryAfterMs).toBeGreaterThan(0)
+      one.clock.advance(retryAfterMs - 1)
+      expect((await one.ask()).retryAfterMs).toBe(1)
+      one.clock.advance(1)
+      expect((await one.ask()).allowed).toBe(true)
+      // Where room came for several, it is used up before the next wait.
+      while ((await one.peek()).allowed) await one.ask()
+    }
+  })
+
+  it('says when all of it is free, to the millisecond', async () => {
+    const one = scene()
+    await one.ask()
+    one.clock.advance(300)
+    const { resetAfterMs } = await one.ask()
+    one.clock.advance(resetAfterMs - 1)
+    expect((await one.peek()).remaining).toBeLessThan(LIMIT)
+    expect((await one.peek()).resetAfterMs).toBe(1)
+    one.clock.advance(1)
+    const free = await one.peek()
+    expect([free.remaining, free.resetAfterMs]).toEqual([LIMIT, 0])
+  })
+
+  it.runIf(sample.isByCost)('takes what a request costs, and never one above the limit', async () => {
+    const one = scene()
+    expect(await one.ask(LIMIT + 1)).toMatchObject({ allowed: false, retryAfterMs: Number.POSITIVE_INFINITY })
+    expect((await one.ask(LIMIT - 1)).remaining).toBe(1)
+    expect((await one.ask(2)).allowed).toBe(false)
+    expect((await one.ask()).allowed).toBe(true)
+  })
+
+  it.runIf(sample.isRefundable)('takes back what was charged, once, and mints nothing', async () => {
+    const one = scene()
+    const decision = await one.ask(2)
+    const other = await one.ask(2)
+    expect(await one.limiter.refund('k', decision)).toBe(2)
+    expect(await one.limiter.refund('k', decision)).toBe(0)
+    expect((await one.peek()).remaining).toBe(2)
+    expect(await one.limiter.refund('k', other)).toBe(2)
+    expect((await one.peek()).remaining).toBe(LIMIT)
+    const late = await one.ask(2)
+    one.clock.advance(late.resetAfterMs)
+    expect(await one.limiter.refund('k', late)).toBe(0)
+    await one.fill()
+    expect((await one.ask()).allowed).toBe(false)
+  })
+
+  it('can be charged past its limit, and be reset', async () => {
+    const one = scene()
+    for (let i = 0; i < 3; i++) await one.limiter.charge('k', LIMIT, one.options)
+    if (!sample.isByCost) for (let i = 0; i < LIMIT; i++) await one.limiter.charge('k', 1, one.options)
+    const { allowed, remaining, retryAfterMs } = await one.ask()
+    expect([allowed, remaining]).toEqual([false, 0])
+    one.clock.advance(retryAfterMs)
+    expect((await one.peek()).allowed).toBe(true)
+    await one.limiter.reset('k')
+    await one.fill()
+  })
+
+  it('in shadow denies nobody, and counts for itself', async () => {
+    const one = new Scene(sample, storeOf, true)
+    for (let i = 0; i <= LIMIT + 2; i++) {
+      const { allowed, remaining, limits } = await one.ask()
+      expect([allowed, remaining]).toEqual([true, Number.POSITIVE_INFINITY])
+      expect(limits[0]!.allowed).toBe(i < LIMIT)
+    }
+  })
+
+  it.each([500, 3_600_000])(
+    'a clock set back by %i ms frees nobody, and locks nobody out',
+    async (backMs) => {
+      const one = scene()
+      await one.fill()
+      const before = (await one.peek()).retryAfterMs
+      one.clock.advance(-backMs)
+      const { allowed, retryAfterMs } = await one.ask()
+      expect(allowed).toBe(false)
+      // A counter weighs what it held as if all of it were new; windows of the calendar may be near their edge or far.
+      const longest = Math.max(before, 2 * one.limiter.limits[0]!.windowMs)
+      expect(retryAfterMs).toBeLessThanOrEqual(longest)
+      one.clock.advance(retryAfterMs + backMs)
+      expect((await one.ask()).allowed).toBe(true)
+    },
+  )
+})
+
+describe.each(samples)('%s in Redis', (_, sample) => {
+  const key = async () => (await redis.keys('*:k:*'))[0]!
+
+  it('has one key, which expires a while after it is empty', async () => {
+    const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
+    const real = createLimiter({
+      limits: [sample.make({ limit: LIMIT })],
+      store: redisStore(redis),
+      timeoutMs: 30_000,
+    })
+    const { resetAfterMs } = await real.consume('k', one.options)
+    expect(await redis.keys('*:k:*')).toHaveLength(1)
+    const ttl = await redis.pttl(await key())
+    expect(ttl).toBeGreaterThan(resetAfterMs - 1000)
+    expect(ttl).toBeLessThanOrEqual(1.25 * 2 * real.limits[0]!.windowMs + 5000)
+    await real.reset('k')
+    expect(await redis.keys('*:k:*')).toEqual([])
+  })
+
+  it.each(['what is no log', ''.padEnd(200, '\0'), ''.padEnd(14, '\u0001')])(
+    'refuses %j in its place, and leaves it as it is',
+    async (foreign) => {
+      const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
+      await one.ask()
+      const stored = await key()
+      for (const write of [() => redis.set(stored, foreign), () => redis.hset(stored, 'a', foreign)]) {
+        await redis.del(stored)
+        await write()
+        const before = await redis.dump(stored)
+        const asked = [one.ask(), one.limiter.consume('other', one.options), one.peek()] as const
+        await expect(asked[0]).rejects.toMatchObject({ reason: 'state' })
+        expect((await asked[1]).allowed).toBe(true)
+        await expect(asked[2]).rejects.toMatchObject({ reason: 'state' })
+        await expect(one.limiter.charge('k', 1, one.options)).rejects.toMatchObject({ reason: 'state' })
+        expect(await redis.dump(stored)).toEqual(before)
+        await one.limiter.reset('k')
+        await one.fill()
+      }
+    },
+  )
+
+  it('leaves no key behind where nothing is left in it', async () => {
+    if (!sample.isRefundable) return
+    const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
+    const decision = await one.ask()
+    await one.limiter.refund('k', decision)
+    expect(await redis.keys('*:k:*')).toEqual([])
+  })
+})
+
+describe('the recipe', () => {
+  const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
+
+  /** What is exported and makes no limit. */
+  const OTHERS = [
+    ...['createLimiter', 'memoryStore', 'slidingCount', 'withDenyCache', 'withLeases'],
+    ...['SlidegateError', 'StoreUnavailableError'],
+  ]
+
+  it('every function that makes a limit has its samples', () => {
+    const made = Object.keys(api).filter((name) => !OTHERS.includes(name))
+    expect([...new Set(samples.map(([, { by }]) => by))].sort()).toEqual(made.sort())
+  })
+
+  it('all logs have names of their own, and these are documented', () => {
+    const names = samples.map(([, { make }]) => {
+      const limit = make({ limit: LIMIT })
+      return limit.kind.logName(limit)
+    })
+    expect(new Set(names).size).toBe(names.length)
+    const documented = read('docs/state.md')
+    for (const name of names) expect(documented).toContain(`\`${name.match(/^[a-z]+/)![0]}`)
+  })
+
+  it.each([...new Set(samples.map(([, { by }]) => by))])('%s is explained, drawn and measured', (by) => {
+    expect(read('docs/limits.md')).toContain(`${by}(`)
+    expect(read('CHANGELOG.md')).toContain(by)
+    expect(read('bench/src/scenarios/kinds.ts')).toContain(by)
+    expect(read('packages/slidegate/test/history/histories.ts')).toContain(by)
+  })
+})
