@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { createGuard, type GuardOptions, type Verdict } from '../../src/http/index.ts'
 import {
+  concurrency,
   createLimiter,
+  distinct,
   type Limiter,
   memoryStore,
   type OnStoreError,
@@ -33,6 +35,16 @@ describe('options are refused at construction', () => {
     ['a key that is no function', { limits, key: 'ip' }, { value: 'ip' }],
     ['a cost that is no function', { limits, cost: 2 }, { value: 2 }],
     ['a skip that is no function', { limits, skip: true }, { value: true }],
+    [
+      'a limit on what is held, which nobody would release',
+      { limits: [concurrency({ limit: 1, ttl: '1s', name: 'held' })] },
+      { value: 'held', message: /ask its limiter/ },
+    ],
+    [
+      'a limiter with a limit on values, which nobody would bring',
+      { limiter: createLimiter({ limits: [distinct({ limit: 1, window: '1s', name: 'values' })] }) },
+      { value: 'values', message: /ask its limiter/ },
+    ],
     ['a null skip', { limits, skip: null }, { value: null }],
     ['an onDenied that is no function', { limits, onDenied: {} }, { value: {} }],
   ])(

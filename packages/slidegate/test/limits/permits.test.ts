@@ -1,12 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { concurrency, createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
 
-const { redis } = await useRedis()
+const { server, redis } = await useRedis()
 let limiters: Limiter[] = []
 let runs = 0
 
@@ -187,6 +190,38 @@ describe('by the real clock', () => {
     expect((await other.acquire('k')).allowed).toBe(false)
     await delay(150)
     expect((await other.acquire('k')).allowed).toBe(true)
+  })
+
+  it('is free again when its process was killed', async () => {
+    const program = `
+      import { Redis } from 'ioredis'
+      import { concurrency, createLimiter } from 'slidegate'
+      import { redisStore } from 'slidegate/redis'
+      const store = redisStore(new Redis(${server.port}), { prefix: 'killed' })
+      const limits = [concurrency({ limit: 1, ttl: 400 })]
+      const permit = await createLimiter({ limits, store, timeoutMs: 30_000 }).acquire('k')
+      process.send(permit.allowed)
+      setInterval(() => {}, 1000)
+    `
+    const path = new URL(`killed-${process.pid}.js`, import.meta.url)
+    await writeFile(path, program)
+    onTestFinished(() => rm(path))
+    const child = fork(path, { execArgv: [] })
+    const [allowed] = await once(child, 'message')
+    expect(allowed).toBe(true)
+    const store = redisStore(redis, { prefix: 'killed' })
+    const limiter = createLimiter({ limits: [concurrency({ limit: 1, ttl: 400 })], store, timeoutMs: 30_000 })
+    limiters.push(limiter)
+    // It is renewed for longer than its ttl.
+    for (const startMs = Date.now(); Date.now() - startMs < 600; await delay(50)) {
+      expect((await limiter.acquire('k')).allowed).toBe(false)
+    }
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const { retryAfterMs } = (await limiter.acquire('k')).decision
+    expect(retryAfterMs).toBeLessThanOrEqual(400)
+    await delay(retryAfterMs + 1)
+    expect((await limiter.acquire('k')).allowed).toBe(true)
   })
 
   it('is lost when the store has not been heard of for a ttl', async () => {

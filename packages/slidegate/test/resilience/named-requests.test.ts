@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  concurrency,
+  createLimiter,
+  distinct,
+  memoryStore,
+  slidingWindow,
+  withDenyCache,
+  withLeases,
+} from '../../src/index.ts'
+import { type HeldStore, held, recorded } from './stores.ts'
+
+// Requests that are known by an id or a value: no wrapper may answer one by what it knows of another.
+
+describe('an answer that comes too late', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  /** A request whose answer is held back until it was given up, and comes then. */
+  async function askTooLate(store: HeldStore, ask: () => Promise<unknown>): Promise<void> {
+    store.isHolding = true
+    const refused = expect(ask()).rejects.toMatchObject({ reason: 'timeout' })
+    await vi.advanceTimersByTimeAsync(60)
+    await refused
+    store.isHolding = false
+  }
+
+  it('to one who has chosen its id stands: whoever asks again is answered as the first time', async () => {
+    const store = held(memoryStore())
+    const limits = [
+      slidingWindow({ limit: 3, window: '1h', log: 'zset', name: 'once' }),
+      slidingWindow({ limit: 3, window: '1h', name: 'other' }),
+    ]
+    const limiter = createLimiter({ limits, store })
+    await askTooLate(store, () => limiter.consume('k', { requestId: 'payment-7' }))
+    const again = await limiter.consume('k', { requestId: 'payment-7' })
+    expect(again.limits.map(({ remaining }) => remaining)).toEqual([2, 2])
+    store.release()
+    await vi.advanceTimersByTimeAsync(1)
+    expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([2, 2])
+  })
+
+  it('to one without is returned, from all limits', async () => {
+    const store = held(memoryStore())
+    const limits = [
+      slidingWindow({ limit: 3, window: '1h', log: 'zset', name: 'zset' }),
+      slidingWindow({ limit: 3, window: '1h', log: 'stream', name: 'stream' }),
+      slidingWindow({ limit: 3, window: '1h', name: 'packed' }),
+      concurrency({ limit: 3, ttl: '1h', name: 'held' }),
+    ]
+    const limiter = createLimiter({ limits, store })
+    await askTooLate(store, () => limiter.acquire('k'))
+    expect((await limiter.peek('k')).remaining).toBe(2)
+    store.release()
+    await vi.advanceTimersByTimeAsync(1)
+    expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([3, 3, 3, 3])
+  })
+
+  it('a value that was seen stays seen', async () => {
+    const store = held(memoryStore())
+    const limiter = createLimiter({ limits: [distinct({ limit: 3, window: '1h' })], store })
+    await askTooLate(store, () => limiter.consume('k', { value: 'a' }))
+    store.release()
+    await vi.advanceTimersByTimeAsync(1)
+    expect((await limiter.peek('k', { value: 'b' })).remaining).toBe(2)
+  })
+})
+
+describe('the deny cache', () => {
+  it('asks for each value: a known one is admitted where a new one is denied', async () => {
+    const store = withDenyCache(memoryStore())
+    const limiter = createLimiter({ limits: [distinct({ limit: 1, window: '1h' })], store })
+    await limiter.consume('k', { value: 'a' })
+    for (let i = 0; i < 2; i++) {
+      expect((await limiter.consume('k', { value: 'b' })).allowed).toBe(false)
+      expect((await limiter.consume('k', { value: 'a' })).allowed).toBe(true)
+    }
+  })
+
+  it('asks for each id: one that was admitted before is answered as then', async () => {
+    const store = withDenyCache(memoryStore())
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h', log: 'zset' })], store })
+    await limiter.consume('k', { requestId: 'a' })
+    for (let i = 0; i < 2; i++) {
+      expect((await limiter.consume('k')).allowed).toBe(false)
+      expect((await limiter.consume('k', { requestId: 'a' })).allowed).toBe(true)
+    }
+  })
+
+  it('forgets denials of a key when something of it is released, not when it is renewed or listed', async () => {
+    const behind = recorded(memoryStore())
+    const store = withDenyCache(behind)
+    const held = createLimiter({ limits: [concurrency({ limit: 1, ttl: '1h' })], store })
+    const window = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+    const permit = await held.acquire('k')
+    await window.consume('k')
+    const isCached = async () => {
+      const { source } = await window.consume('k')
+      return source === 'denyCache'
+    }
+    await isCached()
+    expect(await isCached()).toBe(true)
+    await permit.extend()
+    await held.list('k')
+    expect(await isCached()).toBe(true)
+    await permit.release()
+    expect(await isCached()).toBe(false)
+  })
+})
+
+it('what is known by a name is never leased', async () => {
+  const behind = recorded(memoryStore())
+  const store = withLeases(behind)
+  const make = (limits: Parameters<typeof createLimiter>[0]['limits'], name: string) =>
+    createLimiter({ limits, store, name })
+  const zset = make([slidingWindow({ limit: 500, window: '1h', log: 'zset' })], 'zset')
+  const values = make([distinct({ limit: 500, window: '1h' })], 'values')
+  const held = make([concurrency({ limit: 500, ttl: '1h' })], 'held')
+  for (let i = 0; i < 50; i++) {
+    const told = await Promise.all([
+      zset.consume('k'),
+      values.consume('k', { value: `${i}` }),
+      held.consume('k'),
+    ])
+    for (const { source, remaining } of told) expect([source, remaining]).toEqual(['store', 499 - i])
+  }
+  expect(behind.ops.every((op) => op.type === 'consume' && op.count === 1 && op.leaseMs === 0)).toBe(true)
+  await store.close()
+})
