@@ -1,5 +1,4 @@
-import { type Decision, decisionOf, isCounted, type Source } from './decision.ts'
-import { MAX_WINDOW_MS } from './duration.ts'
+import { type Decision, decisionOf, isCounted } from './decision.ts'
 import {
   checkOptions,
   SlidegateError,
@@ -15,15 +14,13 @@ import type { Entry, Kind, Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { type NameOptions, Names } from './names.ts'
 import { markOrigin, type Origin, originOf } from './origin.ts'
-import { type Hold, type Permit, Permits } from './permit.ts'
+import { type Permit, Permits } from './permit.ts'
 import type { OnStoreError } from './resilience/answers.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
 import { type Call, outcomesOf } from './stores/call.ts'
 import type {
   ConsumeOp,
   ConsumeOutcome,
-  HoldOp,
-  HoldOutcome,
   ListOutcome,
   Named,
   Op,
@@ -162,7 +159,7 @@ class StoreLimiter implements Limiter {
     this.#set = set
     this.#allLogs = set.logs.map(({ kind }) => isReturnable(kind))
     this.#names = new Names(set)
-    this.#permits = new Permits(shortestHold(set))
+    this.#permits = new Permits(set, (op) => this.#apply(op))
     this.#syncOps = [{ type: 'consume', parts: [{ key: '', set }], cost: 1, count: 1, leaseMs: 0 }]
     this.#store = store
     this.#announcer = announcer
@@ -223,18 +220,7 @@ class StoreLimiter implements Limiter {
     }
     const askedAtMs = performance.now()
     const decision = await this.consume(key, { cost: options?.cost, value: options?.value })
-    const origin = originOf(decision)
-    const isHeld = origin !== undefined && isCounted(origin.source)
-    return this.#permits.give(decision, isHeld ? this.#holdOf(origin) : undefined, askedAtMs)
-  }
-
-  #holdOf({ key, cost: units, names, source }: Origin): Hold {
-    const parts: readonly Part[] = [{ key, set: this.#set }]
-    const requestId = names.requestId!
-    return async (type) => {
-      const op: HoldOp = { type, parts, requestId, units, ...fallback(source) }
-      return ((await this.#apply(op)) as HoldOutcome).held
-    }
+    return this.#permits.give(decision, askedAtMs)
   }
 
   async list(key: string): Promise<readonly LimitEntries[]> {
@@ -291,8 +277,8 @@ class StoreLimiter implements Limiter {
     if (asked === 0) return 0
     origin.left -= asked
     const { charged, atMs, source, names } = origin
-    const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names, ...fallback(source) }
-    const { returned } = await this.#returned(op, origin)
+    const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names }
+    const { returned } = await this.#returned(source === 'fallback' ? { ...op, source } : op, origin)
     origin.left += asked - Math.max(...returned)
     const counting = returned.filter((_, i) => charged[i] && !this.#set.logs[i]!.shadow)
     return Math.min(...(counting.length > 0 ? counting : returned))
@@ -399,18 +385,6 @@ const NAMELESS: Named = {}
 /** What was seen is not taken back. */
 function isReturnable(kind: Kind): boolean {
   return kind.entries?.are !== 'value'
-}
-
-/** For how long a limiter's holders are heard of, at least: the shortest of its limits counts. */
-function shortestHold({ limits }: LimitSet): number {
-  return Math.min(
-    ...limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
-  )
-}
-
-/** What was decided in this process for lack of the store is settled here. */
-function fallback(source: Source): { readonly source?: 'fallback' } {
-  return source === 'fallback' ? { source } : {}
 }
 
 /** The promise of a decision, as the store sees it. Where the store has answered at once, there is nothing to wait for. */

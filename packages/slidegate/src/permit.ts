@@ -1,7 +1,10 @@
 import { AsyncResource } from 'node:async_hooks'
-import type { Decision } from './decision.ts'
+import { type Decision, isCounted } from './decision.ts'
+import { MAX_WINDOW_MS } from './duration.ts'
 import { StoreUnavailableError } from './errors.ts'
-import type { HoldOp } from './stores/store.ts'
+import type { LimitSet } from './limits/limit-set.ts'
+import { type Origin, originOf } from './origin.ts'
+import type { HoldOp, HoldOutcome, Op, Outcome } from './stores/store.ts'
 
 /**
  * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
@@ -25,21 +28,16 @@ export interface Permit extends AsyncDisposable {
   release(): Promise<boolean>
 }
 
-/** Asks the store; whether it was still held. */
-export type Hold = (type: HoldOp['type']) => Promise<boolean>
-
 class Held implements Permit {
   readonly decision: Decision
   /** When it was last known to be held, by `performance.now()`, from before the store was asked. */
   heldAtMs: number
-  readonly #hold: Hold | undefined
   readonly #permits: Permits
   readonly #abort = new AbortController()
 
-  constructor(permits: Permits, decision: Decision, hold: Hold | undefined, heldAtMs: number) {
+  constructor(permits: Permits, decision: Decision, heldAtMs: number) {
     this.#permits = permits
     this.decision = decision
-    this.#hold = hold
     this.heldAtMs = heldAtMs
   }
 
@@ -54,7 +52,7 @@ class Held implements Permit {
   async extend(): Promise<boolean> {
     if (!this.#permits.has(this)) return false
     const sentAtMs = performance.now()
-    const isHeld = await this.#hold!('extend')
+    const isHeld = await this.#permits.ask('extend', this)
     if (!this.#permits.has(this)) return false
     if (isHeld) this.heldAtMs = sentAtMs
     else this.lose()
@@ -62,7 +60,7 @@ class Held implements Permit {
   }
 
   async release(): Promise<boolean> {
-    return this.#permits.delete(this) && (await this.#hold!('release'))
+    return this.#permits.delete(this) && (await this.#permits.ask('release', this))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -82,25 +80,48 @@ class Held implements Permit {
 
 /** What a limiter has given and not got back. One timer renews it all. */
 export class Permits {
+  readonly #set: LimitSet
+  readonly #apply: (op: Op) => Promise<Outcome>
+  /** After which what is not renewed is lost. */
   readonly #ttlMs: number
   readonly #held = new Set<Held>()
   /** For the timer: made on behalf of a request, it would keep its async context. */
   readonly #origin = new AsyncResource('slidegate.permits')
   #timer: NodeJS.Timeout | undefined
 
-  /** @param ttlMs after which what is not renewed is lost */
-  constructor(ttlMs: number) {
-    this.#ttlMs = ttlMs
+  /** @param apply asks the limiter's store */
+  constructor(set: LimitSet, apply: (op: Op) => Promise<Outcome>) {
+    this.#set = set
+    this.#apply = apply
+    const ttls = set.limits.map(({ kind, windowMs }) =>
+      kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS,
+    )
+    this.#ttlMs = Math.min(...ttls)
   }
 
-  /** @param hold asks the store; nothing where the decision holds nothing there */
-  give(decision: Decision, hold: Hold | undefined, askedAtMs: number): Permit {
-    const permit = new Held(this, decision, hold, askedAtMs)
-    if (hold !== undefined) {
+  /** @param askedAtMs by `performance.now()` */
+  give(decision: Decision, askedAtMs: number): Permit {
+    const permit = new Held(this, decision, askedAtMs)
+    const origin = originOf(decision)
+    // Who was denied holds nothing, nor who may pass uncounted.
+    if (origin !== undefined && isCounted(origin.source)) {
       this.#held.add(permit)
       this.#watch()
     }
     return permit
+  }
+
+  /** Whether it was still held, as the store knows it. */
+  async ask(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
+    const { key, cost: units, names, source } = originOf(decision) as Origin
+    const op: HoldOp = {
+      type,
+      parts: [{ key, set: this.#set }],
+      requestId: names.requestId!,
+      units,
+      ...(source === 'fallback' && { source }),
+    }
+    return ((await this.#apply(op)) as HoldOutcome).held
   }
 
   has(permit: Held): boolean {

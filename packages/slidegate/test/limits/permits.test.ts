@@ -165,7 +165,7 @@ describe('by the real clock', () => {
     const memory = memoryStore()
     const seen: unknown[] = []
     const limiter = createLimiter({
-      limits: [concurrency({ limit: 1, ttl: 30 })],
+      limits: [concurrency({ limit: 1, ttl: 1200 })],
       store: {
         apply(ops, call) {
           if (ops[0]!.type === 'extend') seen.push(context.getStore())
@@ -176,7 +176,7 @@ describe('by the real clock', () => {
     })
     limiters.push(limiter)
     await context.run('request', () => limiter.acquire('k'))
-    while (seen.length < 2) await delay(5)
+    while (seen.length < 2) await delay(20)
     expect(seen).toEqual(seen.map(() => undefined))
   })
 
