@@ -18,7 +18,12 @@ export {
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
-export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
+export {
+  type CalendarWindowOptions,
+  type EqualWindowOptions,
+  type FixedWindowOptions,
+  fixedWindow,
+} from './limits/fixed-window.ts'
 export type { Entry, Limit } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
@@ -28,6 +33,7 @@ export type { OnStoreError } from './resilience/answers.ts'
 export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'
 export { type LeaseOptions, type LeasingStore, withLeases } from './resilience/leases.ts'
+export { type SlidingCount, type SlidingCountOptions, slidingCount } from './sliding-count.ts'
 export type { Call } from './stores/call.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore, type OnFull } from './stores/memory.ts'
 export type { Store } from './stores/store.ts'

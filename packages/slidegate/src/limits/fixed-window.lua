@@ -65,7 +65,6 @@ function fixed_window.save(counter, _, is_clock_given)
   end
   local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
-    -- All of the window, so that the key outlives it also when the clock is set back within it.
     local length = end_of(counter.params, counter.stamp) - counter.stamp
     call_redis('SET', counter.key, raw, 'PX', ttl_of(length, is_clock_given))
   else

@@ -93,6 +93,11 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   refund(state: State, params: Params, nowMs: number, atMs: number, units: number, entry: string): number
   /** From when on the log holds nothing that counts, in the store's time. */
   expiresAt(state: State, params: Params): number
+  /**
+   * Whether requests of a key are to be decided one by one, since what each is told of `resetAfter` depends on those
+   * before it. Else a store may decide equal ones together.
+   */
+  readonly isOneByOne?: boolean
   /** What a log of this kind keeps one by one. Left out: it keeps sums. */
   readonly entries?: EntryKeeping<State, Params>
 }

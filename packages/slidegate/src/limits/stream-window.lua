@@ -9,13 +9,15 @@
 -- Work: a decision reads two entries, or some more to tell how long to wait; its charge removes what has left the
 -- window, by whole nodes of the stream. No log keeps more than MAX_STREAM entries, and the last node's: a charge that
 -- nobody asked for pushes out the oldest, which no limit can tell. A refund of any entry but the newest writes all that
--- counts anew.
+-- counts anew, some 3 ms for each 1,000 entries; beyond MAX_REFUND_ENTRIES it returns nothing.
 -- Followers: XREAD shows each admission once, in order. An entry that is returned vanishes, and the totals behind it
 -- fall; no id changes. When the clock was set back by more than a second, the stream begins anew with what counts, and
 -- its ids fall. A consumer group lasts only until the stream is written anew, or has been empty for its TTL.
 
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
+-- Entries that may count when one of them, not the newest, is returned.
+local MAX_REFUND_ENTRIES = 4096
 local MAX_STREAM_TOTAL = 2 ^ 53
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
@@ -43,16 +45,14 @@ local function entries_after(log, cut, ...)
   return call_redis('XRANGE', log.key, text_of(math.max(0, cut + 1)), '+', ...)
 end
 
--- The same as they are to be written anew, with totals less `base`. What is none of ours is left behind.
-local function copies_after(log, cut, base)
-  local copies = {}
+-- The same without what is none of ours, and the units and total of each.
+local function readable_after(log, cut)
+  local entries = {}
   for _, raw in ipairs(entries_after(log, cut)) do
     local stamp, units, total = read_entry(raw)
-    if stamp then
-      copies[#copies + 1] = { id = raw[1], name = raw[2][2], stamp = stamp, units = units, total = total - base }
-    end
+    if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end
   end
-  return copies
+  return entries
 end
 
 function stream_window.load(log)
@@ -70,13 +70,13 @@ end
 
 -- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
 -- Redis is out of memory. So what is written first changes nothing that stays.
-local function rewrite(log, copies)
-  call_redis('XSETID', log.key, LAST_STREAM_ID)
-  call_redis('DEL', log.key)
-  for _, copy in ipairs(copies) do
-    call_redis(
-      'XADD', log.key, copy.id, 'id', copy.name, 'cost', text_of(copy.units), 'total', text_of(copy.total)
-    )
+local function rewrite(log, entries)
+  local key = log.key
+  call_redis('XSETID', key, LAST_STREAM_ID)
+  call_redis('DEL', key)
+  for i = 1, #entries do
+    local id, words = entries[i][1], entries[i][2]
+    call_redis('XADD', key, id, 'id', words[2], 'cost', words[4], 'total', words[6])
   end
 end
 
@@ -92,21 +92,14 @@ local function append(log)
   local answer = pcall_redis(unpack(words))
   if type(answer) ~= 'table' then return end
   -- The last id is that of an entry that was removed, and later than now.
-  if string.find(answer.err, 'equal or smaller', 1, true) then rewrite(log, copies_after(log, cut, 0)) end
+  if string.find(answer.err, 'equal or smaller', 1, true) then rewrite(log, readable_after(log, cut)) end
   call_redis(unpack(words))
-end
-
--- What an older version of the newest entry has seen to leave the window must not come back with an older newest one.
-local function remove_newest(log)
-  local key, kept = log.key, text_of(math.max(0, log.stamp - log.params.windows[1] + 1))
-  call_redis('XDEL', key, log.removed)
-  call_redis('XTRIM', key, 'MINID', '=', kept)
-  if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end
 end
 
 function stream_window.save(log, _, is_clock_given)
   if log.removed then
-    remove_newest(log)
+    call_redis('XDEL', log.key, log.removed)
+    if call_redis('XLEN', log.key) == 0 then call_redis('DEL', log.key) end
     return
   end
   if log.rewritten then rewrite(log, log.rewritten) end
@@ -116,12 +109,12 @@ end
 
 -- What counted as of the newest stamp counts from now on; the rest is forgotten.
 function stream_window.restamp(log, params, now)
-  local copies, total, id = copies_after(log, log.stamp - params.windows[1], 0), 0, text_of(now) .. '-*'
-  for _, copy in ipairs(copies) do
-    total = total + copy.units
-    copy.id, copy.stamp, copy.total = id, now, total
+  local entries, total, id = readable_after(log, log.stamp - params.windows[1]), 0, text_of(now) .. '-*'
+  for _, entry in ipairs(entries) do
+    total = total + entry.units
+    entry[1], entry[2][6], entry.stamp = id, text_of(total), now
   end
-  log.rewritten, log.is_restamped = copies, true
+  log.rewritten, log.is_restamped = entries, true
   log.stamp, log.total, log.live = now, total, total
 end
 
@@ -148,7 +141,8 @@ function stream_window.commit(log, params, now, units, _, entry)
   if log.live == 0 then
     log.total = 0
   elseif log.total + units > MAX_STREAM_TOTAL then
-    log.rewritten = copies_after(log, now - params.windows[1], log.base)
+    log.rewritten = readable_after(log, now - params.windows[1])
+    for _, each in ipairs(log.rewritten) do each[2][6] = text_of(each.total - log.base) end
     log.total, log.base = log.live, 0
   end
   log.added, log.units, log.stamp = entry or '', units, now
@@ -205,21 +199,24 @@ local function find_charge(log, at_ms, units, entry)
 end
 
 function stream_window.refund(log, params, now, at_ms, units, entry)
-  local window = params.windows[1]
-  if at_ms <= math.max(now, log.stamp) - window then return 0 end
+  local key, gone = log.key, log.stamp - params.windows[1]
+  if at_ms <= math.max(now - params.windows[1], gone) then return 0 end
   local id = find_charge(log, at_ms, units, entry)
   if not id then return 0 end
+  -- What the newest has seen to leave the window must not come back with an older newest.
+  call_redis('XTRIM', key, 'MINID', '=', text_of(math.max(0, gone + 1)))
   if id == log.newest then
     log.removed = id
     return units
   end
+  if call_redis('XLEN', key) > MAX_REFUND_ENTRIES then return 0 end
   local kept, returned = {}, 0
-  for _, copy in ipairs(copies_after(log, log.stamp - window, 0)) do
-    if copy.id == id then
+  for _, each in ipairs(readable_after(log, gone)) do
+    if each[1] == id then
       returned = units
     else
-      copy.total = copy.total - returned
-      kept[#kept + 1] = copy
+      if returned > 0 then each[2][6] = text_of(each.total - returned) end
+      kept[#kept + 1] = each
     end
   end
   log.rewritten = kept
@@ -228,9 +225,9 @@ end
 
 function stream_window.list(log, params, now)
   local flat = {}
-  for _, copy in ipairs(log.rewritten or copies_after(log, now - params.windows[1], 0)) do
+  for _, entry in ipairs(log.rewritten or readable_after(log, now - params.windows[1])) do
     local last = #flat
-    flat[last + 1], flat[last + 2], flat[last + 3] = copy.name, text_of(copy.units), text_of(copy.stamp)
+    flat[last + 1], flat[last + 2], flat[last + 3] = entry[2][2], entry[2][4], text_of(entry.stamp)
   end
   return flat
 end

@@ -96,6 +96,8 @@ class Bucket extends Row {
 const tokenBucketKind: Kind<Bucket, BucketParams> = {
   tag: 't',
 
+  isOneByOne: true,
+
   logName(limit) {
     const { refill, parts } = limit.rule as Rate
     return `t${refill}-${parts}`

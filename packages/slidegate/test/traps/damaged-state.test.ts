@@ -7,7 +7,9 @@ import {
   type Limit,
   type Limiter,
   StoreUnavailableError,
+  slidingCounter,
   slidingWindow,
+  tokenBucket,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
@@ -22,6 +24,10 @@ const clock = new ManualClock()
 const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'a sliding window': [slidingWindow({ limit: 500, window: '1h' })],
   'a fixed window': [fixedWindow({ limit: 500, window: '1h' })],
+  'a window from its first hit on': [fixedWindow({ limit: 500, window: '1h', align: 'first-hit' })],
+  'a window of a calendar': [fixedWindow({ limit: 500, align: 'hour', timeZone: 'Asia/Kathmandu' })],
+  'a token bucket': [tokenBucket({ capacity: 500, refill: 500, interval: '1h' })],
+  'a sliding counter': [slidingCounter({ limit: 500, window: '1h' })],
   'a sliding window among others': [
     slidingWindow({ limit: 500, window: '1h' }),
     slidingWindow({ limit: 500, window: '1h', name: 'shadow', shadow: true }),
@@ -204,4 +210,21 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
       { numRuns: 300 },
     )
   })
+})
+
+it.each([
+  ['a debt beyond all that may be', tokenBucket({ capacity: 5, refill: 5, interval: '1h' }), 7, 2 ** 53, 7],
+  ['a window that begins anywhere', slidingCounter({ limit: 5, window: '1h' }), 1, 1_700_000_000_001, 6],
+  ['units beyond all that may be', slidingCounter({ limit: 5, window: '1h' }), 7, 2 ** 53, 7],
+  ['more units before', slidingCounter({ limit: 5, window: '1h' }), 14, 2 ** 53, 7],
+])('%s is no log of ours', async (_, limit, at, number, bytes) => {
+  const store = redisStore(redis, { clock: clock.now })
+  const limiter = createLimiter({ limits: [limit], store, timeoutMs: 30_000 })
+  const key = await filledLog(limiter, 1)
+  const value = (await redis.getBuffer(key))!
+  const high = Math.floor(number / 2 ** 40)
+  value.writeUIntBE(high, at, bytes - 5)
+  value.writeUIntBE(number % 2 ** 40, at + bytes - 5, 5)
+  await redis.set(key, value)
+  await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'state' })
 })

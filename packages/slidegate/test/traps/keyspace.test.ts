@@ -1,6 +1,13 @@
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { tagsOf } from '../../src/stores/redis/keyspace.ts'
 import { freePort, startRedis } from '../support/redis-server.ts'
@@ -43,6 +50,41 @@ describe('keys in Redis are spelt alike by every version', () => {
       fixedWindow({ limit: 2, window: '10s', name: 'too', shadow: true }),
     ]
     const logs = ['f10000stoo', 'f86400000', 'w1', 'w1stried.out', 'w50']
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+  })
+
+  it('one log for all fixed windows of an alignment', async () => {
+    const limits = [
+      fixedWindow({ limit: 3, window: '1h' }),
+      fixedWindow({ limit: 3, window: '1h', align: 'first-hit', name: 'first' }),
+      fixedWindow({ limit: 9, window: '1h', align: 'first-hit', name: 'second' }),
+      fixedWindow({ limit: 3, align: 'hour', timeZone: 'utc' }),
+      fixedWindow({ limit: 3, align: 'month', timeZone: 'America/Argentina/Buenos_Aires' }),
+      fixedWindow({ limit: 9, align: 'month', timeZone: 'america/argentina/buenos_aires' }),
+      fixedWindow({ limit: 3, align: 'week', timeZone: 'Etc/GMT+5', name: 'too', shadow: true }),
+    ]
+    const logs = [
+      'f3600000',
+      'fhit3600000',
+      'fhour-UTC',
+      'fmonth-America/Argentina/Buenos_Aires',
+      'fweek-Etc/GMT+5stoo',
+    ]
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+  })
+
+  it('one log for all token buckets of a rate, one for each window of a sliding counter', async () => {
+    const limits = [
+      tokenBucket({ capacity: 3, refill: 10, interval: '1s' }),
+      tokenBucket({ capacity: 9, refill: 600, interval: '1m' }),
+      tokenBucket({ capacity: 9, refill: 7, interval: '1m' }),
+      tokenBucket({ capacity: 9, refill: 7, interval: '1m', name: 'tried', shadow: true }),
+      slidingCounter({ limit: 5, window: '1m' }),
+      slidingCounter({ limit: 9, window: '1m' }),
+      slidingCounter({ limit: 2 ** 40, window: '1h' }),
+      slidingCounter({ limit: 3, window: '1m', name: 'too', shadow: true }),
+    ]
+    const logs = ['c1-60000', 'c1-60000stoo', 'c1000-3600000', 't1-100', 't7-60000', 't7-60000stried']
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
   })
 

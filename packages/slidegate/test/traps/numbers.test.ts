@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  memoryStore,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -91,5 +98,60 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     }
     expect((await limiter.consume('busy', { cost: limit / 2 + 1 })).retryAfterMs).toBe(50)
     expect((await limiter.consume('busy', { cost: limit / 2 })).remaining).toBe(0)
+  })
+
+  it('token buckets of 2^40 tokens, of which as many come back in a second, are counted to the last', async () => {
+    const clock = new ManualClock()
+    const capacity = 2 ** 40
+    const limits = [tokenBucket({ capacity, refill: capacity, interval: '1s' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    expect((await limiter.consume('bucket')).remaining).toBe(capacity - 1)
+    const decision = await limiter.consume('bucket', { cost: capacity - 3 })
+    expect([decision.remaining, decision.resetAfterMs]).toEqual([2, 1000])
+    expect((await limiter.consume('bucket', { cost: 3 })).retryAfterMs).toBe(1)
+    expect((await limiter.consume('bucket', { cost: Number.MAX_SAFE_INTEGER })).allowed).toBe(false)
+    clock.advance(1)
+    // 2^40 / 1000 tokens and 2, of which 0.624 is of no use yet.
+    expect((await limiter.peek('bucket')).remaining).toBe(1_099_511_629)
+    expect(await limiter.refund('bucket', decision)).toBe(capacity - 3 - 1_099_511_627)
+    expect((await limiter.peek('bucket')).remaining).toBe(capacity - 1)
+  })
+
+  it('token buckets that take 366 days to fill do so to the millisecond', async () => {
+    const clock = new ManualClock()
+    const limits = [tokenBucket({ capacity: 7, refill: 7, interval: '366d' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    await limiter.consume('year', { cost: 7 })
+    await limiter.charge('year', 5)
+    const yearMs = 366 * 86_400_000
+    expect((await limiter.peek('year')).resetAfterMs).toBe(yearMs)
+    for (const ms of [Math.ceil(yearMs / 7), Math.ceil((3 * yearMs) / 7), yearMs]) {
+      clock.set(1_700_000_000_000 + ms - 1)
+      const { remaining } = await limiter.peek('year')
+      clock.advance(1)
+      expect((await limiter.peek('year')).remaining).toBe(remaining + 1)
+    }
+  })
+
+  it('sliding counters of 2^40 units in 366 days are counted to the last', async () => {
+    const yearMs = 366 * 86_400_000
+    const clock = new ManualClock(50 * yearMs)
+    const limit = 2 ** 40
+    const limits = [slidingCounter({ limit, window: '366d' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    expect((await limiter.consume('counter')).remaining).toBe(limit - 1)
+    const decision = await limiter.consume('counter', { cost: limit - 3 })
+    expect([decision.remaining, decision.resetAfterMs]).toEqual([2, 2 * yearMs])
+    // In steps of 10^7 ms: 3163 of them, the last one of which is shorter.
+    clock.set(51 * yearMs + 10_000_000)
+    const { remaining, retryAfterMs } = await limiter.consume('counter', { cost: limit })
+    expect(remaining).toBe(limit - Math.ceil(((limit - 2) * 3162) / 3163))
+    expect(retryAfterMs).toBe(yearMs - 10_000_000)
+    clock.set(52 * yearMs - 1)
+    expect((await limiter.peek('counter')).remaining).toBe(limit - Math.ceil((limit - 2) / 3163))
+    expect(await limiter.refund('counter', decision)).toBe(limit - 3)
+    expect((await limiter.peek('counter')).remaining).toBe(limit - 1)
+    clock.advance(1)
+    expect((await limiter.consume('counter', { cost: limit })).remaining).toBe(0)
   })
 })

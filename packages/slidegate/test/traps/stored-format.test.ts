@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest'
-import { createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -29,6 +36,18 @@ const LEASED_LOG =
 
 /** Four units in the day in which the start is. */
 const FIXED_WINDOW = '01018bcb20b400000000000004'
+
+/** Three units since the start. */
+const FIRST_HIT_WINDOW = '01018bcfe56800000000000003'
+
+/** Five units in the month of Berlin in which the start is. */
+const MONTH = '01018b87f71980000000000005'
+
+/** Four tokens taken at the start, of which each is 10,000 parts. */
+const TOKEN_BUCKET = '01018bcfe5680000000000009c40'
+
+/** Four units in the hour in which the start is, five in the one before. */
+const SLIDING_COUNTER = '01018bcfd933000000000000000400000000000005'
 
 const { redis } = await useRedis()
 
@@ -86,4 +105,39 @@ it('a fixed window', async () => {
   expect((await limiter.consume('u', { cost: 6 })).retryAfterMs).toBe(
     86_400_000 - ((START_MS + 2000) % 86_400_000),
   )
+})
+
+it('a window from its first hit on', async () => {
+  await put('slidegate:{110}:api:u:fhit60000', FIRST_HIT_WINDOW)
+  clock.set(START_MS + 2000)
+  const limiter = limiterOf(fixedWindow({ limit: 9, window: '1m', align: 'first-hit' }))
+  const { remaining, retryAfterMs } = await limiter.consume('u', { cost: 7 })
+  expect([remaining, retryAfterMs]).toEqual([6, 58_000])
+})
+
+it('a month', async () => {
+  await put('slidegate:{110}:api:u:fmonth-Europe/Berlin', MONTH)
+  clock.set(START_MS)
+  const limiter = limiterOf(fixedWindow({ limit: 9, align: 'month', timeZone: 'Europe/Berlin' }))
+  const { remaining, retryAfterMs } = await limiter.consume('u', { cost: 7 })
+  expect([remaining, retryAfterMs]).toEqual([4, Date.parse('2023-12-01T00:00+01:00') - START_MS])
+})
+
+it('a token bucket', async () => {
+  await put('slidegate:{110}:api:u:t3-10000', TOKEN_BUCKET)
+  clock.set(START_MS + 2000)
+  const limiter = limiterOf(tokenBucket({ capacity: 9, refill: 3, interval: '10s' }))
+  // 0.6 of the 4 have come back.
+  const { remaining, retryAfterMs, resetAfterMs } = await limiter.consume('u', { cost: 6 })
+  expect([remaining, retryAfterMs, resetAfterMs]).toEqual([5, 1334, 11_334])
+})
+
+it('a sliding counter', async () => {
+  await put('slidegate:{110}:api:u:c1-3600000', SLIDING_COUNTER)
+  clock.set(START_MS)
+  const limiter = limiterOf(slidingCounter({ limit: 9, window: '1h' }))
+  // 800 s of the hour are over: 7/9 of the 5, rounded up.
+  const { remaining, retryAfterMs, resetAfterMs } = await limiter.consume('u', { cost: 2 })
+  expect([remaining, retryAfterMs, resetAfterMs]).toEqual([1, 640_000, 6_400_000])
+  expect((await limiter.consume('u')).remaining).toBe(0)
 })

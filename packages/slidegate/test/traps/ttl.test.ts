@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, fixedWindow, type Limiter, slidingWindow } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  type Limiter,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -18,10 +26,22 @@ const CONFIGURATIONS = [
   [
     slidingWindow({ limit: 9, window: '10s' }),
     slidingWindow({ limit: 9, window: '3s', precision: 500, name: 'coarse' }),
+    slidingCounter({ limit: 50, window: '5s', name: 'counter' }),
+    tokenBucket({ capacity: 50, refill: 20, interval: '1s' }),
+    fixedWindow({ limit: 50, window: '5s', align: 'first-hit', name: 'first-hit' }),
   ],
   [slidingWindow({ limit: 300, window: '4s' })],
 ]
-const KEEP_MS: Readonly<Record<string, number>> = { w1: 10_000, f5000: 5000, w1sshadow: 60_000, w500: 3499 }
+const KEEP_MS: Readonly<Record<string, number>> = {
+  w1: 10_000,
+  f5000: 5000,
+  fhit5000: 5000,
+  w1sshadow: 60_000,
+  w500: 3499,
+  'c1-5000': 10_000,
+  // As long as it takes to pay for the most that is asked for below: 60 times 5 units.
+  't1-50': 15_000,
+}
 
 const request = fc.record({
   what: fc.constantFrom('consume', 'consume', 'consume', 'peek', 'charge', 'refund', 'reset'),
@@ -177,5 +197,67 @@ it('a log that outgrows its ring keeps its lifetime', async () => {
     if (i % 4 > 0) continue
     const [key = ''] = await redis.keys('*')
     expect(await redis.pttl(key), `after ${i}`).toBeGreaterThan(3_600_000)
+  }
+})
+
+it('a token bucket lives until its debt is paid, and not much longer', async () => {
+  const limits = [tokenBucket({ capacity: 100, refill: 10, interval: '1s' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  const expectDebt = async (debtMs: number) => {
+    const [key = ''] = await redis.keys('*')
+    const ttlMs = await redis.pttl(key)
+    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(debtMs))
+    expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 4000)
+  }
+  const decision = await limiter.consume('k', { cost: 50 })
+  await expectDebt(5000)
+  await limiter.charge('k', 10_000)
+  await expectDebt(1_005_000)
+  await limiter.refund('k', decision)
+  await expectDebt(1_000_000)
+  await limiter.reset('k')
+  await limiter.consume('k')
+  await expectDebt(100)
+})
+
+it('a sliding counter lives until its window and the next are over', async () => {
+  const clock = new ManualClock()
+  const hour = 3_600_000
+  clock.set(Math.ceil(clock.now() / hour) * hour)
+  const limits = [slidingCounter({ limit: 50, window: '1h' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  let decision = await limiter.consume('k')
+  const [key = ''] = await redis.keys('*')
+  for (let i = 0; i < 40; i++) {
+    // As much as would be left by now, were Redis to go by this clock.
+    const ttlMs = await redis.pttl(key)
+    clock.advance(hour / 4)
+    await redis.pexpire(key, ttlMs - hour / 4)
+    if (i % 3 === 0) expect(await limiter.refund('k', decision)).toBe(1)
+    decision = await limiter.consume('k')
+    expect(await redis.pttl(key)).toBeGreaterThan(decision.resetAfterMs)
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(2 * hour))
+  }
+  // What was charged before a clock was set back counts from then on for two windows.
+  clock.advance(-5 * hour)
+  await redis.pexpire(key, hour)
+  await limiter.consume('k')
+  expect(await redis.pttl(key)).toBeGreaterThan(2 * hour)
+})
+
+it('a key that is charged when the clock says 0 has a time to live, too', async () => {
+  const clock = new ManualClock(0)
+  const limits = [
+    slidingWindow({ limit: 5, window: '1m' }),
+    fixedWindow({ limit: 5, window: '1m', name: 'fixed' }),
+    slidingCounter({ limit: 5, window: '1m', name: 'counter' }),
+    tokenBucket({ capacity: 5, refill: 5, interval: '1m' }),
+  ]
+  for (const limit of limits) {
+    await redis.flushall()
+    const store = redisStore(redis, { clock: clock.now })
+    await createLimiter({ limits: [limit], store, timeoutMs: 30_000 }).consume('k')
+    const [key = ''] = await redis.keys('*')
+    expect(await redis.pttl(key), key).toBeGreaterThan(590_000)
   }
 })

@@ -128,8 +128,13 @@ export function canJoin(
     waiting.parts[0]!.key === op.parts[0]!.key &&
     waiting.parts[0]!.set === op.parts[0]!.set &&
     isSingle(waiting) &&
-    isSingle(op)
+    isSingle(op) &&
+    !waiting.parts[0]!.set.logs.some(isOneByOne)
   )
+}
+
+function isOneByOne({ kind }: Log): boolean {
+  return kind.isOneByOne === true
 }
 
 function isSingle(op: ConsumeOp): boolean {

@@ -1,0 +1,114 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createLimiter, memoryStore, tokenBucket } from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import type { Admission } from '../audit/fullest-window.ts'
+import { admissionsOf, steps, waitsChecked } from './admissions.ts'
+
+interface Rate {
+  readonly capacity: number
+  readonly refill: number
+  readonly interval: number
+}
+
+/** What a bucket may admit in so many milliseconds. */
+function mostIn(ms: number, { capacity, refill, interval }: Rate): bigint {
+  return BigInt(capacity) + (BigInt(ms) * BigInt(refill)) / BigInt(interval)
+}
+
+/** The first stretch of time, from one admission to another, in which there were more. */
+function excess(admissions: readonly Admission[], rate: Rate): string | undefined {
+  for (const [first, { atMs: fromMs }] of admissions.entries()) {
+    let units = 0n
+    for (const { atMs, cost } of admissions.slice(first)) {
+      units += BigInt(cost)
+      const most = mostIn(atMs - fromMs, rate)
+      if (units > most) return `${units} units in ${atMs - fromMs} ms, of at most ${most}`
+    }
+  }
+  return undefined
+}
+
+const year = 366 * 86_400_000
+const small: fc.Arbitrary<Rate> = fc.record({
+  capacity: fc.integer({ min: 1, max: 12 }),
+  refill: fc.integer({ min: 1, max: 12 }),
+  interval: fc.integer({ min: 10, max: 60 }),
+})
+const any: fc.Arbitrary<Rate> = fc
+  .record({
+    capacity: fc.oneof(fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 1, max: 2 ** 40 })),
+    refill: fc.oneof(fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 1, max: 2 ** 40 })),
+    interval: fc.oneof(fc.integer({ min: 10, max: 5000 }), fc.integer({ min: 10, max: year })),
+  })
+  .filter((rate) => {
+    try {
+      return tokenBucket(rate).limit > 0
+    } catch {
+      return false
+    }
+  })
+
+describe('in any stretch of time a token bucket admits its capacity and what comes back meanwhile', () => {
+  // A bucket that is full between two milliseconds loses what comes until the second; these are never full.
+  it.each<Rate>([
+    { capacity: 100, refill: 100, interval: 6000 },
+    { capacity: 2, refill: 3, interval: 1000 },
+    { capacity: 5, refill: 7, interval: 10 },
+    { capacity: 40, refill: 1, interval: 250 },
+    { capacity: 3, refill: 999, interval: 1000 },
+  ])('all of that is reached, in stretches of every length: %j', (rate) => {
+    const clock = new ManualClock()
+    const store = memoryStore({ clock: clock.now })
+    const limiter = createLimiter({ limits: [tokenBucket(rate)], store })
+    let admitted = 0n
+    for (let ms = 0; ms <= 3 * rate.interval; ms++) {
+      while (limiter.consumeSync('k').allowed) admitted++
+      expect([ms, admitted]).toEqual([ms, mostIn(ms, rate)])
+      clock.advance(1)
+    }
+  })
+
+  it.each([
+    ['small', small],
+    ['of any size', any],
+  ])('no more, however the requests come and whatever is returned: %s', async (_, rates) => {
+    await fc.assert(
+      fc.asyncProperty(rates, steps, async (rate, course) => {
+        const limit = tokenBucket(rate)
+        expect(excess(await admissionsOf(limit, limit.windowMs, course), rate)).toBeUndefined()
+      }),
+      { numRuns: 600 },
+    )
+  })
+})
+
+it('a token bucket says to the millisecond when a request fits', () => {
+  let checked = 0
+  fc.assert(
+    fc.property(fc.oneof(small, any), steps, (rate, course) => {
+      const limit = tokenBucket(rate)
+      checked += waitsChecked(limit, limit.windowMs, course)
+    }),
+    { numRuns: 600 },
+  )
+  expect(checked).toBeGreaterThan(1000)
+})
+
+it('a token bucket is told by its rate in lowest terms', () => {
+  const nameOf = (rate: Rate) => {
+    const { kind, ...limit } = tokenBucket(rate)
+    return kind.logName({ kind, ...limit })
+  }
+  expect(nameOf({ capacity: 5, refill: 100, interval: 60_000 })).toBe('t1-600')
+  expect(nameOf({ capacity: 7, refill: 5, interval: 3000 })).toBe('t1-600')
+  expect(nameOf({ capacity: 5, refill: 2 ** 40, interval: 1000 })).toBe(`t${2 ** 37}-125`)
+})
+
+it('what a token bucket says of itself: its capacity, and how long it takes to fill', () => {
+  const { name, limit, windowMs, precisionMs } = tokenBucket({ capacity: 50, refill: 30, interval: '1m' })
+  expect([name, limit, windowMs, precisionMs]).toEqual(['30-per-1m', 50, 100_000, 1])
+  expect(tokenBucket({ capacity: 1, refill: 3, interval: '1s' }).windowMs).toBe(334)
+  expect(tokenBucket({ capacity: 1, refill: 2 ** 40, interval: 10 }).windowMs).toBe(1)
+  expect(tokenBucket({ capacity: 1, refill: 1, interval: '366d' }).windowMs).toBe(year)
+})
