@@ -81,7 +81,8 @@ export function decisionOf(
   const { cost } = op
   const { costs } = outcome
   const allowed = position < outcome.admitted
-  const isCharged = op.type === 'consume' && isCounted(outcome.source)
+  const isRepeat = outcome.isRepeat === true
+  const isCharged = op.type === 'consume' && isCounted(outcome.source) && !isRepeat
   // Where nobody knows what is left, no limit is to blame.
   const isKnown = isDecided(outcome.source)
   let verdicts: LimitDecision[] = []
@@ -97,7 +98,7 @@ export function decisionOf(
     const isPartly = shadow && taken > 0
     const fitting = isPartly ? Math.min(outcome.admitted, Math.floor(free / taken)) : outcome.admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
-    const hasRoom = (isCharged && position < fitting) || left >= taken
+    const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!
     const reset = outcome.limits[3 * i + 2]!
     const verdict = {

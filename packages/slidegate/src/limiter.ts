@@ -265,7 +265,7 @@ class StoreLimiter implements Limiter {
         units,
       )
     }
-    if (this.#names.areKept && units !== origin.cost) {
+    if (this.#names.areWhole && units !== origin.cost) {
       throw new SlidegateError(
         'invalid_refund',
         `${units} of ${origin.cost} units cannot be returned: a limit keeps requests one by one, and takes back the whole`,

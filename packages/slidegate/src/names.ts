@@ -39,6 +39,11 @@ export class Names {
     return this.#keeps.size > 0
   }
 
+  /** Whether a limit takes back only the whole of a request. */
+  get areWhole(): boolean {
+    return this.#needsId
+  }
+
   /** Whether a limit keeps those that are under way. */
   get areHeld(): boolean {
     return this.#keeps.has('holder')

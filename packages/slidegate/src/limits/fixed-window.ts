@@ -28,14 +28,15 @@ export interface CalendarWindowOptions extends NameOptions {
   /** Units admitted per window: an integer from 1 to 2^40. */
   readonly limit: number
   /**
-   * The windows are the local hours, days, ISO weeks (which begin on Mondays) or months. An hour begins also where the
-   * local clock is set by less than one; a day where the first local time of its date is, and it is as long as it is.
-   * `windowMs` is nominal: a day has 24 hours in it, a month 31 days. Default name: like `10000-per-month`.
+   * The windows are local hours, days, ISO weeks (which begin on Mondays) or months. Where the local clock is set, an hour
+   * ends and a day is shorter or longer than others; `windowMs` is nominal: 24 hours to a day, 31 days to a month. Default
+   * name: like `10000-per-month`.
    */
   readonly align: CalendarUnit
   /**
-   * Whose clock is on the wall: an IANA name such as `Europe/Berlin`. Its rules are those that this process's Node knows. For Redis
-   * they say when windows begin, and Redis says what time it is; the two clocks may differ by two windows. Default: `UTC`.
+   * An IANA name such as `Europe/Berlin`; its rules are those that this process knows. With Redis the time is that of
+   * Redis: where it is more than two windows from that of this process, requests fail as if the store were unavailable, of
+   * reason `state`. Default: `UTC`.
    */
   readonly timeZone?: string
   readonly window?: never

@@ -21,8 +21,10 @@ export interface SlidingWindowOptions extends LimitOptions {
    * - `zset`: in Redis a sorted set of request ids, about 100 bytes per unit. A request that comes again with its
    *   `requestId` within the window is answered as the first time and charged once, and `list` shows who has used
    *   the limit.
-   * - `stream`: in Redis a stream, about 30 bytes per request, so that other programs can follow admissions with
-   *   XREAD.
+   * - `stream`: in Redis a stream, about 45 bytes per request, so that other programs can follow admissions with
+   *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A request that is returned
+   *   vanishes, which is not told; while more than 4,096 count, only the newest is returned. After the clock was set
+   *   back the stream begins anew, with lower ids. Consumer groups do not outlive that, nor a refund.
    *
    * The latter two are for limits up to 10,000, at the precision of 1 ms. Each of their windows has a log of its own,
    * and they take back only whole requests.

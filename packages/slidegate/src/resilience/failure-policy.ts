@@ -108,7 +108,8 @@ class GuardedStore implements Store {
       return
     }
     domain.breaker.succeeded(sentAtMs, isAttempt)
-    if (outcome === undefined || !('atMs' in outcome)) return
+    // The instant of a request that comes again is long past.
+    if (outcome === undefined || !('atMs' in outcome) || outcome.isRepeat) return
     const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, this.deadlines.now())
     if (byMs !== 0) this.#clockStepped(byMs)
   }

@@ -1,4 +1,4 @@
-import type { Entry, Logs } from '../limits/limit.ts'
+import type { Entries, Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
 import type { ChargeOp, ConsumeOp, HoldOp, Named, PeekOp, RefundOp } from './store.ts'
@@ -56,12 +56,16 @@ export function restamp(loaded: Loaded, nowMs: number): void {
  * and charged nothing.
  */
 export function findRepeat(loaded: Loaded, nowMs: number, op: Named): number | undefined {
-  if (op.mayRepeat !== true) return undefined
-  for (let i = 0; i < loaded.length; i++) {
-    const held = loaded[i]!
+  return op.mayRepeat
+    ? (findIn(loaded, 'request', nowMs, op) ?? findIn(loaded, 'holder', nowMs, op))
+    : undefined
+}
+
+function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): number | undefined {
+  for (const held of loaded) {
     const { kind, params } = held.log
-    if (kind.entries?.are !== 'request' && kind.entries?.are !== 'holder') continue
-    const entry = kind.entries.find(stateOf(held), params, nowMs, op.requestId!)
+    if (kind.entries?.are !== are) continue
+    const entry = kind.entries.find(stateOf(held), params, nowMs, requestId!)
     if (entry !== undefined) return entry.atMs
   }
   return undefined
@@ -127,16 +131,11 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   return numbers
 }
 
-/** The same for a request that was admitted at `atMs` and comes again: as if it were admitted now, of what it took then. */
+/** The same for a request that was admitted at `atMs` and comes again: as things are now, the times from then on. */
 export function answerAgain(loaded: Loaded, nowMs: number, atMs: number): number[] {
   const numbers = answer(loaded, nowMs, 0)
-  for (let l = 0; l < loaded.length; l++) {
-    const { first, cost, log } = loaded[l]!
-    for (const i of log.serves) {
-      const place = 3 * (first + i)
-      numbers[place] = Math.max(0, numbers[place]! - cost)
-      if (numbers[place + 2]! > 0) numbers[place + 2]! += nowMs - atMs
-    }
+  for (let place = 2; place < numbers.length; place += 3) {
+    if (numbers[place]! > 0) numbers[place]! += nowMs - atMs
   }
   return numbers
 }

@@ -240,7 +240,7 @@ function decided(loaded: Loaded, nowMs: number, admitted: number, count: number)
 
 function repeated(loaded: Loaded, nowMs: number, atMs: number): ConsumeOutcome {
   const limits = answerAgain(loaded, nowMs, atMs)
-  return withCosts(loaded, { source: 'store', atMs, admitted: 1, limits, waitMs: 0 })
+  return withCosts(loaded, { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 })
 }
 
 function withCosts(loaded: Loaded, outcome: ConsumeOutcome): ConsumeOutcome {

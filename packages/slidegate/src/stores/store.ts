@@ -92,6 +92,8 @@ export interface ConsumeOutcome {
    * `Infinity` where it never will); the milliseconds until its window is empty after it.
    */
   readonly limits: readonly number[]
+  /** Whether the request was admitted before, at `atMs`, and nothing was charged now. */
+  readonly isRepeat?: boolean
   /** Units that the request takes of each limit, where that is not its cost: a value that counts already takes none. */
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */

@@ -1,16 +1,31 @@
 import fc from 'fast-check'
-import { fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
+import type { Declaration, KindName } from './declarations.ts'
 
 /** One thing that happens to a key; `who` says under which of the two limiters of the same name. */
 export type Event =
-  | { readonly type: 'consume'; readonly who: number; readonly cost: number; readonly times: number }
-  | { readonly type: 'peek'; readonly who: number; readonly cost: number }
-  | { readonly type: 'charge'; readonly who: number; readonly units: number }
+  | ({
+      readonly type: 'consume'
+      readonly who: number
+      readonly cost: number
+      readonly times: number
+    } & Names)
+  | ({ readonly type: 'peek'; readonly who: number; readonly cost: number } & Names)
+  | { readonly type: 'acquire'; readonly who: number; readonly cost: number; readonly value: number }
+  /** Of one of the permits so far. */
+  | { readonly type: 'extend' | 'release'; readonly which: number }
+  | { readonly type: 'charge'; readonly who: number; readonly units: number; readonly value: number }
   | { readonly type: 'refund'; readonly which: number; readonly units: number }
-  | { readonly type: 'reset'; readonly who: number }
+  | { readonly type: 'reset' | 'list'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
   /** Waits for one of the windows, and so to the very edge of what was charged last. */
   | { readonly type: 'waitWindow'; readonly who: number; readonly which: number; readonly offBy: number }
+
+/** What a request is told apart by, where a limit does that. */
+interface Names {
+  /** Of a few ids, so that requests are repeated; left out, the limiter names it. */
+  readonly id: number | undefined
+  readonly value: number
+}
 
 export interface History {
   /** The limits of each limiter, as they are declared. */
@@ -19,68 +34,126 @@ export interface History {
   readonly events: readonly Event[]
 }
 
-export interface Declaration {
-  readonly kind: 'sliding' | 'fixed'
-  readonly limit: number
-  readonly window: number
-  readonly precision: number | undefined
-  readonly shadow: boolean
-}
-
-export function limitsOf(declarations: readonly Declaration[]): Limit[] {
-  return declarations.map(({ kind, precision, ...rest }, i) => {
-    const options = { ...rest, name: `limit${i}` }
-    if (kind === 'fixed') return fixedWindow(options)
-    return slidingWindow({ ...options, precision: precision && Math.min(precision, options.window) })
-  })
-}
-
 /** How large the numbers of a history become. */
 export interface Scale {
   readonly limit: number
   readonly windowMs: number
+  /** The shortest window; 10 ms unless told. */
+  readonly shortestMs?: number
   readonly events: number
   /** Of ten waits, how many are as long as a window: the fewer, the longer the logs become. */
   readonly longWaits: number
+  /** The kinds of limits, each as often as it is named; and how many limits a limiter has at most. */
+  readonly kinds: readonly KindName[]
+  readonly limits?: number
   /** Whether all limits are sliding at the grain of 1 ms, enforced, and so share one log. */
-  readonly oneLog: boolean
+  readonly oneLog?: boolean
   /** Whether the clock is also set back. */
-  readonly clockSteps: boolean
+  readonly clockSteps?: boolean
+  /** Units that are charged at most without asking; unless told, little more than a limit admits. */
+  readonly charge?: number
   /** Requests that may come one behind the other: so logs grow, and many records leave at once. */
   readonly burst?: number
 }
 
 const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
 
-/** Limits, mostly sliding, some coarse, some in shadow. */
-function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
-  const one = fc.record<Declaration>({
-    kind: scale.oneLog ? fc.constant('sliding') : fc.constantFrom('sliding', 'sliding', 'sliding', 'fixed'),
+/** Half an hour off, three quarters off, a summer time of half an hour, one that begins at midnight, a day left out. */
+const TIME_ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'Asia/Kolkata',
+  'Asia/Kathmandu',
+  'Australia/Lord_Howe',
+  'America/Santiago',
+  'Pacific/Apia',
+]
+
+/** Edges of summer time in these zones, give or take some hours. */
+const CHANGES = [
+  '2024-03-31T01:00Z',
+  '2024-10-27T01:00Z',
+  '2024-03-10T07:00Z',
+  '2024-11-03T06:00Z',
+  '2024-04-06T15:00Z',
+  '2024-10-05T15:30Z',
+  '2024-04-07T03:00Z',
+  '2024-09-08T04:00Z',
+  '2011-12-30T10:00Z',
+  '2024-12-31T23:00Z',
+]
+
+function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> {
+  const numbers = {
     limit: fc.integer({ min: 1, max: scale.limit }),
-    window: fc.integer({ min: 10, max: scale.windowMs }),
-    precision: scale.oneLog ? fc.constant(undefined) : fc.constantFrom(...PRECISIONS),
     shadow: scale.oneLog ? fc.constant(false) : fc.constantFrom(false, false, false, true),
-  })
-  return fc.array(one, { minLength: 1, maxLength: 3 })
+  }
+  const shortest = scale.shortestMs ?? 10
+  const window = fc.integer({ min: shortest, max: scale.windowMs })
+  // Two limiters, or two limits, that share a log are what is interesting: a few windows come often.
+  const few = fc.oneof(fc.constantFrom(shortest, scale.windowMs), window)
+  switch (kind) {
+    case 'sliding': {
+      const precision = scale.oneLog ? fc.constant(undefined) : fc.constantFrom(...PRECISIONS)
+      return fc.record({ kind: fc.constant(kind), precision, window, ...numbers })
+    }
+    case 'calendar': {
+      const align = fc.constantFrom('hour' as const, 'day' as const, 'week' as const, 'month' as const)
+      const timeZone = fc.constantFrom(...TIME_ZONES)
+      return fc.record({ kind: fc.constant(kind), align, timeZone, ...numbers })
+    }
+    case 'bucket': {
+      const refill = fc.oneof(
+        fc.integer({ min: 1, max: Math.min(2 * scale.limit, 2 ** 40) }),
+        fc.integer({ min: 1, max: 1000 }),
+      )
+      const any = fc.record({ kind: fc.constant(kind), refill, window: few, ...numbers })
+      return any.map((bucket) => ({ ...bucket, limit: Math.min(bucket.limit, mostTokens(bucket)) }))
+    }
+    default:
+      return fc.record({ kind: fc.constant(kind), window: few, ...numbers })
+  }
+}
+
+/** What a bucket may hold: its sums stay exact, and it is full again within 366 days. */
+function mostTokens({ refill, window }: { readonly refill: number; readonly window: number }): number {
+  return Math.floor(Math.min(2 ** 52 / window, (366 * 86_400_000 * refill) / window - 1))
+}
+
+function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
+  const one = fc.constantFrom(...scale.kinds).chain((kind) => declarationOf(kind, scale))
+  return fc.array(one, { minLength: 1, maxLength: scale.limits ?? 3 })
 }
 
 function eventOf(scale: Scale): fc.Arbitrary<Event> {
   const { burst = 0 } = scale
+  const has = (...kinds: KindName[]) => kinds.some((kind) => scale.kinds.includes(kind))
   const who = fc.constantFrom(0, 0, 0, 1)
   const cost = fc.oneof(
     { weight: 3, arbitrary: fc.constant(1) },
     fc.integer({ min: 1, max: scale.limit + 1 }),
   )
+  const id = has('zset', 'stream', 'concurrency')
+    ? fc.constantFrom(undefined, 0, 1, 2)
+    : fc.constant(undefined)
+  const value = has('distinct') ? fc.nat({ max: scale.limit }) : fc.constant(0)
   const consume = fc.record({
     type: fc.constant('consume' as const),
     who,
     cost,
     times: fc.constantFrom(1, 1, 1, 2, 5),
+    id,
+    value,
   })
+  const charged = scale.charge ? fc.oneof(cost, fc.constantFrom(scale.charge, 2 ** 46)) : cost
+  const hour = 3_600_000
+  const longest = has('calendar') ? 40 * hour : 2 * scale.windowMs
   const short = { weight: 10 - scale.longWaits, arbitrary: fc.integer({ min: 0, max: 3 }) }
-  const long = { weight: scale.longWaits, arbitrary: fc.integer({ min: 0, max: 2 * scale.windowMs }) }
+  const long = { weight: scale.longWaits, arbitrary: fc.integer({ min: 0, max: longest }) }
   const back = { weight: scale.clockSteps ? 5 : 0, arbitrary: fc.oneof(...[1100, 200_000].map(upTo)) }
-  const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(short, long, back) })
+  const whole = { weight: has('calendar') ? 3 : 0, arbitrary: fc.constantFrom(hour, hour - 1, hour / 2) }
+  const wait = fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(short, long, back, whole) })
   const waitWindow = fc.record({
     type: fc.constant('waitWindow' as const),
     who,
@@ -88,16 +161,24 @@ function eventOf(scale: Scale): fc.Arbitrary<Event> {
     offBy: fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -burst, max: 0 })),
   })
   const others = fc.oneof(
-    fc.record({ type: fc.constant('peek' as const), who, cost }),
-    fc.record({ type: fc.constant('charge' as const), who, units: cost }),
+    fc.record({ type: fc.constant('peek' as const), who, cost, id, value }),
+    fc.record({ type: fc.constant('charge' as const), who, units: charged, value }),
     fc.record({ type: fc.constant('refund' as const), which: fc.nat(), units: cost }),
     fc.record({ type: fc.constant('reset' as const), who }),
+    ...(has('zset', 'stream', 'concurrency', 'distinct')
+      ? [fc.record({ type: fc.constant('list' as const), who })]
+      : []),
+  )
+  const hold = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ type: fc.constant('acquire' as const), who, cost, value }) },
+    fc.record({ type: fc.constantFrom('extend' as const, 'release' as const), which: fc.nat() }),
   )
   return fc.oneof(
     { weight: 5, arbitrary: consume },
     { weight: 4, arbitrary: wait },
     { weight: scale.longWaits > 2 ? 1 : 0, arbitrary: waitWindow },
     { weight: 2, arbitrary: others },
+    { weight: has('concurrency') ? 6 : 0, arbitrary: hold },
   )
 }
 
@@ -108,18 +189,26 @@ function burstOf(burst: number): fc.Arbitrary<Event[]> {
     cost: fc.constantFrom(1, 1, 1, 2),
     requests: fc.integer({ min: 1, max: burst }),
     stepMs: fc.constantFrom(0, 1, 1, 1, 3),
+    value: fc.nat({ max: burst }),
   }
-  return fc.record(shape).map(({ who, cost, requests, stepMs }) => {
-    const one: Event[] = [
-      { type: 'consume', who, cost, times: 1 },
+  return fc.record(shape).map(({ who, cost, requests, stepMs, value }) =>
+    Array.from({ length: requests }, (_, i): Event[] => [
+      { type: 'consume', who, cost, times: 1, id: undefined, value: value + i },
       { type: 'wait', ms: stepMs },
-    ]
-    return Array.from({ length: requests }, () => one).flat()
-  })
+    ]).flat(),
+  )
 }
 
 function upTo(backMs: number): fc.Arbitrary<number> {
   return fc.integer({ min: -backMs, max: -1 })
+}
+
+function startOf(scale: Scale): fc.Arbitrary<number> {
+  const anyTime = fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 })
+  if (!scale.kinds.includes('calendar')) return anyTime
+  const change = fc.constantFrom(...CHANGES.map((time) => Date.parse(time)))
+  const nearby = fc.integer({ min: -100_000_000, max: 10_000_000 })
+  return fc.oneof({ weight: 3, arbitrary: fc.tuple(change, nearby).map(([at, off]) => at + off) }, anyTime)
 }
 
 export function historyOf(scale: Scale): fc.Arbitrary<History> {
@@ -127,7 +216,7 @@ export function historyOf(scale: Scale): fc.Arbitrary<History> {
   const some = scale.burst ? fc.oneof({ weight: 4, arbitrary: single }, burstOf(scale.burst)) : single
   return fc.record({
     limiters: fc.tuple(declarationsOf(scale), declarationsOf(scale)),
-    startMs: fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 }),
+    startMs: startOf(scale),
     events: fc
       .array(some, { minLength: 1, maxLength: scale.events, size: 'max' })
       .map((events) => events.flat()),

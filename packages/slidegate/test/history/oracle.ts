@@ -1,192 +1,263 @@
-import type { Decision, LimitDecision } from '../../src/index.ts'
-import type { Limit } from '../../src/limits/limit.ts'
+import type { Decision, Limit, LimitDecision } from '../../src/index.ts'
+import type { KindName } from './declarations.ts'
+import type { LogModel, Request } from './models/log-model.ts'
 
-// What truly happened, as a list, and the promises applied to it by counting. Nothing here is clever: that is
-// its only virtue.
+// What truly happened to one key, and the promises applied to it by counting: one instant for all logs, all are asked,
+// all are charged or none. How a log counts, its model says. Nothing here is clever: that is its only virtue.
 
-interface Event {
-  stampMs: number
-  units: number
-}
-
-/** What is known of the charges that a log keeps: those that a commit's windows have needed. */
-interface History {
-  events: Event[]
-  keepMs: number
+/** A limit, and what its log is like while nothing has happened. */
+export interface Ruled {
+  readonly kind: KindName
+  readonly limit: Limit
+  readonly model: () => LogModel
 }
 
 const MAX_AHEAD_MS = 1000
 
 export class Oracle {
-  readonly #histories = new Map<string, History>()
+  readonly #logs = new Map<string, LogModel>()
 
-  consume(limits: readonly Limit[], clockMs: number, cost: number): Decision {
-    const nowMs = this.#settle(limits, clockMs)
-    const before = limits.map((limit) => this.#used(limit, nowMs))
-    const fits = limits.map((limit, i) => before[i]! + cost <= limit.limit)
-    const allowed = limits.every((limit, i) => limit.shadow || fits[i])
-    if (allowed) {
-      const charged = limits.filter((limit, i) => !limit.shadow || fits[i])
-      for (const name of new Set(charged.map(logOf))) this.#charge(name, charged, nowMs, cost)
-    }
-    return this.#decision(limits, nowMs, cost, allowed, fits)
+  copy(): Oracle {
+    const copied = new Oracle()
+    for (const [name, log] of this.#logs) copied.#logs.set(name, log.copy())
+    return copied
   }
 
-  peek(limits: readonly Limit[], clockMs: number, cost: number): Decision {
-    const untouched = structuredClone([...this.#histories])
-    const nowMs = this.#settle(limits, clockMs)
-    const fits = limits.map((limit) => this.#used(limit, nowMs) + cost <= limit.limit)
-    const allowed = limits.every((limit, i) => limit.shadow || fits[i])
-    const decision = this.#decision(limits, nowMs, cost, allowed, fits)
-    this.#histories.clear()
-    for (const [name, history] of untouched) this.#histories.set(name, history)
-    return decision
+  consume(ruled: readonly Ruled[], clockMs: number, request: Request): Decision {
+    const nowMs = this.#settle(ruled, clockMs)
+    const firstMs = this.#repeated(ruled, nowMs, request)
+    if (firstMs !== undefined) return this.#repeat(ruled, nowMs, request, firstMs)
+    const fits = ruled.map((each) => this.#fits(each, nowMs, request))
+    const allowed = ruled.every(({ limit }, i) => limit.shadow || fits[i])
+    if (allowed)
+      this.#charge(
+        ruled.filter(({ limit }, i) => !limit.shadow || fits[i]),
+        nowMs,
+        request,
+      )
+    return this.#decision(ruled, nowMs, request, fits)
   }
 
-  charge(limits: readonly Limit[], clockMs: number, units: number): void {
-    const nowMs = this.#settle(limits, clockMs)
-    for (const name of new Set(limits.map(logOf))) this.#charge(name, limits, nowMs, units)
+  /** What `consume` would say; what it would write is written to a copy. */
+  peek(ruled: readonly Ruled[], clockMs: number, request: Request): Decision {
+    const copied = this.copy()
+    const nowMs = copied.#settle(ruled, clockMs)
+    const firstMs = copied.#repeated(ruled, nowMs, request)
+    if (firstMs !== undefined) return copied.#repeat(ruled, nowMs, request, firstMs)
+    const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
+    return copied.#decision(ruled, nowMs, request, fits)
+  }
+
+  charge(ruled: readonly Ruled[], clockMs: number, request: Request): void {
+    this.#charge(ruled, this.#settle(ruled, clockMs), request)
   }
 
   /** The units returned, the least over the enforced logs; and the most over all logs. */
   refund(
-    limits: readonly Limit[],
+    ruled: readonly Ruled[],
     clockMs: number,
     decision: Decision,
-    units: number,
+    request: Request,
   ): { least: number; most: number } {
-    const nowMs = this.#instant(limits, clockMs)
+    const nowMs = this.#instant(ruled, clockMs)
+    const charged = ruled.filter((_, i) => decision.limits[i]!.allowed)
+    const isReturned = charged.some((each) => this.#misses(each, nowMs, decision.atMs, request))
     const returned = new Map<string, number>()
-    limits.forEach((limit, i) => {
-      if (!decision.limits[i]!.allowed || returned.has(logOf(limit))) return
-      returned.set(logOf(limit), this.#refund(limit, nowMs, decision.atMs, units))
-    })
-    const enforced = limits.filter((limit) => !limit.shadow)
-    const counting = enforced.length > 0 ? enforced : limits
-    const least = Math.min(...counting.map((limit) => returned.get(logOf(limit)) ?? 0))
+    for (const each of isReturned ? [] : charged) {
+      const name = logOf(each)
+      if (!returned.has(name)) returned.set(name, this.#log(each).refund(nowMs, decision.atMs, request))
+    }
+    // What values have taken is never returned, so they have no say in it, but where there is nothing else.
+    const enforced = ruled.filter((each) => !each.limit.shadow && this.#log(each).entries?.are !== 'value')
+    const told = enforced.length > 0 ? enforced : ruled
+    const least = Math.min(...told.map((each) => returned.get(logOf(each)) ?? 0))
     return { least, most: Math.max(0, ...returned.values()) }
   }
 
-  reset(limits: readonly Limit[]): void {
-    for (const limit of limits) this.#histories.delete(logOf(limit))
+  /** A holder says that it still holds; answers whether it did, in every enforced log that counts holders. */
+  extend(ruled: readonly Ruled[], clockMs: number, id: string): boolean {
+    return this.#hold(ruled, clockMs, (log, nowMs) => log.entries!.renew(nowMs, id))
   }
 
-  #history(name: string): History {
-    const history = this.#histories.get(name) ?? { events: [], keepMs: 0 }
-    this.#histories.set(name, history)
-    return history
+  /** A holder says that it does not hold any longer. */
+  release(ruled: readonly Ruled[], clockMs: number, id: string): boolean {
+    return this.#hold(ruled, clockMs, (log, nowMs) => log.entries!.remove(nowMs, id))
+  }
+
+  /** What is kept one by one, of each limit that does, as of now; nothing is written. */
+  list(
+    ruled: readonly Ruled[],
+    clockMs: number,
+  ): { limit: string; name: string; units: number; atMs: number }[] {
+    const copied = this.copy()
+    const nowMs = copied.#settle(ruled, clockMs)
+    return ruled.flatMap((each) => {
+      const entries = copied.#log(each).entries?.list(nowMs) ?? []
+      return entries.map(({ name, units, stampMs }) => ({
+        limit: each.limit.name,
+        name,
+        units,
+        atMs: stampMs,
+      }))
+    })
+  }
+
+  reset(ruled: readonly Ruled[]): void {
+    for (const each of ruled) this.#logs.delete(logOf(each))
+  }
+
+  #log(ruled: Ruled): LogModel {
+    const name = logOf(ruled)
+    const log = this.#logs.get(name) ?? ruled.model()
+    this.#logs.set(name, log)
+    return log
+  }
+
+  #logsOf(ruled: readonly Ruled[], are: 'request' | 'holder'): LogModel[] {
+    const logs = new Set(ruled.map((each) => this.#log(each)))
+    return [...logs].filter((log) => log.entries?.are === are)
   }
 
   /** The instant of the op: never before the newest charge, unless the clock was set back by more than a second. */
-  #instant(limits: readonly Limit[], clockMs: number): number {
-    const newest = limits.map((limit) => newestOf(this.#history(logOf(limit))))
+  #instant(ruled: readonly Ruled[], clockMs: number): number {
+    const newest = ruled.map((each) => this.#log(each).newest())
     return Math.max(clockMs, ...newest.filter((stampMs) => stampMs <= clockMs + MAX_AHEAD_MS))
   }
 
   /** The same; and after the clock was set back, all that counted is taken to have happened now. */
-  #settle(limits: readonly Limit[], clockMs: number): number {
-    const nowMs = this.#instant(limits, clockMs)
-    for (const limit of limits) {
-      const history = this.#history(logOf(limit))
-      if (newestOf(history) <= nowMs) continue
-      const units = history.events.reduce((sum, event) => sum + event.units, 0)
-      history.events = [{ stampMs: stampOf(limit, nowMs), units }]
+  #settle(ruled: readonly Ruled[], clockMs: number): number {
+    const nowMs = this.#instant(ruled, clockMs)
+    for (const each of ruled) {
+      const log = this.#log(each)
+      if (log.newest() > nowMs) log.restamp(nowMs)
     }
     return nowMs
   }
 
-  /** When a charge made at this stamp stops counting against the limit. */
-  #expiry(limit: Limit, stampMs: number): number {
-    if (limit.kind.tag === 'f') return stampMs + limit.windowMs
-    // Until the whole of its grain has left the window.
-    const needed = limit.windowMs + limit.precisionMs - 1
-    return stampMs + Math.min(needed, this.#history(logOf(limit)).keepMs)
-  }
-
-  #used(limit: Limit, atMs: number): number {
-    const counting = this.#history(logOf(limit)).events.filter(
-      ({ stampMs }) => atMs < this.#expiry(limit, stampMs),
+  #hold(ruled: readonly Ruled[], clockMs: number, act: (log: LogModel, nowMs: number) => boolean): boolean {
+    const nowMs = this.#settle(ruled, clockMs)
+    const enforced = this.#logsOf(
+      ruled.filter(({ limit }) => !limit.shadow),
+      'holder',
     )
-    return counting.reduce((sum, { units }) => sum + units, 0)
+    const found = this.#logsOf(ruled, 'holder').filter((log) => act(log, nowMs))
+    return enforced.every((log) => found.includes(log))
   }
 
-  #charge(name: string, limits: readonly Limit[], nowMs: number, units: number): void {
-    const sharing = limits.filter((limit) => logOf(limit) === name)
-    const history = this.#history(name)
-    // Judged by what was kept so far, before it is kept for longer.
-    history.events = history.events.filter(({ stampMs }) => nowMs < stampMs + history.keepMs)
-    if (history.events.length === 0) history.keepMs = 0
-    for (const { windowMs, precisionMs, kind } of sharing) {
-      const needed = kind.tag === 'f' ? windowMs : windowMs + precisionMs - 1
-      history.keepMs = Math.max(history.keepMs, needed)
-    }
-    history.events.push({ stampMs: stampOf(sharing[0]!, nowMs), units })
+  /** When a request of this id was admitted, where a log still knows it. */
+  #repeated(ruled: readonly Ruled[], nowMs: number, { id }: Request): number | undefined {
+    const known = [...this.#logsOf(ruled, 'request'), ...this.#logsOf(ruled, 'holder')]
+    const found = known.map((log) => log.entries!.find(nowMs, id)).filter((atMs) => atMs !== undefined)
+    return found[0]
   }
 
-  #refund(limit: Limit, nowMs: number, atMs: number, units: number): number {
-    const stampMs = stampOf(limit, atMs)
-    const history = this.#history(logOf(limit))
-    if (nowMs >= stampMs + history.keepMs) return 0
-    let left = units
-    for (const event of history.events.filter((candidate) => candidate.stampMs === stampMs)) {
-      const taken = Math.min(left, event.units)
-      event.units -= taken
-      left -= taken
+  /** What is said to a request that was admitted at `firstMs` and comes again: that it is, and how things are now. */
+  #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, firstMs: number): Decision {
+    return this.#decision(
+      ruled,
+      nowMs,
+      request,
+      ruled.map(() => true),
+      firstMs,
+    )
+  }
+
+  /** Whether a log that should still hold the request does not: its decision, or another of the same id, was returned. */
+  #misses(ruled: Ruled, nowMs: number, atMs: number, { id }: Request): boolean {
+    const { entries } = this.#log(ruled)
+    return (
+      entries?.are === 'request' &&
+      atMs + ruled.limit.windowMs > nowMs &&
+      entries.find(nowMs, id) === undefined
+    )
+  }
+
+  #fits(ruled: Ruled, atMs: number, request: Request): boolean {
+    const log = this.#log(ruled)
+    const need = log.need(atMs, request)
+    return need === 0 || log.used(ruled.limit, atMs) + need <= ruled.limit.limit
+  }
+
+  #charge(ruled: readonly Ruled[], nowMs: number, request: Request): void {
+    for (const name of new Set(ruled.map(logOf))) {
+      const sharing = ruled.filter((each) => logOf(each) === name)
+      this.#log(sharing[0]!).charge(
+        sharing.map(({ limit }) => limit),
+        nowMs,
+        request,
+      )
     }
-    history.events = history.events.filter((event) => event.units > 0)
-    return units - left
   }
 
   #decision(
-    limits: readonly Limit[],
+    ruled: readonly Ruled[],
     nowMs: number,
-    cost: number,
-    allowed: boolean,
+    request: Request,
     fits: readonly boolean[],
+    atMs = nowMs,
   ): Decision {
-    const verdicts = limits.map((limit, i): LimitDecision => {
-      const { name, windowMs, precisionMs, shadow } = limit
-      const expiries = this.#history(logOf(limit)).events.map(({ stampMs }) => this.#expiry(limit, stampMs))
-      // Usage falls only where something expires: the first such moment at which the cost fits.
-      const moments = [...new Set(expiries)].filter((moment) => moment > nowMs).sort((a, b) => a - b)
-      const opens = moments.find((moment) => this.#used(limit, moment) + cost <= limit.limit)
-      const wait = opens === undefined ? Number.POSITIVE_INFINITY : opens - nowMs
+    const verdicts = ruled.map((each, i): LimitDecision => {
+      const { name, limit, windowMs, precisionMs, shadow } = each.limit
+      const used = (ms: number) => this.#log(each).used(each.limit, ms)
+      // The first moment at which somebody who asked nothing but this would be let in.
+      const opens = () =>
+        this.#log(each).need(nowMs, request) > limit
+          ? Number.POSITIVE_INFINITY
+          : this.#opensAfter(each, nowMs, request)
       return {
         name,
-        limit: limit.limit,
+        limit,
         windowMs,
         precisionMs,
         shadow,
         allowed: fits[i]!,
-        remaining: Math.max(0, limit.limit - this.#used(limit, nowMs)),
-        retryAfterMs: fits[i]! ? 0 : wait,
-        resetAfterMs: Math.max(0, ...expiries.map((expiry) => expiry - nowMs)),
+        remaining: Math.max(0, limit - used(nowMs)),
+        retryAfterMs: fits[i] ? 0 : opens(),
+        resetAfterMs: used(nowMs) === 0 ? 0 : firstAfter(nowMs, (ms) => used(ms) === 0) - atMs,
       }
     })
+    const allowed = ruled.every(({ limit }, i) => limit.shadow || fits[i])
     const enforced = verdicts.filter((verdict) => !verdict.shadow)
     return {
       allowed,
-      cost,
+      cost: request.units,
       remaining: Math.min(...enforced.map((verdict) => verdict.remaining)),
       retryAfterMs: allowed ? 0 : Math.max(0, ...enforced.map((verdict) => verdict.retryAfterMs)),
       resetAfterMs: Math.max(0, ...enforced.map((verdict) => verdict.resetAfterMs)),
       deniedBy: allowed ? [] : enforced.filter((verdict) => !verdict.allowed).map((verdict) => verdict.name),
       limits: verdicts,
       source: 'store',
-      atMs: nowMs,
+      atMs,
     }
+  }
+
+  #opensAfter(ruled: Ruled, nowMs: number, request: Request): number {
+    return firstAfter(nowMs, (ms) => this.#fits(ruled, ms, request)) - nowMs
   }
 }
 
-function newestOf(history: History): number {
-  return Math.max(0, ...history.events.map(({ stampMs }) => stampMs))
+/**
+ * The first moment from now on at which this holds. What is used only falls while nothing is charged, so once it holds
+ * it goes on to hold.
+ */
+function firstAfter(nowMs: number, holds: (ms: number) => boolean): number {
+  if (holds(nowMs)) return nowMs
+  let before = nowMs
+  let step = 1
+  while (!holds(before + step)) {
+    before += step
+    step *= 2
+  }
+  let after = before + step
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (holds(middle)) after = middle
+    else before = middle
+  }
+  return after
 }
 
-/** Limits whose charges are always the same share a history. */
-function logOf(limit: Limit): string {
-  return limit.kind.logName(limit) + (limit.shadow ? limit.name : '')
-}
-
-function stampOf(limit: Limit, nowMs: number): number {
-  return nowMs - (nowMs % limit.precisionMs)
+/** Limits whose charges are always the same share a log. */
+function logOf({ limit }: Ruled): string {
+  return limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
 }

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import {
+  type ConcurrencyOptions,
+  concurrency,
   createLimiter,
+  distinct,
   fixedWindow,
   type LimitOptions,
   slidingCounter,
@@ -109,6 +112,123 @@ describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s r
   it.each([undefined, null, 10, '10/1m', true])('%j in place of options', async (options) => {
     const right = /must be \{ limit, window \}/
     await expectRefusal(() => make(kind, options), { code: 'invalid_limit', value: options, right })
+  })
+})
+
+describe('fixedWindow refuses', () => {
+  const refuse = (options: Options, expected: Parameters<typeof expectRefusal>[1]) =>
+    expectRefusal(() => make('fixedWindow', { limit: 10, ...options }), expected)
+
+  it.each(['year', 'Month', '', 'firstHit', null, 1, ['day']])('align %j', async (align) => {
+    const right = /must be 'epoch', 'first-hit', 'hour', 'day', 'week' or 'month'/
+    await refuse({ align, window: '1m' }, { code: 'invalid_limit', value: align, right })
+  })
+
+  it.each([
+    'Mars/Base',
+    'Berlin',
+    '',
+    '+05:30',
+    'UTC+1',
+    'Z',
+    'Europe/Berlin\n',
+    ' UTC',
+    '2026-01-01T00:00Z',
+    '2026-01-01T00:00[Europe/Berlin]',
+    `Europe/${'x'.repeat(1000)}`,
+    null,
+    0,
+    false,
+    ['UTC'],
+  ])('the time zone %j', async (timeZone) => {
+    const right = /must be one of the IANA, such as 'UTC' or 'Europe\/Berlin'/
+    await refuse({ align: 'day', timeZone }, { code: 'invalid_window', value: timeZone, right })
+  })
+
+  it.each(['hour', 'day', 'week', 'month'])('a window where the %s is that', async (align) => {
+    for (const window of ['1h', 5, null]) {
+      const right = /window is .*; it must be left out where align is/
+      await refuse({ align, window }, { code: 'invalid_window', value: window, right })
+    }
+  })
+
+  it.each([undefined, 'epoch', 'first-hit'])('a time zone where align is %s', async (align) => {
+    const right = /the time zone is "UTC"; it must be left out, unless align is/
+    const options = { align, window: '1m', timeZone: 'UTC' }
+    await refuse(options, { code: 'invalid_window', value: 'UTC', right })
+  })
+
+  it('no window, from the first hit on', async () => {
+    const right = /must be whole milliseconds or a text such as/
+    await refuse({ align: 'first-hit' }, { code: 'invalid_window', value: undefined, right })
+  })
+})
+
+describe.each([
+  ['slidingWindow with log: zset', (options: Options) => make('slidingWindow', { ...options, log: 'zset' })],
+  [
+    'slidingWindow with log: stream',
+    (options: Options) => make('slidingWindow', { ...options, log: 'stream' }),
+  ],
+  ['distinct', (options: Options) => distinct(options as unknown as LimitOptions)],
+  [
+    'concurrency',
+    ({ window, ...rest }: Options) => concurrency({ ttl: window, ...rest } as unknown as ConcurrencyOptions),
+  ],
+] as const)('%s, which keeps one by one what it counts, refuses', (_, declare) => {
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 10_001, 2 ** 40, '10', null, undefined])(
+    'the limit %s',
+    async (limit) => {
+      const right =
+        /must be (an integer from 1 to (10000|2\^40)|at most 10000, with 'packed' it may be larger)/
+      await expectRefusal(() => declare({ ...good, limit }), { code: 'invalid_limit', value: limit, right })
+    },
+  )
+
+  it.each(['', 'soon', 9, '9ms', '367d', 10.5, null, undefined])('the window, or ttl, %s', async (window) => {
+    const right = /must (be whole milliseconds or a text such as '250ms'|lie between 10ms and 366d)/
+    await expectRefusal(() => declare({ ...good, window }), { code: 'invalid_window', value: window, right })
+  })
+
+  it.each(['', 'two words', 5])('the name %j', async (name) => {
+    const right = /must be 1 to 64 of A-Z a-z 0-9 \. _ -/
+    await expectRefusal(() => declare({ ...good, name }), { code: 'invalid_name', value: name, right })
+  })
+
+  it('nothing at its extremes', () => {
+    expect(declare({ limit: 1, window: 10 })).toMatchObject({ name: '1-per-10ms', limit: 1, windowMs: 10 })
+    const largest = declare({ limit: 10_000, window: '366d', name: 'x' })
+    expect(largest).toMatchObject({ name: 'x', limit: 10_000, precisionMs: 1 })
+  })
+})
+
+describe('log', () => {
+  it.each(['', 'list', 'Zset', null, 1, true, ['zset']])('%j is refused', async (log) => {
+    const right = /must be 'packed', 'zset' or 'stream'/
+    await expectRefusal(() => make('slidingWindow', { ...good, log }), {
+      code: 'invalid_limit',
+      value: log,
+      right,
+    })
+  })
+
+  it.each(['zset', 'stream'])('%s is kept at the precision of 1 ms only', async (log) => {
+    for (const precision of [2, 0, 60_000, '10ms', 'fine', null]) {
+      const right = /it is 1 ms/
+      const options = { ...good, log, precision }
+      await expectRefusal(() => make('slidingWindow', options), {
+        code: 'invalid_precision',
+        value: precision,
+        right,
+      })
+    }
+    for (const precision of [1, '1ms', undefined]) {
+      expect(make('slidingWindow', { ...good, log, precision }).precisionMs).toBe(1)
+    }
+  })
+
+  it('packed may be named', () => {
+    expect(make('slidingWindow', { limit: 20_000, window: '1m', log: 'packed' }).limit).toBe(20_000)
   })
 })
 

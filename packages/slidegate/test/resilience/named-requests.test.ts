@@ -8,6 +8,7 @@ import {
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
 import { type HeldStore, held, recorded } from './stores.ts'
 
 // Requests that are known by an id or a value: no wrapper may answer one by what it knows of another.
@@ -68,6 +69,23 @@ describe('an answer that comes too late', () => {
     await vi.advanceTimersByTimeAsync(1)
     expect((await limiter.peek('k', { value: 'b' })).remaining).toBe(2)
   })
+})
+
+it('a request that comes again after a while is no step of a clock', async () => {
+  const clock = new ManualClock()
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 3, window: '1h', log: 'zset' })],
+    store: held(memoryStore({ clock: clock.now })),
+  })
+  const steps: unknown[] = []
+  limiter.on('clockStep', (step) => steps.push(step))
+  for (let i = 0; i < 2; i++) await limiter.consume('k', { requestId: `${i}` })
+  clock.advance(60_000)
+  await limiter.consume('k')
+  expect(steps).toHaveLength(1)
+  expect((await limiter.consume('k', { requestId: '0' })).atMs).toBe(clock.now() - 60_000)
+  await limiter.consume('k')
+  expect(steps).toHaveLength(1)
 })
 
 describe('the deny cache', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
+  concurrency,
   createLimiter,
   type Decision,
   fixedWindow,
@@ -227,4 +228,124 @@ it.each([
   value.writeUIntBE(number % 2 ** 40, at + bytes - 5, 5)
   await redis.set(key, value)
   await expect(limiter.consume('bad')).rejects.toMatchObject({ reason: 'state' })
+})
+
+/** Limits whose log keeps what it counts one by one. */
+const KEPT: Readonly<Record<string, readonly Limit[]>> = {
+  'a sorted set': [slidingWindow({ limit: 500, window: '1h', log: 'zset' })],
+  'a stream': [slidingWindow({ limit: 500, window: '1h', log: 'stream' })],
+  'a set of holders': [concurrency({ limit: 500, ttl: '1h' })],
+  'a stream among others': [
+    slidingWindow({ limit: 500, window: '1h', log: 'stream' }),
+    slidingWindow({ limit: 500, window: '1h', name: 'packed' }),
+  ],
+}
+
+describe.each(Object.entries(KEPT))('%s', (what, limits) => {
+  const isStream = what.includes('stream')
+  let limiter: Limiter
+  beforeAll(() => {
+    limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  })
+  const logOf = async () => (await redis.keys('*:bad:*')).sort().at(-1)!
+
+  const foreign: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
+    'a list': (key) => redis.rpush(key, 'x'),
+    'a hash': (key) => redis.hset(key, 'x', 'y'),
+    'a text': (key) => redis.set(key, 'x'.repeat(100)),
+    'a log of the other kind': (key) =>
+      isStream
+        ? redis.zadd(key, clock.now(), 'x')
+        : redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '1', 'total', '1'),
+    'a log of another scale': (key) =>
+      isStream
+        ? redis.xadd(key, `${2 ** 60}-0`, 'id', 'x', 'cost', '1', 'total', '1')
+        : redis.zadd(key, 1e300, 'x'),
+    'a log of other numbers': (key) =>
+      isStream
+        ? redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '1', 'total', '0.5')
+        : redis.zadd(key, 0.5, 'x'),
+    'a log of no numbers': (key) =>
+      isStream
+        ? redis.xadd(key, `${clock.now()}-0`, 'id', 'x', 'cost', '', 'total', 'y')
+        : redis.zadd(key, 'inf', 'x'),
+  }
+
+  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
+    await filledLog(limiter)
+    const key = await logOf()
+    await redis.del(key)
+    await put(key)
+    const value = await redis.dumpBuffer(key)
+    expect(await askBetween(limiter)).toMatchObject({
+      reason: 'state',
+      message: expect.stringMatching(/\bbad\b/),
+    })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.list('bad')).rejects.toMatchObject({ reason: 'state' })
+    expect(await redis.dumpBuffer(key)).toEqual(value)
+    await limiter.reset('bad')
+    expect((await limiter.consume('bad')).remaining).toBe(499)
+  })
+
+  const text = fc.oneof(
+    fc.constantFrom('id', 'cost', 'total', '', '-1', '0', '1e3', 'nan', '9007199254740993'),
+    fc.string(),
+  )
+  const entry = fc.record({
+    afterMs: fc.nat(1_000_000),
+    words: fc.oneof(
+      fc.tuple(fc.constant('id'), text, fc.constant('cost'), text, fc.constant('total'), text),
+      fc.tuple(
+        fc.constant('id'),
+        text,
+        fc.constant('cost'),
+        fc.nat(9).map(String),
+        fc.constant('total'),
+        fc.nat(999).map(String),
+      ),
+      fc
+        .array(text, { minLength: 2, maxLength: 8 })
+        .map((all) => all.slice(0, all.length - (all.length % 2))),
+    ),
+    score: fc.oneof(
+      fc.double().map(String),
+      fc.integer().map(String),
+      fc.nat(2_000_000).map((ms) => String(clock.now() - ms)),
+    ),
+  })
+
+  it('whatever stands among its entries, the requests beside it are decided', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 20 }), fc.nat(30), async (entries, own) => {
+        await redis.flushall()
+        const decisions = await Promise.all(['before', 'bad', 'after'].map((key) => limiter.consume(key)))
+        await filledLog(limiter, own)
+        const key = await logOf()
+        for (const { afterMs, words, score } of entries) {
+          if (isStream) await redis.xadd(key, `${clock.now() + afterMs}-*`, ...words).catch(() => {})
+          else if (score !== 'NaN') await redis.zadd(key, score.replace('Infinity', 'inf'), words.join(' '))
+        }
+        clock.advance(1_000_000)
+        for (const ask of [
+          () => limiter.peek('bad', { cost: 400 }),
+          () => limiter.peek('bad', { cost: 499 }),
+          () => limiter.consume('bad'),
+        ]) {
+          expectSense(await ask().catch((error: unknown) => error))
+        }
+        const others = await Promise.allSettled([
+          limiter.refund('before', decisions[0]!),
+          limiter.refund('bad', decisions[1]!),
+          limiter.list('bad'),
+          limiter.refund('after', decisions[2]!),
+        ])
+        expect([others[0], others[3]]).toMatchObject([{ value: 1 }, { value: 1 }])
+        for (const { reason } of others as { reason?: unknown }[])
+          if (reason !== undefined) expectSense(reason)
+        clock.advance(3_600_000)
+      }),
+      { numRuns: 150 },
+    ))
 })

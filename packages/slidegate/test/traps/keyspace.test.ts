@@ -1,7 +1,10 @@
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import {
+  type ConsumeOptions,
+  concurrency,
   createLimiter,
+  distinct,
   fixedWindow,
   type Limit,
   slidingCounter,
@@ -17,10 +20,14 @@ const { redis } = await useRedis()
 
 const TAGS = tagsOf(64)
 
-async function keysWritten(key: string, limits: readonly Limit[]): Promise<string[]> {
+async function keysWritten(
+  key: string,
+  limits: readonly Limit[],
+  options?: ConsumeOptions,
+): Promise<string[]> {
   await redis.flushall()
   const store = redisStore(redis, { prefix: 'my:app' })
-  await createLimiter({ name: 'api', limits, store, timeoutMs: 30_000 }).consume(key)
+  await createLimiter({ name: 'api', limits, store, timeoutMs: 30_000 }).consume(key, options)
   return (await redis.keys('*')).filter((name) => !name.includes('}:~')).sort()
 }
 
@@ -51,6 +58,25 @@ describe('keys in Redis are spelt alike by every version', () => {
     ]
     const logs = ['f10000stoo', 'f86400000', 'w1', 'w1stried.out', 'w50']
     expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+  })
+
+  it('one log for each window whose requests, holders or values are kept one by one', async () => {
+    const limits = [
+      slidingWindow({ limit: 3, window: '1m', log: 'zset' }),
+      slidingWindow({ limit: 9, window: '1m', log: 'zset', name: 'more' }),
+      slidingWindow({ limit: 3, window: '1h', log: 'zset', name: 'tried', shadow: true }),
+      slidingWindow({ limit: 3, window: '1m', log: 'stream', name: 'stream' }),
+      slidingWindow({ limit: 3, window: '1h', log: 'stream' }),
+      concurrency({ limit: 3, ttl: '1m', name: 'held' }),
+      concurrency({ limit: 2, ttl: '1m', name: 'too', shadow: true }),
+    ]
+    const logs = ['k60000', 'k60000stoo', 'x3600000', 'x60000', 'z3600000stried', 'z60000']
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+  })
+
+  it('a log of values', async () => {
+    const limits = [distinct({ limit: 3, window: '1h' }), distinct({ limit: 5, window: '1h', name: 'too' })]
+    expect(await keysWritten('a', limits, { value: '10.0.0.1' })).toEqual(['my:app:{122}:api:a:d3600000'])
   })
 
   it('one log for all fixed windows of an alignment', async () => {

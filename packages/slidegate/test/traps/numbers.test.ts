@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
+  concurrency,
   createLimiter,
+  distinct,
   fixedWindow,
   memoryStore,
   slidingCounter,
@@ -98,6 +100,61 @@ describe.each(Object.entries(stores))('%s', (name, store) => {
     }
     expect((await limiter.consume('busy', { cost: limit / 2 + 1 })).retryAfterMs).toBe(50)
     expect((await limiter.consume('busy', { cost: limit / 2 })).remaining).toBe(0)
+  })
+
+  it('what is kept one by one is told apart to the millisecond beyond 1e14, and for 366 days', async () => {
+    const clock = new ManualClock(2 ** 47 - 40_000_000_000)
+    const limits = [
+      slidingWindow({ limit: 10_000, window: '366d', log: 'zset', name: 'zset' }),
+      slidingWindow({ limit: 10_000, window: '366d', log: 'stream', name: 'stream' }),
+      concurrency({ limit: 10_000, ttl: '366d', name: 'held' }),
+    ]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    const first = await limiter.consume('kept', { cost: 9997 })
+    clock.advance(1)
+    await limiter.consume('kept')
+    clock.advance(1)
+    const { allowed, atMs, limits: told } = await limiter.consume('kept', { cost: 2 })
+    expect([allowed, atMs]).toEqual([true, first.atMs + 2])
+    expect(told.map(({ remaining }) => remaining)).toEqual([0, 0, 0])
+    const year = 366 * 86_400_000
+    for (const [cost, waitMs] of [
+      [1, year - 2],
+      [9997, year - 2],
+      [9998, year - 1],
+      [10_000, year],
+      [Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY],
+    ] as const) {
+      const { limits: denied } = await limiter.peek('kept', { cost })
+      expect(denied.map(({ retryAfterMs }) => retryAfterMs)).toEqual([waitMs, waitMs, waitMs])
+    }
+    const lists = await limiter.list('kept')
+    for (const { entries } of lists) {
+      expect(entries.map(({ units, atMs }) => [units, atMs - first.atMs])).toEqual([
+        [9997, 0],
+        [1, 1],
+        [2, 2],
+      ])
+    }
+    expect(await limiter.refund('kept', first)).toBe(9997)
+    clock.advance(year - 2)
+    expect((await limiter.peek('kept')).remaining).toBe(9997)
+    clock.advance(1)
+    expect((await limiter.peek('kept')).remaining).toBe(9998)
+  })
+
+  it('ten thousand values are told apart', async () => {
+    const clock = new ManualClock(2 ** 47 - 40_000_000_000)
+    const limits = [distinct({ limit: 10_000, window: '366d' })]
+    const limiter = createLimiter({ limits, store: store(clock), timeoutMs: 30_000 })
+    const asks = (value: number) => limiter.consume('values', { value: `value ${value}` })
+    for (let i = 0; i < 10; i++) {
+      await Promise.all(Array.from({ length: 1000 }, (_, j) => asks(1000 * i + j)))
+      clock.advance(1)
+    }
+    expect(await asks(10_000)).toMatchObject({ allowed: false, retryAfterMs: 366 * 86_400_000 - 10 })
+    expect(await asks(9999)).toMatchObject({ allowed: true, remaining: 0 })
+    expect((await limiter.list('values'))[0]!.entries).toHaveLength(10_000)
   })
 
   it('token buckets of 2^40 tokens, of which as many come back in a second, are counted to the last', async () => {

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
 import {
+  concurrency,
   createLimiter,
+  distinct,
   fixedWindow,
   type Limit,
   slidingCounter,
@@ -140,4 +142,76 @@ it('a sliding counter', async () => {
   const { remaining, retryAfterMs, resetAfterMs } = await limiter.consume('u', { cost: 2 })
   expect([remaining, retryAfterMs, resetAfterMs]).toEqual([1, 640_000, 6_400_000])
   expect((await limiter.consume('u')).remaining).toBe(0)
+})
+
+it('a log of requests', async () => {
+  const key = 'slidegate:{110}:api:u:z60000'
+  await redis.zadd(
+    key,
+    START_MS,
+    'a',
+    START_MS,
+    'a 2',
+    START_MS,
+    'a 3',
+    START_MS + 1000,
+    '~hash',
+    START_MS + 1000,
+    'b',
+  )
+  clock.set(START_MS + 2000)
+  const limiter = limiterOf(slidingWindow({ limit: 9, window: '1m', log: 'zset' }))
+  const { remaining, atMs, retryAfterMs } = await limiter.consume('u', { requestId: 'a', cost: 3 })
+  expect([remaining, atMs, retryAfterMs]).toEqual([4, START_MS, 0])
+  expect((await limiter.peek('u', { cost: 8 })).retryAfterMs).toBe(59_000)
+  expect((await limiter.list('u'))[0]!.entries).toEqual([
+    { name: 'a', units: 3, atMs: START_MS },
+    { name: 'b', units: 1, atMs: START_MS + 1000 },
+    { name: '~hash', units: 1, atMs: START_MS + 1000 },
+  ])
+})
+
+it('a log that is followed', async () => {
+  const key = 'slidegate:{110}:api:u:x60000'
+  await redis.xadd(key, `${START_MS - 60_000}-0`, 'id', 'gone', 'cost', '5', 'total', '5')
+  await redis.xadd(key, `${START_MS}-0`, 'id', 'a', 'cost', '3', 'total', '8')
+  await redis.xadd(key, `${START_MS}-1`, 'id', 'b', 'cost', '1', 'total', '9')
+  await redis.xadd(key, `${START_MS + 1000}-0`, 'id', 'c', 'cost', '2', 'total', '11')
+  clock.set(START_MS + 2000)
+  const limiter = limiterOf(slidingWindow({ limit: 9, window: '1m', log: 'stream' }))
+  const waits = await Promise.all([3, 4, 7, 8].map((cost) => limiter.peek('u', { cost })))
+  expect(waits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs])).toEqual([
+    [3, 0],
+    [3, 58_000],
+    [3, 58_000],
+    [3, 59_000],
+  ])
+  expect((await limiter.consume('u', { cost: 3 })).remaining).toBe(0)
+  const [id, fields] = (await redis.xrevrange(key, '+', '-', 'COUNT', 1))[0]!
+  expect([id, ...fields]).toEqual([
+    `${START_MS + 2000}-0`,
+    'id',
+    expect.stringMatching(/^[\w-]{12,}$/),
+    'cost',
+    '3',
+    'total',
+    '14',
+  ])
+})
+
+it('holders, and values', async () => {
+  await redis.zadd('slidegate:{110}:api:u:k60000', START_MS, 'a', START_MS, 'a 2', START_MS + 1000, 'b')
+  await redis.zadd('slidegate:{110}:api:u:d60000', START_MS, 'x', START_MS + 1000, 'y')
+  clock.set(START_MS + 2000)
+  const limiter = limiterOf(
+    concurrency({ limit: 4, ttl: '1m', name: 'held' }),
+    distinct({ limit: 2, window: '1m', name: 'values' }),
+  )
+  const { limits } = await limiter.peek('u', { cost: 2, value: 'z' })
+  expect(limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs])).toEqual([
+    [1, 58_000],
+    [0, 58_000],
+  ])
+  expect((await limiter.consume('u', { value: 'y' })).remaining).toBe(0)
+  limiter.close()
 })

@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import {
+  concurrency,
   createLimiter,
   type Decision,
+  distinct,
   fixedWindow,
   type Limiter,
   slidingCounter,
@@ -30,7 +32,13 @@ const CONFIGURATIONS = [
     tokenBucket({ capacity: 50, refill: 20, interval: '1s' }),
     fixedWindow({ limit: 50, window: '5s', align: 'first-hit', name: 'first-hit' }),
   ],
-  [slidingWindow({ limit: 300, window: '4s' })],
+  [
+    slidingWindow({ limit: 300, window: '4s' }),
+    slidingWindow({ limit: 300, window: '2s', log: 'zset', name: 'zset' }),
+    slidingWindow({ limit: 300, window: '3s', log: 'stream', name: 'stream' }),
+    concurrency({ limit: 300, ttl: '7s', name: 'held' }),
+    slidingWindow({ limit: 6, window: '9s', log: 'stream', name: 'tried', shadow: true }),
+  ],
 ]
 const KEEP_MS: Readonly<Record<string, number>> = {
   w1: 10_000,
@@ -41,6 +49,10 @@ const KEEP_MS: Readonly<Record<string, number>> = {
   'c1-5000': 10_000,
   // As long as it takes to pay for the most that is asked for below: 60 times 5 units.
   't1-50': 15_000,
+  z2000: 2000,
+  x3000: 3000,
+  k7000: 7000,
+  x9000stried: 9000,
 }
 
 const request = fc.record({
@@ -185,6 +197,31 @@ it('the lifetime is renewed by a request that it would not outlast', async () =>
   await redis.pexpire(key, 2_000_000)
   await limiter.consume('k')
   expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
+})
+
+it('what is held, and the values that count, live as long as their window and a quarter more', async () => {
+  const limits = [concurrency({ limit: 3, ttl: '1h' }), distinct({ limit: 3, window: '2h' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+  const permit = await limiter.acquire('k', { value: 'a' })
+  const acts = [
+    () => limiter.acquire('k', { value: 'b' }),
+    () => limiter.charge('k', 1, { value: 'a' }),
+    () => permit.extend(),
+  ]
+  for (const act of acts) {
+    await act()
+    for (const { log, ttlMs } of await lifetimes()) {
+      const keepMs = log.startsWith('k') ? 3_600_000 : 7_200_000
+      expect(ttlMs, log).toBeGreaterThan(lifetimeOf(keepMs) - 60_000)
+      expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(keepMs))
+    }
+  }
+  // What is renewed lives on, by itself.
+  const [held = ''] = await redis.keys('*:k3600000')
+  await redis.pexpire(held, 3_600_000)
+  await permit.extend()
+  expect(await redis.pttl(held)).toBeGreaterThan(lifetimeOf(3_600_000) - 60_000)
+  limiter.close()
 })
 
 it('a log that outgrows its ring keeps its lifetime', async () => {

@@ -4,6 +4,7 @@ local MAX_AHEAD = 1000
 -- What may stand in place of an op's first integer.
 local UNREADABLE = -1
 local AHEAD = -2
+local AGAIN = -3
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
 -- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, renew and list where it keeps
@@ -57,17 +58,18 @@ local function restamp(logs, now)
   end
 end
 
--- The instant at which a request of this id was admitted, where a log still holds it.
-local function find_repeat(logs, now, run)
-  if not run.mayRepeat then return nil end
+local function find_in(logs, entries, now, id)
   for i = 1, #logs do
     local log = logs[i]
-    if log.entries == 'request' or log.entries == 'holder' then
-      local at_ms = log.kind.find(log, log.params, now, run.id)
-      if at_ms then return at_ms end
-    end
+    local at_ms = log.entries == entries and log.kind.find(log, log.params, now, id)
+    if at_ms then return at_ms end
   end
   return nil
+end
+
+-- The instant at which a request of this id was admitted, where a log still holds it.
+local function find_repeat(logs, now, run)
+  return run.mayRepeat and (find_in(logs, 'request', now, run.id) or find_in(logs, 'holder', now, run.id))
 end
 
 -- Units that a request of this cost takes of a log.
@@ -136,19 +138,17 @@ local function answer(logs, now, count, filled)
   return filled
 end
 
--- The answer to a request that was admitted at `at_ms` and comes again. What is written of the instant in place of the
--- op's first integer is written anew.
+-- The answer to a request that was admitted at `at_ms` and comes again: as things are now, the times from then on. Its
+-- instant replaces whatever stands in place of the op's first integer.
 local function answer_again(logs, run, clock, now, at_ms)
   local start = run.filled
-  reply[start + 1], reply[start + 2], reply[start + 3] = AHEAD, at_ms - clock, 1
-  local first, filled = start + 3, answer(logs, now, 0, start + 3)
+  reply[start + 1], reply[start + 2], reply[start + 3] = AGAIN, at_ms - clock, 1
+  local place, filled = start + 3, answer(logs, now, 0, start + 3)
   for i = 1, #logs do
-    local log = logs[i]
-    if log.entries == 'value' then first = first + 1 end
-    for _ = 1, #log.params.limits do
-      reply[first + 1] = math.max(0, reply[first + 1] - log.cost)
-      if reply[first + 3] > 0 then reply[first + 3] = reply[first + 3] + now - at_ms end
-      first = first + 3
+    if logs[i].entries == 'value' then place = place + 1 end
+    for _ = 1, #logs[i].params.limits do
+      place = place + 3
+      if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end
     end
   end
   return filled

@@ -23,8 +23,8 @@
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
---          -2, instant    milliseconds after the clock that count for this op, where not 0; below 0 for a request
---                         that was admitted before, and comes again
+--          -2, instant    milliseconds after the clock that count for this op, where not 0
+--          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --

@@ -23,6 +23,7 @@ const NEVER = -1
 /** What may stand in place of an op's first integer: see main.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
+const AGAIN = -3
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -68,7 +69,6 @@ function differInNames(a: Request, b: Request): boolean {
   if (one.type === 'consume' && one.leaseMs !== (other as ConsumeOp).leaseMs) return false
   if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set)
     return false
-  if (one.parts[0]!.set.logs.some(({ kind }) => kind.paramsAt !== undefined)) return false
   const [ours, theirs] = [namesOf(one), namesOf(other)]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
@@ -210,14 +210,15 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       )
     }
     let atMs = nowMs
-    if (first === AHEAD) {
+    const isRepeat = first === AGAIN
+    if (first === AHEAD || isRepeat) {
       atMs += next()
       first = next()
     }
     switch (op.type) {
       case 'consume':
       case 'peek':
-        return consumeOutcome(op, atMs, first, next)
+        return consumeOutcome(op, atMs, first, isRepeat, next)
       case 'refund':
         place--
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
@@ -236,6 +237,7 @@ function consumeOutcome(
   { parts, cost }: ConsumeOp | PeekOp,
   atMs: number,
   admitted: number,
+  isRepeat: boolean,
   next: () => number,
 ): ConsumeOutcome {
   const total = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
@@ -260,7 +262,8 @@ function consumeOutcome(
     first += set.limits.length
   }
   const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
-  return costs === undefined ? outcome : { ...outcome, costs }
+  // Nearly all have nothing more to say.
+  return costs === undefined && !isRepeat ? outcome : { ...outcome, isRepeat, ...(costs && { costs }) }
 }
 
 /** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import type { Limiter } from '../limiter.ts'
+import { concurrency } from '../limits/concurrency.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import type { Permit } from '../permit.ts'
+import { type ConformanceCase, conformanceCase, left } from './conformance-case.ts'
+import { entriesOf } from './entries.ts'
+
+async function acquires(limiter: Limiter, key: string, cost = 1): Promise<Permit> {
+  const permit = await limiter.acquire(key, { cost })
+  assert.equal(permit.allowed, true, `${cost} for ${key} should be held`)
+  return permit
+}
+
+async function isFull(limiter: Limiter, key: string, cost = 1): Promise<number> {
+  const permit = await limiter.acquire(key, { cost })
+  assert.equal(permit.allowed, false, `${cost} for ${key} should be denied`)
+  return permit.decision.retryAfterMs
+}
+
+/** So many at the same time. */
+export const holders: readonly ConformanceCase[] = [
+  conformanceCase('what is released is free at once, and is released once', async ({ limiter }) => {
+    const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
+    const two = await acquires(limited, 'k', 2)
+    const one = await acquires(limited, 'k')
+    await isFull(limited, 'k')
+    await acquires(limited, 'other', 3)
+    assert.equal(await two.release(), true)
+    assert.equal(await two.release(), false)
+    assert.equal(await left(limited, 'k'), 2)
+    await acquires(limited, 'k', 2)
+    await isFull(limited, 'k')
+    assert.equal(await one.release(), true)
+    assert.equal(await left(limited, 'k'), 1)
+  }),
+
+  conformanceCase('what nobody releases or renews is free after its ttl', async ({ clock, limiter }) => {
+    const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
+    await acquires(limited, 'k')
+    clock.advance(4000)
+    await acquires(limited, 'k')
+    assert.deepEqual([await isFull(limited, 'k'), await isFull(limited, 'k', 2)], [6000, 10_000])
+    clock.advance(5999)
+    await isFull(limited, 'k')
+    clock.advance(1)
+    await acquires(limited, 'k')
+    await isFull(limited, 'k')
+  }),
+
+  conformanceCase("a release that comes too late frees nobody else's", async ({ clock, limiter }) => {
+    const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
+    const late = await acquires(limited, 'k')
+    clock.advance(10_000)
+    await acquires(limited, 'k')
+    assert.equal(await late.release(), false)
+    await isFull(limited, 'k')
+  }),
+
+  conformanceCase('what is renewed is held on, for a ttl from then', async ({ clock, limiter }) => {
+    const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
+    const renewed = await acquires(limited, 'k', 2)
+    const forgotten = await acquires(limited, 'k')
+    for (let i = 0; i < 3; i++) {
+      clock.advance(6000)
+      assert.equal(await renewed.extend(), true)
+    }
+    assert.equal(await forgotten.extend(), false)
+    assert.equal(await left(limited, 'k'), 1)
+    assert.equal(await isFull(limited, 'k', 2), 10_000)
+    clock.advance(9999)
+    await isFull(limited, 'k', 2)
+    clock.advance(1)
+    assert.equal(await renewed.extend(), false)
+    await acquires(limited, 'k', 3)
+  }),
+
+  conformanceCase('a release gives back only what was held', async ({ limiter }) => {
+    const limited = limiter([
+      concurrency({ limit: 2, ttl: '10s', name: 'held' }),
+      slidingWindow({ limit: 3, window: '1m', name: 'rate' }),
+    ])
+    for (let i = 0; i < 3; i++) assert.equal(await (await acquires(limited, 'k')).release(), true)
+    const { deniedBy, limits } = (await limited.acquire('k')).decision
+    assert.deepEqual([deniedBy, limits[0]!.remaining], [['rate'], 2])
+    assert.deepEqual(await entriesOf(limited, 'k'), [])
+  }),
+
+  conformanceCase('who is denied holds nothing', async ({ limiter }) => {
+    const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
+    const held = await acquires(limited, 'k')
+    const denied = await limited.acquire('k')
+    assert.deepEqual([denied.allowed, await denied.extend(), await denied.release()], [false, false, false])
+    await isFull(limited, 'k')
+    assert.equal((await entriesOf(limited, 'k')).length, 1)
+    assert.equal(await held.release(), true)
+  }),
+
+  conformanceCase('what was consumed is held until it is refunded', async ({ clock, limiter }) => {
+    const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
+    const decision = await limited.consume('k', { cost: 2 })
+    clock.advance(1000)
+    await isFull(limited, 'k')
+    assert.equal(await limited.refund('k', decision), 2)
+    assert.equal(await left(limited, 'k'), 2)
+    assert.equal(await limited.refund('k', decision), 0)
+  }),
+
+  conformanceCase('those who hold are shown, with the time of their last renewal', async (scene) => {
+    const { clock } = scene
+    const limited = scene.limiter([concurrency({ limit: 5, ttl: '10s' })])
+    const first = await acquires(limited, 'k', 2)
+    clock.advance(1000)
+    await acquires(limited, 'k', 3)
+    clock.advance(1000)
+    assert.equal(await first.extend(), true)
+    const shown = await entriesOf(limited, 'k')
+    assert.deepEqual(
+      shown.map(({ units, atMs }) => [units, atMs - clock.now()]),
+      [
+        [3, -1000],
+        [2, 0],
+      ],
+    )
+  }),
+
+  conformanceCase(
+    'after a large step back holders are held for a ttl from now',
+    async ({ clock, limiter }) => {
+      const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
+      const held = await acquires(limited, 'k')
+      await acquires(limited, 'k')
+      clock.advance(-3_600_000)
+      assert.equal(await isFull(limited, 'k'), 10_000)
+      assert.equal(await held.release(), true)
+      clock.advance(9999)
+      await acquires(limited, 'k')
+      assert.equal(await isFull(limited, 'k'), 1)
+    },
+  ),
+]

@@ -1,0 +1,13 @@
+import type { KindName } from './declarations.ts'
+import type { Ruled } from './oracle.ts'
+
+/** Kinds for which there are permits; that find requests by their ids; that return a request as a whole or not at all. */
+export const HELD: readonly KindName[] = ['concurrency']
+export const FOUND: readonly KindName[] = ['zset', 'concurrency']
+export const WHOLE: readonly KindName[] = ['zset', 'stream', 'concurrency']
+export const VALUED: readonly KindName[] = ['distinct']
+export const LISTED: readonly KindName[] = [...WHOLE, ...VALUED]
+
+export function isAny(ruled: readonly Ruled[], kinds: readonly KindName[]): boolean {
+  return ruled.some(({ kind }) => kinds.includes(kind))
+}

@@ -1,0 +1,50 @@
+import type { Limit } from '../../../src/index.ts'
+
+/** What is charged, or asked about. */
+export interface Request {
+  readonly units: number
+  /** The request's own, or what the limiter has named it. */
+  readonly id: string
+  /** What it has brought; '' where it has brought nothing. */
+  readonly value: string
+}
+
+/**
+ * One log, as the promises of its kind tell of it. Time does not run back here: `nowMs` is never before `newest()`,
+ * but for a refund after the clock was set back.
+ */
+export interface LogModel {
+  copy(): LogModel
+  /** The newest stamp; 0 where there is none. */
+  newest(): number
+  /** The clock was set back: what counted counts from now on. */
+  restamp(nowMs: number): void
+  /** Units used within the limit's window. If nothing is charged they only fall. */
+  used(limit: Limit, nowMs: number): number
+  /** Units that the request would take. */
+  need(nowMs: number, request: Request): number
+  /** `limits` are all that share the log and are charged. */
+  charge(limits: readonly Limit[], nowMs: number, request: Request): void
+  /** Takes back what was charged at `atMs`; answers how many units. */
+  refund(nowMs: number, atMs: number, request: Request): number
+  /** Whether what it holds is told apart by these names, if at all. */
+  readonly entries?: Entries
+}
+
+export interface Entry {
+  readonly name: string
+  readonly units: number
+  readonly stampMs: number
+}
+
+/** What a log does that keeps what is charged one by one. */
+export interface Entries {
+  readonly are: 'request' | 'holder' | 'value' | 'nameless'
+  /** When the entry of this name was charged, or renewed, where it still counts. */
+  find(nowMs: number, name: string): number | undefined
+  /** Lets it count from now on; answers whether it still did. */
+  renew(nowMs: number, name: string): boolean
+  list(nowMs: number): readonly Entry[]
+  /** Lets it count no longer; answers whether it still did. */
+  remove(nowMs: number, name: string): boolean
+}

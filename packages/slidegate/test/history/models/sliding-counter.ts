@@ -1,0 +1,97 @@
+import type { Limit } from '../../../src/index.ts'
+import type { LogModel, Request } from './log-model.ts'
+
+const MOST = 2n ** 52n
+
+/** The units of a window and of the one before, whose weight falls by a step in each grain. */
+export class SlidingCounterModel implements LogModel {
+  readonly #windowMs: number
+  readonly #precisionMs: number
+  readonly #grains: bigint
+  #startMs = 0
+  #current = 0n
+  #previous = 0n
+
+  constructor(windowMs: number, precisionMs: number) {
+    this.#windowMs = windowMs
+    this.#precisionMs = precisionMs
+    this.#grains = BigInt(Math.ceil(windowMs / precisionMs))
+  }
+
+  copy(): SlidingCounterModel {
+    const copied = new SlidingCounterModel(this.#windowMs, this.#precisionMs)
+    copied.#startMs = this.#startMs
+    copied.#current = this.#current
+    copied.#previous = this.#previous
+    return copied
+  }
+
+  newest(): number {
+    return this.#startMs
+  }
+
+  restamp(nowMs: number): void {
+    this.#startMs = this.#startOf(nowMs)
+    this.#current = this.#saturated(this.#current + this.#previous)
+    this.#previous = 0n
+  }
+
+  used(_limit: Limit, nowMs: number): number {
+    const { current, previous } = this.#at(nowMs)
+    const elapsed = BigInt(Math.floor((nowMs - this.#startOf(nowMs)) / this.#precisionMs))
+    const weighted = previous * (this.#grains - elapsed)
+    const roundedUp = (weighted + this.#grains - 1n) / this.#grains
+    return Number(current + roundedUp)
+  }
+
+  need(_nowMs: number, request: Request): number {
+    return request.units
+  }
+
+  charge(_limits: readonly Limit[], nowMs: number, { units }: Request): void {
+    const { current, previous } = this.#at(nowMs)
+    this.#startMs = this.#startOf(nowMs)
+    this.#current = this.#saturated(current + BigInt(units))
+    this.#previous = previous
+  }
+
+  refund(nowMs: number, atMs: number, { units }: Request): number {
+    const { current, previous } = this.#at(nowMs)
+    const startMs = this.#startOf(nowMs)
+    const madeMs = this.#startOf(atMs)
+    const isCurrent = madeMs === startMs
+    const held = isCurrent ? current : madeMs === startMs - this.#windowMs ? previous : 0n
+    const returned = BigInt(units) < held ? BigInt(units) : held
+    if (returned === 0n) return 0
+    this.#current = isCurrent ? current - returned : current
+    this.#previous = isCurrent ? previous : previous - returned
+    this.#startMs = this.#current + this.#previous === 0n ? 0 : startMs
+    return Number(returned)
+  }
+
+  /** What its window and the one before hold, as of a moment. */
+  #at(nowMs: number): { readonly current: bigint; readonly previous: bigint } {
+    const windowsSince = (this.#startOf(nowMs) - this.#startMs) / this.#windowMs
+    if (windowsSince === 0) return { current: this.#current, previous: this.#previous }
+    return { current: 0n, previous: windowsSince === 1 ? this.#current : 0n }
+  }
+
+  #saturated(units: bigint): bigint {
+    const most = MOST / this.#grains
+    return units < most ? units : most
+  }
+
+  #startOf(ms: number): number {
+    return ms - (ms % this.#windowMs)
+  }
+}
+
+/** The finest step with which all sums stay exact. */
+export function finestPrecision(limit: number, windowMs: number): number {
+  for (let decade = 1; ; decade *= 10) {
+    for (const step of [1, 2, 5]) {
+      const grains = Math.ceil(windowMs / (decade * step))
+      if (BigInt(limit) * BigInt(grains) <= MOST) return decade * step
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import type { Limit } from '../../../src/index.ts'
+import type { LogModel, Request } from './log-model.ts'
+
+interface Event {
+  readonly stampMs: number
+  readonly units: number
+}
+
+/** The packed log: what is charged counts until its whole grain has left the window. */
+export class SlidingModel implements LogModel {
+  readonly #precisionMs: number
+  #events: readonly Event[] = []
+  /** Those charges are known that a commit's windows have needed. */
+  #keepMs = 0
+
+  constructor(precisionMs: number) {
+    this.#precisionMs = precisionMs
+  }
+
+  copy(): SlidingModel {
+    const copied = new SlidingModel(this.#precisionMs)
+    copied.#events = this.#events
+    copied.#keepMs = this.#keepMs
+    return copied
+  }
+
+  newest(): number {
+    return Math.max(0, ...this.#events.map(({ stampMs }) => stampMs))
+  }
+
+  restamp(nowMs: number): void {
+    const units = this.#events.reduce((sum, event) => sum + event.units, 0)
+    this.#events = [{ stampMs: this.#stampOf(nowMs), units }]
+  }
+
+  used(limit: Limit, nowMs: number): number {
+    const countsMs = Math.min(this.#neededMs(limit), this.#keepMs)
+    let units = 0
+    for (const event of this.#events) if (nowMs < event.stampMs + countsMs) units += event.units
+    return units
+  }
+
+  need(_nowMs: number, request: Request): number {
+    return request.units
+  }
+
+  charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
+    // Judged by what was kept so far, before it is kept for longer.
+    this.#events = this.#events.filter(({ stampMs }) => nowMs < stampMs + this.#keepMs)
+    if (this.#events.length === 0) this.#keepMs = 0
+    this.#keepMs = Math.max(this.#keepMs, ...limits.map((limit) => this.#neededMs(limit)))
+    this.#events = [...this.#events, { stampMs: this.#stampOf(nowMs), units }]
+  }
+
+  refund(nowMs: number, atMs: number, { units }: Request): number {
+    const stamp = this.#stampOf(atMs)
+    if (nowMs >= stamp + this.#keepMs) return 0
+    let left = units
+    const reduced = this.#events.map(({ stampMs, units: held }) => {
+      const taken = stampMs === stamp ? Math.min(left, held) : 0
+      left -= taken
+      return { stampMs, units: held - taken }
+    })
+    this.#events = reduced.filter((event) => event.units > 0)
+    return units - left
+  }
+
+  #neededMs(limit: Limit): number {
+    return limit.windowMs + this.#precisionMs - 1
+  }
+
+  #stampOf(ms: number): number {
+    return ms - (ms % this.#precisionMs)
+  }
+}

@@ -1,0 +1,83 @@
+import type { Limit } from '../../../src/index.ts'
+import type { LogModel, Request } from './log-model.ts'
+
+const YEAR_MS = 366n * 86_400_000n
+
+/** What the bucket lacks, in parts of a token so small that a whole number of them flows in each millisecond. */
+export class TokenBucketModel implements LogModel {
+  readonly #refill: bigint
+  readonly #intervalMs: bigint
+  #debt = 0n
+  #stampMs = 0
+
+  constructor(refill: number, intervalMs: number) {
+    const common = greatestCommonDivisor(BigInt(refill), BigInt(intervalMs))
+    this.#refill = BigInt(refill) / common
+    this.#intervalMs = BigInt(intervalMs) / common
+  }
+
+  copy(): TokenBucketModel {
+    const copied = new TokenBucketModel(Number(this.#refill), Number(this.#intervalMs))
+    copied.#debt = this.#debt
+    copied.#stampMs = this.#stampMs
+    return copied
+  }
+
+  newest(): number {
+    return this.#stampMs
+  }
+
+  restamp(nowMs: number): void {
+    this.#stampMs = nowMs
+  }
+
+  used(_limit: Limit, nowMs: number): number {
+    return Number(wholeTokens(this.#debtAt(nowMs), this.#intervalMs))
+  }
+
+  need(_nowMs: number, request: Request): number {
+    return request.units
+  }
+
+  charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
+    const owed = this.#debtAt(nowMs) + BigInt(units) * this.#intervalMs
+    const most = this.#mostDebt(limits)
+    this.#debt = owed < most ? owed : most
+    this.#stampMs = nowMs
+  }
+
+  refund(nowMs: number, atMs: number, { units }: Request): number {
+    // By a clock that was set back since.
+    if (atMs > this.#stampMs) return 0
+    const refilled = BigInt(Math.max(0, nowMs - atMs)) * this.#refill
+    const owed = this.#debtAt(nowMs)
+    const missing = BigInt(units) * this.#intervalMs - refilled
+    const back = missing < owed ? missing : owed
+    if (back <= 0n) return 0
+    this.#debt = owed - back
+    this.#stampMs = this.#debt === 0n ? 0 : Math.max(this.#stampMs, nowMs)
+    return Number(wholeTokens(back, this.#intervalMs))
+  }
+
+  #debtAt(nowMs: number): bigint {
+    const elapsedMs = BigInt(Math.max(0, nowMs - this.#stampMs))
+    const left = this.#debt - elapsedMs * this.#refill
+    return left > 0n ? left : 0n
+  }
+
+  #mostDebt(limits: readonly Limit[]): bigint {
+    const bounds = [2n ** 52n, 2n ** 46n * this.#intervalMs, this.#refill * YEAR_MS]
+    const least = bounds.reduce((a, b) => (a < b ? a : b))
+    const whole = least - (least % this.#intervalMs)
+    const needed = BigInt(Math.max(...limits.map(({ limit }) => limit))) * this.#intervalMs
+    return whole > needed ? whole : needed
+  }
+}
+
+function wholeTokens(parts: bigint, inToken: bigint): bigint {
+  return (parts + inToken - 1n) / inToken
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : greatestCommonDivisor(b, a % b)
+}

@@ -1,0 +1,179 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const limiterOf = (limits: readonly Limit[], clock?: ManualClock): Limiter =>
+  createLimiter({ limits, store: redisStore(redis, clock && { clock: clock.now }), timeoutMs: 30_000 })
+
+describe('the clock of this process may differ from that of Redis,', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  const hourly = [fixedWindow({ limit: 5, align: 'hour', timeZone: 'Asia/Kathmandu', name: 'hourly' })]
+
+  const { now } = Date
+  function setOwnClock(byMs: number): void {
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + byMs)
+  }
+
+  it.each([-1.9, -1, 0, 1, 1.9])('by %s windows: the hour is that of Redis', async (windows) => {
+    setOwnClock(windows * HOUR_MS)
+    const { atMs, resetAfterMs, remaining } = await limiterOf(hourly).consume('k', { cost: 2 })
+    // Full hours are a quarter past those of UTC.
+    const edgeMs = Math.floor((atMs - HOUR_MS / 4) / HOUR_MS + 1) * HOUR_MS + HOUR_MS / 4
+    expect([resetAfterMs, remaining]).toEqual([edgeMs - atMs, 3])
+    const later = limiterOf(hourly)
+    setOwnClock(0)
+    expect((await later.peek('k')).remaining).toBe(3)
+  })
+
+  it.each([-4, 4, -50_000, 50_000])(
+    'but not by %s: nobody is told anything then, and nothing is charged',
+    async (windows) => {
+      const limits = [...hourly, slidingWindow({ limit: 5, window: '1h', name: 'sliding' })]
+      const other = limiterOf([fixedWindow({ limit: 5, window: '1h' })])
+      const limiter = limiterOf(limits)
+      const decision = await limiter.consume('k')
+      setOwnClock(windows * HOUR_MS)
+      const asks = [
+        () => limiter.consume('k'),
+        () => limiter.peek('k'),
+        () => limiter.charge('k', 2),
+        () => limiter.refund('k', decision),
+      ]
+      for (const ask of asks) {
+        const [beside, asked] = await Promise.allSettled([other.consume('k'), ask()])
+        expect(beside.status).toBe('fulfilled')
+        const error: unknown = asked.status === 'rejected' && asked.reason
+        expect(error).toBeInstanceOf(StoreUnavailableError)
+        expect(error).toMatchObject({
+          reason: 'state',
+          message: expect.stringMatching(/clocks of Redis and of this process .* more than two windows/),
+        })
+      }
+      vi.restoreAllMocks()
+      const { limits: both } = await limiter.peek('k')
+      expect(both.map(({ remaining }) => remaining)).toEqual([4, 4])
+      // And such a key can be forgotten.
+      setOwnClock(windows * HOUR_MS)
+      await limiter.reset('k')
+      expect((await redis.keys('*:k:fhour*')).length).toBe(0)
+    },
+  )
+})
+
+describe('a key lives for its window and a quarter of it, at least 4 s', () => {
+  const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+
+  it.each([
+    ['a month', fixedWindow({ limit: 5, align: 'month' }), '2026-02-27T00:00Z', 28 * DAY_MS],
+    ['a longer one', fixedWindow({ limit: 5, align: 'month' }), '2026-03-01T00:00Z', 31 * DAY_MS],
+    [
+      'a week in which the clock is set',
+      fixedWindow({ limit: 5, align: 'week', timeZone: 'Europe/Berlin' }),
+      '2026-10-20T00:00Z',
+      169 * HOUR_MS,
+    ],
+    [
+      'a window from its first hit on',
+      fixedWindow({ limit: 5, window: '1h', align: 'first-hit' }),
+      '2026-10-20T00:20Z',
+      HOUR_MS,
+    ],
+  ])('%s', async (_, limit, at, keepMs) => {
+    await limiterOf([limit], new ManualClock(Date.parse(at))).consume('k')
+    const [key = ''] = await redis.keys('*:k:f*')
+    const ttlMs = await redis.pttl(key)
+    expect(ttlMs).toBeGreaterThan(lifetimeOf(keepMs) - 2000)
+    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(keepMs))
+  })
+
+  it('by the clock of Redis a short one, too', async () => {
+    await limiterOf([fixedWindow({ limit: 5, window: '50ms', align: 'first-hit' })]).consume('k')
+    const [key = ''] = await redis.keys('*:k:f*')
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(50))
+  })
+
+  it('also when the clock is set back in its month: the key is there until the month is over', async () => {
+    const clock = new ManualClock(Date.parse('2026-02-25T00:00Z'))
+    const limiter = limiterOf([fixedWindow({ limit: 5, align: 'month' })], clock)
+    await limiter.consume('k')
+    const [key = ''] = await redis.keys('*:k:f*')
+    clock.set(Date.parse('2026-02-01T00:00Z'))
+    const { resetAfterMs } = await limiter.consume('k')
+    expect(await redis.pttl(key)).toBeGreaterThan(resetAfterMs)
+  })
+})
+
+it('a log that was charged by other rules of the same zone is of the window that it began in', async () => {
+  const clock = new ManualClock(Date.parse('2026-06-10T12:00Z'))
+  const limiter = limiterOf([fixedWindow({ limit: 5, align: 'day' })], clock)
+  await limiter.consume('k', { cost: 4 })
+  const [key = ''] = await redis.keys('*:k:f*')
+  // By another process's rules the day began an hour later.
+  const value = (await redis.getBuffer(key))!
+  value.writeUIntBE(Date.parse('2026-06-10T01:00Z'), 1, 6)
+  await redis.set(key, value, 'KEEPTTL')
+  const { remaining, resetAfterMs } = await limiter.consume('k')
+  expect([remaining, resetAfterMs]).toEqual([0, 12 * HOUR_MS])
+})
+
+it('a zone spelt in two ways is one, and one that is not given is UTC', async () => {
+  const store = memoryStore({ clock: new ManualClock().now })
+  const used = async (first: string | undefined, second: string | undefined) => {
+    const limits = [first, second].map((timeZone) => [fixedWindow({ limit: 5, align: 'day', timeZone })])
+    const [one, other] = limits.map((each) => createLimiter({ limits: each, store }))
+    await one!.reset('k')
+    await other!.reset('k')
+    await one!.consume('k')
+    return 5 - (await other!.peek('k')).remaining
+  }
+  expect(await used('europe/berlin', 'Europe/Berlin')).toBe(1)
+  expect(await used(undefined, 'utc')).toBe(1)
+  expect(await used('Europe/Vienna', 'Europe/Berlin')).toBe(0)
+})
+
+it('in memory what expires makes room, by the calendar', async () => {
+  const clock = new ManualClock(Date.parse('2026-02-10T00:00Z'))
+  const store = memoryStore({ clock: clock.now, maxKeys: 2 })
+  const limiter = createLimiter({ limits: [fixedWindow({ limit: 1, align: 'month' })], store })
+  await limiter.consume('a')
+  await limiter.consume('b')
+  clock.set(Date.parse('2026-02-28T23:59:59.999Z'))
+  await expect(limiter.consume('c')).rejects.toMatchObject({ reason: 'full' })
+  clock.advance(1)
+  expect((await limiter.consume('c')).allowed).toBe(true)
+  expect(store.stats().evicted).toBe(0)
+})
+
+describe('what does not go together does not compile', () => {
+  it('a window with a calendar, a time zone without one', () => {
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1, window: '1h', align: 'hour' })).toThrow()
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1, window: '1h', timeZone: 'UTC' })).toThrow()
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1, window: '1h', align: 'first-hit', timeZone: 'UTC' })).toThrow()
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1 })).toThrow()
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1, align: 'first-hit' })).toThrow()
+    // @ts-expect-error
+    expect(() => fixedWindow({ limit: 1, align: 'year' })).toThrow()
+  })
+})

@@ -1,0 +1,306 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// What other programs see of the logs that are kept for them.
+
+const { redis } = await useRedis()
+beforeEach(async () => {
+  await redis.config('SET', 'maxmemory', '0')
+  await redis.flushall()
+})
+
+const clock = new ManualClock()
+const limiterOf = (log: 'zset' | 'stream', limit: number, window: number, isByRedis = false): Limiter =>
+  createLimiter({
+    limits: [slidingWindow({ limit, window, log })],
+    store: redisStore(redis, isByRedis ? {} : { clock: clock.now }),
+    timeoutMs: 30_000,
+  })
+
+const keyOf = async (key: string) => (await redis.keys(`*:${key}:*`))[0]!
+
+/** The fields of an entry of a stream. */
+type Fields = readonly [string, string, string, string, string, string]
+
+/** What a program reads that has read up to this id. */
+async function readAfter(key: string, id: string): Promise<[id: string, fields: Fields][]> {
+  const read = (await redis.xread('STREAMS', key, id)) as [string, [string, Fields][]][] | null
+  return read?.[0]?.[1] ?? []
+}
+
+const unitsAndTotals = (entries: readonly [string, Fields][]) =>
+  entries.map(([id, fields]) => [Number(id.split('-')[0]), Number(fields[3]), Number(fields[5])])
+
+describe('zset', () => {
+  it('a sorted set of the ids of requests, by their times', async () => {
+    const limiter = limiterOf('zset', 9, 10_000)
+    const startMs = clock.now()
+    await limiter.consume('k', { requestId: 'payment:1', cost: 3 })
+    clock.advance(5)
+    await limiter.consume('k', { requestId: 'payment:2' })
+    await limiter.consume('k', { requestId: 'payment:1' })
+    await limiter.consume('k')
+    const members = await redis.zrange(await keyOf('k'), 0, -1, 'WITHSCORES')
+    expect(members.slice(0, 6)).toEqual([
+      'payment:1',
+      String(startMs),
+      'payment:1 2',
+      String(startMs),
+      'payment:1 3',
+      String(startMs),
+    ])
+    expect(members).toHaveLength(10)
+    expect(members).toContain('payment:2')
+    const { entries } = (await limiter.list('k'))[0]!
+    expect(entries.slice(0, 1)).toEqual([{ name: 'payment:1', units: 3, atMs: startMs }])
+    expect(entries.map(({ name }) => name)).toContain('payment:2')
+  })
+
+  it('the id of a request that is long or unprintable is stored as its hash', async () => {
+    const limiter = limiterOf('zset', 9, 10_000)
+    const requestId = `Zahlung über ${'x'.repeat(200)}`
+    const first = await limiter.consume('k', { requestId })
+    clock.advance(1)
+    expect(await limiter.consume('k', { requestId })).toEqual(first)
+    const members = await redis.zrange(await keyOf('k'), 0, -1)
+    expect(members).toEqual([expect.stringMatching(/^~[\w-]{43}$/)])
+  })
+})
+
+describe('stream', () => {
+  it('is followed with XREAD: each admission once, in order, with its units', async () => {
+    const limiter = limiterOf('stream', 9, 10_000)
+    const startMs = clock.now()
+    await limiter.consume('k', { cost: 2 })
+    const key = await keyOf('k')
+    const first = await readAfter(key, '0')
+    expect(unitsAndTotals(first)).toEqual([[startMs, 2, 2]])
+    expect(first[0]![1].filter((_, i) => i % 2 === 0)).toEqual(['id', 'cost', 'total'])
+    // Some are denied, and the last is not asked about.
+    await Promise.all([3, 9, 1].map((cost) => limiter.consume('k', { cost })))
+    clock.advance(7)
+    await limiter.charge('k', 12)
+    const then = await readAfter(key, first[0]![0])
+    expect(unitsAndTotals(then)).toEqual([
+      [startMs, 3, 5],
+      [startMs, 1, 6],
+      [startMs + 7, 12, 18],
+    ])
+    expect(await readAfter(key, then.at(-1)![0])).toEqual([])
+    const { entries } = (await limiter.list('k'))[0]!
+    const names = new Map(entries.map(({ name, units }) => [name, units]))
+    for (const [, fields] of [...first, ...then]) expect(names.get(fields[1])).toBe(Number(fields[3]))
+  })
+
+  it('whoever follows sees nothing twice when requests are returned', async () => {
+    const limiter = limiterOf('stream', 100, 10_000)
+    const decisions = []
+    for (let i = 0; i < 6; i++) {
+      decisions.push(await limiter.consume('k', { cost: i + 1 }))
+      clock.advance(1)
+    }
+    const key = await keyOf('k')
+    const before = await readAfter(key, '0')
+    await limiter.refund('k', decisions[1]!)
+    expect(await readAfter(key, before.at(-1)![0])).toEqual([])
+    const after = await readAfter(key, '0')
+    expect(after.map(([id]) => id)).toEqual(before.filter((_, i) => i !== 1).map(([id]) => id))
+    expect(unitsAndTotals(after).map(([, units, total]) => [units, total])).toEqual([
+      [1, 1],
+      [3, 4],
+      [4, 8],
+      [5, 13],
+      [6, 19],
+    ])
+    await limiter.refund('k', decisions[5]!)
+    await limiter.consume('k', { cost: 7 })
+    const [next] = await readAfter(key, before.at(-1)![0])
+    expect(unitsAndTotals([next!])).toEqual([[clock.now(), 7, 20]])
+  })
+
+  it('totals begin anew where nothing counts any more, and before they are more than text can tell', async () => {
+    const limiter = limiterOf('stream', 10_000, 1000)
+    await limiter.consume('k', { cost: 5000 })
+    clock.advance(1000)
+    await limiter.consume('k', { cost: 7 })
+    const key = await keyOf('k')
+    const shown = async () =>
+      unitsAndTotals(await readAfter(key, '0')).map(([, units, total]) => [units, total])
+    expect((await shown()).at(-1)).toEqual([7, 7])
+    clock.advance(1000)
+    await redis.xadd(key, `${clock.now()}-*`, 'id', 'x', 'cost', '20', 'total', String(2 ** 53 - 100))
+    clock.advance(999)
+    await limiter.charge('k', 100)
+    expect((await shown()).at(-1)).toEqual([100, 2 ** 53])
+    await limiter.charge('k', 9)
+    expect(await shown()).toEqual([
+      [20, 20],
+      [100, 120],
+      [9, 129],
+    ])
+    expect((await limiter.peek('k', { cost: 9900 })).retryAfterMs).toBe(1000)
+    clock.advance(1)
+    expect((await limiter.peek('k')).remaining).toBe(10_000 - 109)
+  })
+
+  it('begins anew with what counts when the clock was set back', async () => {
+    const limiter = limiterOf('stream', 9, 1000)
+    await limiter.consume('k', { cost: 4 })
+    clock.advance(600)
+    await limiter.consume('k')
+    clock.advance(600)
+    await limiter.consume('k', { cost: 2 })
+    clock.advance(-60_000)
+    await limiter.consume('k')
+    const nowMs = clock.now()
+    expect(unitsAndTotals(await readAfter(await keyOf('k'), '0'))).toEqual([
+      [nowMs, 1, 1],
+      [nowMs, 2, 3],
+      [nowMs, 1, 4],
+    ])
+  })
+
+  it('goes on by a clock that has not caught up with a request that was returned', async () => {
+    const limiter = limiterOf('stream', 9, 1000)
+    await limiter.consume('k')
+    clock.advance(500)
+    const newest = await limiter.consume('k', { cost: 3 })
+    await limiter.refund('k', newest)
+    clock.advance(-300)
+    expect(await limiter.consume('k', { cost: 8 })).toMatchObject({ allowed: true, atMs: clock.now() })
+    clock.advance(800)
+    expect(await limiter.peek('k')).toMatchObject({ remaining: 1, retryAfterMs: 0, resetAfterMs: 200 })
+  })
+
+  it('what had left the window does not come back with it', async () => {
+    const limiter = limiterOf('stream', 9, 1000)
+    await limiter.consume('k', { cost: 2 })
+    clock.advance(200)
+    await limiter.consume('k')
+    clock.advance(900)
+    const newest = await limiter.consume('k')
+    await limiter.refund('k', newest)
+    clock.advance(-200)
+    expect((await limiter.peek('k')).remaining).toBe(8)
+  })
+
+  it('takes back the newest at any time, another while no more than 4,096 count', async () => {
+    const limiter = limiterOf('stream', 10_000, 60_000)
+    const pending = []
+    for (let i = 0; i < 4098; i++) {
+      pending.push(limiter.consume('k'))
+      if (i % 10 === 0) clock.advance(1)
+    }
+    const decisions = await Promise.all(pending)
+    expect(await limiter.refund('k', decisions[3000]!)).toBe(0)
+    expect(await limiter.refund('k', decisions[4097]!)).toBe(1)
+    expect(await limiter.refund('k', decisions[3001]!)).toBe(0)
+    expect(await limiter.refund('k', decisions[4096]!)).toBe(1)
+    expect(await limiter.refund('k', decisions[3002]!)).toBe(1)
+    // What was refused may be asked for again.
+    expect(await limiter.refund('k', decisions[3000]!)).toBe(1)
+    expect((await limiter.peek('k')).remaining).toBe(10_000 - 4094)
+  })
+
+  it('an entry of another program among them is passed over, or said to be damage', async () => {
+    const limiter = limiterOf('stream', 9, 1000)
+    const first = await limiter.consume('k')
+    const key = await keyOf('k')
+    await redis.xadd(key, `${clock.now()}-*`, 'x', 'y')
+    await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'state' })
+    await redis.xadd(key, `${clock.now()}-*`, 'id', 'other', 'cost', '2', 'total', '3')
+    expect((await limiter.peek('k')).remaining).toBe(6)
+    await limiter.consume('k')
+    expect(await limiter.refund('k', first)).toBe(1)
+    expect((await limiter.peek('k')).remaining).toBe(6)
+    expect(await redis.xlen(key)).toBe(2)
+  })
+
+  it('one that another program has emptied goes on', async () => {
+    const limiter = limiterOf('stream', 9, 10_000)
+    await limiter.consume('k')
+    const key = await keyOf('k')
+    clock.advance(-500)
+    await redis.xtrim(key, 'MAXLEN', 0)
+    expect(await limiter.consume('k')).toMatchObject({ allowed: true, atMs: clock.now() })
+    expect((await limiter.peek('k')).remaining).toBe(8)
+  })
+
+  it('out of memory nothing is half written, nor is more written in the shade of what is removed', async () => {
+    const limiter = limiterOf('stream', 9, 1000)
+    await limiter.consume('k', { cost: 2 })
+    await limiter.consume('k')
+    const key = await keyOf('k')
+    const before = await redis.xrange(key, '-', '+')
+    await redis.config('SET', 'maxmemory', '1')
+    await expect(limiter.consume('k')).rejects.toThrow(/OOM/)
+    clock.advance(-60_000)
+    await expect(limiter.consume('k')).rejects.toThrow(/OOM/)
+    expect(await redis.xrange(key, '-', '+')).toEqual(before)
+  })
+})
+
+describe.each(['zset', 'stream'] as const)('%s', (log) => {
+  const sizeOf = (key: string) => (log === 'zset' ? redis.zcard(key) : redis.xlen(key))
+
+  it('what has left the window is removed as requests come', async () => {
+    const limiter = limiterOf(log, 300, 1000)
+    let largest = 0
+    for (let i = 0; i < 10; i++) {
+      for (let second = 0; second < 20; second++) {
+        await Promise.all(Array.from({ length: 15 }, () => limiter.consume('k')))
+        clock.advance(50)
+        largest = Math.max(largest, await sizeOf(await keyOf('k')))
+      }
+    }
+    expect(largest).toBeGreaterThanOrEqual(300)
+    // A stream is shortened by whole nodes, of 100 entries at most.
+    expect(largest).toBeLessThanOrEqual(420)
+  })
+
+  it('no more than 10,000 are kept, whatever is charged', async () => {
+    const limiter = limiterOf(log, 50, 60_000)
+    for (let i = 0; i < 105; i++) {
+      await Promise.all(Array.from({ length: 100 }, () => limiter.charge('k', log === 'zset' ? 2 : 1)))
+      if (i % 10 === 0) clock.advance(1)
+    }
+    const size = await sizeOf(await keyOf('k'))
+    expect(size).toBe(10_000)
+    clock.advance(4)
+    expect((await limiter.peek('k')).retryAfterMs).toBe(60_000 - 4)
+  })
+
+  it('each charge renews the lifetime, for the window and a quarter more', async () => {
+    const limiter = limiterOf(log, 9, 3_600_000, true)
+    const decision = await limiter.consume('k')
+    await limiter.consume('k', { cost: 2 })
+    const key = await keyOf('k')
+    const most = 3_600_000 * 1.25
+    for (const act of [
+      () => limiter.consume('k'),
+      () => limiter.charge('k', 2),
+      () => limiter.refund('k', decision),
+    ]) {
+      await act()
+      expect(await redis.pttl(key)).toBeGreaterThan(most - 60_000)
+      expect(await redis.pttl(key)).toBeLessThanOrEqual(most)
+    }
+    await redis.pexpire(key, 3_000_000)
+    await limiter.consume('k', { cost: 9 })
+    await limiter.peek('k')
+    await limiter.list('k')
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(3_000_000)
+    await limiter.consume('k')
+    expect(await redis.pttl(key)).toBeGreaterThan(most - 60_000)
+  })
+
+  it('what is returned to nothing is no key', async () => {
+    const limiter = limiterOf(log, 9, 10_000)
+    const decisions = [await limiter.consume('k', { cost: 2 }), await limiter.consume('k')]
+    for (const decision of decisions) expect(await limiter.refund('k', decision)).toBe(decision.cost)
+    expect(await redis.dbsize()).toBe(0)
+  })
+})

@@ -1,0 +1,323 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  type SlidingWindowOptions,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// One window, kept in three ways, means the same.
+
+const { redis } = await useRedis()
+
+const STORES: Readonly<Record<string, (clock: ManualClock) => Store>> = {
+  memory: (clock) => memoryStore({ clock: clock.now }),
+  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: randomUUID() }),
+}
+const LOGS = ['packed', 'zset', 'stream'] as const
+type Log = (typeof LOGS)[number]
+
+interface World {
+  readonly clock: ManualClock
+  limiterOf(...limits: Omit<SlidingWindowOptions, 'log'>[]): Limiter
+}
+
+function worldOf(storeOf: (clock: ManualClock) => Store, log: Log): World {
+  const clock = new ManualClock()
+  const store = storeOf(clock)
+  const limiterOf = (...limits: Omit<SlidingWindowOptions, 'log'>[]) =>
+    createLimiter({
+      limits: limits.map((options) => slidingWindow({ ...options, log })),
+      store,
+      timeoutMs: 30_000,
+    })
+  return { clock, limiterOf }
+}
+
+const costs = async (limiter: Limiter, asked: readonly number[]) =>
+  await Promise.all(asked.map(async (cost) => (await limiter.peek('k', { cost })).retryAfterMs))
+
+describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
+  describe.each(LOGS)('%s', (log) => {
+    it('a request counts at its last millisecond, and not at the one after', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 2, window: 10 })
+      for (const [waitMs, allowed, retryAfterMs] of [
+        [0, true, 0],
+        [9, true, 0],
+        [0, false, 1],
+        [1, true, 0],
+        [0, false, 9],
+        [8, false, 1],
+        [1, true, 0],
+        [10_000, true, 0],
+      ] as const) {
+        clock.advance(waitMs)
+        expect(await limiter.consume('k')).toMatchObject({ allowed, retryAfterMs })
+      }
+    })
+
+    it('each cost waits for the request that is in its way', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 100, window: '1m' })
+      // 1 + 2 + ... + 13 units, a second apart.
+      for (let cost = 1; cost <= 13; cost++) {
+        expect((await limiter.consume('k', { cost })).resetAfterMs).toBe(60_000)
+        clock.advance(1000)
+      }
+      const left = 9
+      const inTheWay = (cost: number) => {
+        let sum = 0
+        let request = 0
+        while (sum < cost - left) sum += ++request
+        return request === 0 ? 0 : 60_000 - 13_000 + (request - 1) * 1000
+      }
+      const asked = Array.from({ length: 100 }, (_, i) => i + 1)
+      expect(await costs(limiter, asked)).toEqual(asked.map(inTheWay))
+      expect(await costs(limiter, [101])).toEqual([Number.POSITIVE_INFINITY])
+    })
+
+    it('the request that is in the way is found among thousands, however they lie', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 3000, window: '1h' })
+      const times: number[] = []
+      const ask = async (requests: number, stepMs: number) => {
+        const pending = []
+        for (let i = 0; i < requests; i++) {
+          times.push(clock.now())
+          pending.push(limiter.consume('k'))
+          clock.advance(stepMs)
+        }
+        await Promise.all(pending)
+      }
+      await ask(1, 2_000_000)
+      await ask(900, 0)
+      await ask(700, 1)
+      await ask(10, 100_000)
+      await ask(900, 0)
+      clock.advance(17)
+      await ask(489, 3)
+      const asked = [1, 2, 3, 500, 901, 902, 903, 1300, 1601, 1602, 1606, 1611, 1612, 2511, 2512, 2700, 3000]
+      expect(await costs(limiter, asked)).toEqual(
+        asked.map((cost) => 3_600_000 - (clock.now() - times[cost - 1]!)),
+      )
+    })
+
+    it('a whole request is returned once, and makes room at once', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 100, window: '10s' })
+      const decisions: Decision[] = []
+      for (let i = 0; i < 40; i++) {
+        decisions.push(await limiter.consume('k', { cost: 1 + (i % 3) }))
+        if (i % 2 === 0) clock.advance(100)
+      }
+      let { remaining } = await limiter.peek('k')
+      for (const i of [39, 0, 17, 18, 19, 5, 38, 36, 1]) {
+        const { cost } = decisions[i]!
+        expect(await limiter.refund('k', decisions[i]!)).toBe(cost)
+        expect(await limiter.refund('k', decisions[i]!)).toBe(0)
+        remaining += cost
+        expect((await limiter.peek('k')).remaining).toBe(remaining)
+      }
+      for (let i = 0; i < 40; i++) expect(await limiter.refund('k', decisions[i]!)).toBeGreaterThanOrEqual(0)
+      expect(await limiter.peek('k')).toMatchObject({ remaining: 100, resetAfterMs: 0 })
+    })
+
+    it('what has left the window is not returned', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 5, window: '1s' })
+      const decision = await limiter.consume('k', { cost: 2 })
+      clock.advance(999)
+      const second = await limiter.consume('k', { cost: 2 })
+      clock.advance(1)
+      expect(await limiter.refund('k', decision)).toBe(0)
+      expect(await limiter.refund('k', second)).toBe(2)
+      expect((await limiter.peek('k')).remaining).toBe(5)
+    })
+
+    it(`part of a request is ${log === 'packed' ? 'returned' : 'not returned'}`, async () => {
+      const { limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 5, window: '1s' })
+      const decision = await limiter.consume('k', { cost: 3 })
+      const returned = limiter.refund('k', decision, 2)
+      if (log === 'packed') expect(await returned).toBe(2)
+      else await expect(returned).rejects.toMatchObject({ code: 'invalid_refund' })
+      expect((await limiter.peek('k')).remaining).toBe(log === 'packed' ? 4 : 2)
+    })
+
+    it('several windows are charged together or not at all', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 3, window: '1s' }, { limit: 5, window: '10s' })
+      await limiter.consume('k', { cost: 3 })
+      const denied = await limiter.consume('k', { cost: 2 })
+      expect(denied.limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs])).toEqual([
+        [0, 1000],
+        [2, 0],
+      ])
+      clock.advance(1000)
+      const decision = await limiter.consume('k', { cost: 2 })
+      expect(decision.limits.map(({ remaining }) => remaining)).toEqual([1, 0])
+      expect((await limiter.consume('k')).deniedBy).toEqual(['5-per-10s'])
+      expect(await limiter.refund('k', decision)).toBe(2)
+      expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([3, 2])
+    })
+
+    it('limits of one window but another name or number share what was charged', async () => {
+      const { limiterOf } = worldOf(storeOf, log)
+      const two = limiterOf({ limit: 3, window: '1s', name: 'a' }, { limit: 5, window: '1s', name: 'b' })
+      const one = limiterOf({ limit: 4, window: '1s' })
+      await one.consume('k', { cost: 2 })
+      const { limits } = await two.consume('k')
+      expect(limits.map(({ remaining }) => remaining)).toEqual([0, 2])
+      expect((await one.peek('k')).remaining).toBe(1)
+    })
+
+    it('a shadow limit counts what it has room for, and decides nothing', async () => {
+      const { limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf(
+        { limit: 6, window: '1s' },
+        { limit: 3, window: '1s', name: 'shadow', shadow: true },
+      )
+      const told = []
+      for (const cost of [2, 2, 1, 2]) {
+        const { allowed, limits } = await limiter.consume('k', { cost })
+        told.push([allowed, ...limits.map(({ remaining }) => remaining)])
+      }
+      expect(told).toEqual([
+        [true, 4, 1],
+        [true, 2, 1],
+        [true, 1, 0],
+        [false, 1, 0],
+      ])
+    })
+
+    it('charges beyond the limit, and beyond what a log keeps, are waited for', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 10_000, window: '10s' })
+      await limiter.consume('k', { cost: 9999 })
+      clock.advance(1000)
+      await limiter.charge('k', 5)
+      expect(await costs(limiter, [1, 9995, 9996])).toEqual([9000, 9000, 10_000])
+      clock.advance(1000)
+      await limiter.charge('k', 12_345)
+      expect(await costs(limiter, [1, 10_000])).toEqual([10_000, 10_000])
+      clock.advance(1000)
+      await limiter.charge('k', 10_000)
+      await limiter.charge('k', 3)
+      expect(await costs(limiter, [1, 9997, 9998, 10_000])).toEqual([10_000, 10_000, 10_000, 10_000])
+      clock.advance(9999)
+      expect(await limiter.peek('k')).toMatchObject({ allowed: false, remaining: 0 })
+      clock.advance(1)
+      expect(await limiter.consume('k', { cost: 10_000 })).toMatchObject({ allowed: true, remaining: 0 })
+    })
+
+    it('set back by half a second, time stands still until it has caught up', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 4, window: '1s' })
+      const first = await limiter.consume('k')
+      clock.advance(600)
+      const second = await limiter.consume('k')
+      clock.advance(-500)
+      const third = await limiter.consume('k', { cost: 2 })
+      expect([second.atMs, third.atMs]).toEqual([first.atMs + 600, first.atMs + 600])
+      expect(await costs(limiter, [1, 2])).toEqual([400, 1000])
+      expect(await limiter.refund('k', third)).toBe(2)
+      clock.set(first.atMs + 999)
+      expect((await limiter.peek('k')).remaining).toBe(2)
+      clock.advance(1)
+      expect((await limiter.peek('k')).remaining).toBe(3)
+    })
+
+    it('set back by an hour, what counted counts from then on', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 6, window: '10s' })
+      const [gone, first] = [await limiter.consume('k', { cost: 6 }), clock.now()]
+      clock.advance(10_000)
+      await limiter.consume('k', { cost: 2 })
+      clock.advance(5000)
+      await limiter.consume('k', { cost: 3 })
+      clock.advance(-3_600_000)
+      expect(gone.atMs).toBe(first)
+      expect(await limiter.peek('k', { cost: 2 })).toMatchObject({
+        atMs: clock.now(),
+        remaining: 1,
+        retryAfterMs: 10_000,
+      })
+      expect((await limiter.consume('k', { cost: 2 })).retryAfterMs).toBe(10_000)
+      clock.advance(4000)
+      expect((await limiter.consume('k', { cost: 2 })).retryAfterMs).toBe(6000)
+      expect((await limiter.consume('k')).remaining).toBe(0)
+      clock.advance(6000)
+      expect(await limiter.peek('k')).toMatchObject({ remaining: 5, resetAfterMs: 4000 })
+    })
+  })
+})
+
+type Step =
+  | { readonly type: 'consume' | 'charge' | 'peek'; readonly cost: number }
+  | { readonly type: 'wait'; readonly ms: number }
+  | { readonly type: 'refund'; readonly which: number }
+
+const cost = fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 12 }))
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ type: fc.constant('consume' as const), cost }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('charge' as const, 'peek' as const), cost }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(fc.nat(3), fc.nat(150)) }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('refund' as const), which: fc.nat(30) }) },
+)
+
+it('a course of requests is decided alike by all logs on all stores, in every field', async () => {
+  const course = fc.tuple(
+    fc.array(
+      fc.record({ limit: fc.integer({ min: 1, max: 40 }), window: fc.integer({ min: 10, max: 400 }) }),
+      {
+        minLength: 1,
+        maxLength: 2,
+      },
+    ),
+    fc.array(step, { minLength: 1, maxLength: 120, size: 'max' }),
+  )
+  await fc.assert(
+    fc.asyncProperty(course, async ([windows, steps]) => {
+      const clock = new ManualClock()
+      const limiters = LOGS.flatMap((log) =>
+        Object.values(STORES).map((storeOf) => {
+          const limits: Limit[] = windows.map((each, i) => slidingWindow({ ...each, log, name: `limit${i}` }))
+          return createLimiter({ limits, store: storeOf(clock), timeoutMs: 30_000 })
+        }),
+      )
+      const admitted: Decision[][] = []
+      for (const each of steps) {
+        if (each.type === 'wait') {
+          clock.advance(each.ms)
+          continue
+        }
+        const answers = await Promise.all(
+          limiters.map((limiter, i) => {
+            if (each.type === 'charge') return limiter.charge('k', each.cost)
+            if (each.type !== 'refund') return limiter[each.type]('k', { cost: each.cost })
+            const decisions = admitted.at(-1 - each.which)
+            return decisions && limiter.refund('k', decisions[i]!)
+          }),
+        )
+        // Of a request that has left the shorter window, one log for both still returns what it holds.
+        const isTold = each.type !== 'refund' || windows.length === 1
+        if (isTold) for (const answer of answers) expect(answer).toEqual(answers[0])
+        if (each.type === 'consume' && (answers[0] as Decision).allowed) admitted.push(answers as Decision[])
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
