@@ -8,7 +8,12 @@ import { storeConformance } from '../../src/testing.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 /** All that the store needs of Redis. (The clients want +info and +client besides, but do without.) */
-const COMMANDS = ['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time']
+const COMMANDS = [
+  ...['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time'],
+  // Of logs that keep entries, as sorted sets and as streams.
+  ...['zadd', 'zrem', 'zrange', 'zcount', 'zcard', 'zscore', 'zrangebyscore', 'zremrangebyrank'],
+  ...['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
+]
 
 let server: RedisServer
 let admin: Redis
