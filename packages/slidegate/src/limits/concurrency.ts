@@ -22,7 +22,7 @@ export interface ConcurrencyOptions extends NameOptions {
  * Ask with `limiter.acquire`. With `consume` units are held for `ttl`, or until the decision is refunded.
  * `retryAfterMs` is when enough is free if nobody renews or releases.
  *
- * In Redis a sorted set of holders, about 100 bytes each.
+ * In Redis a sorted set of holders, about 120 bytes each.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window` (for `ttl`), `invalid_name`
  */

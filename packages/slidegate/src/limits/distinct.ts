@@ -15,7 +15,7 @@ export interface DistinctOptions extends LimitOptions {
  *
  * Each request says which: `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
  *
- * In Redis a sorted set of values, about 100 bytes each. A value longer than 128 bytes, or with others than printable
+ * In Redis a sorted set of values, about 120 bytes each. A value longer than 128 bytes, or with others than printable
  * characters, is stored as its SHA-256.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`

@@ -3,10 +3,16 @@ import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, subtract } from './window-log.ts'
 import { type WindowLog, WindowLogs } from './window-logs.ts'
 
-/** Units that a log keeps one by one at most, and so the greatest limit on it. */
+/** Units that a log keeps one by one at most, or records, and so the greatest limit on it. */
 export const MAX_ENTRIES = 10_000
 
-/** A window log, and what it counts one by one, in order of time. */
+/** Records of which a refund may be of any; where there are more, a stream would have to write too many anew. */
+const MAX_REWRITTEN = 4096
+
+/**
+ * A window log, and what it counts one by one, in order of time: by name, or where the same name may come again, by
+ * time and name.
+ */
 interface EntryLog {
   log: WindowLog
   entries: Map<string, Entry>
@@ -70,7 +76,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     restamp({ log, entries }, params, nowMs) {
       forgetGone(entries, params, log.stamp)
-      for (const [name, entry] of entries) entries.set(name, { ...entry, atMs: nowMs })
+      for (const [place, entry] of entries) entries.set(place, { ...entry, atMs: nowMs })
       packedWindowKind.restamp(log, params, nowMs)
     },
 
@@ -80,7 +86,8 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     commit(state, params, nowMs, charge) {
       forgetGone(state.entries, params, nowMs)
-      add(state, params, nowMs, charge)
+      if (are === 'record') record(state, params, nowMs, charge)
+      else add(state, params, nowMs, charge)
     },
 
     retryAfter: ({ log }, params, i, nowMs, cost) => packedWindowKind.retryAfter(log, params, i, nowMs, cost),
@@ -89,10 +96,12 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     refund(state, params, nowMs, atMs, units, name) {
       if (are === 'value') return 0
-      const entry = find(state, params, nowMs, name)
+      const place = are === 'record' ? placeOf(name, atMs) : name
+      const entry = find(state, params, nowMs, place)
       if (entry === undefined || entry.units !== units) return 0
       if (are !== 'holder' && entry.atMs !== atMs) return 0
-      remove(state, entry)
+      if (are === 'record' && !canBeRewritten(state, params, place)) return 0
+      remove(state, place)
       return units
     },
 
@@ -120,34 +129,59 @@ function counts({ atMs }: Entry, params: LogParams, nowMs: number): boolean {
   return nowMs - atMs < params.windows[0]!
 }
 
-function find({ entries }: EntryLog, params: LogParams, nowMs: number, name: string): Entry | undefined {
-  const entry = entries.get(name)
+function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: string): Entry | undefined {
+  const entry = entries.get(place)
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
+/** Where a record is among the entries. */
+function placeOf(name: string, atMs: number): string {
+  return `${atMs} ${name}`
+}
+
 /** Adds an entry, or moves the one of this name to now. */
-function add(
-  state: EntryLog,
-  params: LogParams,
-  nowMs: number,
-  { units, leaseMs, entry: name }: Charge,
-): void {
+function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
+  const { units, leaseMs, entry: name } = charge
   const known = state.entries.get(name)
-  if (known !== undefined) remove(state, known)
+  if (known !== undefined) remove(state, name)
   const kept = known?.units ?? Math.min(units, MAX_ENTRIES)
   packedWindowKind.commit(state.log, params, nowMs, { units: kept, leaseMs, entry: name })
   state.entries.set(name, { name, units: kept, atMs: nowMs })
+  // What was charged without asking pushes out the oldest, which no limit can tell.
+  for (const [place, { units: oldest }] of state.entries) {
+    if (state.log.total - state.log.base - oldest < MAX_ENTRIES) return
+    remove(state, place)
+  }
 }
 
-function remove({ log, entries }: EntryLog, { name, atMs, units }: Entry): void {
-  entries.delete(name)
+/** Adds a record: the same name may come again. */
+function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
+  const { leaseMs, entry: name } = charge
+  const units = Math.min(charge.units, MAX_ENTRIES)
+  packedWindowKind.commit(log, params, nowMs, { units, leaseMs, entry: name })
+  entries.set(placeOf(name, nowMs), { name, units, atMs: nowMs })
+  for (const place of entries.keys()) {
+    if (entries.size <= MAX_ENTRIES) return
+    remove({ log, entries }, place)
+  }
+}
+
+/** Whether the record is one of not too many, or the newest. */
+function canBeRewritten({ log, entries }: EntryLog, params: LogParams, place: string): boolean {
+  forgetGone(entries, params, log.stamp)
+  return entries.size <= MAX_REWRITTEN || Array.from(entries.keys()).at(-1) === place
+}
+
+function remove({ log, entries }: EntryLog, place: string): void {
+  const { atMs, units } = entries.get(place)!
+  entries.delete(place)
   subtract(log, atMs, units, MAX_RECORDS)
 }
 
 /** The oldest come first, since whatever is renewed is added anew. */
 function forgetGone(entries: Map<string, Entry>, params: LogParams, nowMs: number): void {
-  for (const [name, entry] of entries) {
+  for (const [place, entry] of entries) {
     if (counts(entry, params, nowMs)) return
-    entries.delete(name)
+    entries.delete(place)
   }
 }

@@ -70,6 +70,8 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   params(limits: readonly Limit[]): Params
   /** What the Lua is given of `params` for an op at about this time, where that changes with time. */
   paramsAt?(params: Params, nowMs: number): LogParams
+  /** What one of so many processes holds callers to when each decides alone. Left out: `limit / processes` units, 1 at least. */
+  share?(limit: Limit, processes: number): Limit
   /** Where a store in this process keeps its logs of this kind. */
   createLogs(): Logs<State>
   /** The stamp of the newest charge; 0 in an empty log. */

@@ -18,7 +18,7 @@ export interface SlidingWindowOptions extends LimitOptions {
   /**
    * How the log is kept. All are exact, and mean the same:
    * - `packed`, the default: 12 bytes per request, any cost, by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids, about 100 bytes per unit. A request that comes again with its
+   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that comes again with its
    *   `requestId` within the window is answered as the first time and charged once, and `list` shows who has used
    *   the limit.
    * - `stream`: in Redis a stream, about 45 bytes per request, so that other programs can follow admissions with

@@ -18,13 +18,15 @@ local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
 -- Entries that may count when one of them, not the newest, is returned.
 local MAX_REFUND_ENTRIES = 4096
-local MAX_STREAM_TOTAL = 2 ^ 53
+local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
--- Entries that a search reads at once, and how often it guesses before it halves.
+-- Entries that a search reads at once, how often it guesses before it halves, and how often it reads at most: more than
+-- it takes to halve 366 days.
 local STREAM_BATCH = 12
 local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
+local STREAM_READS = 50
 
 local stream_window = {}
 
@@ -124,8 +126,7 @@ local function live_in(log, params, now)
   local cut = now - params.windows[1]
   if not log.newest or log.stamp <= cut then return 0 end
   local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
-  -- As struct.unpack says it.
-  if not stamp or total > log.total then error('data string too short', 0) end
+  if not stamp or total > log.total then error({ unusable = 'a damaged stream of charges' }) end
   log.first, log.base = stamp, total - units
   return log.total - log.base
 end
@@ -152,7 +153,7 @@ end
 -- The time by which so many units had been charged. By `low` fewer had, by `high` as many or more.
 local function time_of(log, wanted)
   local low, below, high, above, guesses = log.first - 1, log.base, log.stamp, log.total, 0
-  while high - low > 1 do
+  while high - low > 1 and guesses < STREAM_READS do
     local middle = math.floor((low + high) / 2)
     if guesses < STREAM_GUESSES then
       -- A little too early: what follows is read with it.

@@ -113,8 +113,16 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
       limits: limits.map((limit) => limit.limit),
       refill,
       parts,
-      mostDebt: most - (most % parts),
+      mostDebt: Math.max(most - (most % parts), ...limits.map(({ limit }) => limit * parts)),
     }
+  },
+
+  share(limit, processes) {
+    const { refill, parts } = limit.rule as Rate
+    const capacity = Math.max(1, Math.floor(limit.limit / processes))
+    // Less comes back, too. For a time beyond all bounds it comes back a little sooner.
+    const rule: Rate = { refill, parts: Math.min(parts * processes, Math.floor(MAX_PARTS / capacity)) }
+    return { ...limit, limit: capacity, rule }
   },
 
   createLogs: () => new RowLogs(2, new Bucket()),

@@ -1,3 +1,4 @@
+import type { Limit } from '../limits/limit.ts'
 import { type LimitSet, limitSet } from '../limits/limit-set.ts'
 import type {
   ChargeOp,
@@ -74,12 +75,16 @@ export class LocalShare {
   #shareOf(set: LimitSet): LimitSet {
     const known = this.#shares.get(set)
     if (known !== undefined) return known
-    const limits = set.limits.map((limit) => ({
-      ...limit,
-      limit: Math.max(1, Math.floor(limit.limit / this.#instances)),
-    }))
-    const share = limitSet(set.limiter, limits)
+    const share = limitSet(
+      set.limiter,
+      set.limits.map((limit) => shareOf(limit, this.#instances)),
+    )
     this.#shares.set(set, share)
     return share
   }
+}
+
+function shareOf(limit: Limit, instances: number): Limit {
+  if (limit.kind.share !== undefined) return limit.kind.share(limit, instances)
+  return { ...limit, limit: Math.max(1, Math.floor(limit.limit / instances)) }
 }

@@ -32,6 +32,9 @@ class Scene {
       limits: [sample.make({ limit: LIMIT, shadow })],
       store: storeOf(this.clock),
       timeoutMs: 30_000,
+      // Whatever fails, the next one is asked all the same.
+      breaker: { minRequests: 2 ** 20 },
+      logger: false,
     })
   }
 
@@ -216,6 +219,29 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     },
   )
 
+  it('charges nothing where memory is full, and goes on to deny', async () => {
+    const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
+    await one.ask()
+    const before = await redis.dumpBuffer(await key())
+    await redis.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '1')
+    try {
+      for (let i = 0; i < 3; i++) {
+        await expect(one.ask()).rejects.toMatchObject({
+          reason: 'error',
+          message: expect.stringMatching(/OOM/),
+        })
+        await expect(one.limiter.charge('k', 1, one.options)).rejects.toMatchObject({ reason: 'error' })
+      }
+      expect(await redis.dumpBuffer(await key())).toEqual(before)
+      await redis.config('SET', 'maxmemory', '0')
+      for (let i = 1; i < LIMIT; i++) expect((await one.ask()).allowed).toBe(true)
+      await redis.config('SET', 'maxmemory', '1')
+      expect((await one.ask()).allowed).toBe(false)
+    } finally {
+      await redis.config('SET', 'maxmemory', '0')
+    }
+  })
+
   it('leaves no key behind where nothing is left in it', async () => {
     if (!sample.isRefundable) return
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
@@ -252,7 +278,7 @@ describe('the recipe', () => {
   it.each([...new Set(samples.map(([, { by }]) => by))])('%s is explained, drawn and measured', (by) => {
     expect(read('docs/limits.md')).toContain(`${by}(`)
     expect(read('CHANGELOG.md')).toContain(by)
-    expect(read('bench/src/scenarios/kinds.ts')).toContain(by)
-    expect(read('packages/slidegate/test/history/histories.ts')).toContain(by)
+    expect(read('bench/src/kinds/kinds.ts')).toContain(by)
+    expect(read('packages/slidegate/test/history/declarations.ts')).toContain(by)
   })
 })

@@ -211,7 +211,11 @@ describe('by the real clock', () => {
     const [allowed] = await once(child, 'message')
     expect(allowed).toBe(true)
     const store = redisStore(redis, { prefix: 'killed' })
-    const limiter = createLimiter({ limits: [concurrency({ limit: 1, ttl: 1200 })], store, timeoutMs: 30_000 })
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1, ttl: 1200 })],
+      store,
+      timeoutMs: 30_000,
+    })
     limiters.push(limiter)
     // It is renewed for longer than its ttl.
     for (const startMs = Date.now(); Date.now() - startMs < 1800; await delay(100)) {

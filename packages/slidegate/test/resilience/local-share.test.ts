@@ -6,6 +6,7 @@ import {
   type LimiterOptions,
   memoryStore,
   slidingWindow,
+  tokenBucket,
 } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { LocalShare } from '../../src/resilience/local-share.ts'
@@ -37,6 +38,34 @@ const hourly = (limit: number, name = 'hourly', shadow = false) =>
   slidingWindow({ limit, window: '1h', name, shadow })
 
 describe('a share', () => {
+  it.each([
+    [100, 10, 4, 25],
+    [3, 1, 10, 1],
+    [10, 10, 2 ** 20, 1],
+  ])(
+    'of a bucket of %i tokens, %i of which come back in a second, is refilled among %i processes as slowly',
+    async (capacity, refill, instances, share) => {
+      const limits = [tokenBucket({ capacity, refill, interval: '1s' })]
+      const clock = new ManualClock()
+      const processes = new LocalShare(instances, () => memoryStore({ clock: clock.now }))
+      const set = limitSet('buckets', limits)
+      const ask = () => {
+        const op: ConsumeOp = { type: 'consume', parts: [{ key: 'k', set }], cost: 1, count: 1, leaseMs: 0 }
+        return processes.decide(op, 100)
+      }
+      for (let i = 0; i < share; i++) expect(ask().admitted).toBe(1)
+      // All processes together are refilled with no more than one store would be.
+      const everyMs = Math.ceil((1000 * instances) / refill)
+      for (let i = 0; i < 3; i++) {
+        expect([ask().admitted, ask().limits[1]]).toEqual([0, everyMs])
+        clock.advance(everyMs - 1)
+        expect(ask().admitted).toBe(0)
+        clock.advance(1)
+        expect(ask().admitted).toBe(1)
+      }
+    },
+  )
+
   it.each([
     [10, 1, 10],
     [10, 2, 5],

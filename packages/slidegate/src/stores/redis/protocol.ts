@@ -269,13 +269,16 @@ function consumeOutcome(
 /** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */
 function entriesOf(json: unknown): Entry[] {
   const words: unknown = JSON.parse(String(json))
-  const entries = new Map<string, Entry>()
   // An empty table of Lua is an empty object.
   const flat: readonly string[] = Array.isArray(words) ? words : []
+  const entries: { name: string; units: number; atMs: number }[] = []
+  const places = new Map<string, number>()
   for (let i = 0; i < flat.length; i += 3) {
-    const name = flat[i]!.split(' ', 1)[0]!
-    const units = (entries.get(name)?.units ?? 0) + Number(flat[i + 1])
-    entries.set(name, { name, units, atMs: Number(flat[i + 2]) })
+    const [name = '', isMore] = flat[i]!.split(' ', 2)
+    const units = Number(flat[i + 1])
+    const first = isMore === undefined ? undefined : places.get(name)
+    if (first !== undefined) entries[first]!.units += units
+    else places.set(name, entries.push({ name, units, atMs: Number(flat[i + 2]) }) - 1)
   }
-  return [...entries.values()]
+  return entries
 }

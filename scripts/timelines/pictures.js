@@ -1,0 +1,164 @@
+import { concurrency, distinct, fixedWindow, slidingCounter, slidingWindow, tokenBucket } from 'slidegate'
+import { drawCalendar } from './calendar.js'
+import { drawComparison } from './comparison.js'
+import { drawCount } from './count.js'
+import { drawHolders } from './holders.js'
+import { every } from './play.js'
+import { drawShaping } from './shaping.js'
+import { drawTimeline } from './timeline.js'
+
+/** A burst before the edge of a window, one after it, and then two requests a second. */
+const AT_EDGES = requestsAt(every(200, 8000, 10), every(200, 10_000, 10), every(500, 12_000, 32))
+
+/** From the first hit on: a window that begins with one request, and ends in the midst of a burst. */
+const FIRST_HITS = requestsAt([1000], every(200, 9000, 20), every(1000, 13_000, 13))
+
+/** As much as fits at the last moment of a window, and at the last moment at which that still counts. */
+const LAST_MOMENTS = requestsAt(every(0, 9999, 11), every(0, 19_998, 11), every(1000, 21_000, 9))
+
+/** More at once than the bucket holds, then often, then no more for a while. */
+const EMPTYING = requestsAt(every(0, 2000, 12), every(400, 2400, 30), every(0, 21_000, 8))
+
+/** Values as they are brought. */
+const VALUES = Array.from('abcdabdaedeaed', (value, i) => ({ atMs: 1000 + 1500 * i, value }))
+
+/** The pictures by name: each answers SVG. */
+export const pictures = {
+  comparison: () =>
+    drawComparison({
+      title: 'The same requests, held to 10 per 10 s by each kind',
+      limits: {
+        slidingWindow: slidingWindow({ limit: 10, window: '10s' }),
+        fixedWindow: fixedWindow({ limit: 10, window: '10s' }),
+        "fixedWindow, align: 'first-hit'": fixedWindow({ limit: 10, window: '10s', align: 'first-hit' }),
+        slidingCounter: slidingCounter({ limit: 10, window: '10s' }),
+        tokenBucket: tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
+      },
+      requests: AT_EDGES,
+      windowMs: 10_000,
+      endMs: 28_000,
+    }),
+
+  'sliding-window': () =>
+    drawTimeline({
+      title: "slidingWindow({ limit: 10, window: '10s' })",
+      limit: slidingWindow({ limit: 10, window: '10s' }),
+      requests: AT_EDGES,
+      windowMs: 10_000,
+      endMs: 28_000,
+      guarantee:
+        'Guarantee: never more than 10 within 10 s, wherever these begin; and whatever fits is admitted.',
+    }),
+
+  'fixed-window': () =>
+    drawTimeline({
+      title: "fixedWindow({ limit: 10, window: '10s' })",
+      limit: fixedWindow({ limit: 10, window: '10s' }),
+      requests: AT_EDGES,
+      windowMs: 10_000,
+      endMs: 28_000,
+      edges: [10_000, 20_000],
+      guarantee: 'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 within 10 s.',
+    }),
+
+  'first-hit': () =>
+    drawTimeline({
+      title: "fixedWindow({ limit: 10, window: '10s', align: 'first-hit' })",
+      limit: fixedWindow({ limit: 10, window: '10s', align: 'first-hit' }),
+      requests: FIRST_HITS,
+      windowMs: 10_000,
+      endMs: 28_000,
+      edges: [1000, 11_000, 21_000],
+      guarantee:
+        'Guarantee: never more than 10 from edge to edge, and never more than 2 x 10 - 1 within 10 s.',
+    }),
+
+  'sliding-counter': () =>
+    drawTimeline({
+      title: "slidingCounter({ limit: 10, window: '10s' })",
+      limit: slidingCounter({ limit: 10, window: '10s' }),
+      requests: LAST_MOMENTS,
+      windowMs: 10_000,
+      endMs: 30_000,
+      edges: [10_000, 20_000],
+      notes: { 9999: '10 at 9.999 s', 19998: '9 at 19.998 s' },
+      guarantee: 'Guarantee: never more than 2 x 10 - 1 within 10 s; about 10 where requests come evenly.',
+    }),
+
+  'token-bucket': () =>
+    drawTimeline({
+      title: "tokenBucket({ capacity: 10, refill: 10, interval: '10s' })",
+      limit: tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
+      requests: EMPTYING,
+      windowMs: 10_000,
+      endMs: 28_000,
+      used: 'tokens missing',
+      limitIs: 'capacity',
+      guarantee:
+        'Guarantee: never more than 10 + floor(T x 10 / 10 s) within any T; here 10 + 9 within 10 s.',
+    }),
+
+  distinct: () =>
+    drawTimeline({
+      title: "distinct({ limit: 3, window: '10s' })",
+      limit: distinct({ limit: 3, window: '10s' }),
+      requests: VALUES,
+      endMs: 22_000,
+      used: 'values that count',
+      guarantee:
+        'Guarantee: never more than 3 different values admitted within 10 s. A value that counts costs nothing more.',
+    }),
+
+  calendar: () =>
+    drawCalendar({
+      title: "fixedWindow({ limit: 6, align: 'day', timeZone: 'Europe/Berlin' })",
+      limit: fixedWindow({ limit: 6, align: 'day', timeZone: 'Europe/Berlin' }),
+      timeZone: 'Europe/Berlin',
+      from: '2026-03-28T00:00+01:00',
+      days: 3,
+      guarantee:
+        'Guarantee: never more than 6 from midnight to midnight, by the clock on the wall in Berlin.',
+    }),
+
+  concurrency: () =>
+    drawHolders({
+      title: "concurrency({ limit: 3, ttl: '6s' })",
+      limit: concurrency({ limit: 3, ttl: '6s' }),
+      ttlMs: 6000,
+      endMs: 18_000,
+      guarantee:
+        'Guarantee: never more than 3 held at once; whoever falls silent holds for no longer than 6 s.',
+    }),
+
+  count: () =>
+    drawCount({
+      title: "slidingCount({ period: '10s' })",
+      period: '10s',
+      additions: [
+        ...every(1000, 1000, 5).map((atMs) => ({ atMs, n: 1 })),
+        ...[
+          { atMs: 6500, n: 4 },
+          { atMs: 9000, n: 2 },
+        ],
+        ...every(1000, 14_000, 4).map((atMs) => ({ atMs, n: 1 })),
+      ],
+      endMs: 28_000,
+      guarantee: 'Guarantee: all that was added within the last 10 s, and nothing else.',
+    }),
+
+  shaping: () =>
+    drawShaping({
+      title: "Waiting for tokenBucket({ capacity, refill: 1, interval: '1s' })",
+      limits: [1, 4].map((capacity) => tokenBucket({ capacity, refill: 1, interval: '1s' })),
+      arrivals: [...every(150, 1000, 8), 12_000, 12_300, ...every(100, 15_000, 4)],
+      endMs: 20_000,
+      guarantee: 'In order, as many at once as the bucket holds, then one each second.',
+    }),
+}
+
+/**
+ * @param {readonly number[][]} times
+ */
+function requestsAt(...times) {
+  return times.flat().map((atMs) => ({ atMs }))
+}

@@ -1,0 +1,95 @@
+import { createLimiter, memoryStore } from 'slidegate'
+import { ManualClock } from 'slidegate/testing'
+
+/**
+ * @typedef {import('slidegate').Limit} Limit
+ * @typedef {{ atMs: number, value?: string }} Request times are milliseconds from the beginning of a picture
+ * @typedef {{ atMs: number, allowed: boolean, label?: string | undefined }} Answer
+ * @typedef {{ atMs: number, used: number }} Level from then on so many units are used
+ */
+
+/** A whole multiple of every window that is drawn: there one begins that is aligned to the epoch. */
+export const START_MS = 1_700_000_000_000
+
+export const KEY = 'user:42'
+
+/** The times from `fromMs` on, `stepMs` apart. */
+export function every(
+  /** @type {number} */ stepMs,
+  /** @type {number} */ fromMs,
+  /** @type {number} */ count,
+) {
+  return Array.from({ length: count }, (_, i) => fromMs + i * stepMs)
+}
+
+/**
+ * A limiter in memory, and its clock.
+ *
+ * @param {Limit} limit
+ */
+export function limiterOf(limit, startMs = START_MS) {
+  const clock = new ManualClock(startMs)
+  return { clock, limiter: createLimiter({ limits: [limit], store: memoryStore({ clock: clock.now }) }) }
+}
+
+/** Units that are used, as they change. */
+export class Levels {
+  /** @type {Level[]} */
+  all = [{ atMs: 0, used: 0 }]
+  #limiter
+  #options
+
+  /**
+   * @param {import('slidegate').Limiter} limiter
+   * @param {import('slidegate').ConsumeOptions} options for a peek
+   */
+  constructor(limiter, options = {}) {
+    this.#limiter = limiter
+    this.#options = options
+  }
+
+  /** @param {number} atMs what the limiter's clock says */
+  async note(atMs) {
+    const { limit = 0 } = this.#limiter.limits[0] ?? {}
+    const used = limit - (await this.#limiter.peek(KEY, this.#options)).remaining
+    if (used !== this.all.at(-1)?.used) this.all.push({ atMs, used })
+  }
+}
+
+/**
+ * Plays requests through a limit, and looks at what is used each `lookMs`.
+ *
+ * @param {Limit} limit
+ * @param {readonly Request[]} requests in order of time
+ * @param {number} endMs
+ * @returns {Promise<{ answers: readonly Answer[], levels: readonly Level[] }>}
+ */
+export async function play(limit, requests, endMs, { startMs = START_MS, lookMs = 10 } = {}) {
+  const { clock, limiter } = limiterOf(limit, startMs)
+  const levels = new Levels(limiter, requests.some(({ value }) => value) ? { value: 'one to look with' } : {})
+  const answers = []
+  const instants = new Set([...every(lookMs, 0, endMs / lookMs + 1), ...requests.map(({ atMs }) => atMs)])
+  for (const atMs of Array.from(instants).sort((a, b) => a - b)) {
+    clock.set(startMs + atMs)
+    await levels.note(atMs)
+    for (const { value } of requests.filter((request) => request.atMs === atMs)) {
+      const { allowed } = await limiter.consume(KEY, value === undefined ? {} : { value })
+      answers.push({ atMs, allowed, label: value })
+    }
+    await levels.note(atMs)
+  }
+  return { answers, levels: levels.all }
+}
+
+/**
+ * Where most was admitted within the length of one window, and how much that was.
+ *
+ * @param {readonly Answer[]} answers
+ * @param {number} windowMs
+ */
+export function fullest(answers, windowMs) {
+  const times = answers.filter(({ allowed }) => allowed).map(({ atMs }) => atMs)
+  const counts = times.map((from) => times.filter((at) => at >= from && at < from + windowMs).length)
+  const count = Math.max(0, ...counts)
+  return { fromMs: times[counts.indexOf(count)] ?? 0, windowMs, count }
+}
