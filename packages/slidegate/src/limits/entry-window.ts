@@ -76,7 +76,10 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     restamp({ log, entries }, params, nowMs) {
       forgetGone(entries, params, log.stamp)
-      for (const [place, entry] of entries) entries.set(place, { ...entry, atMs: nowMs })
+      const moved = Array.from(entries, ([place, entry]) => [place, { ...entry, atMs: nowMs }] as const)
+      entries.clear()
+      for (const [name, entry] of moved)
+        entries.set(are === 'record' ? freePlace(entries, entry) : name, entry)
       packedWindowKind.restamp(log, params, nowMs)
     },
 
@@ -96,7 +99,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     refund(state, params, nowMs, atMs, units, name) {
       if (are === 'value') return 0
-      const place = are === 'record' ? placeOf(name, atMs) : name
+      const place = are === 'record' ? placeOf(state.entries, { name, units, atMs }) : name
       const entry = find(state, params, nowMs, place)
       if (entry === undefined || entry.units !== units) return 0
       if (are !== 'holder' && entry.atMs !== atMs) return 0
@@ -134,9 +137,18 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** Where a record is among the entries. */
-function placeOf(name: string, atMs: number): string {
-  return `${atMs} ${name}`
+/** Where a record is among the entries: the first of the same time, name and units. */
+function placeOf(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
+  let place = `${atMs} ${name}`
+  while (entries.has(place) && entries.get(place)!.units !== units) place += ' '
+  return place
+}
+
+/** Where a record can be put: behind its time and name, since both may come again. */
+function freePlace(entries: Map<string, Entry>, { name, atMs }: Entry): string {
+  let place = `${atMs} ${name}`
+  while (entries.has(place)) place += ' '
+  return place
 }
 
 /** Adds an entry, or moves the one of this name to now. */
@@ -159,7 +171,8 @@ function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, ch
   const { leaseMs, entry: name } = charge
   const units = Math.min(charge.units, MAX_ENTRIES)
   packedWindowKind.commit(log, params, nowMs, { units, leaseMs, entry: name })
-  entries.set(placeOf(name, nowMs), { name, units, atMs: nowMs })
+  const entry = { name, units, atMs: nowMs }
+  entries.set(freePlace(entries, entry), entry)
   for (const place of entries.keys()) {
     if (entries.size <= MAX_ENTRIES) return
     remove({ log, entries }, place)

@@ -43,12 +43,12 @@ function declarationOf(kind: KindName, limit: number, window: number, precision?
 /** 15 ms before midnight, and so before the edge of the short window and of the long one. */
 export const START_MS: number = Date.parse('2024-02-29T23:59:59.985Z')
 
-/** Two keys, all costs, all that a limiter does. */
+/** Two keys, all costs, all that a limiter does; the limits are changed for the first key. */
 export function wide(kinds: readonly KindName[]): Step[] {
   const unit = unitOf(kinds)
-  const asked = ([0, 1] as const).flatMap((key) =>
-    [0, 1].flatMap((who) => [1, 2, 3].map((cost) => on(key, consume(who, cost)))),
-  )
+  const costs = [1, 2, 3]
+  const asked = [0, 1].flatMap((who) => costs.map((cost) => on(0, consume(who, cost))))
+  asked.push(...costs.map((cost) => on(1, consume(0, cost))))
   const returned = [refund(-1, 3), refund(0, 1)].map((event) => on(0, event))
   // Back by what is taken for an unsteady clock, and by more.
   const times = [10 * unit, 20 * unit, -7, -1100].map(wait)
@@ -70,8 +70,7 @@ function special(kinds: readonly KindName[]): Step[] {
     steps.push({ type: 'acquire', who: 0, cost: 2, value: 1 }, { type: 'release', which: -1 })
     steps.push({ type: 'extend', which: -1 })
   }
-  if (isAny('zset', 'concurrency')) steps.push({ ...consume(0, 1), id: 0 })
-  if (isAny('zset')) steps.push({ ...consume(1, 2), id: 0 })
+  if (isAny('zset')) steps.push({ ...consume(0, 1), id: 0 })
   return steps.map((event) => on(0, event))
 }
 

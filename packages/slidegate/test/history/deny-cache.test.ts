@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import { memoryStore, withDenyCache } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { useRedis } from '../support/use-redis.ts'
-import type { Scale } from './histories.ts'
 import { playAtRandom, type StoreOf } from './play.ts'
 import type { Result } from './result.ts'
+import type { Scale } from './scale.ts'
 
 // With a deny cache in front, stores still say what the oracle says, in everything but `remaining` and `source`.
 

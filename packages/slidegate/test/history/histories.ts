@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import type { Declaration, KindName } from './declarations.ts'
+import { declarationsOf } from './random-limits.ts'
+import type { Scale } from './scale.ts'
 
 /** One thing that happens to a key; `who` says under which of the two limiters of the same name. */
 export type Event =
@@ -34,42 +36,6 @@ export interface History {
   readonly events: readonly Event[]
 }
 
-/** How large the numbers of a history become. */
-export interface Scale {
-  readonly limit: number
-  readonly windowMs: number
-  /** The shortest window; 10 ms unless told. */
-  readonly shortestMs?: number
-  readonly events: number
-  /** Of ten waits, how many are as long as a window: the fewer, the longer the logs become. */
-  readonly longWaits: number
-  /** The kinds of limits, each as often as it is named; and how many limits a limiter has at most. */
-  readonly kinds: readonly KindName[]
-  readonly limits?: number
-  /** Whether all limits are sliding at the grain of 1 ms, enforced, and so share one log. */
-  readonly oneLog?: boolean
-  /** Whether the clock is also set back. */
-  readonly clockSteps?: boolean
-  /** Units that are charged at most without asking; unless told, little more than a limit admits. */
-  readonly charge?: number
-  /** Requests that may come one behind the other: so logs grow, and many records leave at once. */
-  readonly burst?: number
-}
-
-const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
-
-/** Half an hour off, three quarters off, a summer time of half an hour, one that begins at midnight, a day left out. */
-const TIME_ZONES = [
-  'UTC',
-  'Europe/Berlin',
-  'America/New_York',
-  'Asia/Kolkata',
-  'Asia/Kathmandu',
-  'Australia/Lord_Howe',
-  'America/Santiago',
-  'Pacific/Apia',
-]
-
 /** Edges of summer time in these zones, give or take some hours. */
 const CHANGES = [
   '2024-03-31T01:00Z',
@@ -83,48 +49,6 @@ const CHANGES = [
   '2011-12-30T10:00Z',
   '2024-12-31T23:00Z',
 ]
-
-function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> {
-  const numbers = {
-    limit: fc.integer({ min: 1, max: scale.limit }),
-    shadow: scale.oneLog ? fc.constant(false) : fc.constantFrom(false, false, false, true),
-  }
-  const shortest = scale.shortestMs ?? 10
-  const window = fc.integer({ min: shortest, max: scale.windowMs })
-  // Two limiters, or two limits, that share a log are what is interesting: a few windows come often.
-  const few = fc.oneof(fc.constantFrom(shortest, scale.windowMs), window)
-  switch (kind) {
-    case 'sliding': {
-      const precision = scale.oneLog ? fc.constant(undefined) : fc.constantFrom(...PRECISIONS)
-      return fc.record({ kind: fc.constant(kind), precision, window, ...numbers })
-    }
-    case 'calendar': {
-      const align = fc.constantFrom('hour' as const, 'day' as const, 'week' as const, 'month' as const)
-      const timeZone = fc.constantFrom(...TIME_ZONES)
-      return fc.record({ kind: fc.constant(kind), align, timeZone, ...numbers })
-    }
-    case 'bucket': {
-      const refill = fc.oneof(
-        fc.integer({ min: 1, max: Math.min(2 * scale.limit, 2 ** 40) }),
-        fc.integer({ min: 1, max: 1000 }),
-      )
-      const any = fc.record({ kind: fc.constant(kind), refill, window: few, ...numbers })
-      return any.map((bucket) => ({ ...bucket, limit: Math.min(bucket.limit, mostTokens(bucket)) }))
-    }
-    default:
-      return fc.record({ kind: fc.constant(kind), window: few, ...numbers })
-  }
-}
-
-/** What a bucket may hold: its sums stay exact, and it is full again within 366 days. */
-function mostTokens({ refill, window }: { readonly refill: number; readonly window: number }): number {
-  return Math.floor(Math.min(2 ** 52 / window, (366 * 86_400_000 * refill) / window - 1))
-}
-
-function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
-  const one = fc.constantFrom(...scale.kinds).chain((kind) => declarationOf(kind, scale))
-  return fc.array(one, { minLength: 1, maxLength: scale.limits ?? 3 })
-}
 
 function eventOf(scale: Scale): fc.Arbitrary<Event> {
   const { burst = 0 } = scale

@@ -4,9 +4,10 @@ import { createLimiter } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { ruledBy } from './declarations.ts'
-import { type History, historyOf, type Scale } from './histories.ts'
+import { type History, historyOf } from './histories.ts'
 import { OraclePlayer } from './oracle-player.ts'
 import type { Result } from './result.ts'
+import type { Scale } from './scale.ts'
 import { StorePlayer } from './store-player.ts'
 
 /** A store whose clock is the one given. */

@@ -91,11 +91,11 @@ export class RequestsModel extends EntriesModel {
 
   /** All that the request was charged, or nothing. */
   refund(nowMs: number, atMs: number, { id, units }: Request): number {
-    const entry = this.find(nowMs, id)
-    if (entry === undefined || entry.units !== units) return 0
-    if (this.#are !== 'holder' && entry.stampMs !== atMs) return 0
-    this.remove(nowMs, id)
-    return entry.units
+    const isIt = ({ name, stampMs }: Entry) => name === id && (this.#are === 'holder' || stampMs === atMs)
+    const entry = this.counting(nowMs).find(isIt)
+    if (entry?.units !== units) return 0
+    this.held = this.held.filter((each) => each !== entry)
+    return units
   }
 }
 
