@@ -10,8 +10,8 @@ export const MAX_ENTRIES = 10_000
 const MAX_REWRITTEN = 4096
 
 /**
- * A window log, and what it counts one by one, in order of time: by name, or where the same name may come again, by
- * time and name.
+ * A window log, and what it counts one by one, in order of time: by name, or where the same name may come again, by a
+ * number.
  */
 interface EntryLog {
   log: WindowLog
@@ -76,10 +76,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     restamp({ log, entries }, params, nowMs) {
       forgetGone(entries, params, log.stamp)
-      const moved = Array.from(entries, ([place, entry]) => [place, { ...entry, atMs: nowMs }] as const)
-      entries.clear()
-      for (const [name, entry] of moved)
-        entries.set(are === 'record' ? freePlace(entries, entry) : name, entry)
+      for (const [place, entry] of entries) entries.set(place, { ...entry, atMs: nowMs })
       packedWindowKind.restamp(log, params, nowMs)
     },
 
@@ -137,18 +134,15 @@ function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: st
   return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
 }
 
-/** Where a record is among the entries: the first of the same time, name and units. */
-function placeOf(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
-  let place = `${atMs} ${name}`
-  while (entries.has(place) && entries.get(place)!.units !== units) place += ' '
-  return place
-}
+/** Records that were ever made: each has a place of its own, for a name may come again, in the same instant too. */
+let records = 0
 
-/** Where a record can be put: behind its time and name, since both may come again. */
-function freePlace(entries: Map<string, Entry>, { name, atMs }: Entry): string {
-  let place = `${atMs} ${name}`
-  while (entries.has(place)) place += ' '
-  return place
+/** Where a record is among the entries. */
+function placeOf(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
+  for (const [place, entry] of entries) {
+    if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
+  }
+  return ''
 }
 
 /** Adds an entry, or moves the one of this name to now. */
@@ -171,8 +165,7 @@ function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, ch
   const { leaseMs, entry: name } = charge
   const units = Math.min(charge.units, MAX_ENTRIES)
   packedWindowKind.commit(log, params, nowMs, { units, leaseMs, entry: name })
-  const entry = { name, units, atMs: nowMs }
-  entries.set(freePlace(entries, entry), entry)
+  entries.set(`${records++}`, { name, units, atMs: nowMs })
   for (const place of entries.keys()) {
     if (entries.size <= MAX_ENTRIES) return
     remove({ log, entries }, place)
