@@ -3,7 +3,7 @@
 -- Reads and writes: one sorted set per log. A member is the name of an entry, its score the time at which it was
 -- charged or last renewed, in milliseconds. An entry of n units has n members: its name, and behind a space the
 -- numbers 2 to n; no name holds a space.
--- TTL: set with each charge or renewal, to the window + slack.
+-- TTL: renewed by charges and renewals now and then, to the window + slack.
 -- Work: what has left the window is removed with later charges, as many members as they add and PRUNED more, so that no
 -- call removes many. No log keeps more than MAX_ENTRIES units: a charge that nobody asked for pushes out the oldest,
 -- which no limit can tell.
@@ -19,11 +19,12 @@ local entry_window = {}
 function entry_window.load(log)
   local newest = pcall_redis('ZRANGE', log.key, '-1', '-1', 'WITHSCORES')
   if newest.err then return newest.err end
-  log.stamp, log.restamped, log.added, log.removed = 0, nil, nil, nil
+  log.stamp, log.live, log.restamped, log.added, log.removed = 0, nil, nil, nil, nil
   if newest[2] then
     log.stamp = tonumber(newest[2])
     if not (log.stamp >= 0 and log.stamp <= MAX_SCORE and log.stamp % 1 == 0) then return 'not a log of entries' end
   end
+  log.before = log.stamp
   return nil
 end
 
@@ -62,8 +63,9 @@ function entry_window.save(log, _, is_clock_given)
     end
   end
   if log.removed then write_all('ZREM', key, members_of(log.removed, log.units)) end
-  if log.added or log.restamped then
-    call_redis('PEXPIRE', key, ttl_of(log.params.windows[1], is_clock_given))
+  local window = log.params.windows[1]
+  if log.restamped or log.added and needs_ttl(log.before, log.stamp, window, is_clock_given) then
+    call_redis('PEXPIRE', key, ttl_of(window, is_clock_given))
   end
 end
 
@@ -120,8 +122,9 @@ function entry_window.find(log, params, now, entry)
   return stamp and now - stamp < params.windows[1] and stamp or nil
 end
 
--- Whether an entry has just so many units.
+-- Whether an entry has just so many units; a holder knows how many are his.
 local function has(log, entry, units)
+  if log.entries == 'holder' then return true end
   local last, one_more = entry .. ' ' .. text_of(units), entry .. ' ' .. text_of(units + 1)
   return (units == 1 or call_redis('ZSCORE', log.key, last)) and not call_redis('ZSCORE', log.key, one_more)
 end

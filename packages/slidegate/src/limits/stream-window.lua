@@ -3,7 +3,7 @@
 -- Reads and writes: one stream per log. An entry stands at <time of the charge in milliseconds>-<number> and has three
 -- fields: `id`, the name of the request; `cost`, its units; `total`, all units up to and with it, as text. Units used
 -- are the newest total less the total before the first entry that counts.
--- TTL: set with each charge, and where the stream is written anew, to the window + slack.
+-- TTL: renewed by charges now and then, and where the stream is written anew, to the window + slack.
 -- Invariants: ids and totals rise from entry to entry among those later than the newest less the window; what is older
 -- is gone, removed or not. Totals begin anew where nothing counts any more, or before they pass MAX_STREAM_TOTAL.
 -- Work: a decision reads two entries, or some more to tell how long to wait; its charge removes what has left the
@@ -61,11 +61,11 @@ function stream_window.load(log)
   local raw = pcall_redis('XREVRANGE', log.key, '+', '-', 'COUNT', '1')
   if raw.err then return raw.err end
   log.stamp, log.total, log.newest, log.live, log.first = 0, 0, nil, nil, nil
-  log.is_restamped, log.rewritten, log.added, log.removed = false, nil, nil, nil
+  log.is_restamped, log.rewritten, log.added, log.removed, log.before = false, nil, nil, nil, 0
   if raw[1] then
     local stamp, _, total = read_entry(raw[1])
     if not stamp then return 'not a log of entries' end
-    log.newest, log.stamp, log.total = raw[1][1], stamp, total
+    log.newest, log.stamp, log.total, log.before = raw[1][1], stamp, total, stamp
   end
   return nil
 end
@@ -94,7 +94,10 @@ local function append(log)
   local answer = pcall_redis(unpack(words))
   if type(answer) ~= 'table' then return end
   -- The last id is that of an entry that was removed, and later than now.
-  if string.find(answer.err, 'equal or smaller', 1, true) then rewrite(log, readable_after(log, cut)) end
+  if string.find(answer.err, 'equal or smaller', 1, true) then
+    log.rewritten = readable_after(log, cut)
+    rewrite(log, log.rewritten)
+  end
   call_redis(unpack(words))
 end
 
@@ -106,7 +109,10 @@ function stream_window.save(log, _, is_clock_given)
   end
   if log.rewritten then rewrite(log, log.rewritten) end
   if log.added then append(log) end
-  call_redis('PEXPIRE', log.key, ttl_of(log.params.windows[1], is_clock_given))
+  local window = log.params.windows[1]
+  if log.rewritten or needs_ttl(log.before, log.stamp, window, is_clock_given) then
+    call_redis('PEXPIRE', log.key, ttl_of(window, is_clock_given))
+  end
 end
 
 -- What counted as of the newest stamp counts from now on; the rest is forgotten.
@@ -127,7 +133,7 @@ local function live_in(log, params, now)
   if not log.newest or log.stamp <= cut then return 0 end
   local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
   if not stamp or total > log.total then error({ unusable = 'a damaged stream of charges' }) end
-  log.first, log.base = stamp, total - units
+  log.first, log.first_total, log.base = stamp, total, total - units
   return log.total - log.base
 end
 
@@ -144,7 +150,7 @@ function stream_window.commit(log, params, now, units, _, entry)
   elseif log.total + units > MAX_STREAM_TOTAL then
     log.rewritten = readable_after(log, now - params.windows[1])
     for _, each in ipairs(log.rewritten) do each[2][6] = text_of(each.total - log.base) end
-    log.total, log.base = log.live, 0
+    log.total, log.base, log.first_total = log.live, 0, log.first_total - log.base
   end
   log.added, log.units, log.stamp = entry or '', units, now
   log.total, log.live = log.total + units, log.live + units
@@ -181,6 +187,8 @@ function stream_window.retry_after(log, params, i, now, cost)
   local limit, window = params.limits[i], params.windows[1]
   if cost > limit then return NEVER end
   if log.is_restamped or not log.first then return window end
+  -- Mostly it is the oldest that has to leave.
+  if log.total + cost - limit <= log.first_total then return log.first + window - now end
   return time_of(log, log.total + cost - limit) + window - now
 end
 

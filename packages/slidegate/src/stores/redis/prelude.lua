@@ -75,6 +75,13 @@ local function lifetime_of(keep)
   return keep + math.max(4000, math.floor(keep / 4))
 end
 
+-- Whether the TTL of a log whose newest charge was made at `stamp` is to be renewed by one made now: once in a part of
+-- what keys outlive their logs by. With a clock that was handed in nobody knows how long ago that was.
+local function needs_ttl(stamp, now, keep, is_clock_given)
+  local part = math.max(2000, math.floor(keep / 8))
+  return is_clock_given or now - now % part > stamp
+end
+
 -- With a clock that was handed in, time may stand still, but Redis expires by its own.
 local function ttl_of(keep, is_clock_given)
   local lifetime = lifetime_of(keep)

@@ -1,7 +1,7 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, Named, Op, Outcome, PeekOp } from '../store.ts'
+import type { ConsumeOp, ConsumeOutcome, HoldOp, Named, Op, Outcome, PeekOp } from '../store.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -63,12 +63,8 @@ function encodeRun(requests: readonly Request[], first: number, words: string[])
 /** Whether two requests of the unusual kind differ in nothing but their keys, ids and values. */
 function differInNames(a: Request, b: Request): boolean {
   const [one, other] = [a.op, b.op]
-  if (one.type !== 'consume' && one.type !== 'peek') return false
-  if (one.type !== other.type || one.cost !== other.cost || a.count !== b.count || a.nowMs !== b.nowMs)
-    return false
-  if (one.type === 'consume' && one.leaseMs !== (other as ConsumeOp).leaseMs) return false
-  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set)
-    return false
+  if (a.count !== b.count || a.nowMs !== b.nowMs || !isAskedAlike(one, other)) return false
+  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set) return false
   const [ours, theirs] = [namesOf(one), namesOf(other)]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
@@ -76,6 +72,22 @@ function differInNames(a: Request, b: Request): boolean {
     (ours.value === undefined) === (theirs.value === undefined) &&
     usualWords(one) === undefined
   )
+}
+
+/** Whether both ask for the same; of what is asked seldom it is not looked into. */
+function isAskedAlike(one: Op, other: Op): boolean {
+  if (one.type !== other.type) return false
+  switch (one.type) {
+    case 'consume':
+      return one.cost === (other as ConsumeOp).cost && one.leaseMs === (other as ConsumeOp).leaseMs
+    case 'peek':
+      return one.cost === (other as PeekOp).cost
+    case 'extend':
+    case 'release':
+      return one.units === (other as HoldOp).units
+    default:
+      return false
+  }
 }
 
 function namesOf(op: Named | Op): Named {
