@@ -141,6 +141,8 @@ class StoreLimiter implements Limiter {
   readonly #set: LimitSet
   readonly #store: Store
   readonly #allLogs: readonly boolean[]
+  /** What is returned of a request that was admitted before: whether shadow limits had room then, nobody knows. */
+  readonly #enforcedLogs: readonly boolean[]
   /**
    * What `consumeSync` asks for, filled in anew each time: a store that answers at once keeps nothing of it,
    * and to allocate it would take longer than to answer it.
@@ -158,6 +160,7 @@ class StoreLimiter implements Limiter {
     this.limits = set.limits
     this.#set = set
     this.#allLogs = set.logs.map(({ kind }) => isReturnable(kind))
+    this.#enforcedLogs = set.logs.map(({ kind, shadow }) => isReturnable(kind) && !shadow)
     this.#names = new Names(set)
     this.#permits = new Permits(set, (op) => this.#apply(op))
     this.#syncOps = [{ type: 'consume', parts: [{ key: '', set }], cost: 1, count: 1, leaseMs: 0 }]
@@ -354,8 +357,8 @@ class StoreLimiter implements Limiter {
     const decision = decisionOf(this.limits, op, outcome, position)
     const { cost, atMs, source } = decision
     const left = isCounted(source) ? cost : 0
-    const charged = this.#chargedBy(decision)
-    const names = this.#names.areKept ? { requestId: op.requestId, value: op.value } : NAMELESS
+    const charged = outcome.isRepeat ? this.#enforcedLogs : this.#chargedBy(decision, outcome.costs)
+    const names = this.#names.areKept ? namesOf(op) : NAMELESS
     markOrigin(decision, { limiter: this, key: op.parts[0]!.key, names, cost, atMs, source, charged, left })
     return decision
   }
@@ -369,18 +372,23 @@ class StoreLimiter implements Limiter {
   }
 
   /** Which logs an admitted request was charged to: all, but for those of shadow limits that had no room. */
-  #chargedBy(decision: Decision): readonly boolean[] {
+  #chargedBy(decision: Decision, costs: readonly number[] | undefined): readonly boolean[] {
     for (let i = 0; ; i++) {
       if (i === decision.limits.length) return this.#allLogs
-      if (!decision.limits[i]!.allowed) break
+      if (!decision.limits[i]!.allowed || costs?.[i] === 0) break
     }
-    return this.#set.logs.map(
-      ({ kind, serves }) => isReturnable(kind) && decision.limits[serves[0]!]!.allowed,
-    )
+    return this.#set.logs.map(({ kind, serves }) => {
+      const i = serves[0]!
+      return isReturnable(kind) && decision.limits[i]!.allowed && costs?.[i] !== 0
+    })
   }
 }
 
 const NAMELESS: Named = {}
+
+function namesOf({ requestId, mayRepeat, value }: Named): Named {
+  return { requestId, mayRepeat, value }
+}
 
 /** What was seen is not taken back. */
 function isReturnable(kind: Kind): boolean {

@@ -9,7 +9,8 @@ export interface NameOptions {
   /**
    * What tells this request from all others, such as the idempotency key of a payment: with
    * `slidingWindow({ log: 'zset' })` a request that comes again within the window is answered as the first time, and
-   * charged once. A non-empty string of up to 64 KiB. Default: one is made.
+   * charged once, whatever it costs or brings then. So choose it yourself: whoever may choose the id of a request that
+   * was admitted is admitted. A non-empty string of up to 64 KiB. Default: one is made.
    */
   readonly requestId?: string | undefined
   /** What a `distinct` limit counts: needed with one, refused without. A non-empty string of up to 64 KiB. */
@@ -57,7 +58,7 @@ export class Names {
   of(options: NameOptions | undefined): Named {
     const asked = this.ofAsked(options)
     if (!this.#needsId || asked.requestId !== undefined) return asked
-    return { ...asked, requestId: this.make() }
+    return { requestId: this.#make(), mayRepeat: false, value: asked.value }
   }
 
   /** The same of one that is not, and so needs no id. */
@@ -72,7 +73,7 @@ export class Names {
     }
   }
 
-  make(): string {
+  #make(): string {
     return `${this.#head}-${(this.#made++).toString(36)}`
   }
 

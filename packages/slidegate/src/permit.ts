@@ -8,8 +8,8 @@ import type { HoldOp, HoldOutcome, Op, Outcome } from './stores/store.ts'
 
 /**
  * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
- * with `await using`; meanwhile it is renewed each third of the limit's `ttl`, by one timer for all of a limiter, which
- * does not keep the process alive.
+ * with `await using`; meanwhile it is renewed after each third of the limit's `ttl`, by one timer for all of a limiter,
+ * which does not keep the process alive.
  */
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
@@ -32,6 +32,8 @@ class Held implements Permit {
   readonly decision: Decision
   /** When it was last known to be held, by `performance.now()`, from before the store was asked. */
   heldAtMs: number
+  /** When it is to be renewed. */
+  dueAtMs: number
   readonly #permits: Permits
   readonly #abort = new AbortController()
 
@@ -39,6 +41,7 @@ class Held implements Permit {
     this.#permits = permits
     this.decision = decision
     this.heldAtMs = heldAtMs
+    this.dueAtMs = heldAtMs + permits.renewalMs
   }
 
   get allowed(): boolean {
@@ -54,8 +57,12 @@ class Held implements Permit {
     const sentAtMs = performance.now()
     const isHeld = await this.#permits.ask('extend', this)
     if (!this.#permits.has(this)) return false
-    if (isHeld) this.heldAtMs = sentAtMs
-    else this.lose()
+    if (isHeld) {
+      this.heldAtMs = sentAtMs
+      this.dueAtMs = sentAtMs + this.#permits.renewalMs
+    } else {
+      this.lose()
+    }
     return isHeld
   }
 
@@ -73,21 +80,33 @@ class Held implements Permit {
   }
 
   lose(): void {
-    if (this.#permits.delete(this))
-      this.#abort.abort(new Error('what the permit held is lost: its ttl has passed'))
+    if (!this.#permits.delete(this)) return
+    this.#abort.abort(new Error('what the permit held is lost: its ttl has passed'))
+    // Another limit may count it for longer.
+    this.#permits.ask('release', this).catch(() => {})
   }
 }
 
-/** What a limiter has given and not got back. One timer renews it all. */
+/** For how long the timer is set at most: what is due by then waits for no longer. */
+const MAX_TURN_MS = 1000
+
+/** Renewals on their way at a time: all at once they would be a flood that no deadline stands. */
+const MAX_RENEWING = 64
+
+/** What a limiter has given and not got back. One timer renews it all, little by little. */
 export class Permits {
   readonly #set: LimitSet
   readonly #apply: (op: Op) => Promise<Outcome>
   /** After which what is not renewed is lost. */
   readonly #ttlMs: number
   readonly #held = new Set<Held>()
+  /** Those that wait to be renewed, and how many are being. */
+  readonly #due = new Set<Held>()
+  #renewing = 0
   /** For the timer: made on behalf of a request, it would keep its async context. */
   readonly #origin = new AsyncResource('slidegate.permits')
   #timer: NodeJS.Timeout | undefined
+  #isClosed = false
 
   /** @param apply asks the limiter's store */
   constructor(set: LimitSet, apply: (op: Op) => Promise<Outcome>) {
@@ -106,7 +125,7 @@ export class Permits {
     // Who was denied holds nothing, nor who may pass uncounted.
     if (origin !== undefined && isCounted(origin.source)) {
       this.#held.add(permit)
-      this.#watch()
+      this.#watch(this.#ttlMs)
     }
     return permit
   }
@@ -129,30 +148,57 @@ export class Permits {
   }
 
   delete(permit: Held): boolean {
+    this.#due.delete(permit)
     return this.#held.delete(permit)
   }
 
-  /** What is held is not renewed any more. */
+  get renewalMs(): number {
+    return this.#ttlMs / 3
+  }
+
+  /** What is held is not renewed any more; it can still be released. */
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#held.clear()
+    this.#due.clear()
   }
 
-  #watch(): void {
-    if (this.#timer !== undefined || this.#held.size === 0) return
-    // All within the time of one: each is renewed three times while it would last, or more.
-    const ms = Math.min(Math.max(1, Math.floor(this.#ttlMs / 3)), 2 ** 31 - 1)
-    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(() => this.#renew(), ms).unref())
+  #watch(lostInMs: number): void {
+    if (this.#timer !== undefined || this.#held.size === 0 || this.#isClosed) return
+    const ms = Math.max(1, Math.min(Math.floor(this.#ttlMs / 30), Math.ceil(lostInMs), MAX_TURN_MS))
+    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(() => this.#turn(), ms).unref())
   }
 
-  #renew(): void {
+  #turn(): void {
     this.#timer = undefined
     const nowMs = performance.now()
+    let lostInMs = this.#ttlMs
     for (const permit of this.#held) {
-      if (nowMs - permit.heldAtMs >= this.#ttlMs) permit.lose()
-      // Where the store gives no answer, the next turn asks again, until the time is over.
-      else permit.extend().catch(() => {})
+      const leftMs = permit.heldAtMs + this.#ttlMs - nowMs
+      if (leftMs <= 0) {
+        permit.lose()
+        continue
+      }
+      lostInMs = Math.min(lostInMs, leftMs)
+      if (nowMs >= permit.dueAtMs) this.#due.add(permit)
     }
-    this.#watch()
+    while (this.#renewing < MAX_RENEWING && this.#due.size > 0) void this.#renewDue()
+    this.#watch(lostInMs)
+  }
+
+  async #renewDue(): Promise<void> {
+    this.#renewing++
+    for (const permit of this.#due) {
+      this.#due.delete(permit)
+      try {
+        // It is not due again before this is answered, or given up.
+        permit.dueAtMs = Number.POSITIVE_INFINITY
+        await permit.extend()
+      } catch {
+        // Perhaps the store answers again soon.
+        permit.dueAtMs = performance.now() + this.renewalMs / 3
+      }
+    }
+    this.#renewing--
   }
 }

@@ -62,7 +62,11 @@ function entry_window.save(log, _, is_clock_given)
       call_redis('ZREMRANGEBYRANK', key, '0', text_of(math.min(gone, log.units + PRUNED) - 1))
     end
   end
-  if log.removed then write_all('ZREM', key, members_of(log.removed, log.units)) end
+  if log.removed then
+    write_all('ZREM', key, members_of(log.removed, log.units))
+    -- What the newest has seen to leave the window must not come back with an older newest.
+    call_redis('ZREMRANGEBYSCORE', key, '-inf', text_of(log.before - log.params.windows[1]))
+  end
   local window = log.params.windows[1]
   if log.restamped or log.added and needs_ttl(log.before, log.stamp, window, is_clock_given) then
     call_redis('PEXPIRE', key, ttl_of(window, is_clock_given))
@@ -122,17 +126,20 @@ function entry_window.find(log, params, now, entry)
   return stamp and now - stamp < params.windows[1] and stamp or nil
 end
 
--- Whether an entry has just so many units; a holder knows how many are his.
-local function has(log, entry, units)
-  if log.entries == 'holder' then return true end
+-- Whether an entry that counts has just so many units.
+function entry_window.has(log, params, now, entry, units)
   local last, one_more = entry .. ' ' .. text_of(units), entry .. ' ' .. text_of(units + 1)
-  return (units == 1 or call_redis('ZSCORE', log.key, last)) and not call_redis('ZSCORE', log.key, one_more)
+  return (units == 1 or entry_window.find(log, params, now, last)) and not entry_window.find(log, params, now, one_more)
 end
 
 function entry_window.refund(log, params, now, at_ms, units, entry)
   if log.entries == 'value' then return 0 end
   local stamp = entry_window.find(log, params, now, entry)
-  if not stamp or log.entries ~= 'holder' and stamp ~= at_ms or not has(log, entry, units) then return 0 end
+  if not stamp then return 0 end
+  -- A holder knows how many are his.
+  if log.entries ~= 'holder' and (stamp ~= at_ms or not entry_window.has(log, params, now, entry, units)) then
+    return 0
+  end
   log.removed, log.units = entry, units
   return units
 end

@@ -42,7 +42,8 @@ interface Domain {
 /**
  * Makes every failure of a store a defined answer within a bounded time. A store that has not answered within `timeoutMs` is
  * given up, whatever its client waits for; one that fails too often is not asked, but for attempts now and then. What it
- * charges for those who have given up is returned, unless they were told that they may pass.
+ * charges for those who have given up is returned, unless they were told that they may pass, or have chosen the id of
+ * their request, by which they may ask again.
  */
 export function withFailurePolicy(store: Store, policy: FailurePolicy): Store {
   if (store.applySync === undefined) return new GuardedStore(store, policy)
@@ -142,15 +143,15 @@ class GuardedStore implements Store {
     return this.#answer(ops, call, domain, error)
   }
 
-  /** What is admitted now has been told something else. */
-  lateAnswer(ops: readonly Op[], outcomes: readonly Outcome[], position: number): void {
+  /** What is admitted now has been told something else: that it failed, or that it may pass without the store. */
+  lateAnswer(ops: readonly Op[], outcomes: readonly Outcome[], position: number, mayPass: boolean): void {
     ops.forEach((op, i) => {
       const outcome = outcomes[i] as ConsumeOutcome
       // Whoever has chosen the id asks again with it, and is told of this one.
       if (op.type !== 'consume' || op.mayRepeat) return
-      if (outcome.source === 'store' && position < outcome.admitted) {
-        this.#late.add(op, outcome, position)
-      }
+      if (outcome.source !== 'store' || position >= outcome.admitted) return
+      if (mayPass) this.#late.release(op)
+      else this.#late.add(op, outcome, position)
     })
   }
 
@@ -185,8 +186,10 @@ class GuardedCall implements Call, Due {
   /** The outage in which it is to find out if the store answers again; 0 in none. */
   readonly #outage: number
   readonly #store: GuardedStore
-  /** Whether what the store charges is right, or was returned: the caller knows of it, or was told that it may pass. */
-  #isAccounted = false
+  /** Whether the store has answered: a call that was given up hears it late. */
+  #isAnswered = false
+  /** Whether the caller was told that it may pass, so that what the store charges is right. */
+  #mayPass = false
 
   constructor(store: GuardedStore, domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
     this.#store = store
@@ -206,12 +209,12 @@ class GuardedCall implements Call, Due {
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
+    if (this.#isAnswered) return
     const isLate = this.isSettled
-    const isAccounted = this.#isAccounted
     this.isSettled = true
-    this.#isAccounted = true
+    this.#isAnswered = true
     if (isLate) {
-      if (!isAccounted) this.#store.lateAnswer(this.ops, outcomes, position)
+      this.#store.lateAnswer(this.ops, outcomes, position, this.#mayPass)
       return
     }
     try {
@@ -226,7 +229,7 @@ class GuardedCall implements Call, Due {
   reject(error: unknown): void {
     if (this.isSettled) return
     this.isSettled = true
-    this.#isAccounted = this.#store.failed(this, error)
+    this.#mayPass = this.#store.failed(this, error)
   }
 
   giveUp(): void {

@@ -31,23 +31,31 @@ export class LateCharges {
     this.#ranges.push({ op, outcome, from: position, end: position + 1 })
   }
 
+  /** What a request holds is not its own where it passes without the store: nobody would release it. */
+  release({ parts, cost: units, requestId }: ConsumeOp): void {
+    const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
+    if (isHeld && requestId !== undefined) this.#send({ type: 'release', parts, requestId, units })
+  }
+
   #return(): void {
     const refunds: Op[] = this.#ranges.flatMap(({ op, outcome, from, end }) =>
       refundsOf(op, outcome, from, end),
     )
     this.#ranges = []
-    for (const refund of refunds) {
-      try {
-        this.#store.apply(
-          [refund],
-          new ReturnCall(
-            () => {},
-            () => performance.now(),
-          ),
-        )
-      } catch {
-        // As if it had been lost.
-      }
+    for (const refund of refunds) this.#send(refund)
+  }
+
+  #send(op: Op): void {
+    try {
+      this.#store.apply(
+        [op],
+        new ReturnCall(
+          () => {},
+          () => performance.now(),
+        ),
+      )
+    } catch {
+      // As if it had been lost.
     }
   }
 }

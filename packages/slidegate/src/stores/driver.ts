@@ -1,7 +1,15 @@
 import type { Entries, Entry, Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
-import type { ChargeOp, ConsumeOp, HoldOp, Named, PeekOp, RefundOp } from './store.ts'
+import {
+  type ChargeOp,
+  type ConsumeOp,
+  type HoldOp,
+  type Named,
+  type PeekOp,
+  type RefundOp,
+  takesOnce,
+} from './store.ts'
 
 // One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
 // over all logs. The twin of redis/general.lua: same functions, same order.
@@ -64,7 +72,8 @@ export function findRepeat(loaded: Loaded, nowMs: number, op: Named): number | u
 function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): number | undefined {
   for (const held of loaded) {
     const { kind, params } = held.log
-    if (kind.entries?.are !== are) continue
+    // A shadow limit decides nothing.
+    if (held.log.shadow || kind.entries?.are !== are) continue
     const entry = kind.entries.find(stateOf(held), params, nowMs, requestId!)
     if (entry !== undefined) return entry.atMs
   }
@@ -90,7 +99,8 @@ export function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: n
     const held = loaded[i]!
     const { kind, params, shadow } = held.log
     const fitting = shadow ? roomIn(held, admitted) : admitted
-    if (fitting === 0) continue
+    // A value that is known is renewed; a request that a shadow limit knows is not.
+    if (fitting === 0 || (held.cost === 0 && kind.entries?.are !== 'value')) continue
     held.charged = held.cost * fitting
     kind.commit(stateOf(held), params, nowMs, {
       units: held.charged,
@@ -141,8 +151,8 @@ export function answerAgain(loaded: Loaded, nowMs: number, atMs: number): number
 }
 
 /** Units that a request takes of each limit, in declared order; nothing where that is its cost. */
-export function costsIn(loaded: Loaded): number[] | undefined {
-  if (loaded.every(({ log }) => log.kind.entries?.are !== 'value')) return undefined
+export function costsIn(loaded: Loaded, op: Named): number[] | undefined {
+  if (!loaded.some(({ log }) => takesOnce(log, op))) return undefined
   const costs: number[] = []
   for (const { log, first, cost } of loaded) for (const i of log.serves) costs[first + i] = cost
   return costs
@@ -150,8 +160,7 @@ export function costsIn(loaded: Loaded): number[] | undefined {
 
 /** Takes back what was charged; answers the units per log. */
 export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
-  if (loaded.some((held, i) => op.charged[i] === true && isReturned(held, nowMs, op)))
-    return loaded.map(() => 0)
+  if (op.mayRepeat && !isStillCharged(loaded, nowMs, op)) return loaded.map(() => 0)
   return loaded.map((held, i) => {
     const { kind, params } = held.log
     if (op.charged[i] !== true) return 0
@@ -159,11 +168,19 @@ export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
   })
 }
 
-/** Whether a log that keeps requests should still hold this one, and does not: another decision on it was returned. */
-function isReturned(held: LoadedLog, nowMs: number, op: RefundOp): boolean {
-  const { kind, params } = held.log
-  if (kind.entries?.are !== 'request' || op.atMs + params.windows[0]! <= nowMs) return false
-  return kind.entries.find(stateOf(held), params, nowMs, entryIn(held, op)) === undefined
+/**
+ * Whether the logs that find requests by their ids still hold this one. Several decisions may have been made on it, and
+ * each of them can be returned: by whether the entry is there, only the first is.
+ */
+function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
+  const finding = loaded.filter(({ log }) => !log.shadow)
+  const are = finding.some(({ log }) => log.kind.entries?.are === 'request') ? 'request' : 'holder'
+  return finding.every((held) => {
+    const { kind, params } = held.log
+    if (kind.entries?.are !== are) return true
+    const entry = kind.entries.find(stateOf(held), params, nowMs, requestId!)
+    return entry?.units === units && (are === 'holder' || entry.atMs === atMs)
+  })
 }
 
 /** Renews or removes what is held; answers whether all enforced logs still counted it. */
@@ -193,11 +210,12 @@ export function stateOf({ logs, number }: LoadedLog): unknown {
   return logs.at(number)
 }
 
-/** Units that a request of this cost takes of a log. */
-function costIn(held: LoadedLog, nowMs: number, cost: number, { value }: Named): number {
+/** Units that a request of this cost takes of a log: none where it holds what was brought, or in shadow the request. */
+function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   const { kind, params } = held.log
-  if (kind.entries?.are !== 'value') return cost
-  return kind.entries.find(stateOf(held), params, nowMs, value!) === undefined ? 1 : 0
+  if (!takesOnce(held.log, op)) return cost
+  if (kind.entries!.find(stateOf(held), params, nowMs, entryIn(held, op)) !== undefined) return 0
+  return kind.entries!.are === 'value' ? 1 : cost
 }
 
 /** What the op's entry in a log is called. */

@@ -69,27 +69,27 @@ export class MemoryOps {
   }
 
   #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
-    const { parts, count } = op
+    const { parts } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
     const firstAtMs = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
-    if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs)
+    if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
     if (admitted > 0) {
       if (!this.#makeRoom(parts, loaded, nowMs)) return this.#whenFull(loaded, nowMs, op)
       commit(loaded, nowMs, op, admitted)
       this.#keep(parts, loaded, nowMs)
     }
-    return decided(loaded, nowMs, admitted, count)
+    return decided(loaded, nowMs, admitted, op)
   }
 
   #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
     return this.#look(op.parts, clockMs, (loaded, nowMs) => {
       const firstAtMs = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
-      if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs)
-      return decided(loaded, nowMs, admitted, op.count)
+      if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
+      return decided(loaded, nowMs, admitted, op)
     })
   }
 
@@ -131,7 +131,9 @@ export class MemoryOps {
     const loaded = this.#load(op.parts)
     const nowMs = settleInstant(loaded, clockMs)
     // Of a key that is not known, nothing is held.
-    if (loaded.some(({ slot }) => slot === 0)) return { held: false }
+    if (loaded.some(({ slot }) => slot === 0)) {
+      return { held: loaded.every(({ log }) => log.shadow || log.kind.entries?.are !== 'holder') }
+    }
     restamp(loaded, nowMs)
     return { held: hold(loaded, nowMs, op) }
   }
@@ -233,18 +235,18 @@ export class MemoryOps {
   }
 }
 
-function decided(loaded: Loaded, nowMs: number, admitted: number, count: number): ConsumeOutcome {
-  const limits = answer(loaded, nowMs, count)
-  return withCosts(loaded, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
+function decided(loaded: Loaded, nowMs: number, admitted: number, op: ConsumeOp | PeekOp): ConsumeOutcome {
+  const limits = answer(loaded, nowMs, op.count)
+  return withCosts(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-function repeated(loaded: Loaded, nowMs: number, atMs: number): ConsumeOutcome {
+function repeated(loaded: Loaded, nowMs: number, atMs: number, op: ConsumeOp | PeekOp): ConsumeOutcome {
   const limits = answerAgain(loaded, nowMs, atMs)
-  return withCosts(loaded, { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 })
+  return withCosts(loaded, op, { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 })
 }
 
-function withCosts(loaded: Loaded, outcome: ConsumeOutcome): ConsumeOutcome {
-  const costs = costsIn(loaded)
+function withCosts(loaded: Loaded, op: ConsumeOp | PeekOp, outcome: ConsumeOutcome): ConsumeOutcome {
+  const costs = costsIn(loaded, op)
   return costs === undefined ? outcome : { ...outcome, costs }
 }
 

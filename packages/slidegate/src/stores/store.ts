@@ -1,6 +1,6 @@
 import type { Source } from '../decision.ts'
 import type { Entry } from '../limits/limit.ts'
-import type { LimitSet } from '../limits/limit-set.ts'
+import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
 /** A key and the limits that it is held to. */
@@ -18,6 +18,12 @@ export interface Named {
   readonly mayRepeat?: boolean | undefined
   /** What the request brings, as stored; where a log keeps values. */
   readonly value?: string | undefined
+}
+
+/** Whether what an op takes of a log may be other than its cost, so that its outcome says it. */
+export function takesOnce({ kind, shadow }: Log, { mayRepeat }: Named): boolean {
+  const are = kind.entries?.are
+  return are === 'value' || (shadow && mayRepeat === true && (are === 'request' || are === 'holder'))
 }
 
 /** Decide `count` requests of `cost` units, the first to ask first; each is charged if all enforced limits of all parts have room. */
@@ -94,7 +100,7 @@ export interface ConsumeOutcome {
   readonly limits: readonly number[]
   /** Whether the request was admitted before, at `atMs`, and nothing was charged now. */
   readonly isRepeat?: boolean
-  /** Units that the request takes of each limit, where that is not its cost: a value that counts already takes none. */
+  /** Units that the request takes of each limit, where that may be other than its cost: a value that counts already takes none. */
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { concurrency } from '../limits/concurrency.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
@@ -59,6 +60,24 @@ export const clockSteps: readonly ConformanceCase[] = [
       ],
     )
   }),
+
+  conformanceCase(
+    'how far time is held is told by the clock, and not by what another log has held it to',
+    async ({ clock, limiter }) => {
+      const limited = limiter([
+        slidingWindow({ limit: 9, window: '10s', name: 'window' }),
+        concurrency({ limit: 9, ttl: '10s', name: 'held' }),
+      ])
+      const startMs = clock.now()
+      clock.advance(900)
+      const permit = await limited.acquire('k')
+      clock.advance(900)
+      assert.equal(await permit.extend(), true)
+      clock.set(startMs)
+      // The window is 900 ms ahead of the clock, the permit 1800.
+      assert.equal((await limited.peek('k')).atMs, startMs + 900)
+    },
+  ),
 
   conformanceCase(
     'after a large step back all counts from now on: never over',

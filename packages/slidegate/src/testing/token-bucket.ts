@@ -206,4 +206,18 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     // Nobody knows what of that charge has come back.
     assert.equal(await limited.refund('k', decision), 0)
   }),
+
+  conformanceCase(
+    'what a refund leaves of a debt, before anything else is asked after a large step back, counts from then on, too',
+    async ({ clock, limiter }) => {
+      const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
+      const decision = await admits(limited, 'k', 6)
+      clock.advance(-3_600_000)
+      assert.equal(await limited.refund('k', decision, 2), 2)
+      clock.advance(200)
+      assert.equal((await admits(limited, 'k')).remaining, 5)
+      clock.advance(200)
+      assert.equal(await left(limited, 'k'), 7)
+    },
+  ),
 ]

@@ -58,6 +58,8 @@ export class OraclePlayer {
         // What is known to be lost is not asked about any more.
         if (!permit.isHeld) return [false]
         const wasHeld = this.#oracle[event.type](this.#ruled[permit.who]!, nowMs, permit.id)
+        // What is lost to one limit is released from the others.
+        if (!wasHeld) this.#oracle.release(this.#ruled[permit.who]!, nowMs, permit.id)
         permit.isHeld = wasHeld && event.type === 'extend'
         return [wasHeld]
       }
@@ -85,7 +87,8 @@ export class OraclePlayer {
   }
 
   #request(units: number, value: number, id?: number): Request {
-    return { units, value: `v${value}`, id: id === undefined ? `#${this.#named++}` : `r${id}` }
+    const isChosen = id !== undefined
+    return { units, value: `v${value}`, id: isChosen ? `r${id}` : `#${this.#named++}`, isChosen }
   }
 
   #consume(who: number, request: Request): Decision {

@@ -14,6 +14,9 @@ export interface Ruled {
 
 const MAX_AHEAD_MS = 1000
 
+/** Of decisions, the limits that were charged nothing: they knew the request. */
+const uncharged = new WeakMap<Decision, readonly Ruled[]>()
+
 export class Oracle {
   readonly #logs = new Map<string, LogModel>()
 
@@ -29,13 +32,12 @@ export class Oracle {
     if (firstMs !== undefined) return this.#repeat(ruled, nowMs, request, firstMs)
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
     const allowed = ruled.every(({ limit }, i) => limit.shadow || fits[i])
-    if (allowed)
-      this.#charge(
-        ruled.filter(({ limit }, i) => !limit.shadow || fits[i]),
-        nowMs,
-        request,
-      )
-    return this.#decision(ruled, nowMs, request, fits)
+    const knowing = ruled.filter((each) => this.#knows(each, nowMs, request))
+    const charged = ruled.filter((each, i) => fits[i] && !knowing.includes(each))
+    if (allowed) this.#charge(charged, nowMs, request)
+    const decision = this.#decision(ruled, nowMs, request, fits)
+    uncharged.set(decision, knowing)
+    return decision
   }
 
   /** What `consume` would say; what it would write is written to a copy. */
@@ -60,8 +62,9 @@ export class Oracle {
     request: Request,
   ): { least: number; most: number } {
     const nowMs = this.#instant(ruled, clockMs)
-    const charged = ruled.filter((_, i) => decision.limits[i]!.allowed)
-    const isReturned = charged.some((each) => this.#misses(each, nowMs, decision.atMs, request))
+    const knowing = uncharged.get(decision) ?? []
+    const charged = ruled.filter((each, i) => decision.limits[i]!.allowed && !knowing.includes(each))
+    const isReturned = this.#isReturned(ruled, nowMs, decision.atMs, request)
     const returned = new Map<string, number>()
     for (const each of isReturned ? [] : charged) {
       const name = logOf(each)
@@ -146,33 +149,54 @@ export class Oracle {
 
   /** When a request of this id was admitted, where a log still knows it. */
   #repeated(ruled: readonly Ruled[], nowMs: number, { id }: Request): number | undefined {
-    const known = [...this.#logsOf(ruled, 'request'), ...this.#logsOf(ruled, 'holder')]
+    const enforced = ruled.filter(({ limit }) => !limit.shadow)
+    const known = [...this.#logsOf(enforced, 'request'), ...this.#logsOf(enforced, 'holder')]
     const found = known.map((log) => log.entries!.find(nowMs, id)).filter((atMs) => atMs !== undefined)
     return found[0]
   }
 
   /** What is said to a request that was admitted at `firstMs` and comes again: that it is, and how things are now. */
   #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, firstMs: number): Decision {
-    return this.#decision(
+    const decision = this.#decision(
       ruled,
       nowMs,
       request,
       ruled.map(() => true),
       firstMs,
     )
+    uncharged.set(
+      decision,
+      ruled.filter(({ limit }) => limit.shadow),
+    )
+    return decision
   }
 
-  /** Whether a log that should still hold the request does not: its decision, or another of the same id, was returned. */
-  #misses(ruled: Ruled, nowMs: number, atMs: number, { id }: Request): boolean {
+  /** Whether what was charged under an id that the caller has chosen was returned, by another decision of the same id. */
+  #isReturned(
+    ruled: readonly Ruled[],
+    nowMs: number,
+    atMs: number,
+    { id, units, isChosen }: Request,
+  ): boolean {
+    if (!isChosen) return false
+    const enforced = ruled.filter(({ limit }) => !limit.shadow)
+    const requests = this.#logsOf(enforced, 'request')
+    const finding = requests.length > 0 ? requests : this.#logsOf(enforced, 'holder')
+    return finding.some((log) => {
+      const entry = log.entries!.list(nowMs).find(({ name }) => name === id)
+      return entry?.units !== units || (requests.length > 0 && entry.stampMs !== atMs)
+    })
+  }
+
+  /** A shadow limit charges a request that it knows once, as it would do in force. */
+  #knows(ruled: Ruled, atMs: number, { id, isChosen }: Request): boolean {
     const { entries } = this.#log(ruled)
-    return (
-      entries?.are === 'request' &&
-      atMs + ruled.limit.windowMs > nowMs &&
-      entries.find(nowMs, id) === undefined
-    )
+    const finds = entries?.are === 'request' || entries?.are === 'holder'
+    return ruled.limit.shadow && isChosen === true && finds && entries.find(atMs, id) !== undefined
   }
 
   #fits(ruled: Ruled, atMs: number, request: Request): boolean {
+    if (this.#knows(ruled, atMs, request)) return true
     const log = this.#log(ruled)
     const need = log.need(atMs, request)
     return need === 0 || log.used(ruled.limit, atMs) + need <= ruled.limit.limit

@@ -330,6 +330,8 @@ describe('tokenBucket refuses', () => {
     await expectRefusal(() => make(odd), { code: 'invalid_limit', value: 200_000, right })
     expect(make({ ...odd, capacity: 142_418 }).limit).toBe(142_418)
     expect(make({ ...odd, refill: 200_000 }).limit).toBe(200_000)
+    // 2^52 parts, the most there are.
+    expect(make({ capacity: 2 ** 40, refill: 2 ** 20 + 1, interval: 4096 }).limit).toBe(2 ** 40)
   })
 
   it.each(['two words', 5])('the name %j', async (name) => {

@@ -139,6 +139,13 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
     expect((await one.ask()).allowed).toBe(false)
   })
 
+  it.runIf(sample.isRefundable)('holds no time where all of it was returned', async () => {
+    const one = scene()
+    await one.limiter.refund('k', await one.ask())
+    one.clock.advance(-500)
+    expect((await one.ask()).atMs).toBe(one.clock.now())
+  })
+
   it('can be charged past its limit, and be reset', async () => {
     const one = scene()
     for (let i = 0; i < 3; i++) await one.limiter.charge('k', LIMIT, one.options)
@@ -176,6 +183,14 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
       expect((await one.ask()).allowed).toBe(true)
     },
   )
+})
+
+it.each(samples)('%s in memory is not forgotten for another key while it is full', async (_, sample) => {
+  const one = new Scene(sample, (clock) => memoryStore({ clock: clock.now, maxKeys: 1 }))
+  await one.fill()
+  one.clock.advance((await one.ask()).retryAfterMs - 1)
+  await expect(one.limiter.consume('other', one.options)).rejects.toMatchObject({ reason: 'full' })
+  expect((await one.ask()).allowed).toBe(false)
 })
 
 describe.each(samples)('%s in Redis', (_, sample) => {
@@ -240,6 +255,16 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     } finally {
       await redis.config('SET', 'maxmemory', '0')
     }
+  })
+
+  it('lives on for all of its time when the clock is set back', async () => {
+    const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
+    await one.ask()
+    await redis.pexpire(await key(), 5000)
+    // Into an earlier window, of whatever kind.
+    one.clock.advance(-2 * 86_400_000)
+    const { resetAfterMs } = await one.ask()
+    expect(await redis.pttl(await key())).toBeGreaterThan(resetAfterMs)
   })
 
   it('leaves no key behind where nothing is left in it', async () => {

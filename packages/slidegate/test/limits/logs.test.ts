@@ -220,6 +220,20 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect(await limiter.consume('k', { cost: 10_000 })).toMatchObject({ allowed: true, remaining: 0 })
     })
 
+    it('charges that come at the same time are each of their own units', async () => {
+      const { limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 20, window: '10s' })
+      await Promise.all([1, 3, 2, 3].map((units) => limiter.charge('k', units)))
+      expect((await limiter.peek('k')).remaining).toBe(11)
+    })
+
+    it.skipIf(log === 'packed')('of what is charged beyond what a log keeps, that is listed', async () => {
+      const { limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 50, window: '10s' })
+      await limiter.charge('k', 12_345)
+      expect((await limiter.list('k'))[0]!.entries.map(({ units }) => units)).toEqual([10_000])
+    })
+
     it('set back by half a second, time stands still until it has caught up', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 4, window: '1s' })
@@ -235,6 +249,17 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.peek('k')).remaining).toBe(2)
       clock.advance(1)
       expect((await limiter.peek('k')).remaining).toBe(3)
+    })
+
+    it('set back by an hour, what had left the window before is not returned', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 6, window: '10s' })
+      const gone = await limiter.consume('k', { cost: 2 })
+      clock.advance(10_000)
+      await limiter.consume('k')
+      clock.advance(-3_600_000)
+      expect(await limiter.refund('k', gone)).toBe(0)
+      expect((await limiter.consume('k')).remaining).toBe(4)
     })
 
     it('set back by an hour, what counted counts from then on', async () => {

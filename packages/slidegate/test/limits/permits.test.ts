@@ -272,6 +272,31 @@ it('what this process holds for lack of the store is released here', async () =>
   expect((await limiter.acquire('k')).allowed).toBe(true)
 })
 
+it.each([undefined, new Error('the work has failed')])(
+  'where the store is silent at the end of its block, what the block has thrown is told: %s',
+  async (thrown) => {
+    let isDown = false
+    const memory = memoryStore()
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1, ttl: '10s' })],
+      store: {
+        apply: (ops, call) => (isDown ? call.reject(new Error('down')) : memory.apply(ops, call)),
+        close() {},
+      },
+      logger: false,
+    })
+    limiters.push(limiter)
+    const run = async () => {
+      await using permit = await limiter.acquire('k')
+      expect(permit.allowed).toBe(true)
+      isDown = true
+      if (thrown) throw thrown
+    }
+    if (thrown) await expect(run()).rejects.toBe(thrown)
+    else await run()
+  },
+)
+
 it('who passes uncounted holds nothing', async () => {
   const limiter = createLimiter({
     limits: [concurrency({ limit: 1, ttl: '10s' })],

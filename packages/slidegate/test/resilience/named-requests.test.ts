@@ -61,6 +61,29 @@ describe('an answer that comes too late', () => {
     expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([3, 3, 3, 3])
   })
 
+  it.each(['allow', 'local'] as const)(
+    'what it holds is released where it may pass: %s',
+    async (onStoreError) => {
+      const store = held(memoryStore())
+      const limits = [
+        concurrency({ limit: 3, ttl: '1h', name: 'held' }),
+        slidingWindow({ limit: 3, window: '1h', name: 'hourly' }),
+      ]
+      const limiter = createLimiter({ limits, store, onStoreError, logger: false })
+      store.isHolding = true
+      const acquired = limiter.acquire('k')
+      await vi.advanceTimersByTimeAsync(60)
+      const permit = await acquired
+      expect(permit.allowed).toBe(true)
+      store.isHolding = false
+      store.release()
+      await vi.advanceTimersByTimeAsync(1)
+      expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([3, 2])
+      await permit.release()
+      limiter.close()
+    },
+  )
+
   it('a value that was seen stays seen', async () => {
     const store = held(memoryStore())
     const limiter = createLimiter({ limits: [distinct({ limit: 3, window: '1h' })], store })

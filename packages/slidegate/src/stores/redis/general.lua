@@ -7,7 +7,7 @@ local AHEAD = -2
 local AGAIN = -3
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
--- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, renew and list where it keeps
+-- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, has, renew and list where it keeps
 -- entries, which are told of in limits/limit.ts. A log's newest stamp is its field `stamp`.
 local kinds = {}
 local function kind_of(tag)
@@ -61,7 +61,8 @@ end
 local function find_in(logs, entries, now, id)
   for i = 1, #logs do
     local log = logs[i]
-    local at_ms = log.entries == entries and log.kind.find(log, log.params, now, id)
+    -- A shadow limit decides nothing.
+    local at_ms = log.entries == entries and not log.is_shadow and log.kind.find(log, log.params, now, id)
     if at_ms then return at_ms end
   end
   return nil
@@ -72,16 +73,23 @@ local function find_repeat(logs, now, run)
   return run.mayRepeat and (find_in(logs, 'request', now, run.id) or find_in(logs, 'holder', now, run.id))
 end
 
--- Units that a request of this cost takes of a log.
-local function cost_in(log, now, cost, run)
-  if log.entries ~= 'value' then return cost end
-  return log.kind.find(log, log.params, now, run.value) and 0 or 1
-end
-
 -- What the op's entry in a log is called.
 local function entry_in(log, run)
   if log.entries == 'value' then return run.value end
   return run.id
+end
+
+-- Whether what an op takes of a log may be other than its cost, so that the answer says it.
+local function takes_once(log, run)
+  if log.entries == 'value' then return true end
+  return log.is_shadow and run.mayRepeat and (log.entries == 'request' or log.entries == 'holder')
+end
+
+-- Units that a request of this cost takes of a log: none where it holds what was brought, or in shadow the request.
+local function cost_in(log, now, cost, run)
+  if not takes_once(log, run) then return cost end
+  if log.kind.find(log, log.params, now, entry_in(log, run)) then return 0 end
+  return log.entries == 'value' and 1 or cost
 end
 
 -- Of so many requests, those that fit all limits of the log.
@@ -109,19 +117,20 @@ local function commit(logs, now, run, admitted)
   for i = 1, #logs do
     local log = logs[i]
     local fitting = log.is_shadow and room_in(log, admitted) or admitted
-    if fitting > 0 then
+    -- A value that is known is renewed; a request that a shadow limit knows is not.
+    if fitting > 0 and (log.cost > 0 or log.entries == 'value') then
       log.charged, log.is_changed = log.cost * fitting, true
       log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))
     end
   end
 end
 
-local function answer(logs, now, count, filled)
+local function answer(logs, run, now, count, filled)
   for i = 1, #logs do
     local log = logs[i]
     local kind, params, cost, charged, used = log.kind, log.params, log.cost, log.charged, log.used
     local limits = params.limits
-    if log.entries == 'value' then
+    if takes_once(log, run) then
       filled = filled + 1
       reply[filled] = cost
     end
@@ -143,9 +152,9 @@ end
 local function answer_again(logs, run, clock, now, at_ms)
   local start = run.filled
   reply[start + 1], reply[start + 2], reply[start + 3] = AGAIN, at_ms - clock, 1
-  local place, filled = start + 3, answer(logs, now, 0, start + 3)
+  local place, filled = start + 3, answer(logs, run, now, 0, start + 3)
   for i = 1, #logs do
-    if logs[i].entries == 'value' then place = place + 1 end
+    if takes_once(logs[i], run) then place = place + 1 end
     for _ = 1, #logs[i].params.limits do
       place = place + 3
       if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end
@@ -171,7 +180,7 @@ function ops.consume(logs, run, clock, now, filled)
   save(logs, clock, run.is_clock_given)
   if first_at then return answer_again(logs, run, clock, now, first_at) end
   reply[filled + 1] = admitted
-  return answer(logs, now, run.count, filled + 1)
+  return answer(logs, run, now, run.count, filled + 1)
 end
 
 function ops.peek(logs, run, clock, now, filled)
@@ -179,7 +188,7 @@ function ops.peek(logs, run, clock, now, filled)
   local first_at = find_repeat(logs, now, run)
   reply[filled + 1] = check(logs, now, run)
   if first_at then return answer_again(logs, run, clock, now, first_at) end
-  return answer(logs, now, run.count, filled + 1)
+  return answer(logs, run, now, run.count, filled + 1)
 end
 
 function ops.charge(logs, run, clock, now, filled)
@@ -195,21 +204,30 @@ function ops.charge(logs, run, clock, now, filled)
   return filled + 1
 end
 
--- Whether a log that keeps requests should still hold this one, and does not: another decision on it was returned.
-local function is_returned(log, now, run)
-  if log.entries ~= 'request' or run.atMs + log.params.windows[1] <= now then return false end
-  return not log.kind.find(log, log.params, now, run.id)
-end
-
-function ops.refund(logs, run, clock, now, filled)
-  local is_done = false
+-- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
+local function is_still_charged(logs, now, run)
+  local entries = 'holder'
   for i = 1, #logs do
-    is_done = is_done or run.charged[i] and is_returned(logs[i], now, run)
+    if logs[i].entries == 'request' and not logs[i].is_shadow then entries = 'request' end
   end
   for i = 1, #logs do
     local log = logs[i]
+    if log.entries == entries and not log.is_shadow then
+      local at_ms = log.kind.find(log, log.params, now, run.id)
+      if not at_ms or entries == 'request' and at_ms ~= run.atMs or not log.kind.has(log, log.params, now, run.id, run.units) then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+function ops.refund(logs, run, clock, now, filled)
+  local is_charged = not run.mayRepeat or is_still_charged(logs, now, run)
+  for i = 1, #logs do
+    local log = logs[i]
     local returned = 0
-    if run.charged[i] and not is_done then
+    if run.charged[i] and is_charged then
       returned = log.kind.refund(log, log.params, now, run.atMs, run.units, entry_in(log, run))
     end
     log.is_changed = returned > 0

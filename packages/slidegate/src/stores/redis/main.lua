@@ -15,7 +15,7 @@
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
 --          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
 --                         cost fits once more (-1: never); milliseconds until all is free. Before the first limit
---                         of a log that keeps values: units that the request takes of it
+--                         of a log of which it may take other than its cost: units that it takes of it
 --          refund         per log: units returned
 --          charge         0
 --          extend, release  1 where it was still held, else 0

@@ -1,7 +1,16 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, HoldOp, Named, Op, Outcome, PeekOp } from '../store.ts'
+import {
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type HoldOp,
+  type Named,
+  type Op,
+  type Outcome,
+  type PeekOp,
+  takesOnce,
+} from '../store.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -64,7 +73,8 @@ function encodeRun(requests: readonly Request[], first: number, words: string[])
 function differInNames(a: Request, b: Request): boolean {
   const [one, other] = [a.op, b.op]
   if (a.count !== b.count || a.nowMs !== b.nowMs || !isAskedAlike(one, other)) return false
-  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set) return false
+  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set)
+    return false
   const [ours, theirs] = [namesOf(one), namesOf(other)]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
@@ -246,19 +256,21 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
 }
 
 function consumeOutcome(
-  { parts, cost }: ConsumeOp | PeekOp,
+  op: ConsumeOp | PeekOp,
   atMs: number,
   admitted: number,
   isRepeat: boolean,
   next: () => number,
 ): ConsumeOutcome {
+  const { parts, cost } = op
   const total = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
   const limits = new Array<number>(3 * total)
   let costs: number[] | undefined
   let first = 0
   for (const { set } of parts) {
-    for (const { kind, serves } of set.logs) {
-      if (kind.entries?.are === 'value') {
+    for (const log of set.logs) {
+      const { serves } = log
+      if (takesOnce(log, op)) {
         costs ??= new Array<number>(total).fill(cost)
         const taken = next()
         for (const limit of serves) costs[first + limit] = taken

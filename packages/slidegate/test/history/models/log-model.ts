@@ -5,6 +5,8 @@ export interface Request {
   readonly units: number
   /** The request's own, or what the limiter has named it. */
   readonly id: string
+  /** Whether the caller has chosen it. */
+  readonly isChosen?: boolean
   /** What it has brought; '' where it has brought nothing. */
   readonly value: string
 }
