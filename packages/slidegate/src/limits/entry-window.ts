@@ -7,7 +7,7 @@ import { type WindowLog, WindowLogs } from './window-logs.ts'
 export const MAX_ENTRIES = 10_000
 
 /** Records of which a refund may be of any; where there are more, a stream would have to write too many anew. */
-const MAX_REWRITTEN = 4096
+const MAX_REWRITTEN = 1024
 
 /**
  * A window log, and what it counts one by one, in order of time: by name, or where the same name may come again, by a

@@ -187,22 +187,22 @@ describe('stream', () => {
     expect((await limiter.peek('k')).remaining).toBe(8)
   })
 
-  it('takes back the newest at any time, another while no more than 4,096 count', async () => {
+  it('takes back the newest at any time, another while no more than 1,024 count', async () => {
     const limiter = limiterOf('stream', 10_000, 60_000)
     const pending = []
-    for (let i = 0; i < 4098; i++) {
+    for (let i = 0; i < 1026; i++) {
       pending.push(limiter.consume('k'))
       if (i % 10 === 0) clock.advance(1)
     }
     const decisions = await Promise.all(pending)
-    expect(await limiter.refund('k', decisions[3000]!)).toBe(0)
-    expect(await limiter.refund('k', decisions[4097]!)).toBe(1)
-    expect(await limiter.refund('k', decisions[3001]!)).toBe(0)
-    expect(await limiter.refund('k', decisions[4096]!)).toBe(1)
-    expect(await limiter.refund('k', decisions[3002]!)).toBe(1)
+    expect(await limiter.refund('k', decisions[700]!)).toBe(0)
+    expect(await limiter.refund('k', decisions[1025]!)).toBe(1)
+    expect(await limiter.refund('k', decisions[701]!)).toBe(0)
+    expect(await limiter.refund('k', decisions[1024]!)).toBe(1)
+    expect(await limiter.refund('k', decisions[702]!)).toBe(1)
     // What was refused may be asked for again.
-    expect(await limiter.refund('k', decisions[3000]!)).toBe(1)
-    expect((await limiter.peek('k')).remaining).toBe(10_000 - 4094)
+    expect(await limiter.refund('k', decisions[700]!)).toBe(1)
+    expect((await limiter.peek('k')).remaining).toBe(10_000 - 1022)
   })
 
   it('an entry of another program among them is passed over, or said to be damage', async () => {

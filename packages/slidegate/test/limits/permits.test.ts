@@ -229,6 +229,55 @@ describe('by the real clock', () => {
     expect((await limiter.acquire('k')).allowed).toBe(true)
   })
 
+  it('what a closed limiter has given can still be released', async () => {
+    const store = redisStore(redis, { prefix: 'after-close' })
+    const options = { limits: [concurrency({ limit: 2, ttl: '1h' })], store, timeoutMs: 30_000 }
+    const closing = createLimiter(options)
+    const other = createLimiter(options)
+    limiters.push(other)
+    const permit = await closing.acquire('k')
+    const late = closing.acquire('k')
+    closing.close()
+    expect(await permit.release()).toBe(true)
+    expect(await (await late).release()).toBe(true)
+    expect((await other.peek('k')).remaining).toBe(2)
+  })
+
+  it('many are renewed little by little, and a store that was gone for a moment loses none', async () => {
+    let isDown = false
+    let asked = 0
+    let most = 0
+    const memory = memoryStore()
+    const limiter = createLimiter({
+      limits: [concurrency({ limit: 1000, ttl: 3000 })],
+      store: {
+        apply(ops, call) {
+          most = Math.max(most, ++asked)
+          setTimeout(() => {
+            asked--
+            if (isDown) call.reject(new Error('down'))
+            else memory.apply(ops, call)
+          }, 1)
+        },
+        close() {},
+      },
+      timeoutMs: 30_000,
+      logger: false,
+    })
+    limiters.push(limiter)
+    const permits = []
+    for (let i = 0; i < 200; i++) permits.push(await limiter.acquire('k'))
+    most = 0
+    await delay(700)
+    isDown = true
+    await delay(700)
+    isDown = false
+    await delay(2500)
+    expect(permits.filter(({ signal }) => signal.aborted)).toEqual([])
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThanOrEqual(64)
+  })
+
   it('is lost when the store has not been heard of for a ttl', async () => {
     let isDown = false
     const memory = memoryStore()

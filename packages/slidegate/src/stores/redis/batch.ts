@@ -1,9 +1,13 @@
+import type { Entries } from '../../limits/limit.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
 import type { Request } from './protocol.ts'
 
-/** Ops per call at most, so that no script holds Redis for long. */
+/** Ops per call at most, so that no script holds Redis for long; those that take longer weigh more. */
 const MAX_BATCH = 128
+
+/** Units that a log which keeps entries writes in about the time of one usual op. */
+const UNITS_PER_OP = 100
 
 /** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
 export const MAX_REQUESTS: number = 512
@@ -38,6 +42,8 @@ export class Batch {
   ops: Pending[] = []
   /** Who waits for them, all in all. */
   requests = 0
+  /** The time that they take Redis, in usual ops. */
+  #weight = 0
   /**
    * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
    * when it is out of memory.
@@ -55,7 +61,45 @@ export class Batch {
   }
 
   get hasRoom(): boolean {
-    return this.ops.length < MAX_BATCH && this.requests < MAX_REQUESTS
+    return this.#weight < MAX_BATCH && this.requests < MAX_REQUESTS
+  }
+
+  hasRoomFor(op: Op): boolean {
+    return this.hasRoom && this.#weight + weightOf(op) <= MAX_BATCH
+  }
+
+  add(pending: Pending): void {
+    this.ops.push(pending)
+    this.#weight += weightOf(pending.op)
+  }
+}
+
+/** How long an op takes Redis, as a multiple of what the usual one does, and no more than a whole call may take. */
+function weightOf(op: Op): number {
+  let weight = 1
+  for (const { set } of op.parts) {
+    for (const { kind } of set.logs) {
+      if (kind.entries !== undefined) weight += entriesWeight(op, kind.entries.are)
+    }
+  }
+  return Math.min(weight, MAX_BATCH)
+}
+
+/** Each unit or entry of such a log is written, or read, on its own. */
+function entriesWeight(op: Op, are: Entries): number {
+  switch (op.type) {
+    case 'list':
+      return MAX_BATCH
+    case 'refund':
+      // A stream is written anew.
+      return are === 'record' ? MAX_BATCH : Math.floor(op.units / UNITS_PER_OP)
+    case 'consume':
+    case 'peek':
+      return Math.floor(op.cost / UNITS_PER_OP)
+    case 'reset':
+      return 0
+    default:
+      return Math.floor(op.units / UNITS_PER_OP)
   }
 }
 

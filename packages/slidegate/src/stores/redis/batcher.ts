@@ -78,16 +78,17 @@ export class Batcher {
       last.calls.push(call)
       return last.batch
     }
-    const batch = this.#openBatch(op.type === 'reset' || op.type === 'refund' || op.type === 'release')
+    const batch = this.#openBatch(op)
     const pending = new Pending(op, nowMs, call, batch, slot)
     this.#backlog.lastAt[slot] = pending
-    batch.ops.push(pending)
+    batch.add(pending)
     return batch
   }
 
-  #openBatch(mayRemove: boolean): Batch {
+  #openBatch(op: Op): Batch {
+    const mayRemove = op.type === 'reset' || op.type === 'refund' || op.type === 'release'
     const last = this.#waiting.at(-1)
-    if (last?.hasRoom && last.mayRemove === mayRemove) return last
+    if (last?.mayRemove === mayRemove && last.hasRoomFor(op)) return last
     const batch = new Batch(mayRemove)
     this.#waiting.push(batch)
     return batch
@@ -188,7 +189,7 @@ export class Batcher {
     if (first.ops.length === 1) return this.#waiting.shift()!
     const alone = new Batch(first.mayRemove)
     const pending = first.ops.shift()!
-    alone.ops.push(pending)
+    alone.add(pending)
     alone.requests = pending.calls.length
     first.requests -= alone.requests
     return alone

@@ -1,0 +1,108 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  concurrency,
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  memoryStore,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// Several decisions on one request: whatever is returned of them, it was charged once.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const stores = {
+  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
+}
+
+const once = slidingWindow({ limit: 100, window: '1m', log: 'zset', name: 'once' })
+const monthly = fixedWindow({ limit: 10, align: 'month', name: 'monthly' })
+const held = concurrency({ limit: 100, ttl: '1m', name: 'held' })
+
+describe.each(Object.entries(stores))('%s', (_, storeOf) => {
+  function setUp(...limits: Limit[]) {
+    const clock = new ManualClock()
+    const limiter = createLimiter({ limits, store: storeOf(clock), timeoutMs: 30_000 })
+    const left = async () => (await limiter.peek('k')).limits.map(({ remaining }) => remaining)
+    return { clock, limiter, left }
+  }
+
+  it('one that asks for more than the first is returned nothing', async () => {
+    const { limiter, left } = setUp(once, monthly)
+    await limiter.consume('k', { requestId: 'a' })
+    for (let i = 0; i < 4; i++) await limiter.consume('k')
+    const greedy = await limiter.consume('k', { requestId: 'a', cost: 10 })
+    expect(greedy.allowed).toBe(true)
+    expect(await limiter.refund('k', greedy)).toBe(0)
+    expect(await left()).toEqual([95, 5])
+  })
+
+  it.each([
+    ['requests', once],
+    ['holders', held],
+  ])('of %s, one is returned', async (_, limit) => {
+    const { limiter, left } = setUp(limit, monthly)
+    const first = await limiter.consume('k', { requestId: 'a', cost: 2 })
+    const again = await limiter.consume('k', { requestId: 'a', cost: 2 })
+    await limiter.consume('k', { cost: 3 })
+    expect(await limiter.refund('k', first)).toBe(2)
+    expect(await limiter.refund('k', again)).toBe(0)
+    expect(await left()).toEqual([97, 7])
+  })
+
+  it('nor is the other when the first has left its window', async () => {
+    const { clock, limiter, left } = setUp(once, monthly)
+    const first = await limiter.consume('k', { requestId: 'a' })
+    const again = await limiter.consume('k', { requestId: 'a' })
+    await limiter.consume('k')
+    expect(await limiter.refund('k', first)).toBe(1)
+    clock.advance(60_000)
+    expect(await limiter.refund('k', again)).toBe(0)
+    expect(await left()).toEqual([100, 9])
+  })
+
+  it('nor both when the clock was set back in between', async () => {
+    const { clock, limiter, left } = setUp(once, monthly)
+    clock.advance(20_000)
+    const first = await limiter.consume('k', { requestId: 'a' })
+    await limiter.consume('k')
+    clock.advance(-5000)
+    const again = await limiter.consume('k', { requestId: 'a' })
+    const returned = (await limiter.refund('k', first)) + (await limiter.refund('k', again))
+    expect(returned).toBeLessThanOrEqual(1)
+    expect((await left())[1]).toBeLessThanOrEqual(9)
+  })
+
+  it('what a shadow limit had no room for is not returned to it, and it lets nobody pass', async () => {
+    const shadow = fixedWindow({ limit: 1, window: '1h', name: 'shadow', shadow: true })
+    const { limiter, left } = setUp(once, shadow)
+    await limiter.consume('k')
+    await limiter.consume('k', { requestId: 'a' })
+    const again = await limiter.consume('k', { requestId: 'a' })
+    expect(await limiter.refund('k', again)).toBe(1)
+    expect(await left()).toEqual([99, 0])
+
+    const strict = setUp(
+      fixedWindow({ limit: 1, window: '1h' }),
+      slidingWindow({ limit: 9, window: '1m', log: 'zset', shadow: true, name: 'tried' }),
+    )
+    await strict.limiter.consume('other', { requestId: 'a' })
+    expect((await strict.limiter.consume('other', { requestId: 'a' })).allowed).toBe(false)
+  })
+
+  it('an id that comes again after its window is another request, with units of its own', async () => {
+    const { clock, limiter, left } = setUp(once)
+    await limiter.consume('k', { requestId: 'a', cost: 50 })
+    clock.advance(60_000)
+    const other = await limiter.consume('k', { requestId: 'a' })
+    expect(await left()).toEqual([99])
+    expect(await limiter.refund('k', other)).toBe(1)
+    expect(await left()).toEqual([100])
+  })
+})
