@@ -55,7 +55,11 @@ function entry_window.save(log, _, is_clock_given)
     write_all('ZREM', key, log.restamped.gone)
   end
   if log.added then
-    write_all('ZADD', key, members_of(log.added, math.max(1, log.units), stamp))
+    if log.units > 1 then
+      write_all('ZADD', key, members_of(log.added, log.units, stamp))
+    else
+      call_redis('ZADD', key, stamp, log.added)
+    end
     local all = call_redis('ZCARD', key)
     local gone = math.max(all - log.live - log.units, all - MAX_ENTRIES)
     if gone > 0 then
@@ -63,9 +67,15 @@ function entry_window.save(log, _, is_clock_given)
     end
   end
   if log.removed then
-    write_all('ZREM', key, members_of(log.removed, log.units))
+    if log.units > 1 then
+      write_all('ZREM', key, members_of(log.removed, log.units))
+    else
+      call_redis('ZREM', key, log.removed)
+    end
     -- What the newest has seen to leave the window must not come back with an older newest.
-    call_redis('ZREMRANGEBYSCORE', key, '-inf', text_of(log.before - log.params.windows[1]))
+    if log.is_newest then
+      call_redis('ZREMRANGEBYSCORE', key, '-inf', text_of(log.before - log.params.windows[1]))
+    end
   end
   local window = log.params.windows[1]
   if log.restamped or log.added and needs_ttl(log.before, log.stamp, window, is_clock_given) then
@@ -140,7 +150,7 @@ function entry_window.refund(log, params, now, at_ms, units, entry)
   if log.entries ~= 'holder' and (stamp ~= at_ms or not entry_window.has(log, params, now, entry, units)) then
     return 0
   end
-  log.removed, log.units = entry, units
+  log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end
 

@@ -11,7 +11,17 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts'
 const COMMANDS = [
   ...['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time'],
   // Of logs that keep entries, as sorted sets and as streams.
-  ...['zadd', 'zrem', 'zrange', 'zcount', 'zcard', 'zscore', 'zrangebyscore', 'zremrangebyrank', 'zremrangebyscore'],
+  ...[
+    'zadd',
+    'zrem',
+    'zrange',
+    'zcount',
+    'zcard',
+    'zscore',
+    'zrangebyscore',
+    'zremrangebyrank',
+    'zremrangebyscore',
+  ],
   ...['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
 ]
 
