@@ -12,6 +12,7 @@ import { cluster } from './scenarios/cluster.ts'
 import { field } from './scenarios/field.ts'
 import { growth } from './scenarios/growth.ts'
 import { http } from './scenarios/http.ts'
+import { kinds } from './scenarios/kinds.ts'
 import { local } from './scenarios/local.ts'
 import { memory } from './scenarios/memory.ts'
 import { peers } from './scenarios/peers.ts'
@@ -26,6 +27,7 @@ const SCENARIOS: readonly Scenario[] = [
   cluster,
   peers,
   redisCpu,
+  kinds,
   bytes,
   bound,
   truth,
@@ -38,7 +40,7 @@ const SCENARIOS: readonly Scenario[] = [
 ]
 
 /** The bench takes nowhere near as long; if it does, it hangs. */
-const MOST_MINUTES = { short: 10, full: 60 }
+const MOST_MINUTES = { short: 20, full: 90 }
 
 const { effort, scenarios, jsonFile, isReported, fromFile } = optionsOrExit()
 // So that the servers that were started end too.

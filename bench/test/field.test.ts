@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { FIELD_SCRIPTS } from '../src/redis/field.ts'
+import { DISTINCT_VALUES, FIELD_SCRIPTS, SEMAPHORE } from '../src/redis/field.ts'
 import { withRedis } from '../src/redis/with-redis.ts'
 
+const ALL_SCRIPTS = [...FIELD_SCRIPTS, SEMAPHORE, DISTINCT_VALUES]
 const POLICY = { limit: 3, windowMs: 60_000 }
 
 /** The start of a fixed window, so that all kinds of window begin here. */
@@ -20,7 +21,7 @@ function remainingAt(script: (typeof FIELD_SCRIPTS)[number], times: readonly num
   })
 }
 
-describe.each(FIELD_SCRIPTS)('$name', (script) => {
+describe.each(ALL_SCRIPTS)('$name', (script) => {
   it('admits what fits and no more, and forgets in two windows', async () => {
     expect(await remainingAt(script, [0, 0, 0, 0, 1, 120_000])).toEqual([2, 1, 0, 'denied', 'denied', 2])
   })
@@ -36,18 +37,61 @@ describe.each(FIELD_SCRIPTS)('$name', (script) => {
   })
 })
 
-describe.each(FIELD_SCRIPTS.filter(({ isLog }) => isLog))('$name, a log', (script) => {
+describe.each(ALL_SCRIPTS.filter(({ isLog }) => isLog))('$name, a log', (script) => {
   it('frees each place just when its request has left the window', async () => {
     const times = [0, 10, 20, 59_999, 60_000, 60_009, 60_010]
     expect(await remainingAt(script, times)).toEqual([2, 1, 0, 'denied', 0, 'denied', 0])
   })
 })
 
-describe.each(FIELD_SCRIPTS.filter(({ isLog }) => !isLog))('$name, no log', (script) => {
+describe.each(ALL_SCRIPTS.filter(({ isLog }) => !isLog))('$name, no log', (script) => {
   it('lets more through than the limit, around the edge of a window', async () => {
     const edge = [59_900, 59_900, 59_900, ...Array.from({ length: 31 }, (_, i) => 60_000 + 1990 * i)]
     const answers = await remainingAt(script, [0, ...edge])
     const admitted = answers.slice(1).filter((answer, i) => answer !== 'denied' && edge[i]! < 119_900)
     expect(admitted.length).toBeGreaterThan(POLICY.limit)
+  })
+})
+
+describe('ZSET semaphore', () => {
+  it('gives a place to another as soon as it is given back, and each only once', async () => {
+    await withRedis(async (redis) => {
+      const { consume, release } = await SEMAPHORE.open(redis, POLICY)
+      for (const holder of ['a', 'b', 'c']) await consume('user:1', START_MS, holder)
+      expect(await consume('user:1', START_MS + 1, 'd')).toEqual([0, 0])
+      expect(await release('user:1', 'b')).toBe(true)
+      expect(await release('user:1', 'b')).toBe(false)
+      expect(await consume('user:1', START_MS + 1, 'd')).toEqual([1, 0])
+      expect(await consume('user:1', START_MS + 1, 'e')).toEqual([0, 0])
+    })
+  })
+})
+
+describe('ZSET of values', () => {
+  it('has room for a value that it knows, which then counts for as long again', async () => {
+    await withRedis(async (redis) => {
+      const { consume } = await DISTINCT_VALUES.open(redis, POLICY)
+      const answers = []
+      for (const [afterMs, value] of [
+        [0, 'a'],
+        [0, 'b'],
+        [0, 'c'],
+        [1, 'd'],
+        [2, 'a'],
+        [60_001, 'd'],
+        [60_001, 'a'],
+      ] as const) {
+        answers.push(await consume('user:1', START_MS + afterMs, value))
+      }
+      expect(answers).toEqual([
+        [1, 2],
+        [1, 1],
+        [1, 0],
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [1, 1],
+      ])
+    })
   })
 })

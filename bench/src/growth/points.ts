@@ -5,8 +5,9 @@ import { anyOf, callers } from '../callers.ts'
 import { closedLoop, type Load } from '../load.ts'
 import { bytesOf, mainThreadSeconds } from '../redis/info.ts'
 import { PATIENCE_MS } from '../sides.ts'
-import { assertFull, slidegateCpuSide } from '../steady/sides.ts'
+import { slidegateCpuSide } from '../steady/ours.ts'
 import { fullFor } from '../steady/traffic.ts'
+import { assertFull } from '../steady/turn.ts'
 
 const IN_FLIGHT = 1024
 const KEYS = 10_000

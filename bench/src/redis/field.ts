@@ -7,8 +7,13 @@ export type FieldAnswer = readonly [admitted: number, remaining: number]
 
 /** A limiter on a script of the field, one EVALSHA per request. */
 export interface FieldLimiter extends PeerLimiter {
-  /** Without a time it is the server's, or this process's where keys are named by it. */
-  consume(key: string, nowMs?: number): Promise<FieldAnswer>
+  /**
+   * Without a time it is the server's, or this process's where keys are named by it. The name is that of the request,
+   * the holder or the value, in logs that have such; without one, it is one that no other has.
+   */
+  consume(key: string, nowMs?: number, name?: string): Promise<FieldAnswer>
+  /** Gives back what a holder has taken, where that is done so. */
+  release(key: string, name: string): Promise<boolean>
 }
 
 /** A way to count that the field writes as a script of its own. */
@@ -33,19 +38,31 @@ const keysOfTwoWindows: KeysOf = (key, nowMs, windowMs) => [
 ]
 
 export const FIXED_WINDOW: FieldScript = fieldScript('fixed-window', 'INCR fixed window', keyOfWindow)
+export const TWO_WINDOWS: FieldScript = fieldScript('two-windows', 'two-window counter', keysOfTwoWindows)
+export const GCRA: FieldScript = fieldScript('gcra', 'GCRA', oneKey)
 export const ZSET_LOG: FieldScript = fieldScript('zset-log', 'ZSET log', oneKey)
+export const STREAMS_LOG: FieldScript = fieldScript('streams-log', 'Streams log', oneKey)
 
-/** Scripts of the field, as found in many a code base; written for the bench. */
+/** Scripts of the field that limit requests, as found in many a code base; written for the bench. */
 export const FIELD_SCRIPTS: readonly FieldScript[] = [
   FIXED_WINDOW,
-  fieldScript('two-windows', 'two-window counter', keysOfTwoWindows),
-  fieldScript('gcra', 'GCRA', oneKey),
+  TWO_WINDOWS,
+  GCRA,
   fieldScript('hash-buckets', 'HASH of 60 buckets', oneKey),
   ZSET_LOG,
-  fieldScript('streams-log', 'Streams log', oneKey),
+  STREAMS_LOG,
 ]
 
-function fieldScript(file: string, algorithm: string, keysOf: KeysOf): FieldScript {
+/** Those that limit something else: what is under way, and what is seen. */
+export const SEMAPHORE: FieldScript = fieldScript('semaphore', 'ZSET semaphore', oneKey, true)
+export const DISTINCT_VALUES: FieldScript = fieldScript('distinct-values', 'ZSET of values', oneKey, true)
+
+function fieldScript(
+  file: string,
+  algorithm: string,
+  keysOf: KeysOf,
+  isLog: boolean = file.endsWith('-log'),
+): FieldScript {
   const script = readFileSync(new URL(`./field/${file}.lua`, import.meta.url), 'utf8')
   const usesOurTime = keysOf !== oneKey
   const prefix = `${file}:`
@@ -54,18 +71,21 @@ function fieldScript(file: string, algorithm: string, keysOf: KeysOf): FieldScri
     algorithm,
     prefix,
     keysOf: (key, nowMs, windowMs) => keysOf(prefix + key, nowMs, windowMs),
-    isLog: file.endsWith('-log'),
+    isLog,
     async open(redis, { limit, windowMs }, writer = '') {
       const sha1 = (await redis.script('LOAD', script)) as string
       let requests = 0
-      const consume = (key: string, nowMs?: number) => {
+      const consume = (key: string, nowMs?: number, name: string = writer + ++requests) => {
         const ourMs = nowMs ?? (usesOurTime ? Date.now() : undefined)
         const keys = keysOf(prefix + key, ourMs ?? 0, windowMs)
-        const unique = writer + ++requests
-        const words = [...keys, limit, windowMs, unique, ourMs ?? '']
+        const words = [...keys, limit, windowMs, name, ourMs ?? '']
         return redis.evalsha(sha1, keys.length, ...words) as Promise<FieldAnswer>
       }
-      return { consume, decide: (key) => consume(key).then(([admitted]) => admitted === 1) }
+      return {
+        consume,
+        decide: (key) => consume(key).then(([admitted]) => admitted === 1),
+        release: async (key, name) => (await redis.zrem(prefix + key, name)) === 1,
+      }
     },
   }
 }

@@ -9,6 +9,7 @@ import { withRedis } from '../redis/with-redis.ts'
 import type { LinePlot } from '../report/plot.ts'
 import type { Figure, Measured, Scenario } from '../scenario.ts'
 import { PATIENCE_MS } from '../sides.ts'
+import { WEIGHED_WINDOW_MS, weigh } from '../steady/weigh.ts'
 
 /** What is asked for. */
 const LIMITS = [1000, 10_000, 50_000]
@@ -16,12 +17,6 @@ const TARGET = { atMost: 20 }
 
 /** For the plot too. The greatest takes the scripts of the field its time. */
 const PLOTTED = { short: [100, 1000, 10_000], full: [100, ...LIMITS] }
-
-const WINDOW_MS = 60_000
-const WINDOWS = 3
-
-/** Times per window that the key is weighed. */
-const WEIGHINGS = 50
 
 const KEY = 'user:1'
 
@@ -51,7 +46,7 @@ async function slidegateBytes(redis: Redis, limit: number): Promise<number[]> {
   let nowMs = 0
   const limiter = createLimiter({
     name: 'bench',
-    limits: [slidingWindow({ limit, window: WINDOW_MS })],
+    limits: [slidingWindow({ limit, window: WEIGHED_WINDOW_MS })],
     store: redisStore(redis, { clock: () => nowMs }),
     timeoutMs: PATIENCE_MS,
   })
@@ -68,39 +63,13 @@ async function slidegateBytes(redis: Redis, limit: number): Promise<number[]> {
 }
 
 async function fieldBytes(redis: Redis, script: FieldScript, limit: number): Promise<number[]> {
-  const limiter = await script.open(redis, { limit, windowMs: WINDOW_MS })
+  const limiter = await script.open(redis, { limit, windowMs: WEIGHED_WINDOW_MS })
   return weigh(limit, {
     isAdmitted: async (atMs) => (await limiter.consume(KEY, atMs))[0] === 1,
-    bytesAt: (atMs) => bytesOf(redis, script.keysOf(KEY, atMs, WINDOW_MS)),
+    bytesAt: (atMs) => bytesOf(redis, script.keysOf(KEY, atMs, WEIGHED_WINDOW_MS)),
     // Counters guess, and deny some of this traffic; they take no more for what they admit.
     admitsAll: script.isLog,
   })
-}
-
-interface Weighed {
-  isAdmitted(atMs: number): Promise<boolean>
-  bytesAt(atMs: number): Promise<number>
-  readonly admitsAll: boolean
-}
-
-/** Steady traffic, just as much as the limit admits. Answers the bytes of the key from time to time. */
-async function weigh(limit: number, { isAdmitted, bytesAt, admitsAll }: Weighed): Promise<number[]> {
-  const startMs = Date.now()
-  const atOnce = limit / WEIGHINGS
-  const weights: number[] = []
-  let admitted = 0
-  for (let sent = 0; sent < WINDOWS * limit; sent += atOnce) {
-    const times = Array.from(
-      { length: atOnce },
-      (_, i) => startMs + Math.floor(((sent + i) * WINDOW_MS) / limit),
-    )
-    const answers = await Promise.all(times.map(isAdmitted))
-    admitted += answers.filter((answer) => answer).length
-    weights.push(await bytesAt(times.at(-1)!))
-  }
-  const least = admitsAll ? WINDOWS * limit : (WINDOWS * limit) / 2
-  assert(admitted >= least, `${admitted} admitted, of ${WINDOWS * limit} that fit`)
-  return weights
 }
 
 function figureOf(name: string, limit: number, weights: readonly number[]): Figure {

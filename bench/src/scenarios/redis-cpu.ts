@@ -4,15 +4,10 @@ import { FIELD_SCRIPTS, FIXED_WINDOW, ZSET_LOG } from '../redis/field.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { BarPlot, LinePlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
-import {
-  assertFull,
-  type CpuSide,
-  type CpuTurn,
-  fieldCpuSide,
-  floorCpuSide,
-  slidegateCpuSide,
-} from '../steady/sides.ts'
+import { slidegateCpuSide } from '../steady/ours.ts'
+import { fieldCpuSide, floorCpuSide } from '../steady/sides.ts'
 import { denied, EVERY_MS, steady, steadyHour, type Traffic } from '../steady/traffic.ts'
+import { assertFull, type CpuSide, type CpuTurn } from '../steady/turn.ts'
 
 const FLOOR = 'read and write back 64 bytes'
 

@@ -1,147 +1,26 @@
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
-import { createLimiter, type Limiter, slidingWindow } from 'slidegate'
-import { redisStore } from 'slidegate/redis'
 import { callers, inTurn } from '../callers.ts'
-import { closedLoop, type Load } from '../load.ts'
-import { copyTo, onlyKey } from '../redis/copies.ts'
+import { closedLoop } from '../load.ts'
+import { copyTo } from '../redis/copies.ts'
 import type { FieldScript } from '../redis/field.ts'
 import { floorKeys, physicalFloor } from '../redis/floor.ts'
-import { mainThreadSeconds, scriptCallsOf } from '../redis/info.ts'
-import type { Role } from '../report/plot.ts'
-import { PATIENCE_MS } from '../sides.ts'
-import { REQUESTS, type Traffic } from './traffic.ts'
+import { mainThreadSeconds } from '../redis/info.ts'
+import type { Use } from './ours.ts'
+import { IN_FLIGHT, KNOWN_VALUE, nameOf, REQUESTS, type Traffic, timesOf } from './traffic.ts'
+import { type CpuSide, turnOf } from './turn.ts'
 
-const IN_FLIGHT = 1024
-
-/** Requests at once while a past is made. */
-const STEP = 512
-
-export interface CpuTurn {
-  /** CPU time of Redis per decision. */
-  readonly seconds: number
-  /** How full the windows were, from 0 to 1; 1 where it has no meaning. */
-  readonly fullness: number
-  readonly load: Load
-}
-
-export interface CpuSide {
-  readonly name: string
-  readonly role: Role
-  turn(): Promise<CpuTurn>
-  /** Decisions that travelled in one call, in the last turn. */
-  batchSize(): number
-  close(): void
-}
-
-/** Asks for every key, as often as makes a turn; each answer is `[admitted, remaining]`. */
-async function turnOf(
+/** A script of the field, asked as a limiter of ours is. */
+export async function fieldCpuSide(
   redis: Redis,
+  script: FieldScript,
   traffic: Traffic,
-  ask: (caller: number) => Promise<readonly [isAdmitted: boolean, remaining: number]>,
-): Promise<CpuTurn> {
-  const { outcome, limit, keys } = traffic
-  let admitted = 0
-  let used = 0
-  const check = ([isAdmitted, remaining]: readonly [boolean, number]) => {
-    if (isAdmitted) admitted++
-    used += limit - remaining
-  }
-  const before = await mainThreadSeconds(redis)
-  const load = await closedLoop(IN_FLIGHT, { requests: REQUESTS }, { pick: inTurn(keys), ask, check })
-  const seconds = ((await mainThreadSeconds(redis)) - before) / REQUESTS
-  assert.equal(admitted, outcome === 'admitted' ? REQUESTS : 0, 'requests admitted')
-  return { seconds, fullness: used / REQUESTS / limit, load }
-}
-
-/** Windows that are meant to be full must not have run empty. */
-export function assertFull(turns: readonly CpuTurn[]): void {
-  for (const { fullness } of turns) {
-    const percent = Math.round(fullness * 100)
-    assert(
-      fullness > 0.5 && fullness <= 1,
-      `windows are ${percent}% full: the machine is too busy for steady traffic`,
-    )
-  }
-}
-
-export async function slidegateCpuSide(redis: Redis, name: string, traffic: Traffic): Promise<CpuSide> {
-  const keys = callers(traffic.keys)
-  const limiterName = name.replace(/\W+/g, '-')
-  const limiter = limiterOf(redis, limiterName, traffic)
-  // One caller is given a past, of which all others then get a copy.
-  await Promise.all(keys.map((key) => limiter.consume(key)))
-  const logs = await redis.keys(`slidegate:*:${limiterName}:*`)
-  assert.equal(logs.length, keys.length)
-  await slidegatePast(redis, limiterName, traffic, keys[0]!)
-  const log = await onlyKey(redis, `slidegate:*:${limiterName}:${keys[0]}:*`)
-  await copyTo(
-    redis,
-    log,
-    logs.filter((other) => other !== log),
-  )
-  let batchSize = 1
-  // `remaining` is the least of several windows, and the share in use is asked of the longest.
-  const longest = traffic.shorter.length
-  return {
-    name,
-    role: 'ours',
-    async turn() {
-      let turn: CpuTurn | undefined
-      const { calls } = await scriptCallsOf(redis, async () => {
-        turn = await turnOf(redis, traffic, async (caller) => {
-          const { allowed, limits } = await limiter.consume(keys[caller]!)
-          return [allowed, limits[longest]!.remaining]
-        })
-      })
-      batchSize = Math.round(REQUESTS / calls)
-      return turn!
-    },
-    close: () => limiter.close(),
-    batchSize: () => batchSize,
-  }
-}
-
-function limiterOf(
-  redis: Redis,
-  name: string,
-  { limit, windowMs, shorter }: Traffic,
-  clock?: () => number,
-): Limiter {
-  const limits = [...shorter, { limit, windowMs }].map(({ limit, windowMs }) =>
-    slidingWindow({ limit, window: windowMs }),
-  )
-  return createLimiter({ name, limits, store: redisStore(redis, { clock }), timeoutMs: PATIENCE_MS })
-}
-
-/** Fills the windows of one caller with what was admitted before now. */
-async function slidegatePast(redis: Redis, name: string, traffic: Traffic, key: string): Promise<void> {
-  let nowMs = 0
-  const past = limiterOf(redis, name, traffic, () => nowMs)
-  await past.reset(key)
-  const times = timesOf(traffic)
-  for (let first = 0; first < times.length; first += STEP) {
-    const made = times.slice(first, first + STEP).map((atMs) => {
-      nowMs = atMs
-      return past.consume(key, { cost: traffic.cost })
-    })
-    for (const [i, { allowed, atMs }] of (await Promise.all(made)).entries()) {
-      assert(allowed && atMs <= times[first + i]!, 'a past that the limits admit')
-    }
-  }
-  past.close()
-}
-
-function timesOf({ charges, apartMs }: Traffic): number[] {
-  const startMs = Date.now() - charges * apartMs
-  return Array.from({ length: charges }, (_, i) => Math.floor(startMs + i * apartMs))
-}
-
-export async function fieldCpuSide(redis: Redis, script: FieldScript, traffic: Traffic): Promise<CpuSide> {
+  { values, isHeld }: Pick<Use, 'values' | 'isHeld'> = {},
+): Promise<CpuSide> {
   const keys = callers(traffic.keys)
   const limiter = await script.open(redis, traffic)
-  for (const atMs of timesOf(traffic)) {
-    const [admitted] = await limiter.consume(keys[0]!, atMs)
+  for (const [i, atMs] of timesOf(traffic).entries()) {
+    const [admitted] = await limiter.consume(keys[0]!, atMs, nameOf(traffic, i))
     assert.equal(admitted, 1, `a past that ${script.name} admits`)
   }
   const first = script.prefix + keys[0]
@@ -153,12 +32,17 @@ export async function fieldCpuSide(redis: Redis, script: FieldScript, traffic: T
       keys.slice(1).map((key) => script.prefix + key + rest),
     )
   }
+  let asked = 0
   return {
     name: script.name,
     role: 'peer',
     async turn() {
       const turn = await turnOf(redis, traffic, async (caller) => {
-        const [admitted, remaining] = await limiter.consume(keys[caller]!)
+        const name = values === 'known' ? KNOWN_VALUE : `new-${asked++}`
+        const [admitted, remaining] = await limiter.consume(keys[caller]!, undefined, name)
+        if (isHeld && admitted === 1) {
+          assert(await limiter.release(keys[caller]!, name), 'held until it was released')
+        }
         return [admitted === 1, remaining]
       })
       return script.isLog ? turn : { ...turn, fullness: 1 }

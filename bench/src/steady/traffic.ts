@@ -11,6 +11,10 @@ export interface Traffic {
   readonly charges: number
   readonly cost: number
   readonly keys: number
+  /** Requests of one turn; `REQUESTS`, where it is left out. */
+  readonly requests?: number
+  /** Of them at a time; `IN_FLIGHT`, where it is left out. */
+  readonly inFlight?: number
 }
 
 /** Steady traffic asks for each key once in this time, or a few times at once. */
@@ -18,6 +22,8 @@ export const EVERY_MS = 1000
 
 /** Requests of one turn. */
 export const REQUESTS = 5120
+
+export const IN_FLIGHT = 1024
 
 /** Requests that would still fit in steady traffic, so that one that comes a little early is admitted too. */
 const spare = (limit: number) => Math.max(1.5, limit / 20)
@@ -93,4 +99,23 @@ export function fullFor(limit: number, windowMs: number, grainMs: number): Traff
     cost: Math.floor(limit / charges),
     keys: REQUESTS / 4,
   }
+}
+
+/** When the past was charged. */
+export function timesOf({ charges, apartMs }: Traffic): number[] {
+  const startMs = Date.now() - charges * apartMs
+  return Array.from({ length: charges }, (_, i) => Math.floor(startMs + i * apartMs))
+}
+
+/** What the newest request of the past has brought, where values are counted. */
+export const KNOWN_VALUE = 'known'
+
+/** What a request of the past is called, and has brought. */
+export function nameOf({ charges }: Traffic, number: number): string {
+  return number === charges - 1 ? KNOWN_VALUE : `past-${number}`
+}
+
+/** The same, one request at a time, and so of fewer keys. */
+export function oneAtATime(traffic: Traffic): Traffic {
+  return { ...traffic, keys: REQUESTS / 8, requests: REQUESTS / 8, inFlight: 1 }
 }

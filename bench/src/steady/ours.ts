@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import type { Redis } from 'ioredis'
+import {
+  type ConsumeOptions,
+  createLimiter,
+  type Decision,
+  type Limit,
+  type Limiter,
+  slidingWindow,
+} from 'slidegate'
+import { redisStore } from 'slidegate/redis'
+import { callers } from '../callers.ts'
+import { copyTo } from '../redis/copies.ts'
+import { scriptCallsOf } from '../redis/info.ts'
+import { PATIENCE_MS } from '../sides.ts'
+import { KNOWN_VALUE, nameOf, type Traffic, timesOf } from './traffic.ts'
+import { type CpuSide, type CpuTurn, turnOf } from './turn.ts'
+
+/** Requests at once while a past is made. */
+const STEP = 512
+
+/** What a limiter of ours is held to, and how it is asked. */
+export interface Use {
+  readonly limits: readonly Limit[]
+  /** Where requests bring values: such as nobody has brought yet, or one that everybody has. */
+  readonly values?: 'new' | 'known'
+  /** Whether what is admitted is held, and released at once. */
+  readonly isHeld?: boolean
+}
+
+function windowsOf({ limit, windowMs, shorter }: Traffic): Use {
+  return {
+    limits: [...shorter, { limit, windowMs }].map(({ limit, windowMs }) =>
+      slidingWindow({ limit, window: windowMs }),
+    ),
+  }
+}
+
+export async function slidegateCpuSide(
+  redis: Redis,
+  name: string,
+  traffic: Traffic,
+  use: Use = windowsOf(traffic),
+): Promise<CpuSide> {
+  const keys = callers(traffic.keys)
+  const limiterName = name.replace(/\W+/g, '-')
+  const limiter = limiterOf(redis, limiterName, use)
+  await fill(redis, limiterName, traffic, use, keys)
+  let batchSize = 1
+  let asked = 0
+  // `remaining` is the least of several limits, and the share in use is asked of the one that is told of.
+  const place = use.limits.findIndex(({ limit }) => limit === traffic.limit)
+  return {
+    name,
+    role: 'ours',
+    async turn() {
+      let turn: CpuTurn | undefined
+      const { calls } = await scriptCallsOf(redis, async () => {
+        turn = await turnOf(redis, traffic, async (caller) => {
+          const { allowed, limits } = await ask(limiter, keys[caller]!, use, asked++)
+          return [allowed, limits[place]!.remaining]
+        })
+      })
+      batchSize = Math.round(turn!.load.requests / calls)
+      return turn!
+    },
+    close: () => limiter.close(),
+    batchSize: () => batchSize,
+  }
+}
+
+async function ask(
+  limiter: Limiter,
+  key: string,
+  { values, isHeld }: Use,
+  number: number,
+): Promise<Decision> {
+  const options = values && { value: values === 'known' ? KNOWN_VALUE : `new-${number}` }
+  if (!isHeld) return limiter.consume(key, options)
+  const permit = await limiter.acquire(key, options)
+  if (permit.allowed) assert(await permit.release(), 'held until it was released')
+  return permit.decision
+}
+
+export function limiterOf(redis: Redis, name: string, { limits }: Use, clock?: () => number): Limiter {
+  return createLimiter({ name, limits, store: redisStore(redis, { clock }), timeoutMs: PATIENCE_MS })
+}
+
+/** One caller is given a past, of which all others then get a copy. */
+async function fill(redis: Redis, name: string, traffic: Traffic, use: Use, keys: readonly string[]) {
+  const [first, ...others] = keys
+  // So that there are names to copy to.
+  const limiter = limiterOf(redis, name, use)
+  await Promise.all(keys.map((key) => limiter.consume(key, use.values && { value: KNOWN_VALUE })))
+  limiter.close()
+  const logs = logsByKey(await redis.keys(`slidegate:*:${name}:*`), name)
+  assert.equal(logs.size, keys.length)
+  await makePast(redis, name, traffic, use, first!)
+  for (const log of logs.get(first!)!.keys()) {
+    await copyTo(
+      redis,
+      logs.get(first!)!.get(log)!,
+      others.map((key) => logs.get(key)!.get(log)!),
+    )
+  }
+}
+
+/** Key of a caller -> name of a log -> key in Redis. */
+function logsByKey(stored: readonly string[], name: string): Map<string, Map<string, string>> {
+  const logs = new Map<string, Map<string, string>>()
+  for (const key of stored) {
+    const [caller, log] = key.slice(key.indexOf(`:${name}:`) + name.length + 2).split(/:(?=[^:]+$)/) as [
+      string,
+      string,
+    ]
+    logs.set(caller, (logs.get(caller) ?? new Map<string, string>()).set(log, key))
+  }
+  return logs
+}
+
+/** Fills the windows of one caller with what was admitted before now. */
+async function makePast(redis: Redis, name: string, traffic: Traffic, use: Use, key: string): Promise<void> {
+  let nowMs = 0
+  const past = limiterOf(redis, name, use, () => nowMs)
+  await past.reset(key)
+  const times = timesOf(traffic)
+  for (let first = 0; first < times.length; first += STEP) {
+    const made = times.slice(first, first + STEP).map((atMs, i) => {
+      nowMs = atMs
+      const options: ConsumeOptions = { cost: traffic.cost }
+      return past.consume(key, use.values ? { ...options, value: nameOf(traffic, first + i) } : options)
+    })
+    for (const [i, { allowed, atMs }] of (await Promise.all(made)).entries()) {
+      assert(allowed && atMs <= times[first + i]!, 'a past that the limits admit')
+    }
+  }
+  past.close()
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+
+export const WEIGHED_WINDOW_MS = 60_000
+
+const WINDOWS = 3
+
+/** Times per window that the key is weighed. */
+const WEIGHINGS = 50
+
+export interface Weighed {
+  /** One request at this time; `number` is one that no other has. */
+  isAdmitted(atMs: number, number: number): Promise<boolean>
+  bytesAt(atMs: number): Promise<number>
+  readonly admitsAll: boolean
+}
+
+/** Steady traffic, just as much as the limit admits in a window. Answers the bytes of the key from time to time. */
+export async function weigh(
+  limit: number,
+  { isAdmitted, bytesAt, admitsAll }: Weighed,
+  windows: number = WINDOWS,
+): Promise<number[]> {
+  const startMs = Date.now()
+  const atOnce = limit / WEIGHINGS
+  const weights: number[] = []
+  let admitted = 0
+  for (let sent = 0; sent < windows * limit; sent += atOnce) {
+    const times = Array.from(
+      { length: atOnce },
+      (_, i) => startMs + Math.floor(((sent + i) * WEIGHED_WINDOW_MS) / limit),
+    )
+    const answers = await Promise.all(times.map((atMs, i) => isAdmitted(atMs, sent + i)))
+    admitted += answers.filter((answer) => answer).length
+    weights.push(await bytesAt(times.at(-1)!))
+  }
+  const least = admitsAll ? windows * limit : (windows * limit) / 2
+  assert(admitted >= least, `${admitted} admitted, of ${windows * limit} that fit`)
+  return weights
+}
