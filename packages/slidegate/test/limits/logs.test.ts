@@ -227,12 +227,13 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.peek('k')).remaining).toBe(11)
     })
 
-    it.skipIf(log === 'packed')('of what is charged beyond what a log keeps, that is listed', async () => {
-      const { limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf({ limit: 50, window: '10s' })
-      await limiter.charge('k', 12_345)
-      expect((await limiter.list('k'))[0]!.entries.map(({ units }) => units)).toEqual([10_000])
-    })
+    if (log !== 'packed')
+      it('of what is charged beyond what a log keeps, that is listed', async () => {
+        const { limiterOf } = worldOf(storeOf, log)
+        const limiter = limiterOf({ limit: 50, window: '10s' })
+        await limiter.charge('k', 12_345)
+        expect((await limiter.list('k'))[0]!.entries.map(({ units }) => units)).toEqual([10_000])
+      })
 
     it('set back by half a second, time stands still until it has caught up', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { concurrency, createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
@@ -299,6 +299,31 @@ describe('by the real clock', () => {
     await new Promise((resolve) => permit.signal.addEventListener('abort', resolve))
     expect(await permit.release()).toBe(false)
   })
+})
+
+it('whoever holds hears that it is lost as soon as somebody else may hold it, not later', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  let isDown = false
+  const memory = memoryStore({ clock: () => performance.now() + 1_700_000_000_000 })
+  const limiter = createLimiter({
+    limits: [concurrency({ limit: 1, ttl: 1000 })],
+    store: {
+      apply(ops, call) {
+        if (isDown) call.reject(new Error('down'))
+        else memory.apply(ops, call)
+      },
+      close() {},
+    },
+    logger: false,
+  })
+  limiters.push(limiter)
+  const permit = await limiter.acquire('k')
+  isDown = true
+  await vi.advanceTimersByTimeAsync(999)
+  expect(permit.signal.aborted).toBe(false)
+  await vi.advanceTimersByTimeAsync(2)
+  expect(permit.signal.aborted).toBe(true)
 })
 
 it('what this process holds for lack of the store is released here', async () => {
