@@ -26,7 +26,7 @@ const HOW_TO_READ: readonly string[] = [
   'Figures are ratios within one run: the sides take turns, A B A B ..., and the figure is the median of the rounds, or what its scenario says. "Rounds" are the least and the greatest of them: where they lie far apart, other programs took part of the machine. Absolute numbers, in plots and notes, are for orientation. "x" of a rate is better the higher it is, of a time or of bytes the lower. What each scenario does, and how it makes sure that what it measures took place, is told by the [bench](../../bench/README.md).',
   'In plots, blue is slidegate, grey are the packages of others and scripts as the field writes them, sand are floors: what no limiter on the same client can go below.',
   '## How to do it again',
-  '```sh\nnpm ci\nnpm run bench                                   # short: some three minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
+  '```sh\nnpm ci\nnpm run bench                                   # short: some six minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
   'It needs Node, and a redis-server (7.0 or later) on the path.',
 ]
 

@@ -12,7 +12,7 @@ import { storedKey } from './key.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
 import type { Entry, Kind, Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
-import { type NameOptions, Names } from './names.ts'
+import { NAMELESS, Names, type RequestNames } from './names.ts'
 import { markOrigin, type Origin, originOf } from './origin.ts'
 import { type Permit, Permits } from './permit.ts'
 import type { OnStoreError } from './resilience/answers.ts'
@@ -57,7 +57,7 @@ export interface LimiterOptions {
   readonly logger?: Logger | false
 }
 
-export interface ConsumeOptions extends NameOptions {
+export interface ConsumeOptions extends RequestNames {
   /** Units that the request takes, an integer from 1. Default: 1. */
   readonly cost?: number
 }
@@ -183,7 +183,8 @@ class StoreLimiter implements Limiter {
   consumeSync(key: string, options?: ConsumeOptions): Decision {
     const [op] = this.#syncOps
     op.cost = parseCost(options)
-    Object.assign(op, this.#names.of(options))
+    const names = this.#names.of(options)
+    if (names !== NAMELESS) Object.assign(op, names)
     this.#checkOpen()
     op.parts[0].key = storedKey(key)
     if (this.#store.applySync === undefined) {
@@ -330,8 +331,9 @@ class StoreLimiter implements Limiter {
     // Whoever hammers a key asks the same again and again.
     const last = this.#lastOp
     if (last !== undefined && last.key === key && last.op.cost === cost && !this.#isClosed) return last.op
-    const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0, ...names }
-    if (names.requestId === undefined && names.value === undefined) this.#lastOp = { key, op }
+    const op: ConsumeOp = { type: 'consume', parts: this.#parts(key), cost, count: 1, leaseMs: 0 }
+    if (names !== NAMELESS) return { ...op, ...names }
+    this.#lastOp = { key, op }
     return op
   }
 
@@ -383,8 +385,6 @@ class StoreLimiter implements Limiter {
     })
   }
 }
-
-const NAMELESS: Named = {}
 
 function namesOf({ requestId, mayRepeat, value }: Named): Named {
   return { requestId, mayRepeat, value }

@@ -5,7 +5,7 @@ import type { Entries } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import type { Named } from './stores/store.ts'
 
-export interface NameOptions {
+export interface RequestNames {
   /**
    * What tells this request from all others, such as the idempotency key of a payment: with
    * `slidingWindow({ log: 'zset' })` a request that comes again within the window is answered as the first time, and
@@ -17,7 +17,8 @@ export interface NameOptions {
   readonly value?: string | undefined
 }
 
-const NAMELESS: Named = {}
+/** What all requests are called where no limit keeps entries. */
+export const NAMELESS: Named = {}
 
 /** What requests of a limiter are called in logs that keep entries: few do, and then all of this is nothing. */
 export class Names {
@@ -55,14 +56,14 @@ export class Names {
    *
    * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
    */
-  of(options: NameOptions | undefined): Named {
+  of(options: RequestNames | undefined): Named {
     const asked = this.ofAsked(options)
     if (!this.#needsId || asked.requestId !== undefined) return asked
     return { requestId: this.#make(), mayRepeat: false, value: asked.value }
   }
 
   /** The same of one that is not, and so needs no id. */
-  ofAsked(options: NameOptions | undefined): Named {
+  ofAsked(options: RequestNames | undefined): Named {
     const requestId = options?.requestId
     const value = options?.value
     if (requestId === undefined && value === undefined && !this.#needsValue) return NAMELESS
