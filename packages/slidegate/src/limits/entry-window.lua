@@ -146,10 +146,9 @@ function entry_window.refund(log, params, now, at_ms, units, entry)
   if log.entries == 'value' then return 0 end
   local stamp = entry_window.find(log, params, now, entry)
   if not stamp then return 0 end
-  -- A holder knows how many are his.
-  if log.entries ~= 'holder' and (stamp ~= at_ms or not entry_window.has(log, params, now, entry, units)) then
-    return 0
-  end
+  if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end
+  -- Who releases knows how many are his.
+  if at_ms > 0 and not entry_window.has(log, params, now, entry, units) then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end

@@ -96,6 +96,16 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await strict.limiter.consume('other', { requestId: 'a' })).allowed).toBe(false)
   })
 
+  it('a holder whose id comes again is not freed by the decision of the one before', async () => {
+    const shadow = concurrency({ limit: 9, ttl: '1m', name: 'tried', shadow: true })
+    const { clock, limiter, left } = setUp(shadow, monthly)
+    const before = await limiter.consume('k', { requestId: 'a' })
+    clock.advance(60_000)
+    await limiter.consume('k', { requestId: 'a', cost: 2 })
+    await limiter.refund('k', before)
+    expect((await left())[0]).toBe(7)
+  })
+
   it('an id that comes again after its window is another request, with units of its own', async () => {
     const { clock, limiter, left } = setUp(once)
     await limiter.consume('k', { requestId: 'a', cost: 50 })
