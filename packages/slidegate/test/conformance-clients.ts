@@ -49,7 +49,8 @@ export const CLIENTS: Readonly<Record<string, Connect>> = {
     return { client, close: () => client.close() }
   },
   'a pool of node-redis 6': async (port) => {
-    const client = createClientPool({ socket: { port } })
+    // Over several connections calls may overtake each other: the order of a list is kept over one.
+    const client = createClientPool({ socket: { port } }, { minimum: 1, maximum: 1 })
     await client.connect()
     return { client, close: () => client.close() }
   },
