@@ -78,7 +78,7 @@ function entry_window.save(log, _, is_clock_given)
       call_redis('ZREM', key, log.removed)
     end
     -- What the newest has seen to leave the window must not come back with an older newest.
-    if log.is_newest then
+    if log.is_newest and not log.restamped then
       call_redis('ZREMRANGEBYSCORE', key, '-inf', text_of(log.before - log.params.windows[1]))
     end
   end

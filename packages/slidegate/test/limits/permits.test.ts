@@ -128,6 +128,14 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await limiter.acquire('k')).allowed).toBe(true)
   })
 
+  it('a release after that frees nobody else', async () => {
+    const { clock, limiter } = setUp(1000, 3)
+    const [first] = [await limiter.acquire('k'), await limiter.acquire('k')]
+    clock.advance(-3_600_000)
+    expect(await first!.release()).toBe(true)
+    expect((await limiter.peek('k')).remaining).toBe(2)
+  })
+
   it('who is held can be listed', async () => {
     const { clock, limiter } = setUp(1000, 5)
     await limiter.acquire('k', { cost: 2 })
