@@ -16,6 +16,9 @@ const KINDS = {
   f: ['fixed-window'],
   t: ['token-bucket'],
   c: ['sliding-counter'],
+  b: ['ban'],
+  q: ['line'],
+  n: ['notes'],
 }
 
 // A part may use what stands before it. What only the general driver needs stands inside one function, and what only

@@ -1,5 +1,5 @@
 import type { Limit } from './limits/limit.ts'
-import type { ConsumeOp, ConsumeOutcome, PeekOp } from './stores/store.ts'
+import type { ConsumeOutcome, Part, RequestOp } from './stores/store.ts'
 
 /**
  * Where an answer comes from:
@@ -55,6 +55,8 @@ export interface Decision {
   /** One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed` they are as of a key that is not known. */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
+  /** Only on a denial of a key that is blocked: for how many milliseconds more. `deniedBy` names the limits that brought it about; it is empty where the key was blocked before, for then they are not asked. */
+  readonly blockedMs?: number
   /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
   readonly atMs: number
 }
@@ -71,10 +73,38 @@ export function isDecided(source: Source): boolean {
   return source !== 'failOpen' && source !== 'failClosed'
 }
 
+/** The limits of an op, those of one part behind those of another. */
+export function limitsOf(parts: readonly Part[]): readonly Limit[] {
+  return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
+}
+
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
-export function decisionOf(
+export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
+  const { blockedMs = 0 } = outcome
+  if (blockedMs > 0 && position >= outcome.admitted) return denialOfBlocked(op, outcome, blockedMs)
+  return decisionByLimits(limitsOf(op.parts), op, outcome, position)
+}
+
+/** One that is blocked. Where its limits were not looked at, none has anything to give until it is over. */
+function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, blockedMs: number): Decision {
+  const decision = decisionByLimits(limitsOf(op.parts), op, outcome, outcome.admitted)
+  const { retryAfterMs, resetAfterMs, limits } = decision
+  if (outcome.isUnseen !== true) {
+    return {
+      ...decision,
+      retryAfterMs: Math.max(retryAfterMs, blockedMs),
+      resetAfterMs: Math.max(resetAfterMs, blockedMs),
+      blockedMs,
+    }
+  }
+  const closed = { allowed: false, remaining: 0, retryAfterMs: blockedMs, resetAfterMs: blockedMs }
+  const verdicts = limits.map((limit) => ({ ...limit, ...closed }))
+  return { ...decision, ...closed, deniedBy: NOBODY, limits: verdicts, blockedMs }
+}
+
+function decisionByLimits(
   limits: readonly Limit[],
-  op: ConsumeOp | PeekOp,
+  op: RequestOp,
   outcome: ConsumeOutcome,
   position: number,
 ): Decision {

@@ -8,6 +8,7 @@ export type SlidegateErrorCode =
   | 'invalid_key'
   | 'invalid_cost'
   | 'invalid_refund'
+  | 'invalid_reservation'
   | 'invalid_request_id'
   | 'invalid_value'
   | 'invalid_option'
@@ -71,7 +72,8 @@ export function asUnavailable(error: unknown, store = 'the store'): StoreUnavail
   return new StoreUnavailableError('error', `${store} did not decide: ${message}`, { cause: error })
 }
 
-function isBranded(candidate: unknown, brand: symbol): boolean {
+/** Whether it is an error of ours, be it from another copy of the package. */
+export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate
 }
 

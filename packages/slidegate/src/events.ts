@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events'
 import type { Decision } from './decision.ts'
 import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
+import type { AnyKey } from './key-limits.ts'
 
 /** What a limiter tells those who listen. */
-export interface LimiterEvents {
+export interface LimiterEvents<Key extends AnyKey = string> {
   /** A request was decided, by whomever: see its `source`. */
-  readonly decision: { readonly key: string; readonly decision: Decision }
+  readonly decision: { readonly key: Key; readonly decision: Decision }
   /** A request got no answer though the store was to be asked: what it was told goes by `onStoreError`. */
   readonly storeError: { readonly error: StoreUnavailableError }
   /** The store is no longer asked, but for attempts now and then; of a Cluster, a part of it. */
@@ -34,7 +35,9 @@ const EVENTS: Readonly<Record<LimiterEvent, true>> = {
   clockStep: true,
 }
 
-export type LimiterListener<Event extends LimiterEvent> = (event: LimiterEvents[Event]) => void
+export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
+  event: LimiterEvents<Key>[Event],
+) => void
 
 /** Where a limiter writes a line when its store goes down or comes back. */
 export interface Logger {
@@ -55,7 +58,7 @@ export class Announcer {
   }
 
   /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
-  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): void {
+  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     if (!Object.hasOwn(EVENTS, event)) {
       const known = Object.keys(EVENTS).join(', ')
       throw new SlidegateError('invalid_option', `there is no event ${show(event)}, only ${known}`, event)
@@ -71,7 +74,7 @@ export class Announcer {
     this.#emitter.on(event, listener)
   }
 
-  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event>): void {
+  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     this.#emitter?.off(event, listener)
   }
 
@@ -79,7 +82,7 @@ export class Announcer {
     return this.#emitter !== undefined && this.#emitter.listenerCount(event) > 0
   }
 
-  tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents[Event]): void {
+  tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents<AnyKey>[Event]): void {
     if (this.#emitter === undefined) return
     for (const listener of this.#emitter.listeners(event)) {
       try {

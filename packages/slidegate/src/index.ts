@@ -8,13 +8,19 @@ export {
   type StoreUnavailableReason,
 } from './errors.ts'
 export type { LimiterEvent, LimiterEvents, LimiterListener, Logger } from './events.ts'
+export type { BanExplanation, Explanation, LimitExplanation } from './explanation.ts'
+export type { AnyKey, Keys, LimitsOf } from './key-limits.ts'
 export {
+  type BulkRequest,
   type ConsumeOptions,
   createLimiter,
+  type DimensionOptions,
+  type KeyOptions,
   type LimitEntries,
   type Limiter,
   type LimiterOptions,
 } from './limiter.ts'
+export type { BanOptions } from './limits/ban.ts'
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
@@ -28,7 +34,9 @@ export type { Entry, Limit } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
 export { type TokenBucketOptions, tokenBucket } from './limits/token-bucket.ts'
+export type { Override, OverrideOptions, Overrides, OverridesOptions } from './overrides.ts'
 export type { Permit } from './permit.ts'
+export type { Reservation, Settlement } from './reservation.ts'
 export type { OnStoreError } from './resilience/answers.ts'
 export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'
@@ -37,3 +45,6 @@ export { type SlidingCount, type SlidingCountOptions, slidingCount } from './sli
 export type { Call } from './stores/call.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore, type OnFull } from './stores/memory.ts'
 export type { Store } from './stores/store.ts'
+export { WaitError, type WaitErrorReason } from './waiting/wait-error.ts'
+export type { WaitOptions } from './waiting/wait-options.ts'
+export type { WaitingState } from './waiting/waiting.ts'

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { SlidegateError } from './errors.ts'
 import { storedText } from './key.ts'
 import type { Entries } from './limits/limit.ts'
-import type { LimitSet } from './limits/limit-set.ts'
-import type { Named } from './stores/store.ts'
+import type { Named, Part } from './stores/store.ts'
 
 export interface RequestNames {
   /**
@@ -22,81 +21,80 @@ export const NAMELESS: Named = {}
 
 /** What requests of a limiter are called in logs that keep entries: few do, and then all of this is nothing. */
 export class Names {
-  readonly #keeps: ReadonlySet<Entries>
-  readonly #needsId: boolean
-  readonly #findsId: boolean
-  readonly #needsValue: boolean
   readonly #head = randomBytes(9).toString('base64url')
   #made = 0
-
-  constructor({ logs }: LimitSet) {
-    this.#keeps = new Set(logs.flatMap(({ kind }) => kind.entries?.are ?? []))
-    this.#findsId = this.#keeps.has('request') || this.#keeps.has('holder')
-    this.#needsId = this.#findsId || this.#keeps.has('record')
-    this.#needsValue = this.#keeps.has('value')
-  }
-
-  /** Whether any limit keeps entries. */
-  get areKept(): boolean {
-    return this.#keeps.size > 0
-  }
-
-  /** Whether a limit takes back only the whole of a request. */
-  get areWhole(): boolean {
-    return this.#needsId
-  }
-
-  /** Whether a limit keeps those that are under way. */
-  get areHeld(): boolean {
-    return this.#keeps.has('holder')
-  }
 
   /**
    * Of a request that is to be charged. Where it needs an id and has none, one is made.
    *
    * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
    */
-  of(options: RequestNames | undefined): Named {
-    const asked = this.ofAsked(options)
-    if (!this.#needsId || asked.requestId !== undefined) return asked
-    return { requestId: this.#make(), mayRepeat: false, value: asked.value }
+  of(options: RequestNames | undefined, parts: readonly Part[]): Named {
+    const asked = namesAsked(options, parts)
+    if (!areWhole(parts) || asked.requestId !== undefined) return asked
+    return { ...this.made(parts), value: asked.value }
   }
 
-  /** The same of one that is not, and so needs no id. */
-  ofAsked(options: RequestNames | undefined): Named {
-    const requestId = options?.requestId
-    const value = options?.value
-    if (requestId === undefined && value === undefined && !this.#needsValue) return NAMELESS
-    return {
-      requestId: this.#parseId(requestId),
-      mayRepeat: requestId !== undefined,
-      value: this.#parseValue(value),
-    }
+  /** An id for a request that needs one. */
+  made(parts: readonly Part[]): Named {
+    if (!areWhole(parts)) return NAMELESS
+    return { requestId: `${this.#head}-${(this.#made++).toString(36)}`, mayRepeat: false }
   }
+}
 
-  #make(): string {
-    return `${this.#head}-${(this.#made++).toString(36)}`
+/**
+ * Of a request that is not to be charged, and so needs no id.
+ *
+ * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
+ */
+export function namesAsked(options: RequestNames | undefined, parts: readonly Part[]): Named {
+  const requestId = options?.requestId
+  const value = options?.value
+  if (requestId === undefined && value === undefined && !keep(parts, 'value')) return NAMELESS
+  return {
+    requestId: parseId(requestId, parts),
+    mayRepeat: requestId !== undefined,
+    value: parseValue(value, parts),
   }
+}
 
-  #parseId(requestId: string | undefined): string | undefined {
-    if (requestId === undefined) return undefined
-    if (!this.#findsId) {
-      throw new SlidegateError(
-        'invalid_request_id',
-        "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
-        requestId,
-      )
-    }
-    return storedText(requestId, 'requestId', 'invalid_request_id')
-  }
+/** Whether any limit keeps entries. */
+export function areKept(parts: readonly Part[]): boolean {
+  return parts.some(({ set }) => set.keeps.size > 0)
+}
 
-  #parseValue(value: string | undefined): string | undefined {
-    if (this.#needsValue) return storedText(value, 'value', 'invalid_value')
-    if (value === undefined) return undefined
+/** Whether a limit keeps those that are under way. */
+export function areHeld(parts: readonly Part[]): boolean {
+  return keep(parts, 'holder')
+}
+
+/** Whether a limit takes back only the whole of a request. */
+export function areWhole(parts: readonly Part[]): boolean {
+  return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
+}
+
+function keep(parts: readonly Part[], are: Entries): boolean {
+  return parts.some(({ set }) => set.keeps.has(are))
+}
+
+function parseId(requestId: string | undefined, parts: readonly Part[]): string | undefined {
+  if (requestId === undefined) return undefined
+  if (!keep(parts, 'request') && !keep(parts, 'holder')) {
     throw new SlidegateError(
-      'invalid_value',
-      'no limit of this limiter counts values; one made with distinct() does',
-      value,
+      'invalid_request_id',
+      "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
+      requestId,
     )
   }
+  return storedText(requestId, 'requestId', 'invalid_request_id')
+}
+
+function parseValue(value: string | undefined, parts: readonly Part[]): string | undefined {
+  if (keep(parts, 'value')) return storedText(value, 'value', 'invalid_value')
+  if (value === undefined) return undefined
+  throw new SlidegateError(
+    'invalid_value',
+    'no limit of this limiter counts values; one made with distinct() does',
+    value,
+  )
 }

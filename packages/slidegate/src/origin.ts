@@ -1,17 +1,19 @@
 import type { Decision, Source } from './decision.ts'
-import type { Named } from './stores/store.ts'
+import type { Named, Part } from './stores/store.ts'
 
 /** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
 export interface Origin {
   readonly limiter: object
-  /** As stored. */
-  readonly key: string
+  /** The keys, and the limits that were in force then. */
+  readonly parts: readonly Part[]
   /** What it is called in logs that keep entries. */
   readonly names: Named
   readonly cost: number
   readonly atMs: number
+  /** The instants by part, where each has one of its own. */
+  readonly instants?: readonly number[] | undefined
   readonly source: Source
-  /** Per log of the limiter's set: whether it was charged. */
+  /** Per log, over all parts in order: whether it was charged. */
   readonly charged: readonly boolean[]
   /** Units not yet returned. */
   left: number

@@ -2,9 +2,8 @@ import { AsyncResource } from 'node:async_hooks'
 import { type Decision, isCounted } from './decision.ts'
 import { MAX_WINDOW_MS } from './duration.ts'
 import { StoreUnavailableError } from './errors.ts'
-import type { LimitSet } from './limits/limit-set.ts'
 import { type Origin, originOf } from './origin.ts'
-import type { HoldOp, HoldOutcome, Op, Outcome } from './stores/store.ts'
+import type { HoldOp, HoldOutcome, Op, Outcome, Part } from './stores/store.ts'
 
 /**
  * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
@@ -34,6 +33,8 @@ class Held implements Permit {
   heldAtMs: number
   /** When it is to be renewed. */
   dueAtMs: number
+  /** After which it is lost if it is not renewed. */
+  readonly ttlMs: number
   readonly #permits: Permits
   readonly #abort = new AbortController()
 
@@ -41,7 +42,12 @@ class Held implements Permit {
     this.#permits = permits
     this.decision = decision
     this.heldAtMs = heldAtMs
-    this.dueAtMs = heldAtMs + permits.renewalMs
+    this.ttlMs = ttlOf(decision)
+    this.dueAtMs = heldAtMs + this.renewalMs
+  }
+
+  get renewalMs(): number {
+    return this.ttlMs / 3
   }
 
   get allowed(): boolean {
@@ -59,7 +65,7 @@ class Held implements Permit {
     if (!this.#permits.has(this)) return false
     if (isHeld) {
       this.heldAtMs = sentAtMs
-      this.dueAtMs = sentAtMs + this.#permits.renewalMs
+      this.dueAtMs = sentAtMs + this.renewalMs
     } else {
       this.lose()
     }
@@ -87,6 +93,15 @@ class Held implements Permit {
   }
 }
 
+/** The shortest time for which any limit lets it be held. */
+function ttlOf(decision: Decision): number {
+  const parts = originOf(decision)?.parts ?? []
+  const ttls = parts.flatMap(({ set }) =>
+    set.limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
+  )
+  return Math.min(MAX_WINDOW_MS, ...ttls)
+}
+
 /** For how long the timer is set at most: what is due by then waits for no longer. */
 const MAX_TURN_MS = 1000
 
@@ -95,10 +110,10 @@ const MAX_RENEWING = 64
 
 /** What a limiter has given and not got back. One timer renews it all, little by little. */
 export class Permits {
-  readonly #set: LimitSet
   readonly #apply: (op: Op) => Promise<Outcome>
-  /** After which what is not renewed is lost. */
-  readonly #ttlMs: number
+  readonly #freed: (parts: readonly Part[]) => void
+  /** The shortest so far. */
+  #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
   /** Those that wait to be renewed, and how many are being. */
   readonly #due = new Set<Held>()
@@ -109,13 +124,10 @@ export class Permits {
   #isClosed = false
 
   /** @param apply asks the limiter's store */
-  constructor(set: LimitSet, apply: (op: Op) => Promise<Outcome>) {
-    this.#set = set
+  /** @param freed is told of what is released, by its parts */
+  constructor(apply: (op: Op) => Promise<Outcome>, freed: (parts: readonly Part[]) => void) {
     this.#apply = apply
-    const ttls = set.limits.map(({ kind, windowMs }) =>
-      kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS,
-    )
-    this.#ttlMs = Math.min(...ttls)
+    this.#freed = freed
   }
 
   /** @param askedAtMs by `performance.now()` */
@@ -125,22 +137,29 @@ export class Permits {
     // Who was denied holds nothing, nor who may pass uncounted.
     if (origin !== undefined && isCounted(origin.source)) {
       this.#held.add(permit)
-      this.#watch(this.#ttlMs)
+      if (permit.ttlMs < this.#ttlMs) {
+        this.#ttlMs = permit.ttlMs
+        clearTimeout(this.#timer)
+        this.#timer = undefined
+      }
+      this.#watch(permit.ttlMs)
     }
     return permit
   }
 
   /** Whether it was still held, as the store knows it. */
   async ask(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
-    const { key, cost: units, names, source } = originOf(decision) as Origin
+    const { parts, cost: units, names, source } = originOf(decision) as Origin
     const op: HoldOp = {
       type,
-      parts: [{ key, set: this.#set }],
+      parts,
       requestId: names.requestId!,
       units,
       ...(source === 'fallback' && { source }),
     }
-    return ((await this.#apply(op)) as HoldOutcome).held
+    const { held } = (await this.#apply(op)) as HoldOutcome
+    if (type === 'release') this.#freed(parts)
+    return held
   }
 
   has(permit: Held): boolean {
@@ -150,10 +169,6 @@ export class Permits {
   delete(permit: Held): boolean {
     this.#due.delete(permit)
     return this.#held.delete(permit)
-  }
-
-  get renewalMs(): number {
-    return this.#ttlMs / 3
   }
 
   /** What is held is not renewed any more; it can still be released. */
@@ -174,7 +189,7 @@ export class Permits {
     const nowMs = performance.now()
     let lostInMs = this.#ttlMs
     for (const permit of this.#held) {
-      const leftMs = permit.heldAtMs + this.#ttlMs - nowMs
+      const leftMs = permit.heldAtMs + permit.ttlMs - nowMs
       if (leftMs <= 0) {
         permit.lose()
         continue
@@ -196,7 +211,7 @@ export class Permits {
         await permit.extend()
       } catch {
         // Perhaps the store answers again soon.
-        permit.dueAtMs = performance.now() + this.renewalMs / 3
+        permit.dueAtMs = performance.now() + permit.renewalMs / 3
       }
     }
     this.#renewing--

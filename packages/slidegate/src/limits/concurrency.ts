@@ -31,7 +31,8 @@ export function concurrency(options: ConcurrencyOptions): Limit {
   const limit = parseLimit(options.limit, 'the limit', MAX_ENTRIES)
   const windowMs = parseWindow(options.ttl, 'ttl')
   const declared = { kind: concurrencyKind, limit, windowMs, precisionMs: 1 }
-  return declareLimit(declared, options, nameOf(limit, windowMs))
+  const madeOf = { kind: 'concurrency', limit, ttl: windowMs }
+  return declareLimit(declared, madeOf, options, nameOf(limit, windowMs))
 }
 
 const concurrencyKind = entryWindowKind('k', 'holder')

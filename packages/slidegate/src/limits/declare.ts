@@ -29,19 +29,31 @@ export interface LimitOptions extends NameOptions {
   readonly window: Duration
 }
 
-/** What has been checked; a copy with other numbers has not. */
-const declared = new WeakSet<object>()
+/** What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not. */
+const declared = new WeakMap<object, object>()
 
 export function isDeclared(limit: unknown): limit is Limit {
   return typeof limit === 'object' && limit !== null && declared.has(limit)
 }
 
+/** The options of a limit as they were declared, in full. Of other objects nothing is known. */
+export function declaredOptions(limit: unknown): object | undefined {
+  return typeof limit === 'object' && limit !== null ? declared.get(limit) : undefined
+}
+
 /** What a kind has found out about a limit: all but what {@link NameOptions} say. */
 export type Declared = Omit<Limit, 'name' | 'shadow'>
+
+/** Which function has made a limit, and of what: completed, durations in milliseconds, all but {@link NameOptions}. */
+export interface MadeOf {
+  readonly kind: string
+  readonly [option: string]: string | number
+}
 
 /** Makes a limit of what its kind has checked, and of the options that all kinds share. */
 export function declareLimit(
   limit: Declared,
+  madeOf: MadeOf,
   { name, shadow = false }: NameOptions,
   defaultName: string,
 ): Limit {
@@ -49,7 +61,7 @@ export function declareLimit(
     throw new SlidegateError('invalid_limit', `shadow is ${show(shadow)}; it must be true or false`, shadow)
   }
   const made: Limit = Object.freeze({ ...limit, name: parseName(name ?? defaultName), shadow })
-  declared.add(made)
+  declared.set(made, Object.freeze({ ...madeOf, name: made.name, shadow }))
   return made
 }
 

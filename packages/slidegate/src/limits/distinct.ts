@@ -25,7 +25,8 @@ export function distinct(options: DistinctOptions): Limit {
   const limit = parseLimit(options.limit, 'the limit', MAX_ENTRIES)
   const windowMs = parseWindow(options.window)
   const declared = { kind: distinctKind, limit, windowMs, precisionMs: 1 }
-  return declareLimit(declared, options, nameOf(limit, windowMs))
+  const madeOf = { kind: 'distinct', limit, window: windowMs }
+  return declareLimit(declared, madeOf, options, nameOf(limit, windowMs))
 }
 
 const distinctKind = entryWindowKind('d', 'value')

@@ -61,6 +61,8 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
   return {
     tag,
 
+    keepsTimes: true,
+
     logName: (limit) => `${prefix}${limit.windowMs}`,
 
     params: (limits: readonly Limit[]): LogParams => ({

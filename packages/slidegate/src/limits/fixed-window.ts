@@ -84,6 +84,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
   const windowMs = parseWindow(options.window)
   return declareLimit(
     { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align },
+    { kind: 'fixedWindow', limit, window: windowMs, align },
     options,
     nameOf(limit, windowMs),
   )
@@ -105,6 +106,7 @@ function calendarWindow(
   const { nominalMs } = rule
   return declareLimit(
     { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
+    { kind: 'fixedWindow', limit, align: unit, timeZone: rule.timeZone },
     options,
     `${limit}-per-${unit}`,
   )

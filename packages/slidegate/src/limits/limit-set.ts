@@ -1,11 +1,21 @@
 import { SlidegateError, show } from '../errors.ts'
-import type { Kind, Limit, LogParams } from './limit.ts'
+import type { Entries, Kind, Limit, LogParams } from './limit.ts'
+
+/**
+ * What a log is there for:
+ * - `count`: limits read it, and it is charged.
+ * - `former`: limits read it beside a log of their own, since it may hold what was charged before they were changed. It is
+ *   not charged any more.
+ * - `ban`, `line`, `reservations`, `table`: no limit reads it.
+ */
+export type Role = 'count' | 'former' | 'ban' | 'line' | 'reservations' | 'table'
 
 /** A piece of stored state and the limits that read it. */
 export interface Log {
   /** Last part of the log's stored key: `w1`, `f60000`, `w1s<name>` for a shadow limit's own. */
   readonly name: string
   readonly kind: Kind
+  readonly role: Role
   readonly shadow: boolean
   readonly params: LogParams
   /** Which limits of the set it serves, as indices into {@link LimitSet.limits}, in the order of `params`. */
@@ -18,13 +28,21 @@ export interface LimitSet {
   readonly limiter: string
   readonly limits: readonly Limit[]
   readonly logs: readonly Log[]
+  /** What the entries are that limits keep one by one. */
+  readonly keeps: ReadonlySet<Entries>
 }
 
 /**
  * Enforced limits that read the same stored log share it; a shadow limit has one of its own, because it is
  * charged less often than the enforced ones.
+ *
+ * @param formerly sets of limits that were in force before, whose logs may still hold what counts
  */
-export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
+export function limitSet(
+  limiter: string,
+  limits: readonly Limit[],
+  formerly: readonly (readonly Limit[])[] = [],
+): LimitSet {
   const names = new Set<string>()
   for (const limit of limits) {
     if (names.has(limit.name)) {
@@ -38,7 +56,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   }
   const serves = new Map<string, number[]>()
   limits.forEach((limit, index) => {
-    const name = limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
+    const name = logNameOf(limit)
     const sharing = serves.get(name)
     if (sharing === undefined) serves.set(name, [index])
     else sharing.push(index)
@@ -46,7 +64,67 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
   const logs = Array.from(serves, ([name, indices]): Log => {
     const shared = indices.map((index) => limits[index]!)
     const { kind, shadow } = shared[0]!
-    return { name, kind, shadow, params: kind.params(shared), serves: indices }
+    return { name, kind, role: 'count', shadow, params: kind.params(shared), serves: indices }
   })
-  return { limiter, limits, logs }
+  const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
+  return { limiter, limits, logs: [...logs, ...formerLogs(limits, logs, formerly)], keeps }
+}
+
+/** The same, and a log that no limit reads. */
+export function withLog(set: LimitSet, log: Omit<Log, 'shadow' | 'serves'>): LimitSet {
+  return { ...set, logs: [...set.logs, { ...log, shadow: false, serves: [] }] }
+}
+
+function logNameOf(limit: Limit): string {
+  return limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
+}
+
+/**
+ * For each log, those of earlier limits that may hold what it would hold had it been charged then. All logs of a set hold
+ * the same requests, so of each set it is one; and one that is charged still would be counted twice.
+ */
+function formerLogs(
+  limits: readonly Limit[],
+  logs: readonly Log[],
+  formerly: readonly (readonly Limit[])[],
+): Log[] {
+  const known = new Set(logs.map(({ name }) => name))
+  const serves = new Map<string, { readonly limit: Limit; readonly serves: Set<number> }>()
+  for (const set of formerly) {
+    const then = set.filter(({ shadow }) => !shadow)
+    for (const log of logs) {
+      if (log.shadow || then.some((limit) => logNameOf(limit) === log.name)) continue
+      const gone = then.filter((limit) => !known.has(logNameOf(limit)) && tellsOf(limit.kind, log.kind))
+      const limit = gone.sort((a, b) => likeness(b, log) - likeness(a, log) || b.windowMs - a.windowMs)[0]
+      if (limit === undefined) continue
+      const name = logNameOf(limit)
+      const found = serves.get(name) ?? { limit, serves: new Set() }
+      for (const i of log.serves) found.serves.add(i)
+      serves.set(name, found)
+    }
+  }
+  return Array.from(serves, ([name, found]): Log => {
+    const { kind } = found.limit
+    const served = Array.from(found.serves)
+    const windows = new Set(served.map((i) => limits[i]!.windowMs))
+    // One that keeps times tells of any window, one that keeps entries of one at a time; any other only of its own.
+    const tells = kind.keepsTimes && (kind.entries === undefined || windows.size === 1)
+    const asked = tells
+      ? served.map((i) => ({ ...found.limit, windowMs: limits[i]!.windowMs, limit: limits[i]!.limit }))
+      : [found.limit]
+    return { name, kind, role: 'former', shadow: false, params: kind.params(asked), serves: served }
+  })
+}
+
+/** Whether what one kind has counted is of use to the other: holders and values are counted apart from requests. */
+function tellsOf(former: Kind, kind: Kind): boolean {
+  return countedBy(former) === countedBy(kind)
+}
+
+function countedBy({ entries }: Kind): string {
+  return entries?.are === 'holder' || entries?.are === 'value' ? entries.are : 'request'
+}
+
+function likeness({ kind }: Limit, log: Log): number {
+  return (kind.tag === log.kind.tag ? 2 : 0) + (kind.keepsTimes ? 1 : 0)
 }

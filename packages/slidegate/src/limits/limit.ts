@@ -102,6 +102,73 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly isOneByOne?: boolean
   /** What a log of this kind keeps one by one. Left out: it keeps sums. */
   readonly entries?: EntryKeeping<State, Params>
+  /** Whether each charge counts for the length of the window from its own time on, so that the log can be asked about any window. */
+  readonly keepsTimes?: boolean
+  /** What a kind does that is no limit: see `Log.role`. */
+  readonly ban?: BanKeeping<State, Params>
+  readonly line?: LineKeeping<State, Params>
+  readonly table?: TableKeeping<State, Params>
+}
+
+export interface BanState {
+  /** For so many milliseconds more; 0 where it is not blocked. */
+  readonly blockedMs: number
+  /** How many bans in a row are remembered. */
+  readonly level: number
+  /** Denials that count towards the next. */
+  readonly denials: number
+}
+
+/** Who waits in line for a key, on behalf of all that wait in one process. */
+export interface Ticket {
+  /** Of 12 characters. */
+  readonly id: string
+  /** From when on it waits, by the store's clock; 0: from now on. */
+  readonly sinceMs: number
+}
+
+export interface Note {
+  /** As stored. */
+  readonly name: string
+  /** Nothing where it was removed, or is gone. */
+  readonly text?: string | undefined
+  /** Milliseconds after which it is gone; 0 for never. */
+  readonly ttlMs: number
+  /** Where it was read: milliseconds since it was written. */
+  readonly ageMs?: number
+}
+
+/** What was written to a table since some version. */
+export interface Notes {
+  readonly version: number
+  /** Whether `notes` are all there are, rather than those that were changed. */
+  readonly isAll: boolean
+  readonly notes: readonly Note[]
+}
+
+/** Blocks a key for some time after too many denials. */
+export interface BanKeeping<State, Params extends LogParams> {
+  look(state: State, params: Params, nowMs: number): BanState
+  /** So many requests were denied. Answers for how many milliseconds the key is blocked by that; 0 for not. */
+  denied(state: State, params: Params, nowMs: number, count: number): number
+  /** Blocks it from now on, whatever was before; for 0 milliseconds: lets it go, and forgets all denials and bans. */
+  block(state: State, params: Params, nowMs: number, ms: number): void
+}
+
+/** Those that wait for a key to have room, one for each process, each for so many units. */
+export interface LineKeeping<State, Params extends LogParams> {
+  /** Units that those wait for who came before this one, as long as they may be expected to ask again. */
+  ahead(state: State, params: Params, nowMs: number, ticket: Ticket): number
+  /** Puts it where it belongs, or moves it; it is expected to ask again by then. */
+  put(state: State, params: Params, nowMs: number, ticket: Ticket, units: number, untilMs: number): void
+  remove(state: State, params: Params, nowMs: number, id: string): void
+}
+
+/** A table of texts by name, with the order in which they were changed. */
+export interface TableKeeping<State, Params extends LogParams> {
+  /** Answers whether there was room. */
+  write(state: State, params: Params, nowMs: number, note: Note): boolean
+  read(state: State, params: Params, nowMs: number, since: number): Notes
 }
 
 /** What a kind does that keeps entries. Only those that count are found. */

@@ -27,6 +27,8 @@ export function fits(limit: number, windowMs: number, precisionMs: number): bool
 export const packedWindowKind: Kind<WindowLog> = {
   tag: 'w',
 
+  keepsTimes: true,
+
   logName: (limit) => `w${limit.precisionMs}`,
 
   params(limits: readonly Limit[]): LogParams {

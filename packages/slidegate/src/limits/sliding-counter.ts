@@ -29,6 +29,7 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
   const windowMs = parseWindow(options.window)
   return declareLimit(
     { kind: slidingCounterKind, limit, windowMs, precisionMs: finestPrecision(limit, windowMs) },
+    { kind: 'slidingCounter', limit, window: windowMs },
     options,
     nameOf(limit, windowMs),
   )

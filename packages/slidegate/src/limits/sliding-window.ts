@@ -53,7 +53,18 @@ export function slidingWindow(options: SlidingWindowOptions): Limit {
   const kind = KINDS[log]
   if (log !== 'packed') checkEntries(limit, precision, log)
   const precisionMs = log === 'packed' ? precisionOf(precision, limit, windowMs) : 1
-  return declareLimit({ kind, limit, windowMs, precisionMs }, options, nameOf(limit, windowMs))
+  return declareLimit(
+    { kind, limit, windowMs, precisionMs },
+    {
+      kind: 'slidingWindow',
+      limit,
+      window: windowMs,
+      log,
+      ...(log === 'packed' && { precision: precisionMs }),
+    },
+    options,
+    nameOf(limit, windowMs),
+  )
 }
 
 const KINDS: Readonly<Record<NonNullable<SlidingWindowOptions['log']>, Kind>> = {

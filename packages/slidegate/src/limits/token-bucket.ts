@@ -56,6 +56,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   }
   return declareLimit(
     { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
+    { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
     options,
     rateName,
   )

@@ -31,20 +31,30 @@ class Denial {
   }
 
   outcomeAfter(ageMs: number): ConsumeOutcome {
-    const declared = this.set.limits
-    const limits = this.#outcome.limits.slice()
-    for (let i = 0, place = 0; i < declared.length; i++, place += 3) {
-      const waitMs = limits[place + 1]!
-      const resetMs = limits[place + 2]!
-      // One limit may open before the others do: from then on it has room for the cost.
-      if (waitMs > 0 && waitMs <= ageMs) {
-        limits[place] = Math.min(limits[place]!, declared[i]!.limit - this.cost)
-      }
-      limits[place + 1] = waitMs > ageMs ? waitMs - ageMs : 0
-      limits[place + 2] = resetMs > ageMs ? resetMs - ageMs : 0
-    }
+    const limits = numbersAfter(ageMs, this.#outcome.limits, this.set, this.cost)
     return { source: 'denyCache', atMs: this.#outcome.atMs + ageMs, admitted: 0, limits, waitMs: 0 }
   }
+}
+
+/** How the numbers of a denial, three per limit, read when so many whole milliseconds have passed. */
+export function numbersAfter(
+  ageMs: number,
+  numbers: readonly number[],
+  { limits: declared }: LimitSet,
+  cost: number,
+): number[] {
+  const limits = numbers.slice()
+  for (let i = 0, place = 0; i < declared.length; i++, place += 3) {
+    const waitMs = limits[place + 1]!
+    const resetMs = limits[place + 2]!
+    // One limit may open before the others do: from then on it has room for the cost.
+    if (waitMs > 0 && waitMs <= ageMs) {
+      limits[place] = Math.min(limits[place]!, declared[i]!.limit - cost)
+    }
+    limits[place + 1] = waitMs > ageMs ? waitMs - ageMs : 0
+    limits[place + 2] = resetMs > ageMs ? resetMs - ageMs : 0
+  }
+  return limits
 }
 
 /** Different requests for one key whose denials are held. */

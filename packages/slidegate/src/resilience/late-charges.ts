@@ -19,16 +19,16 @@ export class LateCharges {
     this.#store = store
   }
 
-  /** The request at this position was admitted when nobody waited for it any more. */
-  add(op: ConsumeOp, outcome: ConsumeOutcome, position: number): void {
+  /** The requests at these positions, or at this one, were admitted when nobody waited for them any more. */
+  add(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number = from + 1): void {
     const last = this.#ranges.at(-1)
-    if (last?.outcome === outcome && last.end === position) {
-      last.end++
+    if (last?.outcome === outcome && last.end === from) {
+      last.end = end
       return
     }
     // What was decided together comes in one tick, and goes back in one op.
     if (last === undefined) queueMicrotask(() => this.#return())
-    this.#ranges.push({ op, outcome, from: position, end: position + 1 })
+    this.#ranges.push({ op, outcome, from, end })
   }
 
   /** What a request holds is not its own where it passes without the store: nobody would release it. */

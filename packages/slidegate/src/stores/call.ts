@@ -37,7 +37,7 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
 /** The outcome for one of the requests that were decided together, as if it had asked after those before it. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
-  const { source, atMs, admitted, waitMs, limits: together } = outcome as ConsumeOutcome
+  const { admitted, limits: together, ...told } = outcome as ConsumeOutcome
   const limits = together.slice()
   const declared = op.parts.flatMap(({ set }) => set.limits)
   declared.forEach(({ limit, shadow }, i) => {
@@ -45,5 +45,5 @@ export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
     const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
     limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)
   })
-  return { source, atMs, admitted: Math.max(0, admitted - position), limits, waitMs }
+  return { ...told, admitted: Math.max(0, admitted - position), limits }
 }

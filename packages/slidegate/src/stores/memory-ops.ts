@@ -1,37 +1,54 @@
 import { StoreUnavailableError, show } from '../errors.ts'
+import type { Notes } from '../limits/limit.ts'
 import {
   answer,
   answerAgain,
+  banDenied,
+  bansOf,
+  blockedFor,
   charge,
   check,
   commit,
   costsIn,
   findRepeat,
+  freesOf,
   hold,
   type Loaded,
   type LoadedLog,
   list,
+  queue,
   refund,
   restamp,
+  settle,
   settleInstant,
   stateOf,
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import type {
+  BlockOp,
   ChargeOp,
   ConsumeOp,
   ConsumeOutcome,
+  ExplainOp,
+  ExplainOutcome,
   HoldOp,
   HoldOutcome,
+  LeaveOp,
   ListOp,
   ListOutcome,
+  NoteOp,
+  NoteOutcome,
+  NotesOp,
   Op,
   Outcome,
   Part,
   PeekOp,
   RefundOp,
   RefundOutcome,
+  RequestOp,
   ResetOp,
+  SettleOp,
+  SettleOutcome,
 } from './store.ts'
 
 export type OnFull = 'throw' | 'deny' | 'allow'
@@ -65,27 +82,64 @@ export class MemoryOps {
         return this.#list(op, clockMs)
       case 'reset':
         return this.#reset(op)
+      case 'leave':
+        return this.#leave(op, clockMs)
+      case 'settle':
+        return this.#settle(op, clockMs)
+      case 'block':
+        return this.#block(op, clockMs)
+      case 'explain':
+        return this.#explain(op, clockMs)
+      case 'note':
+        return this.#note(op, clockMs)
+      case 'notes':
+        return this.#notes(op, clockMs)
     }
   }
 
   #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
     const { parts } = op
     const loaded = this.#load(parts)
+    const barred = this.#barred(loaded, clockMs, op)
+    if (barred !== undefined) return barred
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
     const firstAtMs = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
     if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
-    if (admitted > 0) {
-      if (!this.#makeRoom(parts, loaded, nowMs)) return this.#whenFull(loaded, nowMs, op)
-      commit(loaded, nowMs, op, admitted)
-      this.#keep(parts, loaded, nowMs)
+    // Those that were denied are counted where that leads to bans, or stand in line.
+    const isRemembered = (admitted < op.count || op.ticket !== undefined) && loaded.some(remembers)
+    if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
+    if (!this.#makeRoom(parts, loaded, nowMs)) {
+      return admitted > 0 ? this.#whenFull(loaded, nowMs, op) : decided(loaded, nowMs, admitted, op)
     }
-    return decided(loaded, nowMs, admitted, op)
+    if (admitted > 0) commit(loaded, nowMs, op, admitted)
+    const outcome = decided(loaded, nowMs, admitted, op)
+    let blockedMs = 0
+    if (isRemembered) {
+      queue(loaded, nowMs, op, admitted, outcome.limits)
+      blockedMs = banDenied(loaded, nowMs, op, op.count - admitted)
+    }
+    this.#keep(parts, loaded, nowMs)
+    return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+  }
+
+  /** The answer where a part is blocked: nothing but the logs of bans has a say in it. */
+  #barred(loaded: Loaded, clockMs: number, op: RequestOp): ConsumeOutcome | undefined {
+    if (!loaded.some(isBan)) return undefined
+    const bans = loaded.filter(isBan)
+    const nowMs = settleInstant(bans, clockMs)
+    restamp(bans, nowMs)
+    const blockedMs = blockedFor(bans, nowMs)
+    return blockedMs > 0 ? blocked(op, nowMs, blockedMs) : undefined
   }
 
   #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
-    return this.#look(op.parts, clockMs, (loaded, nowMs) => {
+    return this.#look(op.parts, clockMs, (loaded) => {
+      const barred = this.#barred(loaded, clockMs, op)
+      if (barred !== undefined) return barred
+      const nowMs = settleInstant(loaded, clockMs)
+      restamp(loaded, nowMs)
       const firstAtMs = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
       if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
@@ -93,18 +147,35 @@ export class MemoryOps {
     })
   }
 
-  #list({ parts }: ListOp, clockMs: number): ListOutcome {
-    return this.#look(parts, clockMs, (loaded, nowMs) => ({ lists: list(loaded, nowMs) }))
+  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
+    return this.#look(op.parts, clockMs, (loaded) => {
+      const nowMs = settleInstant(loaded, clockMs)
+      restamp(loaded, nowMs)
+      const blockedMs = blockedFor(loaded, nowMs)
+      const admitted = check(loaded, nowMs, op)
+      return {
+        ...decided(loaded, nowMs, blockedMs > 0 ? 0 : admitted, op),
+        ...(blockedMs > 0 && { blockedMs }),
+        frees: freesOf(loaded, nowMs),
+        bans: bansOf(loaded, op.parts.length, nowMs),
+      }
+    })
   }
 
-  /** Writes nothing: what the clock was set back for is restamped in a copy. */
-  #look<T>(parts: readonly Part[], clockMs: number, view: (loaded: Loaded, nowMs: number) => T): T {
+  #list({ parts }: ListOp, clockMs: number): ListOutcome {
+    return this.#look(parts, clockMs, (loaded) => {
+      const nowMs = settleInstant(loaded, clockMs)
+      restamp(loaded, nowMs)
+      return { lists: list(loaded, nowMs) }
+    })
+  }
+
+  /** Writes nothing: what may have to be restamped is a copy. */
+  #look<T>(parts: readonly Part[], clockMs: number, view: (loaded: Loaded) => T): T {
     const loaded = this.#load(parts)
-    const nowMs = settleInstant(loaded, clockMs)
-    const copies = loaded.filter((held) => held.log.kind.newest(stateOf(held)) > nowMs)
+    const copies = loaded.filter((held) => held.log.kind.newest(stateOf(held)) > clockMs)
     for (const held of copies) held.number = held.logs.copy(held.number)
-    restamp(loaded, nowMs)
-    const seen = view(loaded, nowMs)
+    const seen = view(loaded)
     for (const { logs, number } of copies) logs.delete(number)
     return seen
   }
@@ -130,12 +201,49 @@ export class MemoryOps {
   #hold(op: HoldOp, clockMs: number): HoldOutcome {
     const loaded = this.#load(op.parts)
     const nowMs = settleInstant(loaded, clockMs)
-    // Of a key that is not known, nothing is held.
-    if (loaded.some(({ slot }) => slot === 0)) {
-      return { held: loaded.every(({ log }) => log.shadow || log.kind.entries?.are !== 'holder') }
-    }
     restamp(loaded, nowMs)
     return { held: hold(loaded, nowMs, op) }
+  }
+
+  #leave({ parts, id }: LeaveOp, clockMs: number): undefined {
+    const loaded = this.#load(parts)
+    const nowMs = settleInstant(loaded, clockMs)
+    for (const held of loaded) {
+      if (held.slot !== 0) held.log.kind.line?.remove(stateOf(held), held.log.params, nowMs, id)
+    }
+  }
+
+  #settle(op: SettleOp, clockMs: number): SettleOutcome {
+    const loaded = this.#load(op.parts)
+    const nowMs = settleInstant(loaded, clockMs)
+    if (loaded.some(({ slot }) => slot === 0)) return NOT_SETTLED
+    restamp(loaded, nowMs)
+    const returned = settle(loaded, nowMs, op)
+    return returned === undefined ? NOT_SETTLED : { settled: true, returned }
+  }
+
+  #block({ parts, ms }: BlockOp, clockMs: number): undefined {
+    const loaded = this.#load(parts)
+    const nowMs = settleInstant(loaded, clockMs)
+    restamp(loaded, nowMs)
+    if (!this.#makeRoom(parts, loaded, nowMs)) throw full(parts)
+    for (const held of loaded) held.log.kind.ban?.block(stateOf(held), held.log.params, nowMs, ms)
+    this.#keep(parts, loaded, nowMs)
+  }
+
+  #note({ parts, name, text, ttlMs }: NoteOp, clockMs: number): NoteOutcome {
+    const loaded = this.#load(parts)
+    if (!this.#makeRoom(parts, loaded, clockMs)) throw full(parts)
+    const { kind, params } = loaded[0]!.log
+    const noted = kind.table!.write(stateOf(loaded[0]!), params, clockMs, { name, text, ttlMs })
+    this.#keep(parts, loaded, clockMs)
+    return { noted }
+  }
+
+  #notes({ parts, since }: NotesOp, clockMs: number): Notes {
+    const loaded = this.#load(parts)
+    const { kind, params } = loaded[0]!.log
+    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since)
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -175,8 +283,10 @@ export class MemoryOps {
         held.logs = group.logs[i]!
         held.number = slot === 0 ? 0 : this.#keys.logOf(slot, i)
         held.slot = slot
+        held.part = p
         held.first = first
         held.charged = 0
+        held.ahead = 0
       }
       first += set.limits.length
     }
@@ -195,8 +305,10 @@ export class MemoryOps {
         logs,
         number: 0,
         slot: 0,
+        part: 0,
         first: 0,
         used: [],
+        ahead: 0,
         cost: 0,
         charged: 0,
       }))
@@ -235,17 +347,34 @@ export class MemoryOps {
   }
 }
 
-function decided(loaded: Loaded, nowMs: number, admitted: number, op: ConsumeOp | PeekOp): ConsumeOutcome {
+function isBan({ log }: LoadedLog): boolean {
+  return log.role === 'ban'
+}
+
+/** Whether it keeps something of those that were denied. */
+function remembers({ log: { kind } }: LoadedLog): boolean {
+  return kind.ban !== undefined || kind.line !== undefined
+}
+
+const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
+
+/** The limits of a key that is blocked are not looked at. */
+function blocked({ parts }: RequestOp, atMs: number, blockedMs: number): ConsumeOutcome {
+  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
+  return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
+}
+
+function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)
   return withCosts(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
-function repeated(loaded: Loaded, nowMs: number, atMs: number, op: ConsumeOp | PeekOp): ConsumeOutcome {
+function repeated(loaded: Loaded, nowMs: number, atMs: number, op: RequestOp): ConsumeOutcome {
   const limits = answerAgain(loaded, nowMs, atMs)
   return withCosts(loaded, op, { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 })
 }
 
-function withCosts(loaded: Loaded, op: ConsumeOp | PeekOp, outcome: ConsumeOutcome): ConsumeOutcome {
+function withCosts(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): ConsumeOutcome {
   const costs = costsIn(loaded, op)
   return costs === undefined ? outcome : { ...outcome, costs }
 }

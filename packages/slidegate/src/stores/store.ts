@@ -1,5 +1,5 @@
 import type { Source } from '../decision.ts'
-import type { Entry } from '../limits/limit.ts'
+import type { BanState, Entry, Notes, Ticket } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
@@ -21,12 +21,15 @@ export interface Named {
 }
 
 /** Whether what an op takes of a log may be other than its cost, so that its outcome says it. */
-export function takesOnce({ kind, shadow }: Log, { mayRepeat }: Named): boolean {
-  const are = kind.entries?.are
+export function takesOnce({ kind, shadow, role }: Log, { mayRepeat }: Named): boolean {
+  const are = role === 'count' ? kind.entries?.are : undefined
   return are === 'value' || (shadow && mayRepeat === true && (are === 'request' || are === 'holder'))
 }
 
-/** Decide `count` requests of `cost` units, the first to ask first; each is charged if all enforced limits of all parts have room. */
+/**
+ * Decide `count` requests of `cost` units, the first to ask first; each is charged if no part is blocked, and all enforced
+ * limits of all parts have room.
+ */
 export interface ConsumeOp extends Named {
   readonly type: 'consume'
   readonly parts: readonly Part[]
@@ -34,6 +37,10 @@ export interface ConsumeOp extends Named {
   readonly count: number
   /** For so long the units may be spent by the process that took them; 0 where they are spent at once. */
   readonly leaseMs: number
+  /** Where it waits in line: it is admitted only if there is room for those before it, too. Needs logs for lines. */
+  readonly ticket?: Ticket | undefined
+  /** The name under which it may be settled once. Needs logs for reservations. */
+  readonly reservation?: string | undefined
 }
 
 /** What `consume` would answer. Writes nothing. */
@@ -61,6 +68,10 @@ export interface RefundOp extends Named {
   readonly charged: readonly boolean[]
   /** Who has charged it, where that was not the store. */
   readonly source?: 'fallback'
+  /** See {@link ConsumeOutcome.instants}: in place of `atMs`. */
+  readonly instants?: readonly number[] | undefined
+  /** See {@link ConsumeOutcome.sources}: in place of `source`. */
+  readonly sources?: readonly Source[] | undefined
 }
 
 /** Lets what is held under this id count for as long again, or no longer. */
@@ -70,6 +81,8 @@ export interface HoldOp extends Named {
   readonly requestId: string
   readonly units: number
   readonly source?: 'fallback'
+  /** See {@link ConsumeOutcome.sources}: in place of `source`. */
+  readonly sources?: readonly Source[] | undefined
 }
 
 /** What the logs keep one by one. Writes nothing. */
@@ -84,7 +97,82 @@ export interface ResetOp {
   readonly parts: readonly Part[]
 }
 
-export type Op = ConsumeOp | PeekOp | ChargeOp | RefundOp | HoldOp | ListOp | ResetOp
+/** Gives up a place in the line. */
+export interface LeaveOp {
+  readonly type: 'leave'
+  readonly parts: readonly Part[]
+  /** Of its ticket. */
+  readonly id: string
+}
+
+/** What was reserved turns out to be so many units: the rest is returned, or charged. Once, if at all. */
+export interface SettleOp {
+  readonly type: 'settle'
+  readonly parts: readonly Part[]
+  /** See {@link ConsumeOp.reservation}. */
+  readonly reservation: string
+  /** Units that were charged. */
+  readonly units: number
+  /** Units that it turned out to be, from 0. */
+  readonly actual: number
+  /** Per log, over all parts in order: whether it was charged then. */
+  readonly charged: readonly boolean[]
+}
+
+/** Blocks keys from now on, or lets them go and forgets their denials. Needs logs of bans. */
+export interface BlockOp {
+  readonly type: 'block'
+  readonly parts: readonly Part[]
+  /** Milliseconds; 0 to let them go. */
+  readonly ms: number
+}
+
+/** What `consume` would answer, and more about each limit. Writes nothing. */
+export interface ExplainOp extends Named {
+  readonly type: 'explain'
+  readonly parts: readonly Part[]
+  readonly cost: number
+  readonly count: 1
+}
+
+/** Writes an entry of a table that all processes read, or removes it. */
+export interface NoteOp {
+  readonly type: 'note'
+  /** One, of a table. */
+  readonly parts: readonly Part[]
+  /** As stored. */
+  readonly name: string
+  /** Nothing to remove it. */
+  readonly text?: string | undefined
+  /** Milliseconds after which it is gone; 0 for never. */
+  readonly ttlMs: number
+}
+
+/** What was written to a table since. Writes nothing. */
+export interface NotesOp {
+  readonly type: 'notes'
+  readonly parts: readonly Part[]
+  /** The version of what is known; 0 for nothing. */
+  readonly since: number
+}
+
+export type Op =
+  | ConsumeOp
+  | PeekOp
+  | ChargeOp
+  | RefundOp
+  | HoldOp
+  | ListOp
+  | ResetOp
+  | LeaveOp
+  | SettleOp
+  | BlockOp
+  | ExplainOp
+  | NoteOp
+  | NotesOp
+
+/** Ops that ask what a request would be, or is, told. */
+export type RequestOp = ConsumeOp | PeekOp | ExplainOp
 
 /** The outcome of a consume or peek op. */
 export interface ConsumeOutcome {
@@ -104,6 +192,36 @@ export interface ConsumeOutcome {
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number
+  /** For how many milliseconds more a key is blocked, the most over all parts; left out where none is. */
+  readonly blockedMs?: number
+  /** Whether it was blocked before, so that its limits were not looked at: `limits` are all 0. */
+  readonly isUnseen?: boolean
+  /**
+   * Per part, the instant at which it was charged, by the clock of where its key lives: what a refund needs. Only where
+   * parts were decided apart, and then `atMs` is the latest of them.
+   */
+  readonly instants?: readonly number[]
+  /** Per part, who has decided it. Only where not all were decided by the same, and then `source` is the one that knows least. */
+  readonly sources?: readonly Source[]
+}
+
+/** The outcome of an explain op. */
+export interface ExplainOutcome extends ConsumeOutcome {
+  /**
+   * Per limit, in how many milliseconds one unit of what is used is free again, then one tenth of it (rounded up), two, and
+   * so on to all of it; none where nothing is used.
+   */
+  readonly frees: readonly (readonly number[])[]
+  /** Per part, where it has a log of bans. */
+  readonly bans: readonly (BanState | undefined)[]
+}
+
+/** The outcome of a settle op. */
+export interface SettleOutcome {
+  /** Whether it was still to be settled; else nothing was done. */
+  readonly settled: boolean
+  /** Per log, over all parts in order: the units returned. */
+  readonly returned: readonly number[]
 }
 
 /** The outcome of a refund op. */
@@ -124,8 +242,23 @@ export interface ListOutcome {
   readonly lists: readonly (readonly Entry[])[]
 }
 
-/** What an op answers. A charge and a reset have nothing to say. */
-export type Outcome = ConsumeOutcome | RefundOutcome | HoldOutcome | ListOutcome | undefined
+/** The outcome of a note op. */
+export interface NoteOutcome {
+  /** Whether there was room for it. */
+  readonly noted: boolean
+}
+
+/** What an op answers. Those that have nothing to say answer nothing. */
+export type Outcome =
+  | ConsumeOutcome
+  | ExplainOutcome
+  | RefundOutcome
+  | HoldOutcome
+  | ListOutcome
+  | SettleOutcome
+  | NoteOutcome
+  | Notes
+  | undefined
 
 /**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { concurrency, createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { concurrency, createLimiter, type Limit, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -24,7 +24,7 @@ const stores = {
 }
 
 describe.each(Object.entries(stores))('%s', (_, storeOf) => {
-  function setUp(ttl = 1000, limit = 2, more: Parameters<typeof createLimiter>[0]['limits'] = []) {
+  function setUp(ttl = 1000, limit = 2, more: readonly Limit[] = []) {
     const clock = new ManualClock()
     const limits = [concurrency({ limit, ttl }), ...more]
     const limiter = createLimiter({ limits, store: storeOf(clock), timeoutMs: 30_000 })

@@ -76,10 +76,11 @@ export class Batch {
 
 /** How long an op takes Redis, as a multiple of what the usual one does, and no more than a whole call may take. */
 function weightOf(op: Op): number {
-  let weight = 1
+  // Each of its times is searched for, and each table read as a whole.
+  let weight = op.type === 'explain' || op.type === 'notes' ? MAX_BATCH / 8 : 1
   for (const { set } of op.parts) {
-    for (const { kind } of set.logs) {
-      if (kind.entries !== undefined) weight += entriesWeight(op, kind.entries.are)
+    for (const { kind, role } of set.logs) {
+      if (role === 'count' && kind.entries !== undefined) weight += entriesWeight(op, kind.entries.are)
     }
   }
   return Math.min(weight, MAX_BATCH)
@@ -96,10 +97,12 @@ function entriesWeight(op: Op, are: Entries): number {
     case 'consume':
     case 'peek':
       return Math.floor(op.cost / UNITS_PER_OP)
-    case 'reset':
-      return 0
-    default:
+    case 'charge':
+    case 'extend':
+    case 'release':
       return Math.floor(op.units / UNITS_PER_OP)
+    default:
+      return 0
   }
 }
 

@@ -17,6 +17,16 @@ export interface Width {
   readonly readsFirst: boolean
 }
 
+/** Ops that may remove a key. */
+const MAY_REMOVE: ReadonlySet<Op['type']> = new Set([
+  'reset',
+  'refund',
+  'release',
+  'settle',
+  'leave',
+  'block',
+])
+
 /** A Redis that has fallen silent is asked once in this time. */
 const PROBE_MS = 25
 
@@ -86,7 +96,7 @@ export class Batcher {
   }
 
   #openBatch(op: Op): Batch {
-    const mayRemove = op.type === 'reset' || op.type === 'refund' || op.type === 'release'
+    const mayRemove = MAY_REMOVE.has(op.type)
     const last = this.#waiting.at(-1)
     if (last?.mayRemove === mayRemove && last.hasRoomFor(op)) return last
     const batch = new Batch(mayRemove)

@@ -5,10 +5,15 @@ local MAX_AHEAD = 1000
 local UNREADABLE = -1
 local AHEAD = -2
 local AGAIN = -3
+local BLOCKED = -4
+local UNSEEN = -5
+local PATIENCE = 500
+local TURN = 5
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
 -- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, has, renew and list where it keeps
--- entries, which are told of in limits/limit.ts. A log's newest stamp is its field `stamp`.
+-- entries, which are told of in limits/limit.ts; what is no limit has load, save, restamp and what is told of its role
+-- there. A log's newest stamp is its field `stamp`.
 local kinds = {}
 local function kind_of(tag)
   kinds[tag] = kinds[tag] or makers[tag]()
@@ -16,25 +21,38 @@ local function kind_of(tag)
 end
 
 -- The logs of the run's ops: the same tables serve one op after the other. `entries` says what a log keeps one by one.
+-- A log that has no role counts; the others are gathered by what they are there for, too.
 local function logs_of(run)
-  local logs = {}
-  for _, set in ipairs(run.sets) do
+  local logs = { former = {}, ban = {}, line = {}, reservations = {}, table = {} }
+  for part, set in ipairs(run.sets) do
     for _, params in ipairs(set) do
-      logs[#logs + 1] = {
+      local log = {
         kind = kind_of(params.kind), params = params, entries = params.entries, is_shadow = params.shadow, used = {},
+        part = part, counts = not params.role,
       }
+      logs[#logs + 1] = log
+      if params.role then
+        log.entries = nil
+        table.insert(logs[params.role], log)
+      end
     end
+  end
+  for _, former in ipairs(logs.former) do
+    former.place_of = {}
+    for place, limit in ipairs(former.params.serves) do former.place_of[limit] = place end
   end
   return logs
 end
 
--- Reads the logs of an op; answers what is wrong with one of them, if anything.
-local function load(logs, keys_read)
+-- Reads the logs of an op, or only those of bans, or all others; answers what is wrong with one of them, if anything.
+local function load(logs, keys_read, are_bans)
   local damage
   for i = 1, #logs do
     local log = logs[i]
-    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
-    damage = log.kind.load(log) or damage
+    if are_bans == nil or (log.params.role == 'ban') == are_bans then
+      log.key, log.cost, log.charged, log.ahead, log.is_changed = KEYS[keys_read + i], 0, 0, 0, false
+      damage = log.kind.load(log) or damage
+    end
   end
   return damage
 end
@@ -46,6 +64,13 @@ local function settle_instant(logs, clock)
     if newest > now and newest <= clock + MAX_AHEAD then now = newest end
   end
   return now
+end
+
+-- For how long more any part is blocked.
+local function blocked_for(logs, now)
+  local blocked = 0
+  for _, log in ipairs(logs.ban) do blocked = math.max(blocked, (log.kind.look(log, log.params, now))) end
+  return blocked
 end
 
 local function restamp(logs, now)
@@ -96,19 +121,49 @@ end
 local function room_in(log, count)
   local limits, used, cost = log.params.limits, log.used, log.cost
   for i = 1, #limits do
-    local free = math.max(0, limits[i] - used[i])
+    local free = math.max(0, limits[i] - used[i] - log.ahead)
     if free < cost * count then count = math.floor(free / cost) end
   end
   return count
+end
+
+-- Where limit j of a log stands among those of a former one.
+local function place_in(former, log, j)
+  if former.part ~= log.part then return nil end
+  local place = former.place_of[log.params.serves[j]]
+  return place and math.min(place, #former.params.windows)
+end
+
+-- Adds what is held by the logs of former limits.
+local function add_former(logs, log, now)
+  for _, former in ipairs(logs.former) do
+    former.kind.check(former, former.params, now, former.used)
+    for j = 1, #log.params.limits do
+      local place = place_in(former, log, j)
+      if place then log.used[j] = log.used[j] + former.used[place] end
+    end
+  end
+end
+
+-- Units of those who wait for the same part before the request.
+local function units_ahead(logs, log, now, ticket)
+  for _, line in ipairs(logs.line) do
+    if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket) end
+  end
+  return 0
 end
 
 local function check(logs, now, run)
   local admitted = run.count
   for i = 1, #logs do
     local log = logs[i]
-    log.kind.check(log, log.params, now, log.used)
-    log.cost = cost_in(log, now, run.cost, run)
-    if not log.is_shadow then admitted = room_in(log, admitted) end
+    if log.counts then
+      log.kind.check(log, log.params, now, log.used)
+      if logs.former[1] then add_former(logs, log, now) end
+      log.cost = cost_in(log, now, run.cost, run)
+      if run.ticket then log.ahead = units_ahead(logs, log, now, run.ticket) end
+      if not log.is_shadow then admitted = room_in(log, admitted) end
+    end
   end
   return admitted
 end
@@ -118,33 +173,152 @@ local function commit(logs, now, run, admitted)
     local log = logs[i]
     local fitting = log.is_shadow and room_in(log, admitted) or admitted
     -- A value that is known is renewed; a request that a shadow limit knows is not.
-    if fitting > 0 and (log.cost > 0 or log.entries == 'value') then
+    if log.counts and fitting > 0 and (log.cost > 0 or log.entries == 'value') then
       log.charged, log.is_changed = log.cost * fitting, true
       log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))
     end
   end
+  if not run.reservation then return end
+  for _, log in ipairs(logs.reservations) do
+    log.is_changed = true
+    log.kind.commit(log, log.params, now, 1, 0, run.reservation)
+  end
+end
+
+-- Whether the limits of the part have no room for one request more.
+local function has_denied(logs, part)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.counts and log.part == part and not log.is_shadow then
+      for j = 1, #log.params.limits do
+        if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end
+      end
+    end
+  end
+  return false
+end
+
+-- So many requests were denied: each is counted where limits of the same part have denied it. Answers for how long any
+-- part is blocked now.
+local function ban_denied(logs, now, run, denied)
+  local blocked = 0
+  if denied == 0 or run.ticket then return blocked end
+  for _, log in ipairs(logs.ban) do
+    if log.params.after > 0 and has_denied(logs, log.part) then
+      blocked = math.max(blocked, log.kind.denied(log, log.params, now, denied))
+      log.is_changed = true
+    end
+  end
+  return blocked
+end
+
+-- Puts those who were not admitted in their place in the line, or takes one who was out of it. The waits are those of
+-- the answer.
+local function queue(logs, now, run, admitted, wait)
+  local ticket = run.ticket
+  for _, log in ipairs(logs.line) do
+    log.is_changed = true
+    if admitted == run.count or wait == math.huge then
+      log.kind.remove(log, log.params, now, ticket.id)
+    else
+      local since = (admitted > 0 or ticket.sinceMs == 0) and now or ticket.sinceMs
+      log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + wait + PATIENCE)
+    end
+  end
+end
+
+-- What stays of what is used at a later time.
+local later = {}
+local function used_at(log, j, at_ms)
+  log.kind.check(log, log.params, at_ms, later)
+  return later[j]
+end
+
+-- Logs of former limits that hold anything of limit j of the log.
+local function formers_of(logs, log, j, now)
+  local formers
+  for _, former in ipairs(logs.former) do
+    local place = place_in(former, log, j)
+    if place and used_at(former, place, now) > 0 then
+      formers = formers or {}
+      formers[#formers + 1] = former
+    end
+  end
+  return formers
+end
+
+local function reset_of(log, formers, j, now)
+  local reset = log.kind.reset_after(log, log.params, j, now)
+  for _, former in ipairs(formers or {}) do
+    reset = math.max(reset, former.kind.reset_after(former, former.params, place_in(former, log, j), now))
+  end
+  return reset
+end
+
+-- Until no more than so many units are used. They only fall while nothing is charged.
+local function falls_to(log, formers, j, now, units)
+  local before, after = 0, reset_of(log, formers, j, now)
+  while after - before > 1 do
+    local middle = math.floor((before + after) / 2)
+    local used = used_at(log, j, now + middle)
+    for _, former in ipairs(formers or {}) do
+      used = used + used_at(former, place_in(former, log, j), now + middle)
+    end
+    if used <= units then after = middle else before = middle end
+  end
+  return after
+end
+
+-- Until there is room for the cost, and for those who wait before.
+local function retry_after(log, formers, j, now)
+  local limit, cost = log.params.limits[j], log.cost
+  if cost > limit then return NEVER end
+  local wanted = math.min(cost + log.ahead, limit)
+  if log.used[j] + log.charged + wanted <= limit then return TURN end
+  if formers then return falls_to(log, formers, j, now, limit - wanted) end
+  return log.kind.retry_after(log, log.params, j, now, wanted)
 end
 
 local function answer(logs, run, now, count, filled)
   for i = 1, #logs do
     local log = logs[i]
-    local kind, params, cost, charged, used = log.kind, log.params, log.cost, log.charged, log.used
-    local limits = params.limits
-    if takes_once(log, run) then
-      filled = filled + 1
-      reply[filled] = cost
-    end
-    for j = 1, #limits do
-      local retry = 0
-      if charged < cost * count and used[j] + charged + cost > limits[j] then
-        retry = kind.retry_after(log, params, j, now, cost)
+    if log.counts then
+      local params, cost, charged, ahead, used = log.params, log.cost, log.charged, log.ahead, log.used
+      local limits, formers = params.limits, nil
+      if takes_once(log, run) then
+        filled = filled + 1
+        reply[filled] = cost
       end
-      reply[filled + 1], reply[filled + 2] = used[j], retry
-      reply[filled + 3] = kind.reset_after(log, params, j, now)
-      filled = filled + 3
+      for j = 1, #limits do
+        if logs.former[1] then formers = formers_of(logs, log, j, now) end
+        local retry = 0
+        if charged < cost * count and used[j] + charged + ahead + cost > limits[j] then
+          retry = retry_after(log, formers, j, now)
+        end
+        reply[filled + 1], reply[filled + 2] = used[j], retry
+        reply[filled + 3] = reset_of(log, formers, j, now)
+        filled = filled + 3
+      end
     end
   end
   return filled
+end
+
+-- The longest wait of an answer.
+local function wait_in(logs, run, first)
+  local wait, place = 0, first
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.counts then
+      if takes_once(log, run) then place = place + 1 end
+      for _ = 1, #log.params.limits do
+        local retry = reply[place + 2]
+        wait = math.max(wait, retry == NEVER and math.huge or retry)
+        place = place + 3
+      end
+    end
+  end
+  return wait
 end
 
 -- The answer to a request that was admitted at `at_ms` and comes again: as things are now, the times from then on. Its
@@ -155,7 +329,7 @@ local function answer_again(logs, run, clock, now, at_ms)
   local place, filled = start + 3, answer(logs, run, now, 0, start + 3)
   for i = 1, #logs do
     if takes_once(logs[i], run) then place = place + 1 end
-    for _ = 1, #logs[i].params.limits do
+    for _ = 1, logs[i].counts and #logs[i].params.limits or 0 do
       place = place + 3
       if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end
     end
@@ -177,10 +351,23 @@ function ops.consume(logs, run, clock, now, filled)
   local first_at = find_repeat(logs, now, run)
   local admitted = check(logs, now, run)
   if admitted > 0 and not first_at then commit(logs, now, run, admitted) end
+  if first_at then
+    save(logs, clock, run.is_clock_given)
+    return answer_again(logs, run, clock, now, first_at)
+  end
+  local blocked = ban_denied(logs, now, run, run.count - admitted)
   save(logs, clock, run.is_clock_given)
-  if first_at then return answer_again(logs, run, clock, now, first_at) end
+  if blocked > 0 then
+    reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
+    filled = filled + 2
+  end
   reply[filled + 1] = admitted
-  return answer(logs, run, now, run.count, filled + 1)
+  local answered = answer(logs, run, now, run.count, filled + 1)
+  if run.ticket then
+    queue(logs, now, run, admitted, wait_in(logs, run, filled + 1))
+    save(logs.line, clock, run.is_clock_given)
+  end
+  return answered
 end
 
 function ops.peek(logs, run, clock, now, filled)
@@ -195,9 +382,11 @@ function ops.charge(logs, run, clock, now, filled)
   restamp(logs, now)
   for i = 1, #logs do
     local log = logs[i]
-    local units = cost_in(log, now, run.units, run)
-    log.kind.commit(log, log.params, now, units, 0, entry_in(log, run))
-    log.is_changed = true
+    if log.counts then
+      local units = cost_in(log, now, run.units, run)
+      log.kind.commit(log, log.params, now, units, 0, entry_in(log, run))
+      log.is_changed = true
+    end
   end
   save(logs, clock, run.is_clock_given)
   reply[filled + 1] = 0
@@ -277,7 +466,109 @@ function ops.list(logs, _, _, now, filled)
   return filled + 1 + #logs
 end
 
+function ops.leave(logs, run, clock, now, filled)
+  for _, log in ipairs(logs.line) do
+    log.kind.remove(log, log.params, now, run.id)
+    log.is_changed = true
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
+function ops.settle(logs, run, clock, now, filled)
+  restamp(logs, now)
+  local more, first = run.actual - run.units, filled + 1
+  local charged_at = {}
+  for _, log in ipairs(logs.reservations) do
+    charged_at[log.part] = log.kind.find(log, log.params, now, run.reservation)
+    if not charged_at[log.part] then
+      save(logs, clock, run.is_clock_given)
+      reply[first] = 0
+      return first
+    end
+  end
+  for i = 1, #logs do
+    local log, returned = logs[i], 0
+    if log.params.role == 'reservations' then
+      log.kind.refund(log, log.params, now, 0, 1, run.reservation)
+      log.is_changed = true
+    elseif more > 0 and log.counts then
+      log.kind.commit(log, log.params, now, more, 0, '')
+      log.is_changed = true
+    elseif more < 0 and run.charged[i] then
+      returned = log.kind.refund(log, log.params, now, charged_at[log.part], -more, '')
+      log.is_changed = log.is_changed or returned > 0
+    end
+    reply[first + i] = returned
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[first] = 1
+  return first + #logs
+end
+
+function ops.block(logs, run, clock, now, filled)
+  restamp(logs, now)
+  for _, log in ipairs(logs.ban) do
+    log.kind.block(log, log.params, now, run.ms)
+    log.is_changed = true
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
+-- What a request would be told; then, per limit, eleven times or none, with their number before them; then for each log of
+-- bans its level and its denials, and for how long it blocks.
+function ops.explain(logs, run, _, now, filled)
+  restamp(logs, now)
+  local blocked = blocked_for(logs, now)
+  if blocked > 0 then
+    reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
+    filled = filled + 2
+  end
+  local admitted = check(logs, now, run)
+  reply[filled + 1] = blocked > 0 and 0 or admitted
+  filled = answer(logs, run, now, run.count, filled + 1)
+  for i = 1, #logs do
+    local log = logs[i]
+    for j = 1, log.counts and #log.params.limits or 0 do
+      local used, formers, times = log.used[j], formers_of(logs, log, j, now), 0
+      if used > 0 then
+        times = 11
+        reply[filled + 2] = falls_to(log, formers, j, now, used - 1)
+        for tenth = 1, 10 do
+          reply[filled + 2 + tenth] = falls_to(log, formers, j, now, used - math.ceil(used * tenth / 10))
+        end
+      end
+      reply[filled + 1] = times
+      filled = filled + 1 + times
+    end
+  end
+  for _, log in ipairs(logs.ban) do
+    reply[filled + 3], reply[filled + 1], reply[filled + 2] = log.kind.look(log, log.params, now)
+    filled = filled + 3
+  end
+  return filled
+end
+
+function ops.note(logs, run, clock, now, filled)
+  local log = logs[1]
+  reply[filled + 1] = log.kind.write(log, log.params, now, run, clock, run.is_clock_given) and 1 or 0
+  return filled + 1
+end
+
+-- 0, then JSON: version, whether it is all, and per note its name, ttl, age and text, or '': see notes.lua.
+function ops.notes(logs, run, _, now, filled)
+  local log = logs[1]
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(log.kind.read(log, log.params, now, run.since))
+  return filled + 2
+end
+
 local logs_by_run = {}
+
+-- The ops that a blocked key is not looked at for.
+local ARE_BLOCKED = { consume = true, peek = true }
 
 -- Answers where the reply now ends, and how many keys have been read.
 return function(run, clock, is_clock_given, filled, keys_read)
@@ -289,7 +580,28 @@ return function(run, clock, is_clock_given, filled, keys_read)
     for i = keys_read + 1, keys_after do call_redis('DEL', KEYS[i]) end
     return filled, keys_after
   end
-  local damage = load(logs, keys_read)
+  local bans = logs.ban
+  local damage
+  if bans[1] then
+    damage = load(logs, keys_read, true)
+    if not damage and ARE_BLOCKED[run.type] then
+      local now = settle_instant(bans, clock)
+      restamp(bans, now)
+      local blocked = blocked_for(logs, now)
+      if blocked > 0 then
+        if run.type == 'consume' then save(bans, clock, is_clock_given) end
+        if now > clock then
+          reply[filled + 1], reply[filled + 2] = AHEAD, now - clock
+          filled = filled + 2
+        end
+        reply[filled + 1], reply[filled + 2], reply[filled + 3] = BLOCKED, blocked, UNSEEN
+        return filled + 3, keys_after
+      end
+    end
+    damage = damage or load(logs, keys_read, false)
+  else
+    damage = load(logs, keys_read)
+  end
   if damage then
     reply[filled + 1], reply[filled + 2] = UNREADABLE, damage
     return filled + 2, keys_after

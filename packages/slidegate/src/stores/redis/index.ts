@@ -54,7 +54,9 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
     batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
 
   const now = clock && (() => readClock(clock))
-  return { ...batchedStore(batchers, domainOf, now), close: () => own?.close() }
+  const { apply } = batchedStore(batchers, domainOf, now)
+  // One server is up or down as a whole, and reaches all keys at once.
+  return { apply, ...(connection.isCluster && { domainOf }), close: () => own?.close() }
 }
 
 /** What is known of a client that was handed over, which is warned of where it would do harm. */

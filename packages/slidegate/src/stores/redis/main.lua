@@ -9,9 +9,9 @@
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
 --            of cost 1 for each key
 --          any others:
---            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries, and what else is in LogParams },
---            cost, count, leaseMs (consume, peek), units (charge), units, atMs, charged (refund), units (extend,
---            release), hasId, hasValue }, ops, then per op its id and its value, where it has them
+--            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries,
+--            role, and what else is in LogParams }, and what else is in the op; isLook: it writes nothing; isDenialKept:
+--            a denial writes something; hasId, hasValue }, ops, then per op its id and its value, where it has them
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
 --          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
 --                         cost fits once more (-1: never); milliseconds until all is free. Before the first limit
@@ -20,11 +20,18 @@
 --          charge         0
 --          extend, release  1 where it was still held, else 0
 --          list           0, then per log: JSON of its entries, oldest first: name, units and time of each, as text
+--          settle         1, then per log: units returned; or 0 where it was settled before
+--          explain        as peek; then per limit: how many times follow, and these; then per log of bans: level, denials,
+--                         milliseconds for which it blocks
+--          leave, block   0
+--          note           1 where there was room, else 0
+--          notes          0, then JSON: see notes.lua
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
 --          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
+--          -4, ms         a key is blocked for so long; it was before where then -5 follows, and nothing more
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --
@@ -76,8 +83,8 @@ while at < arguments do
       end
       local first = filled + 1
       filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
-      if is_repeatable and run.type ~= 'peek' and run.type ~= 'list' then
-        is_repeatable = run.type == 'consume' and reply[first] == 0
+      if is_repeatable and not run.isLook then
+        is_repeatable = run.type == 'consume' and reply[first] == 0 and not run.isDenialKept
       end
     end
   else

@@ -1,14 +1,17 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { Entry } from '../../limits/limit.ts'
+import type { BanState, Entry, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
   type ConsumeOp,
   type ConsumeOutcome,
+  type ExplainOutcome,
   type HoldOp,
   type Named,
   type Op,
   type Outcome,
+  type Part,
   type PeekOp,
+  type RequestOp,
   takesOnce,
 } from '../store.ts'
 
@@ -33,6 +36,8 @@ const NEVER = -1
 const UNREADABLE = -1
 const AHEAD = -2
 const AGAIN = -3
+const BLOCKED = -4
+const UNSEEN = -5
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -88,8 +93,12 @@ function differInNames(a: Request, b: Request): boolean {
 function isAskedAlike(one: Op, other: Op): boolean {
   if (one.type !== other.type) return false
   switch (one.type) {
-    case 'consume':
-      return one.cost === (other as ConsumeOp).cost && one.leaseMs === (other as ConsumeOp).leaseMs
+    case 'consume': {
+      const { cost, leaseMs } = other as ConsumeOp
+      return (
+        one.cost === cost && one.leaseMs === leaseMs && !isPersonal(one) && !isPersonal(other as ConsumeOp)
+      )
+    }
     case 'peek':
       return one.cost === (other as PeekOp).cost
     case 'extend':
@@ -100,7 +109,7 @@ function isAskedAlike(one: Op, other: Op): boolean {
   }
 }
 
-function namesOf(op: Named | Op): Named {
+function namesOf(op: Op): Named {
   return 'requestId' in op || 'value' in op ? op : NAMELESS
 }
 
@@ -161,7 +170,12 @@ function isOneByOne({ kind }: Log): boolean {
 
 function isSingle(op: ConsumeOp): boolean {
   const isNamed = op.requestId !== undefined || op.value !== undefined
-  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isNamed
+  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isNamed && !isPersonal(op)
+}
+
+/** Whether it brings what no other does. */
+function isPersonal({ ticket, reservation }: ConsumeOp): boolean {
+  return ticket !== undefined || reservation !== undefined
 }
 
 /** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
@@ -169,7 +183,7 @@ const wordsOfSets = new WeakMap<LimitSet, readonly string[] | undefined>()
 
 /** What nearly every op is, and goes without JSON: a request against limits that share one window log. */
 function usualWords(op: Op): readonly string[] | undefined {
-  if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1) return undefined
+  if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1 || isPersonal(op)) return undefined
   const { set } = op.parts[0]!
   if (wordsOfSets.has(set)) return wordsOfSets.get(set)
   const { kind, shadow, params } = set.logs[0]!
@@ -185,8 +199,11 @@ function usualWords(op: Op): readonly string[] | undefined {
   return words
 }
 
+/** Ops that write nothing. */
+const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'notes']
+
 function jsonOf({ op, count, nowMs }: Request): string {
-  const sets = op.parts.map(({ set }) => set.logs.map((log) => wordsOf(log, nowMs ?? Date.now())))
+  const sets = op.parts.map((part) => wordsOfPart(part, nowMs ?? Date.now()))
   const { requestId, value } = namesOf(op)
   const { parts, ...words } = op
   const names = {
@@ -195,16 +212,20 @@ function jsonOf({ op, count, nowMs }: Request): string {
     hasId: requestId !== undefined,
     hasValue: value !== undefined,
   }
-  return JSON.stringify({ ...words, ...names, count, sets })
+  const isDenialKept = parts.some(({ set }) => set.logs.some(({ role }) => role === 'ban'))
+  return JSON.stringify({ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept })
 }
 
-function wordsOf({ kind, shadow, params }: Log, nowMs: number): object {
-  return {
+function wordsOfPart({ set: { logs } }: Part, nowMs: number): object[] {
+  const hasFormer = logs.some(({ role }) => role === 'former')
+  return logs.map(({ kind, role, shadow, serves, params }) => ({
     kind: kind.tag,
     shadow,
     entries: kind.entries?.are,
+    ...(role !== 'count' && { role }),
+    ...(hasFormer && { serves }),
     ...(kind.paramsAt?.(params, nowMs) ?? params),
-  }
+  }))
 }
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
@@ -232,31 +253,63 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       )
     }
     let atMs = nowMs
-    const isRepeat = first === AGAIN
-    if (first === AHEAD || isRepeat) {
+    if (first === AHEAD) {
       atMs += next()
+      first = next()
+    }
+    let blockedMs = 0
+    if (first === BLOCKED) {
+      blockedMs = next()
+      first = next()
+    }
+    const isRepeat = first === AGAIN
+    if (isRepeat) {
+      atMs = nowMs + next()
       first = next()
     }
     switch (op.type) {
       case 'consume':
       case 'peek':
-        return consumeOutcome(op, atMs, first, isRepeat, next)
+        if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
+        return withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs)
+      case 'explain': {
+        const outcome = withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs)
+        return { ...outcome, ...explanation(op.parts, next) }
+      }
       case 'refund':
         place--
         return { returned: op.parts.flatMap(({ set }) => set.logs.map(next)) }
+      case 'settle': {
+        const settled = first === 1
+        return { settled, returned: settled ? op.parts.flatMap(({ set }) => set.logs.map(next)) : [] }
+      }
       case 'extend':
       case 'release':
         return { held: first === 1 }
       case 'list':
         return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(numbers[place++]))) }
+      case 'note':
+        return { noted: first === 1 }
+      case 'notes':
+        return notesOf(numbers[place++])
       default:
         return undefined
     }
   })
 }
 
+/** The limits of a key that is blocked were not looked at. */
+function blockedOutcome({ parts }: RequestOp, atMs: number, blockedMs: number): ConsumeOutcome {
+  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
+  return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
+}
+
+function withBlock(outcome: ConsumeOutcome, blockedMs: number): ConsumeOutcome {
+  return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+}
+
 function consumeOutcome(
-  op: ConsumeOp | PeekOp,
+  op: RequestOp,
   atMs: number,
   admitted: number,
   isRepeat: boolean,
@@ -269,7 +322,8 @@ function consumeOutcome(
   let first = 0
   for (const { set } of parts) {
     for (const log of set.logs) {
-      const { serves } = log
+      const { serves, role } = log
+      if (role !== 'count') continue
       if (takesOnce(log, op)) {
         costs ??= new Array<number>(total).fill(cost)
         const taken = next()
@@ -288,6 +342,35 @@ function consumeOutcome(
   const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
   // Nearly all have nothing more to say.
   return costs === undefined && !isRepeat ? outcome : { ...outcome, isRepeat, ...(costs && { costs }) }
+}
+
+function explanation(parts: readonly Part[], next: () => number): Pick<ExplainOutcome, 'frees' | 'bans'> {
+  const frees: number[][] = []
+  let first = 0
+  for (const { set } of parts) {
+    for (const { serves, role } of set.logs) {
+      if (role !== 'count') continue
+      for (const limit of serves) frees[first + limit] = Array.from({ length: next() }, next)
+    }
+    first += set.limits.length
+  }
+  const bans = parts.map(({ set }): BanState | undefined => {
+    if (!set.logs.some(({ role }) => role === 'ban')) return undefined
+    const [level, denials, blockedMs] = [next(), next(), next()]
+    return { blockedMs, level, denials }
+  })
+  return { frees, bans }
+}
+
+/** The JSON of a table: `[version, isAll as 0 or 1, then name, ttl, age and text ('' for none) of each note]`. */
+function notesOf(json: unknown): Notes {
+  const [version, isAll, ...words]: (string | number)[] = JSON.parse(String(json))
+  const notes = Array.from({ length: words.length / 4 }, (_, i) => {
+    const [name, ttlMs, ageMs, text] = words.slice(4 * i, 4 * i + 4)
+    const times = { ttlMs: Number(ttlMs), ageMs: Number(ageMs) }
+    return { name: String(name), ...times, ...(text !== '' && { text: String(text) }) }
+  })
+  return { version: Number(version), isAll: isAll === 1, notes }
 }
 
 /** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */

@@ -1,0 +1,64 @@
+import type { Decision } from './decision.ts'
+import type { LimitSet, Log } from './limits/limit-set.ts'
+import type { ConsumeOutcome, Part } from './stores/store.ts'
+
+/** Per log, whether an admitted request is charged to it: of most requests all, or all that are enforced. */
+interface Usual {
+  readonly all: readonly boolean[]
+  readonly enforced: readonly boolean[]
+}
+
+const usualOf = new WeakMap<LimitSet, Usual>()
+
+/**
+ * Per log over all parts in order: whether an admitted request was charged to it, and can be returned. Shadow limits that
+ * had no room were not; nor were any for a request that was admitted before, and whether shadow limits had room then nobody
+ * knows.
+ */
+export function chargedLogs(
+  parts: readonly Part[],
+  decision: Decision,
+  { isRepeat, costs }: Pick<ConsumeOutcome, 'isRepeat' | 'costs'>,
+): readonly boolean[] {
+  if (isRepeat !== true && !isUsual(decision, costs)) return partly(parts, decision, costs)
+  const which = isRepeat === true ? 'enforced' : 'all'
+  return parts.length === 1 ? usual(parts[0]!.set)[which] : parts.flatMap(({ set }) => usual(set)[which])
+}
+
+function isUsual({ limits }: Decision, costs: readonly number[] | undefined): boolean {
+  for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed || costs?.[i] === 0) return false
+  return true
+}
+
+function usual(set: LimitSet): Usual {
+  let known = usualOf.get(set)
+  if (known === undefined) {
+    known = {
+      all: set.logs.map(isReturnable),
+      enforced: set.logs.map((log) => isReturnable(log) && !log.shadow),
+    }
+    usualOf.set(set, known)
+  }
+  return known
+}
+
+function partly(
+  parts: readonly Part[],
+  { limits }: Decision,
+  costs: readonly number[] | undefined,
+): readonly boolean[] {
+  let first = 0
+  return parts.flatMap(({ set }) => {
+    const before = first
+    first += set.limits.length
+    return set.logs.map((log) => {
+      const i = before + (log.serves[0] ?? 0)
+      return isReturnable(log) && limits[i]!.allowed && costs?.[i] !== 0
+    })
+  })
+}
+
+/** What was seen is not taken back. */
+function isReturnable({ kind, role }: Log): boolean {
+  return role === 'count' && kind.entries?.are !== 'value'
+}

@@ -1,0 +1,286 @@
+import { SlidegateError, show } from './errors.ts'
+import { storedKey } from './key.ts'
+import { type BanOptions, banLog } from './limits/ban.ts'
+import { isDeclared, parseName } from './limits/declare.ts'
+import type { Limit } from './limits/limit.ts'
+import { type LimitSet, limitSet, withLog } from './limits/limit-set.ts'
+import type { InForce, OverrideTable } from './overrides.ts'
+import type { Part } from './stores/store.ts'
+
+/** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */
+export type Keys<Dimension extends string = string> = Readonly<Record<Dimension, string | null>>
+
+/** Whom a limiter counts. */
+export type AnyKey = string | Keys
+
+/** The limits of each key; or what tells them, from the key and whatever `request` the caller has handed in. */
+export type LimitsOf = readonly Limit[] | ((key: string, request: unknown) => readonly Limit[])
+
+/** What a key is held to, or the keys of one dimension. */
+export interface Rules {
+  readonly limits: LimitsOf
+  readonly formerly?: readonly (readonly Limit[])[] | undefined
+  readonly ban?: BanOptions | true | undefined
+}
+
+/** Sets that a function has told, and that are kept for when it tells the same again. */
+const MAX_SETS = 1024
+
+const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What the keys of one dimension are held to; a limiter without dimensions has one that has no name. */
+export class Dimension {
+  readonly name: string | undefined
+  /** The namespace of its keys. */
+  readonly limiter: string
+  /** Those that hold for every key. */
+  readonly limits: readonly Limit[]
+  readonly #limitsOf: LimitsOf
+  readonly #formerly: readonly (readonly Limit[])[]
+  readonly #ban: ReturnType<typeof banLog> | undefined
+  readonly #bans: LimitSet | undefined
+  /** The set of every key, where all have the same. */
+  readonly #set: LimitSet | undefined
+  readonly #setOf = new WeakMap<object, LimitSet>()
+  /** The same by what the limits are. */
+  readonly #setOfText = new Map<string, LimitSet>()
+
+  /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
+  constructor(limiter: string, name: string | undefined, rules: Rules) {
+    const { limits, formerly = [], ban } = rules
+    this.name = name
+    this.limiter = name === undefined ? limiter : `${limiter}/${name}`
+    this.#limitsOf = limits
+    this.#formerly = checkedFormerly(formerly)
+    this.#ban = ban === undefined ? undefined : banLog(ban)
+    const empty = { limiter: this.limiter, limits: [], logs: [], keeps: new Set<never>() }
+    this.#bans = this.#ban && withLog(empty, this.#ban)
+    this.#set = typeof limits === 'function' ? undefined : this.#made(limits, this.#formerly)
+    this.limits = this.#set?.limits ?? []
+  }
+
+  /** The limits of every key, where all have the same. */
+  get set(): LimitSet | undefined {
+    return this.#set
+  }
+
+  /** The log of a key's bans, and nothing else of it. */
+  banOf(key: string): Part | undefined {
+    return this.#bans === undefined ? undefined : { key, set: this.#bans }
+  }
+
+  /** @param key as stored */
+  partOf(given: string, key: string, request: unknown, inForce: InForce | undefined): Part {
+    if (inForce !== undefined) return { key, set: this.#overridden(inForce, given, request) }
+    return { key, set: this.#set ?? this.#told(this.declaredFor(given, request)) }
+  }
+
+  /** The limits that are declared for a key. */
+  declaredFor(given: string, request: unknown): readonly Limit[] {
+    return typeof this.#limitsOf === 'function' ? this.#limitsOf(given, request) : this.#limitsOf
+  }
+
+  #overridden(inForce: InForce, given: string, request: unknown): LimitSet {
+    const limits = inForce.limits ?? this.declaredFor(given, request)
+    const known = this.#setOf.get(inForce)
+    // What a function tells may be other limits than the last time.
+    if (known !== undefined && (inForce.limits !== undefined || this.#set !== undefined)) return known
+    const set = this.#made(limits, [...inForce.formerly, ...this.#formerly])
+    this.#setOf.set(inForce, set)
+    return set
+  }
+
+  /** The set of limits that a function has told: mostly it tells the same few again and again. */
+  #told(limits: readonly Limit[]): LimitSet {
+    const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
+    if (known !== undefined) return known
+    const checked = checkedLimits(limits)
+    const text = JSON.stringify(checked.map(textOf))
+    const set = this.#setOfText.get(text) ?? this.#made(checked, this.#formerly)
+    this.#setOfText.delete(text)
+    this.#setOfText.set(text, set)
+    if (this.#setOfText.size > MAX_SETS) {
+      for (const oldest of this.#setOfText.keys()) {
+        this.#setOfText.delete(oldest)
+        break
+      }
+    }
+    this.#setOf.set(limits, set)
+    return set
+  }
+
+  #made(limits: readonly Limit[], formerly: readonly (readonly Limit[])[]): LimitSet {
+    const named = checkedLimits(limits).map((limit) => this.#qualified(limit))
+    const before = formerly.map((set) => set.map((limit) => this.#qualified(limit)))
+    const set = limitSet(this.limiter, named, before)
+    return this.#ban === undefined ? set : withLog(set, this.#ban)
+  }
+
+  #qualified(limit: Limit): Limit {
+    return this.name === undefined ? limit : { ...limit, name: `${this.name}.${limit.name}` }
+  }
+}
+
+/** What tells two limits apart. */
+function textOf({ name, limit, windowMs, shadow, kind, ...rest }: Limit): unknown {
+  return [name, kind.logName({ name, limit, windowMs, shadow, kind, ...rest }), limit, windowMs, shadow]
+}
+
+/** A dimension, and a key of it as it was given and as it is stored. */
+interface Given {
+  readonly dimension: Dimension
+  readonly given: string
+  readonly key: string
+}
+
+/** All that a limiter holds keys to. */
+export class KeyLimits {
+  readonly dimensions: readonly Dimension[]
+  /** Those that hold for every key. */
+  readonly limits: readonly Limit[]
+  /** Limits of single keys in place of these. */
+  overrides: OverrideTable | undefined
+  /** The only dimension, where it has no name. */
+  readonly #only: Dimension | undefined
+
+  constructor(dimensions: readonly Dimension[]) {
+    this.dimensions = dimensions
+    this.limits = dimensions.flatMap(({ limits }) => limits)
+    this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
+  }
+
+  /** The limits of every key, where all have the same, and a key is just one. */
+  get set(): LimitSet | undefined {
+    return this.overrides === undefined ? this.#only?.set : undefined
+  }
+
+  /** The limits that are declared for a key of a dimension. */
+  declaredFor(dimension: string | undefined, key: string): readonly Limit[] {
+    return this.dimensions.find(({ name }) => name === dimension)!.declaredFor(key, undefined)
+  }
+
+  /**
+   * The parts of a request.
+   *
+   * @throws {SlidegateError} `invalid_key`, and what functions throw or tell wrong
+   */
+  partsOf(key: AnyKey, request: unknown): readonly Part[] {
+    return this.#allOf(key).map((given) => this.#partOf(given, request))
+  }
+
+  /** The parts of some of the dimensions of a key, one at least. */
+  someOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
+    return this.#someOf(key).map((given) => this.#partOf(given, request))
+  }
+
+  /** The logs of bans of some of the dimensions of a key. */
+  bansOf(key: Partial<AnyKey>): readonly Part[] {
+    return this.#someOf(key).flatMap(({ dimension, key: stored }) => dimension.banOf(stored) ?? [])
+  }
+
+  /** A request's keys as they are stored. */
+  storedKeysOf(key: AnyKey): readonly string[] {
+    return this.#allOf(key).map((given) => given.key)
+  }
+
+  /** The dimension of each part. */
+  namesOf(parts: readonly Part[]): readonly (string | undefined)[] {
+    return parts.map(({ set }) => this.dimensions.find(({ limiter }) => limiter === set.limiter)?.name)
+  }
+
+  /** The keys of some of the dimensions of a key, one at least. */
+  givenBy(
+    key: Partial<AnyKey>,
+  ): readonly { readonly dimension: string | undefined; readonly given: string }[] {
+    return this.#someOf(key).map(({ dimension, given }) => ({ dimension: dimension.name, given }))
+  }
+
+  #partOf({ dimension, given, key }: Given, request: unknown): Part {
+    return dimension.partOf(given, key, request, this.overrides?.of(dimension.name, key))
+  }
+
+  #allOf(key: AnyKey): readonly Given[] {
+    const only = this.#only
+    if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
+    const keys = this.#checked(key)
+    for (const { name } of this.dimensions) {
+      if (keys[name!] !== undefined) continue
+      const right = this.dimensions.map((each) => each.name).join(', ')
+      throw new SlidegateError(
+        'invalid_key',
+        `the key has no ${show(name)}; it must have all of ${right}, or null where there is none`,
+        key,
+      )
+    }
+    return this.#someOf(key)
+  }
+
+  #someOf(key: Partial<AnyKey>): readonly Given[] {
+    const only = this.#only
+    if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
+    const keys = this.#checked(key)
+    const found = this.dimensions.flatMap((dimension) => {
+      const given = keys[dimension.name!]
+      return given === undefined || given === null ? [] : [{ dimension, given, key: storedKey(given) }]
+    })
+    if (found.length > 0) return found
+    throw new SlidegateError('invalid_key', 'the key has no dimension; it must have one at least', key)
+  }
+
+  #checked(key: unknown): Partial<Keys> {
+    if (typeof key !== 'object' || key === null) {
+      const right = this.dimensions.map(({ name }) => `${name}: '...'`).join(', ')
+      throw new SlidegateError('invalid_key', `the key is ${show(key)}; it must be { ${right} }`, key)
+    }
+    for (const name of Object.keys(key)) {
+      if (!this.dimensions.some((dimension) => dimension.name === name)) {
+        const known = this.dimensions.map((dimension) => dimension.name).join(', ')
+        throw new SlidegateError('invalid_key', `the key has ${show(name)}; there is only ${known}`, key)
+      }
+    }
+    return key as Partial<Keys>
+  }
+}
+
+/** A dimension's name; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 _ -`. */
+export function parseDimension(name: string): string {
+  if (!DIMENSION.test(name)) {
+    throw new SlidegateError(
+      'invalid_name',
+      `the dimension is ${show(name)}; it must be 1 to 64 of A-Z a-z 0-9 _ -`,
+      name,
+    )
+  }
+  return parseName(name)
+}
+
+function checkedFormerly(formerly: unknown): readonly (readonly Limit[])[] {
+  if (!Array.isArray(formerly)) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `formerly is ${show(formerly)}; it must be an array of arrays of limits`,
+      formerly,
+    )
+  }
+  return formerly.map((set) => checkedLimits(set, 'formerly'))
+}
+
+function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {
+  if (!Array.isArray(limits) || limits.length === 0) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `${what} is ${show(limits)}; it must be an array with at least one limit`,
+      limits,
+    )
+  }
+  for (const limit of limits) {
+    if (!isDeclared(limit)) {
+      throw new SlidegateError(
+        'invalid_limit',
+        `${what} holds ${show(limit)}; make limits with slidingWindow(), fixedWindow() and the like`,
+        limit,
+      )
+    }
+  }
+  return [...limits]
+}

@@ -1,0 +1,140 @@
+import { MAX_WINDOW_MS } from '../duration.ts'
+import type { Kind, LogParams, Logs, Note } from './limit.ts'
+import type { Log } from './limit-set.ts'
+
+/** Notes that a table holds at most. */
+export const MAX_NOTES = 10_000
+
+interface WrittenNote {
+  /** That which the table had by it. */
+  readonly version: number
+  readonly writtenAtMs: number
+  /** By the store's clock; 0 for never. */
+  readonly expiresAtMs: number
+  readonly text: string
+}
+
+interface NoteTable {
+  /** Rises with each change, and is never below the time of the last one: one that was lost does not come again. */
+  version: number
+  /** Who knows only of an earlier version may know notes that have been removed. */
+  floor: number
+  notes: Map<string, WrittenNote>
+}
+
+class NoteTables implements Logs<NoteTable> {
+  readonly #tables: (NoteTable | undefined)[] = [newTable()]
+  readonly #free: number[] = []
+
+  create(): number {
+    const number = this.#free.pop() ?? this.#tables.length
+    this.#tables[number] = newTable()
+    return number
+  }
+
+  at(number: number): NoteTable {
+    return this.#tables[number]!
+  }
+
+  copy(number: number): number {
+    const copied = this.create()
+    const { version, floor, notes } = this.at(number)
+    this.#tables[copied] = { version, floor, notes: new Map(notes) }
+    return copied
+  }
+
+  delete(number: number): void {
+    this.#tables[number] = undefined
+    this.#free.push(number)
+  }
+}
+
+function newTable(): NoteTable {
+  return { version: 0, floor: 0, notes: new Map() }
+}
+
+const PARAMS: LogParams = { precision: 1, records: 1, windows: [MAX_WINDOW_MS], limits: [1] }
+
+/** A table of texts by name, of which processes read what was changed since they last did. No limit. */
+const notesKind: Kind<NoteTable> = {
+  tag: 'n',
+
+  logName: () => 'n',
+
+  params: () => PARAMS,
+
+  createLogs: () => new NoteTables(),
+
+  newest: () => 0,
+
+  restamp() {},
+
+  // Full from the first note on, so that a store in this process never drops it to make room.
+  check(table, _params, _nowMs, used) {
+    used[0] = table.version > 0 ? 1 : 0
+  },
+
+  commit() {},
+
+  retryAfter: () => MAX_WINDOW_MS,
+
+  resetAfter: () => 0,
+
+  refund: () => 0,
+
+  expiresAt: ({ version }) => (version > 0 ? Number.MAX_SAFE_INTEGER : 0),
+
+  table: {
+    write(table, _params, nowMs, { name, text, ttlMs }) {
+      const { notes } = table
+      const isKnown = notes.has(name)
+      if (text === undefined && !isKnown) return true
+      const version = Math.max(table.version + 1, nowMs)
+      if (!isKnown && notes.size >= MAX_NOTES) {
+        if (!sweep(notes, nowMs)) return false
+        table.floor = version
+      }
+      table.version = version
+      if (text === undefined) {
+        notes.delete(name)
+        table.floor = version
+      } else {
+        notes.set(name, { version, writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
+      }
+      return true
+    },
+
+    read({ version, floor, notes }, _params, nowMs, since) {
+      if (version === since) return { version, isAll: false, notes: [] }
+      const isAll = since === 0 || since < floor || since > version
+      const read: Note[] = []
+      for (const [name, note] of notes) {
+        const isGone = isExpired(note, nowMs)
+        if (isAll ? isGone : note.version <= since) continue
+        const ttlMs = isGone || note.expiresAtMs === 0 ? 0 : note.expiresAtMs - nowMs
+        const times = { ttlMs, ageMs: Math.max(0, nowMs - note.writtenAtMs) }
+        read.push({ name, ...times, ...(!isGone && { text: note.text }) })
+      }
+      return { version, isAll, notes: read }
+    },
+  },
+}
+
+/** The log of a set that is a table. */
+export const notesLog: Omit<Log, 'shadow' | 'serves'> = {
+  name: 'n',
+  kind: notesKind,
+  role: 'table',
+  params: PARAMS,
+}
+
+function isExpired({ expiresAtMs }: WrittenNote, nowMs: number): boolean {
+  return expiresAtMs > 0 && expiresAtMs <= nowMs
+}
+
+/** Forgets the notes that have expired; answers whether there were any. */
+function sweep(notes: Map<string, WrittenNote>, nowMs: number): boolean {
+  const { size } = notes
+  for (const [name, note] of notes) if (isExpired(note, nowMs)) notes.delete(name)
+  return notes.size < size
+}

@@ -1,0 +1,180 @@
+import { SlidegateError, show } from './errors.ts'
+import { declarationOf, limitOf } from './limits/declaration.ts'
+import type { Limit } from './limits/limit.ts'
+
+// An override as it is stored: JSON, in which every time is told from the instant at which it was written. Of that the
+// store tells how long ago it is, so that no clock of any process has a say in it.
+
+/** Limits as JSON: as they are compared, and stored. */
+export type LimitsText = string
+
+/** Limits that were in force before: what was charged to them may still count for so long after the note was written. */
+export interface Former {
+  readonly limits: LimitsText
+  readonly leftMs: number
+}
+
+export interface OverrideNote {
+  /** As the user gave it. */
+  readonly key: string
+  readonly dimension: string | undefined
+  /** Nothing where the declared limits are in force again. */
+  readonly limits: LimitsText | undefined
+  /** For so long they are in force; 0 for ever. */
+  readonly ttlMs: number
+  /** For so long after that what was charged to them may still count. */
+  readonly keptMs: number
+  /** The last one first. */
+  readonly before: readonly Former[]
+}
+
+/** What a note says at some time. */
+export interface OverrideState {
+  readonly limits: LimitsText | undefined
+  readonly formerly: readonly LimitsText[]
+  /** When that changes; `Infinity` for never. */
+  readonly changesAtMs: number
+}
+
+/** Sets of former limits that are remembered of a key at most: who changes it more often loses the oldest. */
+const MAX_FORMER = 8
+
+/** A table is read as a whole: none of its notes may be too long. */
+const MAX_TEXT = 8192
+
+export function stateOf(note: OverrideNote, writtenAtMs: number, nowMs: number): OverrideState {
+  const times: number[] = []
+  const isBefore = (ms: number): boolean => {
+    const atMs = writtenAtMs + ms
+    if (nowMs < atMs) times.push(atMs)
+    return nowMs < atMs
+  }
+  const { limits, ttlMs, keptMs, before } = note
+  const isInForce = limits !== undefined && (ttlMs === 0 || isBefore(ttlMs))
+  const formerly = before.filter(({ leftMs }) => isBefore(leftMs)).map((former) => former.limits)
+  if (limits !== undefined && !isInForce && isBefore(ttlMs + keptMs)) formerly.unshift(limits)
+  return {
+    limits: isInForce ? limits : undefined,
+    formerly,
+    changesAtMs: Math.min(...times, Number.POSITIVE_INFINITY),
+  }
+}
+
+/** What follows a note, or none: the same key with other limits, or with the declared ones again. */
+export interface Change {
+  readonly key: string
+  readonly dimension: string | undefined
+  readonly limits: readonly Limit[] | undefined
+  readonly ttlMs: number
+  readonly declared: readonly Limit[]
+  /** For so long processes may not have heard of it yet, and charge what was in force before. */
+  readonly staleMs: number
+}
+
+export function noteAfter(
+  last: { readonly note: OverrideNote; readonly writtenAtMs: number } | undefined,
+  nowMs: number,
+  { key, dimension, limits, ttlMs, declared, staleMs }: Change,
+): OverrideNote {
+  const declaredText = declared.length > 0 ? limitsText(declared) : undefined
+  const text = limits && limitsText(limits)
+  const before: Former[] = []
+  const remember = (former: LimitsText, leftMs: number): void => {
+    const isKnown = former === (text ?? declaredText) || before.some((known) => known.limits === former)
+    if (leftMs > 0 && !isKnown) before.push({ limits: former, leftMs: Math.ceil(leftMs) })
+  }
+  const inForce = last && stateOf(last.note, last.writtenAtMs, nowMs).limits
+  if (inForce !== undefined) remember(inForce, last!.note.keptMs)
+  else if (declaredText !== undefined) remember(declaredText, keptMs(declared) + staleMs)
+  if (last !== undefined) {
+    const { note, writtenAtMs } = last
+    const ageMs = nowMs - writtenAtMs
+    if (note.limits !== undefined) remember(note.limits, note.ttlMs + note.keptMs - ageMs)
+    for (const former of note.before) remember(former.limits, former.leftMs - ageMs)
+  }
+  return {
+    key,
+    dimension,
+    limits: text,
+    ttlMs,
+    keptMs: limits === undefined ? 0 : keptMs(limits) + staleMs,
+    before: before.slice(0, MAX_FORMER),
+  }
+}
+
+/** For how long a note is of use; 0 for ever, nothing where it is of none. */
+export function lifetimeOf({ limits, ttlMs, keptMs, before }: OverrideNote): number | undefined {
+  if (limits !== undefined && ttlMs === 0) return 0
+  const times = before.map(({ leftMs }) => leftMs)
+  if (limits !== undefined) times.push(ttlMs + keptMs)
+  return times.length === 0 ? undefined : Math.max(...times)
+}
+
+/** For how long at most a charge to such limits counts. */
+function keptMs(limits: readonly Limit[]): number {
+  const times = limits.map(({ kind, windowMs, precisionMs }) =>
+    // Two numbers tell of two windows, and what was charged without asking may leave a bucket in debt.
+    kind.keepsTimes ? windowMs + precisionMs : 2 * windowMs,
+  )
+  return Math.max(...times)
+}
+
+export function limitsText(limits: readonly Limit[]): LimitsText {
+  return JSON.stringify(limits.map(declarationOf))
+}
+
+/**
+ * @throws what {@link limitOf} does
+ */
+export function limitsOf(text: LimitsText): readonly Limit[] {
+  return Object.freeze((JSON.parse(text) as unknown[]).map(limitOf))
+}
+
+/**
+ * @throws {SlidegateError} `invalid_limit` for more than a note may hold
+ */
+export function textOf(note: OverrideNote): string {
+  const { key, dimension, limits, ttlMs, keptMs, before } = note
+  const formers = before.map((former) => ({ limits: JSON.parse(former.limits), leftMs: former.leftMs }))
+  const declarations = limits === undefined ? null : JSON.parse(limits)
+  const text = JSON.stringify({ key, dimension, limits: declarations, ttlMs, keptMs, before: formers })
+  if (text.length <= MAX_TEXT) return text
+  if (before.length > 0) return textOf({ ...note, before: before.slice(0, -1) })
+  throw new SlidegateError(
+    'invalid_limit',
+    `the override of ${show(key)} takes ${text.length} characters; with its key it may take ${MAX_TEXT}`,
+    key,
+  )
+}
+
+/** Nothing where it is none: whoever wrote it, perhaps a later version, the declared limits are in force then. */
+export function noteOf(text: string): OverrideNote | undefined {
+  let told: unknown
+  try {
+    told = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (typeof told !== 'object' || told === null) return undefined
+  const { key, dimension, limits, ttlMs, keptMs, before } = told as Record<string, unknown>
+  if (typeof key !== 'string' || !isMs(ttlMs) || !isMs(keptMs) || !Array.isArray(before)) return undefined
+  if (dimension !== undefined && typeof dimension !== 'string') return undefined
+  if (limits !== null && !isFilled(limits)) return undefined
+  if (!before.every((former) => isFilled(former?.limits) && isMs(former.leftMs))) return undefined
+  return {
+    key,
+    dimension,
+    limits: limits === null ? undefined : JSON.stringify(limits),
+    ttlMs,
+    keptMs,
+    before: before.map((former) => ({ limits: JSON.stringify(former.limits), leftMs: former.leftMs })),
+  }
+}
+
+function isFilled(list: unknown): list is unknown[] {
+  return Array.isArray(list) && list.length > 0
+}
+
+function isMs(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}

@@ -1,0 +1,276 @@
+import { type Duration, parseWindow } from './duration.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
+import { storedKey } from './key.ts'
+import { type InForce, KnownOverrides } from './known-overrides.ts'
+import type { Limit, Notes } from './limits/limit.ts'
+import { limitSet, withLog } from './limits/limit-set.ts'
+import { MAX_NOTES, notesLog } from './limits/notes.ts'
+import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
+import type { NoteOp, NoteOutcome, NotesOp, Op, Outcome, Part } from './stores/store.ts'
+
+export type { InForce }
+
+export interface OverridesOptions {
+  /**
+   * Milliseconds, an integer from 10 to 2^31 - 1, after which an override that another process has set or deleted is in
+   * force in this one at the latest. Twice in that time the store is asked, while there are requests; the first one after a
+   * while waits for that. On a store in this process all is in force at once. Default: 1000.
+   */
+  readonly maxStaleMs?: number
+}
+
+export interface OverrideOptions {
+  /** After which the declared limits are in force again, from 10 ms to 366 days. Default: never. */
+  readonly ttl?: Duration | undefined
+}
+
+/** Limits that are in force for a key in place of the declared ones. */
+export interface Override {
+  readonly key: string
+  /** Where the limiter has dimensions: that of the key. */
+  readonly dimension?: string
+  readonly limits: readonly Limit[]
+  /** Milliseconds until the declared limits are in force again; 0 for never. */
+  readonly expiresInMs: number
+}
+
+/**
+ * Other limits for single keys, without a restart: kept in the store, and so in force in every process that has a limiter
+ * of this name there.
+ *
+ * What was charged to the limits before still counts until their windows have passed, through changes, deletions and the
+ * end of a ttl. When a promise resolves, the change is in force in this process; elsewhere within `maxStaleMs`, in which
+ * those who have not heard of it yet hold the key to the limits before, and do not see what others charge to the new ones.
+ *
+ * All reject with a `StoreUnavailableError` where the store gave no answer; whether what was to be written has been is then
+ * unknown.
+ */
+export interface Overrides<Key> {
+  /**
+   * At most 10,000 keys of a limiter have one: above that a `StoreUnavailableError` of reason `full`.
+   *
+   * @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_window` (for `ttl`), `invalid_key`
+   */
+  set(key: Key, limits: readonly Limit[], options?: OverrideOptions): Promise<void>
+  get(key: Key): Promise<Override | undefined>
+  /** Answers whether there was one. */
+  delete(key: Key): Promise<boolean>
+  list(): Promise<readonly Override[]>
+}
+
+export interface OverrideTableOptions {
+  /** The limiter's name. */
+  readonly limiter: string
+  readonly maxStaleMs?: number | undefined
+  /** Has a deadline of its own. */
+  readonly apply: (op: Op) => Promise<Outcome>
+  /** Where the state is in this process: it is then asked each time. */
+  readonly applySync?: ((op: Op) => Outcome) | undefined
+  /** The limits that a key is held to without an override; none where that cannot be told. */
+  readonly declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
+  /** A monotonic clock of this process, in milliseconds. */
+  readonly now?: (() => number) | undefined
+}
+
+/** The stored key of the table: no caller's key is ever stored like that. */
+const TABLE_KEY = '~overrides'
+
+/**
+ * The overrides of a limiter. There is no timer: requests see to it that they are read again, ahead of time where there
+ * are many. A store that fails changes nothing: what is known stands.
+ */
+export class OverrideTable {
+  readonly #limiter: string
+  readonly #maxStaleMs: number
+  readonly #apply: (op: Op) => Promise<Outcome>
+  readonly #applySync: ((op: Op) => Outcome) | undefined
+  readonly #declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
+  readonly #now: () => number
+  readonly #parts: readonly [Part]
+  readonly #known: KnownOverrides
+  #reading: Promise<void> | undefined
+  /** When the last read began that has succeeded, and when one has failed. */
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #failedAtMs = Number.NEGATIVE_INFINITY
+
+  /** @throws {SlidegateError} `invalid_option` */
+  constructor(options: OverrideTableOptions) {
+    const { limiter, maxStaleMs = 1000, apply, applySync, declaredLimitsOf, now } = options
+    if (!Number.isInteger(maxStaleMs) || maxStaleMs < 10 || maxStaleMs > 2 ** 31 - 1) {
+      throw new SlidegateError(
+        'invalid_option',
+        `maxStaleMs is ${show(maxStaleMs)}; it must be an integer from 10 to 2^31 - 1`,
+        maxStaleMs,
+      )
+    }
+    this.#limiter = limiter
+    this.#maxStaleMs = maxStaleMs
+    this.#apply = apply
+    this.#applySync = applySync
+    this.#declaredLimitsOf = declaredLimitsOf
+    this.#now = now ?? (() => performance.now())
+    this.#known = new KnownOverrides(this.#now)
+    this.#parts = [{ key: TABLE_KEY, set: withLog(limitSet(limiter, []), notesLog) }]
+  }
+
+  /** Whether what is known is fresh enough to decide by; starts to read anew when it gets old. */
+  isFresh(): boolean {
+    if (this.#applySync !== undefined) {
+      this.refreshSync()
+      return true
+    }
+    const nowMs = this.#now()
+    if (this.#isDue(nowMs)) this.#read()
+    // After a failure nobody waits: it is tried again in the background.
+    return this.#lastTriedMs(nowMs) <= this.#maxStaleMs
+  }
+
+  /** Resolves when it has been read anew, or that has failed: what was known last then stands. */
+  async refresh(): Promise<void> {
+    if (this.#applySync !== undefined) this.refreshSync()
+    else if (this.#reading !== undefined || this.#isDue(this.#now())) await settled(this.#read())
+  }
+
+  /** The same at once, on a store in this process; on any other it does nothing. */
+  refreshSync(): void {
+    try {
+      this.#readSync()
+    } catch {
+      // What is known stands.
+    }
+  }
+
+  /** @param key as stored */
+  of(dimension: string | undefined, key: string): InForce | undefined {
+    return this.#known.isEmpty ? undefined : this.#known.of(nameOf(dimension, key))
+  }
+
+  async set(
+    dimension: string | undefined,
+    key: string,
+    limits: readonly Limit[],
+    options: OverrideOptions = {},
+  ): Promise<void> {
+    const name = nameOf(dimension, storedKey(key))
+    checkOptions(options, 'set')
+    if (!Array.isArray(limits) || limits.length === 0) {
+      throw new SlidegateError(
+        'invalid_limit',
+        `the limits are ${Array.isArray(limits) ? 'none' : show(limits)}; they must be an array of one or more`,
+        limits,
+      )
+    }
+    // Both throw where a limit is wrong.
+    limitsText(limits)
+    limitSet(this.#limiter, limits)
+    const ttlMs = options.ttl === undefined ? 0 : parseWindow(options.ttl, 'the ttl')
+    await this.#readAnew()
+    await this.#write(name, { dimension, key, limits, ttlMs })
+  }
+
+  async get(dimension: string | undefined, key: string): Promise<Override | undefined> {
+    const name = nameOf(dimension, storedKey(key))
+    await this.#readAnew()
+    return this.#known.overrideOf(name)
+  }
+
+  async delete(dimension: string | undefined, key: string): Promise<boolean> {
+    const name = nameOf(dimension, storedKey(key))
+    await this.#readAnew()
+    if (this.#known.overrideOf(name) === undefined) return false
+    await this.#write(name, { dimension, key, limits: undefined, ttlMs: 0 })
+    return true
+  }
+
+  async list(): Promise<readonly Override[]> {
+    await this.#readAnew()
+    return this.#known.all()
+  }
+
+  /** With nothing in place of limits the declared ones are in force again. */
+  async #write(name: string, asked: Pick<Change, 'dimension' | 'key' | 'limits' | 'ttlMs'>): Promise<void> {
+    const { dimension, key } = asked
+    const declared = this.#declaredLimitsOf(dimension, key)
+    const change = { ...asked, declared, staleMs: this.#maxStaleMs }
+    const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
+    const lifetimeMs = lifetimeOf(note)
+    const text = lifetimeMs === undefined ? undefined : textOf(note)
+    const op: NoteOp = { type: 'note', parts: this.#parts, name, text, ttlMs: lifetimeMs ?? 0 }
+    const { noted } = (await this.#apply(op)) as NoteOutcome
+    if (!noted) {
+      throw new StoreUnavailableError(
+        'full',
+        `no override for ${show(key)}: the limiter ${show(this.#limiter)} has ${MAX_NOTES} already`,
+      )
+    }
+    try {
+      await this.#readAnew()
+    } catch {
+      // It was written all the same.
+      this.#known.keep(name, text, 0)
+    }
+  }
+
+  /** Whether it is time to read again; after a failure as long has to pass. */
+  #isDue(nowMs: number): boolean {
+    return this.#lastTriedMs(nowMs) >= this.#maxStaleMs / 2
+  }
+
+  /** How long ago it was read, or that has failed. */
+  #lastTriedMs(nowMs: number): number {
+    return nowMs - Math.max(this.#readAtMs, this.#failedAtMs)
+  }
+
+  /** The read that is on its way, or a new one; there are never two. */
+  #read(): Promise<void> {
+    if (this.#reading !== undefined) return this.#reading
+    const reading = this.#readOnce().finally(() => {
+      this.#reading = undefined
+    })
+    this.#reading = reading
+    // Perhaps nobody waits for it.
+    settled(reading)
+    return reading
+  }
+
+  async #readOnce(): Promise<void> {
+    const startedAtMs = this.#now()
+    try {
+      this.#known.learn((await this.#apply(this.#readOp())) as Notes)
+      this.#readAtMs = startedAtMs
+    } catch (error) {
+      this.#failedAtMs = this.#now()
+      throw error
+    }
+  }
+
+  #readSync(): void {
+    if (this.#applySync !== undefined) this.#known.learn(this.#applySync(this.#readOp()) as Notes)
+  }
+
+  /** By a read that begins now: one that is on its way may have missed what has just been written. */
+  async #readAnew(): Promise<void> {
+    if (this.#applySync !== undefined) {
+      this.#readSync()
+      return
+    }
+    while (this.#reading !== undefined) await settled(this.#reading)
+    await this.#read()
+  }
+
+  #readOp(): NotesOp {
+    return { type: 'notes', parts: this.#parts, since: this.#known.version }
+  }
+}
+
+function nameOf(dimension: string | undefined, key: string): string {
+  return dimension === undefined ? key : `${dimension}/${key}`
+}
+
+async function settled(promise: Promise<unknown>): Promise<void> {
+  try {
+    await promise
+  } catch {
+    // Whoever has asked for it is told.
+  }
+}

@@ -1,0 +1,291 @@
+import type { Clock } from '../clock.ts'
+import { isCounted } from '../decision.ts'
+import { SlidegateError } from '../errors.ts'
+import { type Call, outcomeAt } from '../stores/call.ts'
+import type {
+  ConsumeOp,
+  ConsumeOutcome,
+  ExplainOp,
+  ExplainOutcome,
+  HoldOp,
+  HoldOutcome,
+  ListOp,
+  ListOutcome,
+  Op,
+  Outcome,
+  Part,
+  PeekOp,
+  RefundOp,
+  RefundOutcome,
+  SettleOp,
+  SettleOutcome,
+  Store,
+} from '../stores/store.ts'
+import { joinedOutcome } from './joined-outcome.ts'
+import { JoinedRequest } from './joined-request.ts'
+import { LateCharges } from './late-charges.ts'
+import { LatelyDenied } from './lately-denied.ts'
+import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.ts'
+
+/**
+ * Decides ops whose parts live in several domains, such as the parts of a Cluster, where no script reaches them
+ * together: each domain is asked for its own parts, and what they say is made one answer. It belongs above the failure
+ * policy, so that each domain has a deadline, a breaker and answers of its own. An op whose parts live in one domain
+ * passes as it is.
+ *
+ * - **All or nothing, a little later.** A request is admitted if all domains admit it. If one does not, what others have
+ *   charged is returned at once, to the instant of its charge; until then it counts for whoever asks meanwhile, so that
+ *   nobody is admitted who should not be, but somebody may be denied who need not be. What gets lost on its way back
+ *   leaves the window in time. What was seen (`distinct`) cannot be returned, so it is asked last.
+ * - **Who is denied by a limit of his own holds nothing of others.** Keys that were denied lately, or could not be asked,
+ *   are asked first, one domain after another, the one that stays closed for longest first; others only if these admit.
+ *   Of those that are not asked a denial repeats what they were told less than a second ago, or looks without charging.
+ *   That takes such requests one way more, sometimes two, each within the deadline.
+ * - **A denial reads as one.** What was charged and returned reads as if it had not been: `used` is that from before, and
+ *   there is room. Only the milliseconds until a window is empty are as after the charge, unless it was empty before.
+ * - **Each domain has a clock.** Outcomes have the latest instant, and that of each part in `instants`, which refunds give
+ *   back; who has decided each part is in `sources`, where that was not the same.
+ * - An id by which a request may be repeated cannot be kept across domains: `invalid_request_id`.
+ * - A reservation or a ticket that one domain has taken stays there when another denies: they age out.
+ *
+ * @param domainOf where the first part of an op lives: see `Store.domainOf`
+ * @param clock monotonic, in milliseconds, for tests
+ */
+export function acrossDomains(
+  store: Store,
+  domainOf: (op: Op) => number,
+  clock: Clock = () => performance.now(),
+): Store {
+  return new SplittingStore(store, domainOf, clock)
+}
+
+/** Ops that give nobody room, and take none. */
+const LOOKS: readonly Op['type'][] = ['peek', 'explain', 'list', 'extend']
+
+class SplittingStore implements Store {
+  readonly #store: Store
+  readonly #domainOf: (op: Op) => number
+  readonly #clock: Clock
+  readonly #late: LateCharges
+  readonly #denied = new LatelyDenied()
+  /** Asks for the domain of one part; to allocate it each time would take longer than the answer. */
+  readonly #probe: { readonly type: 'reset'; readonly parts: Part[] } = { type: 'reset', parts: [] }
+
+  constructor(store: Store, domainOf: (op: Op) => number, clock: Clock) {
+    this.#store = store
+    this.#domainOf = domainOf
+    this.#clock = clock
+    this.#late = new LateCharges(store)
+  }
+
+  apply(ops: readonly Op[], call: Call): void {
+    if (ops.length === 1) {
+      if (this.#isSplit(ops[0]!)) this.#split(ops[0]!, call)
+      else this.#store.apply(ops, call)
+    } else if (ops.some((op) => this.#isSplit(op))) {
+      this.#applyEach(ops, call)
+    } else {
+      this.#store.apply(ops, call)
+    }
+  }
+
+  close(): void | Promise<void> {
+    return this.#store.close()
+  }
+
+  #isSplit({ parts }: Op): boolean {
+    if (parts.length === 1) return false
+    const domain = this.#domainOfPart(parts[0]!)
+    for (let i = 1; i < parts.length; i++) if (this.#domainOfPart(parts[i]!) !== domain) return true
+    return false
+  }
+
+  #domainOfPart(part: Part): number {
+    this.#probe.parts[0] = part
+    return this.#domainOf(this.#probe)
+  }
+
+  #applyEach(ops: readonly Op[], call: Call): void {
+    const outcomes: Outcome[] = ops.map(() => undefined)
+    let left = ops.length
+    ops.forEach((op, i) => {
+      this.apply([op], {
+        get isSettled() {
+          return call.isSettled
+        },
+        resolve([outcome], position) {
+          outcomes[i] = outcomeAt(op, outcome, position)
+          left--
+          if (left === 0) call.resolve(outcomes, 0)
+        },
+        reject: (error) => call.reject(error),
+      })
+    })
+  }
+
+  #split(op: Op, call: Call): void {
+    if (!LOOKS.includes(op.type) && op.type !== 'consume') this.#denied.forget(op.parts)
+    switch (op.type) {
+      case 'consume':
+        if (mayRepeat(op)) call.reject(notAcross(op))
+        else this.#consume(op, call)
+        return
+      case 'peek':
+      case 'explain':
+        if (mayRepeat(op)) call.reject(notAcross(op))
+        else this.#look(op, call)
+        return
+      case 'refund':
+        this.#refund(op, call)
+        return
+      case 'settle':
+        this.#settle(op, call)
+        return
+      case 'extend':
+      case 'release':
+        this.#hold(op, call)
+        return
+      case 'list':
+        this.#list(op, call)
+        return
+      default:
+        this.#askAll(this.#sharesOf(op), call, () => undefined)
+    }
+  }
+
+  /** The parts of each domain, as an op of their own. */
+  #sharesOf<Asked extends Op>(op: Asked): Share<Asked>[] {
+    const places = new Map<number, number[]>()
+    op.parts.forEach((part, place) => {
+      const domain = this.#domainOfPart(part)
+      const known = places.get(domain)
+      if (known === undefined) places.set(domain, [place])
+      else known.push(place)
+    })
+    return Array.from(places.values(), (places) => {
+      const parts = places.map((place) => op.parts[place]!)
+      return { op: { ...op, parts }, places }
+    })
+  }
+
+  /** One that fails fails the call, when all are settled. */
+  #askAll<Asked extends Op>(
+    shares: readonly Share<Asked>[],
+    call: Call,
+    outcomeOf: (told: readonly { share: Share<Asked>; outcome: Outcome }[]) => Outcome,
+  ): void {
+    askAll(this.#store, shares, call, (told, failed, error) => {
+      if (failed.length > 0) call.reject(error)
+      else call.resolve([outcomeOf(told)], 0)
+    })
+  }
+
+  #consume(op: ConsumeOp, call: Call): void {
+    const shares = this.#sharesOf(op)
+    new JoinedRequest(op, shares, call, this.#store, this.#late, this.#denied, this.#clock).ask()
+  }
+
+  #look(op: PeekOp | ExplainOp, call: Call): void {
+    this.#askAll(this.#sharesOf<PeekOp | ExplainOp>(op), call, (told) => {
+      const outcome = joinedOutcome(
+        op,
+        told.map(({ share, outcome }) => ({ places: share.places, outcome: outcome as ConsumeOutcome })),
+      )
+      if (op.type === 'peek') return outcome
+      const rowsOf = <T>(row: (outcome: ExplainOutcome) => readonly T[]) =>
+        told.map(({ share, outcome }) => [share.places, row(outcome as ExplainOutcome)] as const)
+      return {
+        ...outcome,
+        frees: joined(
+          op.parts,
+          rowsOf(({ frees }) => frees),
+          limitsIn,
+          [],
+        ),
+        bans: joined(
+          op.parts,
+          rowsOf(({ bans }) => bans),
+          () => 1,
+          undefined,
+        ),
+      }
+    })
+  }
+
+  #refund(op: RefundOp, call: Call): void {
+    const { instants, sources, ...whole } = op
+    const shares = this.#sharesOf(whole).flatMap((share): Share<RefundOp>[] => {
+      const place = share.places[0]!
+      const source = sources === undefined ? op.source : sources[place]!
+      const charged = chargedIn(op, share)
+      if ((source !== undefined && !isCounted(source)) || !charged.includes(true)) return []
+      const { source: _, ...asked } = share.op
+      const atMs = instants?.[place] ?? op.atMs
+      const refund = { ...asked, charged, atMs }
+      return [{ ...share, op: source === 'fallback' ? { ...refund, source } : refund }]
+    })
+    const outcomeOf = (rows: readonly (readonly [readonly number[], readonly number[]])[]) => {
+      return { returned: joined(op.parts, rows, logsIn, 0) }
+    }
+    if (shares.length === 0) {
+      call.resolve([outcomeOf([])], 0)
+      return
+    }
+    this.#askAll(shares, call, (told) => {
+      return outcomeOf(
+        told.map(({ share, outcome }) => [share.places, (outcome as RefundOutcome).returned] as const),
+      )
+    })
+  }
+
+  #settle(op: SettleOp, call: Call): void {
+    const shares = this.#sharesOf(op).map((share) => {
+      return { ...share, op: { ...share.op, charged: chargedIn(op, share) } }
+    })
+    this.#askAll(shares, call, (told): SettleOutcome => {
+      const settled = told.every(({ outcome }) => (outcome as SettleOutcome).settled)
+      const rows = told.map(({ share, outcome }) => {
+        return [share.places, (outcome as SettleOutcome).returned] as const
+      })
+      return { settled, returned: settled ? joined(op.parts, rows, logsIn, 0) : [] }
+    })
+  }
+
+  #hold(op: HoldOp, call: Call): void {
+    const { sources, ...whole } = op
+    const shares = this.#sharesOf(whole).map((share): Share<HoldOp> => {
+      if (sources === undefined) return share
+      const { source: _, ...asked } = share.op
+      const isFallback = sources[share.places[0]!] === 'fallback'
+      return { ...share, op: isFallback ? { ...asked, source: 'fallback' } : asked }
+    })
+    this.#askAll(shares, call, (told): HoldOutcome => {
+      return { held: told.every(({ outcome }) => (outcome as HoldOutcome).held) }
+    })
+  }
+
+  #list(op: ListOp, call: Call): void {
+    this.#askAll(this.#sharesOf(op), call, (told): ListOutcome => {
+      const rows = told.map(({ share, outcome }) => [share.places, (outcome as ListOutcome).lists] as const)
+      return { lists: joined(op.parts, rows, logsIn, []) }
+    })
+  }
+}
+
+function mayRepeat(op: ConsumeOp | PeekOp | ExplainOp): boolean {
+  return op.mayRepeat === true && op.requestId !== undefined
+}
+
+function notAcross({ requestId, parts }: ConsumeOp | PeekOp | ExplainOp): SlidegateError {
+  return new SlidegateError(
+    'invalid_request_id',
+    `a request for ${parts.length} keys in different parts of the store cannot be repeated by its id; leave requestId out`,
+    requestId,
+  )
+}
+
+/** Of the logs of all parts, what is said of those of a share. */
+function chargedIn({ parts, charged }: RefundOp | SettleOp, { places }: Share): readonly boolean[] {
+  const cells = byPart(parts, [[parts.map((_, place) => place), charged]], logsIn)
+  return places.flatMap((place) => cells[place]!)
+}

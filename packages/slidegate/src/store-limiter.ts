@@ -1,0 +1,597 @@
+import { chargedLogs } from './charged.ts'
+import { ConsumeCall } from './consume-call.ts'
+import { type Decision, decisionOf, isCounted } from './decision.ts'
+import { type Duration, parseWindow } from './duration.ts'
+import { SlidegateError, show } from './errors.ts'
+import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
+import { type Explanation, explanationOf } from './explanation.ts'
+import { storedKey } from './key.ts'
+import type { AnyKey, KeyLimits } from './key-limits.ts'
+import type { BulkRequest, ConsumeOptions, KeyOptions, LimitEntries, Limiter } from './limiter.ts'
+import type { Limit } from './limits/limit.ts'
+import { type LimitSet, type Log, withLog } from './limits/limit-set.ts'
+import { lineLog } from './limits/line.ts'
+import { reservationLog } from './limits/reservations.ts'
+import { areHeld, areKept, NAMELESS, Names, namesAsked } from './names.ts'
+import { markOrigin, originOf } from './origin.ts'
+import { type Overrides, type OverridesOptions, OverrideTable } from './overrides.ts'
+import { type Permit, Permits } from './permit.ts'
+import { returnable, returnTo } from './refund.ts'
+import {
+  type Claim,
+  claimOf,
+  invalid,
+  parseToken,
+  type Reservation,
+  reservationName,
+  type Settlement,
+  settlementOf,
+  settleOp,
+  tokenOf,
+} from './reservation.ts'
+import { outcomesOf } from './stores/call.ts'
+import type {
+  ConsumeOp,
+  ConsumeOutcome,
+  ExplainOp,
+  ExplainOutcome,
+  ListOutcome,
+  Named,
+  Op,
+  Outcome,
+  Part,
+  PeekOp,
+  SettleOutcome,
+  Store,
+} from './stores/store.ts'
+import { parseCost, parseUnits } from './units.ts'
+import type { Answer, Question } from './waiting/queue.ts'
+import { parseWaitOptions, type WaitOptions } from './waiting/wait-options.ts'
+import { WaitingRoom, type WaitingState } from './waiting/waiting.ts'
+
+interface Settings {
+  readonly overrides?: OverridesOptions | true
+  readonly maxWaiting?: number
+  readonly reservationTtl?: Duration
+}
+
+interface SyncOp extends ConsumeOp {
+  readonly parts: readonly [{ key: string; readonly set: LimitSet }]
+  cost: number
+}
+
+/** A limiter on a store, guarded by its failure policy. */
+export class StoreLimiter implements Limiter<AnyKey> {
+  readonly name: string
+  readonly limits: readonly Limit[]
+  readonly #keys: KeyLimits
+  readonly #store: Store
+  readonly #announcer: Announcer
+  readonly #overrides: OverrideTable | undefined
+  readonly #names = new Names()
+  readonly #permits: Permits
+  readonly #room: WaitingRoom
+  readonly #reservations: ReturnType<typeof reservationLog>
+  /** The limits of all keys, where all have the same, and there are no other keys. */
+  readonly #set: LimitSet | undefined
+  /**
+   * What `consumeSync` asks for, filled in anew each time: a store that answers at once keeps nothing of it,
+   * and to allocate it would take longer than to answer it.
+   */
+  readonly #syncOps: readonly [SyncOp] | undefined
+  #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
+  #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
+  #isClosed = false
+
+  /** @throws {SlidegateError} `invalid_window`, `invalid_option` */
+  constructor(name: string, keys: KeyLimits, store: Store, announcer: Announcer, settings: Settings) {
+    this.name = name
+    this.limits = keys.limits
+    this.#keys = keys
+    this.#store = store
+    this.#announcer = announcer
+    this.#overrides = this.#overridesBy(settings.overrides)
+    keys.overrides = this.#overrides
+    this.#permits = new Permits(
+      (op) => this.#apply(op),
+      (parts) => this.#room.wake(nameOfQueue(parts)),
+    )
+    this.#reservations = reservationLog(parseWindow(settings.reservationTtl ?? '1h', 'reservationTtl'))
+    this.#room = this.#roomFor(settings.maxWaiting)
+    this.#set = keys.set
+    this.#syncOps = this.#set && [
+      { type: 'consume', parts: [{ key: '', set: this.#set }], cost: 1, count: 1, leaseMs: 0 },
+    ]
+  }
+
+  // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
+  consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
+    try {
+      if (this.#overrides?.isFresh() === false) return this.#consumeFresh(key, options)
+      return this.#send(key, this.#consumeOp(key, options))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #consumeFresh(key: AnyKey, options: ConsumeOptions | undefined): Promise<Decision> {
+    await this.#overrides!.refresh()
+    return this.#send(key, this.#consumeOp(key, options))
+  }
+
+  #send(key: AnyKey, op: ConsumeOp): Promise<Decision> {
+    const call = new ConsumeCall(this, op)
+    this.#store.apply([op], call)
+    return this.#announcer.isHeard('decision') ? this.#announced(key, call.promise()) : call.promise()
+  }
+
+  consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
+    const op = this.#syncOp(key, options)
+    if (this.#store.applySync === undefined) {
+      throw new SlidegateError(
+        'sync_unsupported',
+        'consumeSync needs a store in this process; use consume',
+        key,
+      )
+    }
+    const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
+    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
+    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
+    return decision
+  }
+
+  #syncOp(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
+    if (this.#syncOps === undefined) {
+      this.#overrides?.refreshSync()
+      return this.#consumeOp(key, options)
+    }
+    const [op] = this.#syncOps
+    op.cost = parseCost(options)
+    const names = this.#names.of(options, op.parts)
+    if (names !== NAMELESS) Object.assign(op, names)
+    this.#checkOpen()
+    op.parts[0].key = storedKey(key)
+    return op
+  }
+
+  async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
+    if (!Array.isArray(requests)) {
+      throw new SlidegateError(
+        'invalid_option',
+        `the requests are ${show(requests)}; they must be an array of { key, cost }`,
+        requests,
+      )
+    }
+    await this.#fresh()
+    const ops = requests.map((request) => this.#consumeOp(request?.key, request))
+    const sent = ops.map((op, i) => this.#send(requests[i]!.key, op))
+    const settled = await Promise.allSettled(sent)
+    const failed = settled.find(({ status }) => status === 'rejected')
+    if (failed === undefined) return Promise.all(sent)
+    await Promise.allSettled(settled.map((each) => each.status === 'fulfilled' && this.#giveBack(each.value)))
+    throw (failed as PromiseRejectedResult).reason
+  }
+
+  async peek(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
+    await this.#fresh()
+    const cost = parseCost(options)
+    const parts = this.#parts(key, options)
+    const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...namesAsked(options, parts) }
+    return decisionOf(op, (await this.#apply(op)) as ConsumeOutcome, 0)
+  }
+
+  async charge(
+    key: AnyKey,
+    units: number,
+    options?: Pick<ConsumeOptions, 'value' | 'request'>,
+  ): Promise<void> {
+    await this.#fresh()
+    const charged = parseUnits(units, 'invalid_cost')
+    const parts = this.#parts(key, options)
+    const names = this.#names.of({ value: options?.value }, parts)
+    await this.#apply({ type: 'charge', parts, units: charged, ...names })
+  }
+
+  async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit> {
+    await this.#fresh()
+    if (!areHeld(this.#parts(key, options))) {
+      throw new SlidegateError(
+        'invalid_option',
+        `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
+        key,
+      )
+    }
+    const askedAtMs = performance.now()
+    const { cost, value, request } = options ?? {}
+    const decision = await this.consume(key, { cost, value, request })
+    return this.#permits.give(decision, askedAtMs)
+  }
+
+  async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
+    const request = parseWaitOptions(options)
+    await this.#fresh()
+    const parts = () => this.#parts(key, options)
+    const { value } = namesAsked({ value: request.value }, parts())
+    const decision = this.#room.wait(nameOfQueue(parts()), parts, { ...request, value })
+    return this.#announcer.isHeard('decision') ? this.#announced(key, decision) : decision
+  }
+
+  async schedule<T>(
+    key: AnyKey,
+    task: (decision: Decision) => T | PromiseLike<T>,
+    options?: WaitOptions,
+  ): Promise<T> {
+    if (typeof task !== 'function') {
+      throw new SlidegateError('invalid_option', `the task is ${show(task)}; it must be a function`, task)
+    }
+    const decision = await this.wait(key, options)
+    const origin = originOf(decision)
+    if (origin === undefined || !areHeld(origin.parts)) return task(decision)
+    const permit = this.#permits.give(decision, performance.now())
+    try {
+      // It may have been held for a moment already, unknown for how long.
+      await permit.extend().catch(() => {})
+      return await task(decision)
+    } finally {
+      await permit[Symbol.asyncDispose]()
+    }
+  }
+
+  waiting(key?: AnyKey): WaitingState {
+    return this.#room.state(key === undefined ? undefined : nameOfQueue(this.#parts(key, undefined)))
+  }
+
+  #roomFor(maxWaiting = 10_000): WaitingRoom {
+    if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
+      throw new SlidegateError(
+        'invalid_option',
+        `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
+        maxWaiting,
+      )
+    }
+    const asker = {
+      ask: (parts: readonly Part[], question: Question) => this.#ask(parts, question),
+      leave: async (parts: readonly Part[], id: string) => {
+        await this.#apply({ type: 'leave', parts: withLine(parts), id })
+      },
+      decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
+        this.decide(op, outcome, position),
+      giveBack: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) => {
+        // What gets lost on its way leaves the window in time.
+        this.#giveBack(this.decide(op, outcome, position)).catch(() => {})
+      },
+    }
+    return new WaitingRoom({ asker, maxWaiting })
+  }
+
+  async #ask(parts: readonly Part[], { cost, count, value, ticket }: Question): Promise<Answer> {
+    const op: ConsumeOp = {
+      type: 'consume',
+      parts: withLine(parts),
+      cost,
+      count,
+      leaseMs: 0,
+      ticket,
+      ...this.#names.made(parts),
+      value,
+    }
+    const [outcome] = await outcomesOf(this.#store, [op])
+    return { op, outcome: outcome as ConsumeOutcome }
+  }
+
+  async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
+    await this.#fresh()
+    const parts = this.#someParts(key, options)
+    if (!areKept(parts)) {
+      throw new SlidegateError(
+        'invalid_option',
+        `no limit of the limiter ${show(this.name)} keeps its requests one by one; one with log: 'zset' does`,
+        key,
+      )
+    }
+    const { lists } = (await this.#apply({ type: 'list', parts })) as ListOutcome
+    let place = 0
+    return parts.flatMap(({ set }) =>
+      set.logs.flatMap(({ kind, role, serves }) => {
+        const listed = lists[place++]!
+        if (role !== 'count' || kind.entries === undefined) return []
+        const entries = listed.toSorted((a, b) => a.atMs - b.atMs || (a.name < b.name ? -1 : 1))
+        return serves.map((limit) => ({ limit: set.limits[limit]!.name, entries }))
+      }),
+    )
+  }
+
+  async explain(key: Partial<AnyKey>, options?: ConsumeOptions): Promise<Explanation> {
+    await this.#fresh()
+    const cost = parseCost(options)
+    const parts = this.#someParts(key, options)
+    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value: options?.value }
+    const outcome = (await this.#apply(op)) as ExplainOutcome
+    const found = this.#keys
+      .givenBy(key)
+      .map(({ dimension, given }) => this.#overrides?.get(dimension, given))
+    const overrides = (await Promise.all(found)).filter((override) => override !== undefined)
+    return { ...explanationOf(op, outcome, this.#keys.namesOf(parts)), overrides }
+  }
+
+  async refund(key: AnyKey, decision: Decision, units: number = decision?.cost): Promise<number> {
+    this.#checkOpen()
+    const origin = returnable(this, this.#keys.storedKeysOf(key), decision, units)
+    const returned = await returnTo((op) => this.#apply(op), origin, units)
+    this.#room.wake(nameOfQueue(origin.parts))
+    return returned
+  }
+
+  async #giveBack(decision: Decision): Promise<void> {
+    const origin = originOf(decision)
+    if (origin === undefined) return
+    await returnTo((op) => this.#apply(op), origin, origin.cost)
+    this.#room.wake(nameOfQueue(origin.parts))
+  }
+
+  async reserve(key: AnyKey, estimate: number, options?: KeyOptions): Promise<Reservation> {
+    await this.#fresh()
+    const cost = parseUnits(estimate, 'invalid_cost')
+    const parts = withReservations(this.#parts(key, options), this.#reservations)
+    if (areKept(parts)) {
+      throw new SlidegateError(
+        'invalid_option',
+        `a limit of ${show(this.name)} keeps requests one by one; only those that keep sums can be reserved`,
+        key,
+      )
+    }
+    const reservation = reservationName(cost)
+    const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0, reservation }
+    const decision = await this.#send(key, op)
+    const claim = claimOf(key, reservation, decision)
+    let isOver = !decision.allowed
+    const settle = async (actual: number): Promise<Settlement> => {
+      // The store tells twice from once, but not where it was not asked.
+      if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
+      const settling = this.#settle(parts, claim, actual)
+      isOver = claim.name === ''
+      return settling
+    }
+    return {
+      decision,
+      allowed: decision.allowed,
+      token: decision.allowed ? tokenOf(this.name, claim) : '',
+      settle,
+      cancel: () => settle(0),
+    }
+  }
+
+  async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
+    await this.#fresh()
+    const claim = parseToken(this.name, token)
+    const parts = withReservations(this.#parts(claim.key, options), this.#reservations)
+    return this.#settle(parts, claim, actual)
+  }
+
+  cancel(token: string, options?: KeyOptions): Promise<Settlement> {
+    return this.settle(token, 0, options)
+  }
+
+  async #settle(parts: readonly Part[], claim: Claim, actual: number): Promise<Settlement> {
+    this.#checkOpen()
+    const op = settleOp(parts, claim, actual)
+    if (claim.name !== '') {
+      const settlement = settlementOf(op, (await this.#apply(op)) as SettleOutcome)
+      this.#room.wake(nameOfQueue(parts))
+      return settlement
+    }
+    // Nobody has counted the estimate.
+    if (op.actual > 0) await this.#apply({ type: 'charge', parts, units: op.actual })
+    return { returned: 0, added: op.actual }
+  }
+
+  async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
+    await this.#fresh()
+    const parts = withLine(withReservations(this.#someParts(key, options), this.#reservations))
+    await this.#apply({ type: 'reset', parts })
+    this.#room.wake(nameOfQueue(parts))
+  }
+
+  async block(key: Partial<AnyKey>, duration: Duration): Promise<void> {
+    await this.#apply({ type: 'block', parts: this.#bans(key), ms: parseWindow(duration, 'the duration') })
+  }
+
+  async unblock(key: Partial<AnyKey>): Promise<void> {
+    await this.#apply({ type: 'block', parts: this.#bans(key), ms: 0 })
+  }
+
+  async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
+    const op: ExplainOp = { type: 'explain', parts: this.#bans(key), cost: 1, count: 1 }
+    const { blockedMs = 0 } = (await this.#apply(op)) as ExplainOutcome
+    return blockedMs > 0
+  }
+
+  get overrides(): Overrides<Partial<AnyKey>> {
+    const table = this.#overrides
+    if (table !== undefined) {
+      return {
+        set: async (key, limits, options) => {
+          const { dimension, given } = this.#one(key)
+          await table.set(dimension, given, limits, options)
+        },
+        get: async (key) => {
+          const { dimension, given } = this.#one(key)
+          return table.get(dimension, given)
+        },
+        delete: async (key) => {
+          const { dimension, given } = this.#one(key)
+          return table.delete(dimension, given)
+        },
+        list: async () => {
+          this.#checkOpen()
+          return table.list()
+        },
+      }
+    }
+    throw new SlidegateError(
+      'invalid_option',
+      `the limiter ${show(this.name)} takes no overrides; make it with overrides: true`,
+      this.name,
+    )
+  }
+
+  on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): this {
+    this.#announcer.on(event, listener)
+    return this
+  }
+
+  off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): this {
+    this.#announcer.off(event, listener)
+    return this
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#permits.close()
+    this.#room.close()
+    // The timers of the failure policy. The store may have other users.
+    if (this.#store.applySync === undefined) this.#store.close()
+  }
+
+  async #announced(key: AnyKey, promise: Promise<Decision>): Promise<Decision> {
+    const decision = await promise
+    this.#announcer.tell('decision', { key, decision })
+    return decision
+  }
+
+  #consumeOp(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
+    const cost = parseCost(options)
+    // Whoever hammers a key asks the same again and again.
+    const last = this.#lastOp
+    const isUnnamed = options?.requestId === undefined && options?.value === undefined
+    if (last?.key === key && last.op.cost === cost && isUnnamed && !this.#isClosed) return last.op
+    const parts = this.#parts(key, options)
+    const names = this.#names.of(options, parts)
+    const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
+    if (names !== NAMELESS) return { ...op, ...names }
+    if (this.#set !== undefined) this.#lastOp = { key: key as string, op }
+    return op
+  }
+
+  #parts(key: AnyKey, options: KeyOptions | undefined): readonly Part[] {
+    this.#checkOpen()
+    return this.#set === undefined
+      ? this.#keys.partsOf(key, options?.request)
+      : [{ key: storedKey(key), set: this.#set }]
+  }
+
+  #someParts(key: Partial<AnyKey>, options: KeyOptions | undefined): readonly Part[] {
+    this.#checkOpen()
+    return this.#keys.someOf(key, options?.request)
+  }
+
+  /** The key of just one dimension. */
+  #one(key: Partial<AnyKey>): { readonly dimension: string | undefined; readonly given: string } {
+    this.#checkOpen()
+    const [one, other] = this.#keys.givenBy(key)
+    if (other === undefined) return one!
+    throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
+  }
+
+  #overridesBy(options: OverridesOptions | true | undefined): OverrideTable | undefined {
+    if (options === undefined) return undefined
+    if (options !== true && (typeof options !== 'object' || options === null)) {
+      throw new SlidegateError(
+        'invalid_option',
+        `overrides is ${show(options)}; it must be true or { maxStaleMs }`,
+        options,
+      )
+    }
+    const { applySync } = this.#store
+    return new OverrideTable({
+      limiter: this.name,
+      maxStaleMs: options === true ? undefined : options.maxStaleMs,
+      apply: (op) => this.#apply(op),
+      applySync: applySync && ((op) => applySync.call(this.#store, [op])[0]),
+      declaredLimitsOf: (dimension, key) => this.#keys.declaredFor(dimension, key),
+    })
+  }
+
+  /** The logs of bans of these keys, and nothing else of them. */
+  #bans(key: Partial<AnyKey>): readonly Part[] {
+    this.#checkOpen()
+    const bans = this.#keys.bansOf(key)
+    if (bans.length > 0) return bans
+    throw new SlidegateError(
+      'invalid_option',
+      `the limiter ${show(this.name)} has no bans for this key; make it with ban: true, or with options of one`,
+      key,
+    )
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed)
+      throw new SlidegateError('closed', `the limiter ${show(this.name)} is closed`, this.name)
+  }
+
+  /** Overrides are read anew where they may be stale. */
+  async #fresh(): Promise<void> {
+    if (this.#overrides?.isFresh() === false) await this.#overrides.refresh()
+  }
+
+  async #apply(op: Op): Promise<Outcome> {
+    return (await outcomesOf(this.#store, [op]))[0]
+  }
+
+  decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
+  }
+
+  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    const decision = decisionOf(op, outcome, position)
+    const { cost, atMs, source } = decision
+    const { parts } = op
+    const left = isCounted(source) ? cost : 0
+    const charged = chargedLogs(parts, decision, outcome)
+    const names = areKept(parts) ? namesOf(op) : NAMELESS
+    const { instants } = outcome
+    markOrigin(decision, { limiter: this, parts, names, cost, atMs, instants, source, charged, left })
+    return decision
+  }
+
+  /** Of requests that were decided together, all that were denied are told the same. */
+  #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
+    if (outcome !== this.#lastDenied?.outcome) {
+      this.#lastDenied = { outcome, decision: decisionOf(op, outcome, outcome.admitted) }
+    }
+    return { ...this.#lastDenied.decision }
+  }
+}
+
+function namesOf({ requestId, mayRepeat, value }: Named): Named {
+  return { requestId, mayRepeat, value }
+}
+
+/** What tells the keys of a request from all others. */
+function nameOfQueue(parts: readonly Part[]): string {
+  return parts.length === 1 ? parts[0]!.key : JSON.stringify(parts.map(({ key, set }) => [set.limiter, key]))
+}
+
+/** Sets with a log more, so that each is made once. */
+const extended = new WeakMap<LimitSet, Map<string, LimitSet>>()
+
+function withMore(parts: readonly Part[], log: Omit<Log, 'shadow' | 'serves'>): readonly Part[] {
+  return parts.map(({ key, set }) => {
+    let known = extended.get(set)
+    if (known === undefined) {
+      known = new Map()
+      extended.set(set, known)
+    }
+    const more = known.get(log.name) ?? withLog(set, log)
+    known.set(log.name, more)
+    return { key, set: more }
+  })
+}
+
+function withReservations(parts: readonly Part[], log: Omit<Log, 'shadow' | 'serves'>): readonly Part[] {
+  return withMore(parts, log)
+}
+
+function withLine(parts: readonly Part[]): readonly Part[] {
+  return withMore(parts, lineLog)
+}

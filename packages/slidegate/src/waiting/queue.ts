@@ -1,0 +1,323 @@
+import type { AsyncResource } from 'node:async_hooks'
+import type { Decision } from '../decision.ts'
+import type { Ticket } from '../limits/limit.ts'
+import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
+import { Alarm } from './alarm.ts'
+import { areHeld, areJoined, rateOf, waitIn } from './answers.ts'
+import { Heap } from './heap.ts'
+import { WaitError, type WaitErrorReason } from './wait-error.ts'
+import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
+
+/** Requests that are asked for together at most. */
+const MAX_RUN = 256
+
+/** For so long at most nobody asks where a release may let the next one in at any time. */
+const MAX_HELD_MS = 100
+
+/** What was dropped is swept out of the heaps when it is more than what is left, and this. */
+const MIN_SWEEP = 64
+
+/** What is asked of a store on behalf of those who wait. */
+export interface Question {
+  readonly cost: number
+  /** Requests of this cost, more than 1 only where they have no names. */
+  readonly count: number
+  readonly value: string | undefined
+  readonly ticket: Ticket
+}
+
+export interface Answer {
+  readonly op: ConsumeOp
+  readonly outcome: ConsumeOutcome
+}
+
+/** Who asks the store, and makes decisions of what it answers. */
+export interface Asker {
+  ask(parts: readonly Part[], question: Question): Promise<Answer>
+  /** Gives up a place in the store's line. */
+  leave(parts: readonly Part[], ticketId: string): Promise<void>
+  decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
+  /** Returns what was charged for a request that nobody waits for any more. */
+  giveBack(op: ConsumeOp, outcome: ConsumeOutcome, position: number): void
+}
+
+/** What a queue has of the room that it is in. */
+export interface Surroundings {
+  readonly asker: Asker
+  readonly origin: AsyncResource
+  /** It waits no longer. */
+  gone(waiter: Waiter): void
+  /** Nobody waits for the key any more. */
+  emptied(queue: Queue): void
+}
+
+/** No room for a request, until it is worth while to ask again. */
+interface Denial {
+  readonly cost: number
+  readonly value: string | undefined
+  readonly dueAtMs: number
+  /** There is certainly no room before. */
+  readonly closedUntilMs: number | undefined
+}
+
+/**
+ * Those who wait for one key in this process. Only the first of them asks, with those behind it that ask for the same,
+ * and one question is under way at a time. Who is denied asks again when the store has said that there would be room,
+ * never before.
+ */
+export class Queue {
+  readonly key: string
+  /** How many wait, and for how many units. */
+  length = 0
+  units = 0
+  readonly #around: Surroundings
+  /** Both hold some who wait no longer. Those who are being asked for are not in line. */
+  readonly #line = new Heap<Waiter>(comesBefore)
+  readonly #ends = new Heap<Waiter>(endsBefore)
+  readonly #alarm: Alarm
+  readonly #ticketId: string
+  /** From when on the store knows that somebody waits here; 0 before it does. */
+  #sinceMs = 0
+  /** Whether the ticket may stand in the store. */
+  #mayStand = false
+  #isAsking = false
+  /** Whether something was returned after the question under way was sent. */
+  #isWoken = false
+  #denial: Denial | undefined
+  #lastDenied: Answer | undefined
+  #lastDenial: Decision | undefined
+  #parts: readonly Part[] = []
+
+  constructor(key: string, ticketId: string, around: Surroundings) {
+    this.key = key
+    this.#ticketId = ticketId
+    this.#around = around
+    this.#alarm = new Alarm(around.origin, () => this.turn())
+  }
+
+  join(waiter: Waiter): void {
+    this.length++
+    this.units += waiter.request.cost
+    this.#line.push(waiter)
+    this.#ends.push(waiter)
+    this.turn()
+  }
+
+  /** Asks again at once: there may be more room than the store has said. */
+  wake(): void {
+    if (this.#isAsking) {
+      this.#isWoken = true
+      return
+    }
+    this.#denial = undefined
+    this.turn()
+  }
+
+  /** Ends a wait; `turn` is called by whoever does so, when all such are ended. */
+  reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
+    this.#drop(waiter)
+    waiter.reject(new WaitError(reason, messageOf(reason, waiter), this.lastDenial, options))
+  }
+
+  /** The last that is known. */
+  get lastDenial(): Decision | undefined {
+    if (this.#lastDenial === undefined && this.#lastDenied !== undefined) {
+      const { op, outcome } = this.#lastDenied
+      this.#lastDenial = this.#around.asker.decide(op, outcome, outcome.admitted)
+    }
+    return this.#lastDenial
+  }
+
+  /** An estimate for one who would come now: those before are admitted as fast as the tightest limit admits. */
+  get expectedWaitMs(): number {
+    if (this.length === 0 || this.#denial === undefined) return 0
+    const dueInMs = Math.max(0, this.#denial.dueAtMs - performance.now())
+    return Math.ceil(dueInMs + this.units / rateOf(this.#parts))
+  }
+
+  /** Goes on from however things are: nobody is left, or somebody is to be asked for, or all are to wait. */
+  turn(): void {
+    while (!this.#isAsking) {
+      const first = firstOf(this.#line)
+      if (first === undefined) {
+        this.#end()
+        return
+      }
+      const denial = this.#denial
+      if (denial === undefined || !this.#isInForce(denial, first)) {
+        this.#around.origin.runInAsyncScope(() => void this.#ask())
+        return
+      }
+      if (!this.#rejectUntil(denial.closedUntilMs ?? performance.now())) {
+        const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
+        this.#alarm.set(Math.min(endMs, denial.dueAtMs))
+        return
+      }
+    }
+  }
+
+  close(error: Error): void {
+    for (let waiter = this.#ends.pop(); waiter !== undefined; waiter = this.#ends.pop()) {
+      if (waiter.isSettled) continue
+      this.#drop(waiter)
+      waiter.reject(error)
+    }
+    this.turn()
+  }
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true
+    this.#denial = undefined
+    this.#alarm.clear()
+    // Those who come in the same tick are asked for together. And what fails at once does so in a tick of its own.
+    await undefined
+    this.#isWoken = false
+    let run: readonly Waiter[] = []
+    try {
+      const first = firstOf(this.#line)
+      if (first !== undefined) {
+        run = [first]
+        this.#parts = first.parts()
+        run = this.#takeRun(first)
+        const sentAtMs = performance.now()
+        const { cost, value } = first.request
+        const ticket = { id: this.#ticketId, sinceMs: this.#sinceMs }
+        const question = { cost, value, count: run.length, ticket }
+        this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs)
+      }
+    } catch (error) {
+      this.#failed(run, error)
+    }
+    this.#isAsking = false
+    this.turn()
+  }
+
+  /** The first, and those behind it that can be asked for in the same op. */
+  #takeRun(first: Waiter): Waiter[] {
+    const most = areJoined(this.#parts) ? MAX_RUN : 1
+    const run: Waiter[] = []
+    while (run.length < most && firstOf(this.#line)?.request.cost === first.request.cost) {
+      run.push(this.#line.pop()!)
+    }
+    return run
+  }
+
+  #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number): void {
+    const { op, outcome } = answer
+    const { asker } = this.#around
+    const waiting = run.filter(isWaiting)
+    for (let position = 0; position < outcome.admitted; position++) {
+      // What was charged for one who has gone meanwhile is for the next who asks for the same.
+      const waiter = waiting[position] ?? this.#takeAlike(run[0]!)
+      if (waiter === undefined) {
+        asker.giveBack(op, outcome, position)
+      } else {
+        this.#drop(waiter)
+        waiter.resolve(asker.decide(op, outcome, position))
+      }
+    }
+    const denied = waiting.slice(outcome.admitted)
+    if (outcome.admitted < op.count) this.#denied(denied, answer, sentAtMs)
+    else [this.#sinceMs, this.#mayStand] = [0, false]
+    for (const waiter of denied) if (isWaiting(waiter)) this.#line.push(waiter)
+  }
+
+  #takeAlike({ request }: Waiter): Waiter | undefined {
+    const next = firstOf(this.#line)
+    if (next?.request.cost !== request.cost || next.request.value !== request.value) return undefined
+    return this.#line.pop()
+  }
+
+  #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number): void {
+    const { op, outcome } = answer
+    this.#lastDenied = answer
+    this.#lastDenial = undefined
+    const waitMs = waitIn(answer)
+    if (outcome.source === 'store') {
+      this.#mayStand = waitMs !== Number.POSITIVE_INFINITY
+      if (this.#sinceMs === 0 || outcome.admitted > 0) this.#sinceMs = outcome.atMs
+    }
+    if (waitMs === Number.POSITIVE_INFINITY) {
+      for (const waiter of denied) this.reject(waiter, 'never')
+    } else if (!this.#isWoken) {
+      const nowMs = performance.now()
+      const isHeld = areHeld(op.parts)
+      this.#denial = {
+        cost: op.cost,
+        value: op.value,
+        dueAtMs: nowMs + (isHeld ? Math.min(waitMs, MAX_HELD_MS) : waitMs),
+        // The store has decided after it was asked, by a clock of whole milliseconds.
+        closedUntilMs:
+          isHeld || outcome.source !== 'store' ? undefined : Math.max(nowMs, sentAtMs + waitMs - 1),
+      }
+    }
+  }
+
+  #failed(run: readonly Waiter[], error: unknown): void {
+    for (const waiter of run) {
+      if (waiter.isSettled) continue
+      this.#drop(waiter)
+      waiter.reject(error)
+    }
+    // Perhaps it was only the answer that was lost.
+    this.#mayStand = true
+    this.#rejectUntil(performance.now())
+  }
+
+  /** Whether the first is denied as well. What costs less may have room, and so may another value. */
+  #isInForce({ cost, value, dueAtMs }: Denial, { request }: Waiter): boolean {
+    return performance.now() < dueAtMs && request.cost >= cost && request.value === value
+  }
+
+  /** Rejects those who do not wait for any longer than until then; whether there were any. */
+  #rejectUntil(atMs: number): boolean {
+    const before = this.length
+    for (let waiter = firstOf(this.#ends); waiter !== undefined; waiter = firstOf(this.#ends)) {
+      if (waiter.untilMs > atMs) break
+      this.reject(waiter, 'late')
+    }
+    return this.length < before
+  }
+
+  #drop(waiter: Waiter): void {
+    waiter.isSettled = true
+    this.length--
+    this.units -= waiter.request.cost
+    for (const heap of [this.#line, this.#ends]) {
+      if (heap.size > 2 * this.length + MIN_SWEEP) heap.keep(isWaiting)
+    }
+    this.#around.gone(waiter)
+  }
+
+  #end(): void {
+    this.#alarm.clear()
+    this.#around.emptied(this)
+    if (!this.#mayStand) return
+    this.#mayStand = false
+    // What gets lost is not waited for any longer than a ticket is good for.
+    this.#around.origin.runInAsyncScope(() => {
+      this.#around.asker.leave(this.#parts, this.#ticketId).catch(() => {})
+    })
+  }
+}
+
+/** The first who still waits. */
+function firstOf(heap: Heap<Waiter>): Waiter | undefined {
+  while (heap.peek()?.isSettled) heap.pop()
+  return heap.peek()
+}
+
+function isWaiting(waiter: Waiter): boolean {
+  return !waiter.isSettled
+}
+
+function messageOf(reason: WaitErrorReason, { request: { cost, maxWaitMs } }: Waiter): string {
+  switch (reason) {
+    case 'never':
+      return `a cost of ${cost} is more than a limit of the key ever admits`
+    case 'aborted':
+      return 'the wait was aborted'
+    default:
+      return `there is no room for a cost of ${cost} within ${maxWaitMs} ms`
+  }
+}

@@ -1,0 +1,142 @@
+import { AsyncResource } from 'node:async_hooks'
+import { randomBytes } from 'node:crypto'
+import type { Decision } from '../decision.ts'
+import { SlidegateError } from '../errors.ts'
+import type { Part } from '../stores/store.ts'
+import { Aborts } from './aborts.ts'
+import { type Asker, Queue, type Surroundings } from './queue.ts'
+import { WaitError } from './wait-error.ts'
+import type { WaitRequest } from './wait-options.ts'
+import { Waiter } from './waiter.ts'
+
+/** How many wait, and for how long one who comes now would, by estimate. */
+export interface WaitingState {
+  readonly length: number
+  /**
+   * Milliseconds: until there is room for the first, as the store has said, and for those behind it by the rate of the
+   * tightest limit. An estimate: it knows nothing of those who wait in other processes, nor of who will give up. 0 where
+   * nobody has been denied.
+   */
+  readonly expectedWaitMs: number
+}
+
+export interface WaitingRoomOptions {
+  readonly asker: Asker
+  /** Requests that wait at most, over all keys. */
+  readonly maxWaiting: number
+}
+
+/** All who wait for a limiter in this process, in a queue for each key. */
+export class WaitingRoom {
+  readonly #maxWaiting: number
+  readonly #around: Surroundings
+  /** By key; none is empty. */
+  readonly #queues = new Map<string, Queue>()
+  readonly #aborts = new Aborts<Waiter>((waiters, reason) => this.#abort(waiters, reason))
+  /** What tells the tickets of this room from all others. */
+  readonly #head = randomBytes(6).toString('base64url')
+  #tickets = 0
+  #length = 0
+  #places = 0
+  #isClosed = false
+
+  constructor({ asker, maxWaiting }: WaitingRoomOptions) {
+    this.#maxWaiting = maxWaiting
+    this.#around = {
+      asker,
+      origin: new AsyncResource('slidegate.waiting'),
+      gone: (waiter) => this.#gone(waiter),
+      emptied: (queue) => {
+        if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
+      },
+    }
+  }
+
+  /**
+   * Resolves when the request is admitted.
+   *
+   * Rejects with a {@link WaitError}, with whatever asking the store or `parts` has failed with, or with a
+   * {@link SlidegateError} `closed`.
+   *
+   * @param key tells the keys of the request from all others
+   * @param parts its keys, and the limits that are in force when it is asked for
+   */
+  wait(key: string, parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
+    const { signal } = request
+    if (this.#isClosed) return Promise.reject(closed())
+    if (signal?.aborted) {
+      return Promise.reject(
+        new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }),
+      )
+    }
+    if (this.#length >= this.#maxWaiting) {
+      const denial = this.#queues.get(key)?.lastDenial
+      return Promise.reject(
+        new WaitError('full', `${this.#length} requests wait already, as many as may`, denial),
+      )
+    }
+    const waiter = new Waiter(key, request, parts, this.#places++)
+    this.#length++
+    if (signal !== undefined) this.#aborts.watch(signal, waiter)
+    this.#queueOf(key).join(waiter)
+    return waiter.promise
+  }
+
+  /** Something was returned to this key here, or its limits are others now: it is asked for again. */
+  wake(key: string): void {
+    this.#queues.get(key)?.wake()
+  }
+
+  /** Of one key, or of all: of these, the longest wait. */
+  state(key?: string): WaitingState {
+    if (key !== undefined) {
+      const queue = this.#queues.get(key)
+      return { length: queue?.length ?? 0, expectedWaitMs: queue?.expectedWaitMs ?? 0 }
+    }
+    let expectedWaitMs = 0
+    for (const queue of this.#queues.values()) expectedWaitMs = Math.max(expectedWaitMs, queue.expectedWaitMs)
+    return { length: this.#length, expectedWaitMs }
+  }
+
+  /** Nobody waits any longer: all are rejected with a `SlidegateError` `closed`. */
+  close(): void {
+    this.#isClosed = true
+    for (const queue of this.#queues.values()) queue.close(closed())
+  }
+
+  #queueOf(key: string): Queue {
+    let queue = this.#queues.get(key)
+    if (queue === undefined) {
+      queue = new Queue(key, this.#ticketId(), this.#around)
+      this.#queues.set(key, queue)
+    }
+    return queue
+  }
+
+  /** Of 12 characters. One for each queue: what a queue leaves behind is not taken for the next one's. */
+  #ticketId(): string {
+    const number = (this.#tickets++ % 36 ** 4).toString(36)
+    return this.#head + number.padStart(4, '0')
+  }
+
+  #abort(waiters: Iterable<Waiter>, reason: unknown): void {
+    const queues = new Set<Queue>()
+    for (const waiter of waiters) {
+      const queue = this.#queues.get(waiter.key)!
+      queue.reject(waiter, 'aborted', { cause: reason })
+      queues.add(queue)
+    }
+    // Not before all are out: the next in line may be one of them.
+    for (const queue of queues) queue.turn()
+  }
+
+  #gone(waiter: Waiter): void {
+    this.#length--
+    const { signal } = waiter.request
+    if (signal !== undefined) this.#aborts.forget(signal, waiter)
+  }
+}
+
+function closed(): SlidegateError {
+  return new SlidegateError('closed', 'the limiter was closed; nobody waits any longer')
+}

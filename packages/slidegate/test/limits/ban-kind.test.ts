@@ -1,0 +1,575 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { memoryStore, slidingWindow, tokenBucket } from '../../src/index.ts'
+import { type BanOptions, banLog } from '../../src/limits/ban.ts'
+import { type LimitSet, limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { lineLog } from '../../src/limits/line.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Op } from '../../src/stores/store.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { CAPACITY, KeyModel, TOKEN_MS } from './ban-line-model.ts'
+import { TwinStores } from './twin-stores.ts'
+
+const { redis } = await useRedis()
+let twins: TwinStores
+beforeEach(async () => {
+  await redis.flushall()
+  twins = new TwinStores(redis)
+})
+
+/** One request a minute, so that every further one is a denial. */
+const ONE = slidingWindow({ limit: 1, window: '1m' })
+const setOf = (ban: BanOptions | true, limiter = 'l', limits = [ONE]) =>
+  withLog(limitSet(limiter, limits), banLog(ban))
+const BAN = { after: 3, within: '10s', for: ['20s', '40s', '60s'], forgetAfter: '30s' } as const
+
+/** Brings a ban on: the limit is used up already. */
+async function denyTillBanned(set: LimitSet): Promise<number | undefined> {
+  for (let i = 0; i < 2; i++) expect(await twins.consume(set, { cost: 2 })).toMatchObject({ admitted: 0 })
+  return (await twins.consume(set, { cost: 2 })).blockedMs
+}
+
+describe('denials bring a ban on', () => {
+  const set = setOf(BAN)
+
+  it('with the last of so many, and that one is told the wait of its limit, too', async () => {
+    expect((await twins.consume(set)).admitted).toBe(1)
+    expect(await twins.consume(set)).toMatchObject({ admitted: 0, limits: [1, 60_000, 60_000] })
+    expect(await twins.consume(set)).not.toHaveProperty('blockedMs')
+    const third = await twins.consume(set)
+    expect(third).toMatchObject({ admitted: 0, limits: [1, 60_000, 60_000], blockedMs: 20_000 })
+    expect(third).not.toHaveProperty('isUnseen')
+  })
+
+  it('then the limits are not looked at, to the millisecond at which it ends', async () => {
+    expect(await denyTillBanned(set)).toBe(20_000)
+    twins.clock.advance(1)
+    const expected = { admitted: 0, limits: [0, 0, 0], blockedMs: 19_999, isUnseen: true }
+    expect(await twins.consume(set)).toMatchObject(expected)
+    expect(await twins.peek(set)).toMatchObject(expected)
+    twins.clock.advance(19_998)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 1, isUnseen: true })
+    twins.clock.advance(1)
+    expect(await twins.peek(set)).toMatchObject({ admitted: 1 })
+    expect((await twins.consume(set)).admitted).toBe(1)
+  })
+
+  it('a denial counts while it is younger than `within`, not at that age', async () => {
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(1)
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(9_999)
+    // The first is 10 s old, the second is not.
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 1 }])
+    expect(await twins.consume(set, { cost: 2 })).not.toHaveProperty('blockedMs')
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 2 }])
+    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+  })
+
+  it('each is longer than the one before, the last for ever, until that is forgotten', async () => {
+    for (const ms of [20_000, 40_000, 60_000, 60_000]) {
+      expect(await denyTillBanned(set)).toBe(ms)
+      twins.clock.advance(ms)
+    }
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 4, denials: 0 }])
+    twins.clock.advance(29_999)
+    expect(await denyTillBanned(set)).toBe(60_000)
+    twins.clock.advance(60_000 + 30_000)
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+    expect(await denyTillBanned(set)).toBe(20_000)
+  })
+
+  it('the level is remembered for the longest ban unless told', async () => {
+    const { forgetAfter: _, ...ban } = BAN
+    const longest = setOf(ban)
+    await denyTillBanned(longest)
+    twins.clock.advance(20_000 + 59_999)
+    expect((await twins.explain(longest)).bans).toEqual([{ blockedMs: 0, level: 1, denials: 0 }])
+    twins.clock.advance(1)
+    expect((await twins.explain(longest)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+  })
+
+  it('the first denial does where one is enough', async () => {
+    expect(await twins.consume(setOf({ ...BAN, after: 1 }), { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+  })
+
+  it('each of several requests that are decided together counts, and brings on one ban at most', async () => {
+    const many = setOf({ ...BAN, after: 5 })
+    expect(await twins.consume(many, { count: 4 })).toMatchObject({ admitted: 1 })
+    expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 3 }])
+    expect(await twins.consume(many, { count: 50 })).toMatchObject({ admitted: 0, blockedMs: 20_000 })
+    expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
+  })
+
+  it('when only some of a new key are admitted, it is one key', async () => {
+    const many = setOf({ ...BAN, after: 2 })
+    expect(await twins.consume(many, { count: 3 })).toMatchObject({ admitted: 1, blockedMs: 20_000 })
+    expect(twins.memory.stats()).toEqual({ keys: 1, evicted: 0 })
+  })
+
+  it('up to a thousand of them', async () => {
+    const many = setOf({ ...BAN, after: 1000 })
+    expect(await twins.consume(many, { cost: 2, count: 998 })).not.toHaveProperty('blockedMs')
+    expect(await twins.consume(many, { cost: 2 })).not.toHaveProperty('blockedMs')
+    expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 999 }])
+    expect(await twins.consume(many, { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+  })
+})
+
+describe('what does not count as a denial', () => {
+  const set = setOf(BAN)
+
+  it('a request of a key that is blocked: it makes nothing longer either', async () => {
+    await denyTillBanned(set)
+    for (let i = 0; i < 10; i++) {
+      twins.clock.advance(100)
+      await twins.consume(set)
+    }
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 19_000, level: 1, denials: 0 }])
+  })
+
+  it('a peek, and a denial by a shadow limit', async () => {
+    const shadow = slidingWindow({ limit: 1, window: '1m', shadow: true, name: 'shadow' })
+    const shadowed = setOf(BAN, 'l', [slidingWindow({ limit: 100, window: '1m' }), shadow])
+    for (let i = 0; i < 5; i++) expect((await twins.consume(shadowed)).admitted).toBe(1)
+    for (let i = 0; i < 5; i++) expect((await twins.peek(shadowed, 200)).admitted).toBe(0)
+    expect((await twins.explain(shadowed)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+  })
+
+  it('one who waits in line', async () => {
+    const waiting = withLog(set, lineLog)
+    for (let i = 0; i < 5; i++) await twins.consume(waiting, { ticket: { id: 'waiter-00001', sinceMs: 0 } })
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+  })
+
+  it('a denial by the limits of another part; but a part that is blocked blocks all', async () => {
+    const [user, ip] = [setOf(BAN, 'l/user'), setOf(BAN, 'l/ip', [slidingWindow({ limit: 9, window: '1m' })])]
+    const parts = [
+      { key: 'u', set: user },
+      { key: 'i', set: ip },
+    ]
+    const ask = () => twins.consume(user, { parts })
+    expect((await ask()).admitted).toBe(1)
+    await ask()
+    await ask()
+    expect(await ask()).toMatchObject({ blockedMs: 20_000, limits: [1, 60_000, 60_000, 1, 0, 60_000] })
+    expect(await ask()).toMatchObject({ isUnseen: true, limits: [0, 0, 0, 0, 0, 0] })
+    const { bans } = (await twins.ask({ type: 'explain', parts, cost: 1, count: 1 })) as {
+      bans?: unknown
+    }
+    expect(bans).toEqual([
+      { blockedMs: 20_000, level: 1, denials: 0 },
+      { blockedMs: 0, level: 0, denials: 0 },
+    ])
+    expect((await twins.consume(ip, {}, 'i')).admitted).toBe(1)
+    expect(await twins.consume(user, {}, 'u')).toMatchObject({ blockedMs: 20_000 })
+  })
+})
+
+describe('blocked by hand', () => {
+  const set = setOf(BAN)
+
+  it('from now on, whatever was before', async () => {
+    await twins.block(set, 5000)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 5000, isUnseen: true })
+    twins.clock.advance(1000)
+    await twins.block(set, 70_000)
+    expect(await twins.peek(set)).toMatchObject({ blockedMs: 70_000 })
+    await twins.block(set, 10)
+    twins.clock.advance(10)
+    expect((await twins.consume(set)).admitted).toBe(1)
+  })
+
+  it('denials and level stay', async () => {
+    await denyTillBanned(set)
+    twins.clock.advance(20_000)
+    await twins.consume(set, { cost: 2 })
+    await twins.block(set, 1000)
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 1000, level: 1, denials: 1 }])
+    twins.clock.advance(1000)
+    await twins.consume(set, { cost: 2 })
+    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('blockedMs', 40_000)
+  })
+
+  it('let go, all is forgotten, and nothing stays stored', async () => {
+    await denyTillBanned(set)
+    await twins.block(set, 0)
+    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+    expect(await redis.keys('*')).toEqual([])
+    expect((await twins.consume(set)).admitted).toBe(1)
+  })
+
+  it('only so, with `true`: denials then leave nothing behind, and no command is spent on it', async () => {
+    const byHand = setOf(true)
+    await redis.config('RESETSTAT')
+    for (let i = 0; i < 50; i++) {
+      expect(await twins.consume(byHand, { cost: 2 })).not.toHaveProperty('blockedMs')
+    }
+    const stats = await redis.info('commandstats')
+    expect(stats).not.toMatch(/cmdstat_(set|del):/)
+    expect((await twins.explain(byHand)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+    await twins.block(byHand, 3000)
+    expect(await twins.consume(byHand)).toMatchObject({ blockedMs: 3000 })
+    twins.clock.advance(3000)
+    expect((await twins.consume(byHand)).admitted).toBe(1)
+  })
+
+  it('a reset forgets it', async () => {
+    await twins.block(set, 5000)
+    await twins.ask({ type: 'reset', parts: [{ key: 'k', set }] })
+    expect((await twins.consume(set)).admitted).toBe(1)
+    expect((await redis.keys('*')).length).toBe(1)
+  })
+})
+
+describe('a clock that was set back', () => {
+  const set = setOf(BAN)
+
+  it('by more than a second: as much is left of the ban as when it was written', async () => {
+    await denyTillBanned(set)
+    twins.clock.advance(5000)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 15_000 })
+    twins.clock.advance(-3_600_000)
+    expect(await twins.peek(set)).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    twins.clock.advance(1000)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 19_000 })
+  })
+
+  it('by less: time stands still until the clock has caught up', async () => {
+    await denyTillBanned(set)
+    twins.clock.advance(-1000)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000, atMs: twins.clock.now() + 1000 })
+    twins.clock.advance(500)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    twins.clock.advance(501)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 19_999 })
+  })
+
+  it('denials keep their age', async () => {
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(9_000)
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(-100_000)
+    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 2 }])
+    // This writes it. The first is 9 s old, the second was just made.
+    await twins.block(set, 10)
+    twins.clock.advance(999)
+    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 2 }])
+    twins.clock.advance(1)
+    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 1 }])
+  })
+
+  it('at the beginning of time, too', async () => {
+    twins.clock.set(0)
+    expect(await denyTillBanned(set)).toBe(20_000)
+    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    twins.clock.set(50_000)
+    await twins.block(set, 0)
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(5000)
+    await twins.consume(set, { cost: 2 })
+    twins.clock.set(1)
+    expect(await twins.consume(set, { cost: 2 })).toMatchObject({ blockedMs: 20_000 })
+  })
+})
+
+it('a blocked key costs one read', async () => {
+  const set = setOf(BAN, 'l', [ONE, tokenBucket({ capacity: 9, refill: 9, interval: '1m', name: 'more' })])
+  const op: Op = { type: 'consume', parts: [{ key: 'k', set }], cost: 1, count: 1, leaseMs: 0 }
+  const store = redisStore(redis)
+  await outcomesOf(store, [{ type: 'block', parts: [{ key: 'k', set }], ms: 60_000 }])
+  await outcomesOf(store, [op])
+  for (const asked of [op, { type: 'peek', parts: op.parts, cost: 1, count: 1 } as const]) {
+    await redis.config('RESETSTAT')
+    await outcomesOf(store, [asked])
+    const stats = await redis.info('commandstats')
+    const calls = Array.from(stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g), ([, name, n]) => `${name} ${n}`)
+    expect(calls.filter((each) => !each.startsWith('config')).sort()).toEqual([
+      'evalsha 1',
+      'getrange 1',
+      'time 1',
+    ])
+  }
+})
+
+it('a blocked key is not dropped from memory for others', async () => {
+  const store = memoryStore({ clock: twins.clock.now, maxKeys: 3 })
+  const set = setOf(true)
+  const ask = async (key: string) =>
+    await outcomesOf(store, [{ type: 'consume', parts: [{ key, set }], cost: 1, count: 1, leaseMs: 0 }])
+  await outcomesOf(store, [{ type: 'block', parts: [{ key: 'bad', set }], ms: 10_000 }])
+  const lax = setOf(true, 'lax', [slidingWindow({ limit: 5, window: '1m' })])
+  for (let i = 0; i < 20; i++) {
+    const op = {
+      type: 'consume',
+      parts: [{ key: `k${i}`, set: lax }],
+      cost: 1,
+      count: 1,
+      leaseMs: 0,
+    } as const
+    await outcomesOf(store, [op])
+  }
+  expect(await ask('bad')).toMatchObject([{ blockedMs: 10_000 }])
+  twins.clock.advance(10_000)
+  expect(await ask('bad')).toMatchObject([{ admitted: 1 }])
+})
+
+describe('the key in Redis', () => {
+  const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+
+  async function ttl(): Promise<number> {
+    const [key = ''] = await redis.keys('*:b')
+    return await redis.pttl(key)
+  }
+
+  it('lives as long as anything of it matters, and not much longer', async () => {
+    const set = setOf({ ...BAN, within: '100s' })
+    const store = redisStore(redis)
+    const ask = (op: Op) => outcomesOf(store, [op])
+    const parts = [{ key: 'k', set }]
+    const deny: Op = { type: 'consume', parts, cost: 2, count: 1, leaseMs: 0 }
+    const expectKept = async (keepMs: number) => {
+      const ttlMs = await ttl()
+      expect(ttlMs).toBeGreaterThan(lifetimeOf(keepMs) - 3000)
+      expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(keepMs))
+    }
+    await ask(deny)
+    await expectKept(100_000)
+    await ask(deny)
+    await ask(deny)
+    // Until the level is forgotten.
+    await expectKept(50_000)
+    await ask({ type: 'block', parts, ms: 200_000 })
+    await expectKept(200_000)
+    await ask({ type: 'block', parts, ms: 10 })
+    await expectKept(50_000)
+    await ask({ type: 'block', parts, ms: 0 })
+    expect(await redis.dbsize()).toBe(0)
+    await ask({ type: 'block', parts, ms: 366 * 86_400_000 })
+    await expectKept(366 * 86_400_000)
+  })
+
+  it('by a clock that is handed in, ten minutes at least', async () => {
+    await denyTillBanned(setOf(BAN))
+    expect(await ttl()).toBeGreaterThan(590_000)
+    expect(await ttl()).toBeLessThanOrEqual(600_000)
+  })
+
+  const set = setOf(BAN)
+  const foreign: Readonly<Record<string, (key: string, value: Buffer) => Promise<unknown>>> = {
+    'a list': (key) => redis.rpush(key, 'x'),
+    'a hash': (key) => redis.hset(key, 'x', 'y'),
+    'a text': (key) => redis.set(key, 'x'.repeat(25)),
+    'a later format': (key, value) => redis.set(key, Buffer.concat([Buffer.from([2]), value.subarray(1)])),
+    'one byte less': (key, value) => redis.set(key, value.subarray(0, -1)),
+    'one byte more': (key, value) => redis.set(key, Buffer.concat([value, Buffer.from([0])])),
+    'a header cut off': (key, value) => redis.set(key, value.subarray(0, 19)),
+    'too many denials': (key, value) => redis.set(key, Buffer.concat([value, Buffer.alloc(6006)])),
+    'a denial that is to come': (key, value) =>
+      redis.set(key, Buffer.concat([value.subarray(0, 25), Buffer.alloc(6, 255)])),
+  }
+
+  it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
+    await twins.consume(set, { cost: 2 })
+    await twins.consume(set, { cost: 2 })
+    const [key = ''] = await redis.keys('*:b')
+    const value = (await redis.getBuffer(key))!
+    expect(value.length).toBe(37)
+    await redis.del(key)
+    await put(key, value)
+    const stored = await redis.dumpBuffer(key)
+    const parts = [{ key: 'k', set }]
+    const ops: Op[] = [
+      { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 },
+      { type: 'peek', parts, cost: 1, count: 1 },
+      { type: 'explain', parts, cost: 1, count: 1 },
+      { type: 'block', parts, ms: 1000 },
+      { type: 'charge', parts, units: 1 },
+    ]
+    for (const op of ops) {
+      await expect(outcomesOf(twins.redis, [op])).rejects.toMatchObject({
+        reason: 'state',
+        name: 'StoreUnavailableError',
+      })
+    }
+    expect(await redis.dumpBuffer(key)).toEqual(stored)
+    await outcomesOf(twins.redis, [{ type: 'reset', parts }])
+    expect(await outcomesOf(twins.redis, [ops[0]!])).toMatchObject([{ admitted: 1 }])
+  })
+
+  it('with any byte changed it answers, or says that it is damaged', async () => {
+    const parts = [{ key: 'k', set }]
+    const other = [{ key: 'other', set }]
+    await twins.consume(set, { cost: 2 })
+    await twins.consume(set, { cost: 2 })
+    const [key = ''] = await redis.keys('*:b')
+    const value = (await redis.getBuffer(key))!
+    for (let place = 0; place < value.length; place++) {
+      for (const change of [0x01, 0x80, 0xff]) {
+        const changed = Buffer.from(value)
+        changed[place] = changed[place]! ^ change
+        for (const op of [
+          { type: 'consume', parts, cost: 2, count: 1, leaseMs: 0 },
+          { type: 'block', parts, ms: 1000 },
+        ] as const) {
+          await redis.set(key, changed)
+          const beside = { type: 'peek', parts: other, cost: 1, count: 1 } as const
+          const [answer, good] = await Promise.allSettled([
+            outcomesOf(twins.redis, [op]),
+            outcomesOf(twins.redis, [beside]),
+          ])
+          expect(good).toMatchObject({ status: 'fulfilled', value: [{ admitted: 1 }] })
+          if (answer.status === 'rejected') expect(answer.reason).toMatchObject({ reason: 'state' })
+          else if (op.type === 'block') expect(await redis.pttl(key)).toBeGreaterThan(0)
+        }
+      }
+    }
+  })
+})
+
+const DAY_MS = 86_400_000
+
+it.each<[string, unknown, unknown, string]>([
+  ['no options', null, null, 'invalid_option'],
+  ['a text', 'yes', 'yes', 'invalid_option'],
+  ['false', false, false, 'invalid_option'],
+  ['no denials', { ...BAN, after: 0 }, 0, 'invalid_option'],
+  ['too many denials', { ...BAN, after: 1001 }, 1001, 'invalid_option'],
+  ['half a denial', { ...BAN, after: 1.5 }, 1.5, 'invalid_option'],
+  ['denials as text', { ...BAN, after: '5' }, '5', 'invalid_option'],
+  ['no time for them', { after: 1, for: '1m' }, undefined, 'invalid_window'],
+  ['too short a time', { ...BAN, within: 9 }, 9, 'invalid_window'],
+  ['too long a time', { ...BAN, within: '367d' }, '367d', 'invalid_window'],
+  ['too short a ban', { ...BAN, for: '9ms' }, '9ms', 'invalid_window'],
+  ['too long a ban', { ...BAN, for: [10, 366 * DAY_MS + 1] }, 366 * DAY_MS + 1, 'invalid_window'],
+  ['no bans', { ...BAN, for: [] }, [], 'invalid_option'],
+  ['too many bans', { ...BAN, for: Array(33).fill('1m') }, Array(33).fill('1m'), 'invalid_option'],
+  ['a hole', { ...BAN, for: Array(2) }, undefined, 'invalid_window'],
+  ['bans that are none', { ...BAN, for: { 0: '1m' } }, { 0: '1m' }, 'invalid_option'],
+  ['nothing to forget', { ...BAN, forgetAfter: 0 }, 0, 'invalid_window'],
+  ['null to forget', { ...BAN, forgetAfter: null }, null, 'invalid_window'],
+])('%s is refused', (_, options, value, code) => {
+  expect(() => banLog(options as BanOptions, 'ban.user')).toThrow(
+    expect.objectContaining({
+      name: 'SlidegateError',
+      code,
+      value,
+      message: expect.stringContaining('ban.user'),
+    }),
+  )
+})
+
+it('the bounds of all options are allowed', () => {
+  banLog({ after: 1, within: 10, for: 10, forgetAfter: 10 })
+  banLog({ after: 1000, within: '366d', for: Array(32).fill('366d'), forgetAfter: '366d' })
+})
+
+describe('random histories', () => {
+  const RULES = [
+    { after: 3, withinMs: 1000, forMs: [700, 1500, 4000], forgetAfterMs: 2500 },
+    { after: 2, withinMs: 5000, forMs: [3000], forgetAfterMs: 10 },
+    { after: 1, withinMs: 10, forMs: [10, 2000], forgetAfterMs: 6000 },
+    { after: 0, withinMs: 0, forMs: [], forgetAfterMs: 0 },
+  ]
+  const IDS = ['waiter-00001', 'waiter-00002', 'Waiter-00003']
+  const key = fc.nat(1)
+  const cost = fc.integer({ min: 1, max: CAPACITY + 1 })
+  const step = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({ do: fc.constant('consume'), key, cost, count: fc.constantFrom(1, 1, 1, 3) }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('peek'), key, cost }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('explain'), key, cost }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant('block'), key, ms: fc.constantFrom(0, 10, 1000, 5000) }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant('wait'), key, cost, who: fc.nat(2), isNew: fc.boolean() }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('leave'), key, who: fc.nat(2) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('reset'), key }) },
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        do: fc.constant('clock'),
+        ms: fc.oneof(
+          fc.nat(200),
+          fc.nat(3000),
+          fc.integer({ min: -1000, max: 0 }),
+          fc.integer({ min: -5000, max: -1000 }),
+        ),
+      }),
+    },
+  )
+
+  it('both stores answer as the rules say, and keep nothing for ever', () =>
+    fc.assert(
+      fc.asyncProperty(fc.constantFrom(...RULES), fc.array(step, { maxLength: 60 }), async (rule, steps) => {
+        const world = new TwinStores(redis)
+        const bucket = tokenBucket({ capacity: CAPACITY, refill: 1, interval: TOKEN_MS })
+        const { after, withinMs, forMs, forgetAfterMs } = rule
+        const options =
+          after === 0 ? true : { after, within: withinMs, for: forMs, forgetAfter: forgetAfterMs }
+        const set = setOf(options, 'l', [bucket])
+        const waitingSet = withLog(set, lineLog)
+        const models = [new KeyModel(rule), new KeyModel(rule)]
+        // Since when each waits, as it was told when it asked first.
+        const since = new Map<string, number>()
+        for (const each of steps) {
+          const { clock } = world
+          if (each.do === 'clock') {
+            clock.advance(each.ms)
+            continue
+          }
+          const model = models[each.key]!
+          const name = `k${each.key}`
+          const nowMs = clock.now()
+          switch (each.do) {
+            case 'consume':
+              expect(await world.consume(set, { cost: each.cost, count: each.count }, name)).toEqual(
+                model.consume(nowMs, each.cost, each.count),
+              )
+              break
+            case 'peek':
+              expect(await world.peek(set, each.cost, name)).toEqual(model.peek(nowMs, each.cost))
+              break
+            case 'explain':
+              expect(await world.explain(set, each.cost, name)).toEqual(model.explain(nowMs, each.cost))
+              break
+            case 'block':
+              await world.block(set, each.ms, name)
+              model.block(nowMs, each.ms)
+              break
+            case 'wait': {
+              const id = IDS[each.who]!
+              const place = `${name} ${id}`
+              const ticket = { id, sinceMs: each.isNew ? 0 : (since.get(place) ?? 0) }
+              const outcome = await world.consume(waitingSet, { cost: each.cost, ticket }, name)
+              expect(outcome).toEqual(model.consume(nowMs, each.cost, 1, ticket))
+              if (ticket.sinceMs === 0) since.set(place, outcome.atMs)
+              break
+            }
+            case 'leave':
+              await world.ask({ type: 'leave', parts: [{ key: name, set: waitingSet }], id: IDS[each.who]! })
+              model.leave(nowMs, IDS[each.who]!)
+              break
+            case 'reset':
+              await world.ask({ type: 'reset', parts: [{ key: name, set: waitingSet }] })
+              model.reset()
+              break
+          }
+        }
+        for (const stored of await redis.keys(`${world.prefix}:*`)) {
+          const ttlMs = await redis.pttl(stored)
+          expect(ttlMs).toBeGreaterThan(0)
+          expect(ttlMs).toBeLessThanOrEqual(600_000)
+        }
+      }),
+      { numRuns: 400 },
+    ))
+})

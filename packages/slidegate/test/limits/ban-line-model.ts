@@ -1,0 +1,245 @@
+import type { BanState, Ticket } from '../../src/limits/limit.ts'
+import type { ConsumeOutcome, ExplainOutcome } from '../../src/stores/store.ts'
+
+/** A bucket of so many tokens, of which one comes back in so many milliseconds. */
+export const CAPACITY = 3
+export const TOKEN_MS = 100
+
+/** What is to be known of bans; all in milliseconds but `after`. */
+export interface BanRule {
+  readonly after: number
+  readonly withinMs: number
+  readonly forMs: readonly number[]
+  readonly forgetAfterMs: number
+}
+
+interface Waiting {
+  readonly id: string
+  readonly sinceMs: number
+  readonly units: number
+  readonly untilMs: number
+}
+
+/**
+ * A key that is held to a token bucket, with bans and a line, as plainly as it can be written: what is left of a ban, and
+ * how old denials are, as of the last time that anything of it was written. So a clock that was set back changes nothing
+ * but that time.
+ */
+export class KeyModel {
+  readonly #rule: BanRule
+  #bucket = { atMs: 0, owedMs: 0 }
+  #ban = { atMs: 0, blockedMs: 0, level: 0, levelMs: 0, agesMs: [] as number[] }
+  #line = { atMs: 0, waiting: [] as Waiting[] }
+
+  constructor(rule: BanRule) {
+    this.#rule = rule
+  }
+
+  consume(clockMs: number, cost: number, count: number, ticket?: Ticket): ConsumeOutcome {
+    const blocked = this.#whileBlocked(clockMs)
+    if (blocked !== undefined) return blocked
+    const hasLine = ticket !== undefined
+    const nowMs = this.#settle(clockMs, hasLine)
+    const used = this.#used(nowMs)
+    const ahead = hasLine ? this.#ahead(nowMs, ticket) : 0
+    const room = Math.max(0, CAPACITY - used - ahead)
+    const admitted = Math.min(count, Math.floor(room / cost))
+    const charged = admitted * cost
+    if (admitted > 0) this.#bucket = { atMs: nowMs, owedMs: this.#owed(nowMs) + charged * TOKEN_MS }
+    const limits = this.#limits(nowMs, used, charged, ahead, cost, count)
+    const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+    if (hasLine) {
+      const waitMs = limits[1]!
+      const others = this.#line.waiting.filter(({ id, untilMs }) => id !== ticket.id && untilMs > nowMs)
+      const isGone = admitted === count || waitMs === Number.POSITIVE_INFINITY
+      const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : ticket.sinceMs
+      const own = { id: ticket.id, sinceMs, units: cost, untilMs: nowMs + waitMs + 500 }
+      this.#stand(nowMs, isGone ? others : [...others, own])
+      return outcome
+    }
+    if (admitted === count) return outcome
+    const blockedMs = this.#deny(nowMs, count - admitted)
+    return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+  }
+
+  /** Writes nothing. */
+  peek(clockMs: number, cost: number): ConsumeOutcome {
+    return this.#aside(() => {
+      const blocked = this.#whileBlocked(clockMs)
+      if (blocked !== undefined) return blocked
+      const nowMs = this.#settle(clockMs, false)
+      const used = this.#used(nowMs)
+      const limits = this.#limits(nowMs, used, 0, 0, cost, 1)
+      return { source: 'store', atMs: nowMs, admitted: used + cost <= CAPACITY ? 1 : 0, limits, waitMs: 0 }
+    })
+  }
+
+  /** Writes nothing. */
+  explain(clockMs: number, cost: number): ExplainOutcome {
+    return this.#aside(() => {
+      const nowMs = this.#settle(clockMs, false)
+      const used = this.#used(nowMs)
+      const ban = this.#look(nowMs)
+      const limits = this.#limits(nowMs, used, 0, 0, cost, 1)
+      const tenths = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((tenth) => Math.ceil((used * tenth) / 10))
+      const stays = used === 0 ? [] : [1, ...tenths].map((freed) => used - freed)
+      return {
+        source: 'store',
+        atMs: nowMs,
+        admitted: ban.blockedMs === 0 && used + cost <= CAPACITY ? 1 : 0,
+        limits,
+        waitMs: 0,
+        ...(ban.blockedMs > 0 && { blockedMs: ban.blockedMs }),
+        frees: [stays.map((units) => this.#owed(nowMs) - units * TOKEN_MS)],
+        bans: [ban],
+      }
+    })
+  }
+
+  block(clockMs: number, ms: number): void {
+    const nowMs = this.#settle(clockMs, false)
+    this.#age(nowMs)
+    this.#ban.blockedMs = ms
+    if (ms === 0) this.#ban = { ...this.#ban, level: 0, levelMs: 0, agesMs: [] }
+    this.#forgetEmptyBan()
+  }
+
+  leave(clockMs: number, id: string): void {
+    const nowMs = this.#instant(clockMs, [this.#bucket.atMs, this.#ban.atMs, this.#line.atMs])
+    this.#stand(
+      nowMs,
+      this.#line.waiting.filter((each) => each.id !== id && each.untilMs > nowMs),
+    )
+  }
+
+  reset(): void {
+    this.#bucket = { atMs: 0, owedMs: 0 }
+    this.#ban = { atMs: 0, blockedMs: 0, level: 0, levelMs: 0, agesMs: [] }
+    this.#line = { atMs: 0, waiting: [] }
+  }
+
+  /** Only the log of bans has a say in whether a key is blocked, and since when. */
+  #whileBlocked(clockMs: number): ConsumeOutcome | undefined {
+    const atMs = this.#instant(clockMs, [this.#ban.atMs])
+    this.#ban.atMs = Math.min(this.#ban.atMs, atMs)
+    const { blockedMs } = this.#look(atMs)
+    return blockedMs > 0
+      ? {
+          source: 'store',
+          atMs,
+          admitted: 0,
+          limits: [0, 0, 0],
+          waitMs: 0,
+          blockedMs,
+          isUnseen: true,
+        }
+      : undefined
+  }
+
+  #aside<T>(look: () => T): T {
+    const [bucket, ban, line] = [this.#bucket, this.#ban, this.#line]
+    this.#bucket = { ...bucket }
+    this.#ban = { ...ban }
+    this.#line = { ...line }
+    const seen = look()
+    this.#bucket = bucket
+    this.#ban = ban
+    this.#line = line
+    return seen
+  }
+
+  /** Time stands still until the clock has caught up, but not for a clock that was set back by more than a second. */
+  #instant(clockMs: number, stamps: readonly number[]): number {
+    return Math.max(clockMs, ...stamps.filter((stamp) => stamp <= clockMs + 1000))
+  }
+
+  #settle(clockMs: number, hasLine: boolean): number {
+    const stamps = [this.#bucket.atMs, this.#ban.atMs, ...(hasLine ? [this.#line.atMs] : [])]
+    const nowMs = this.#instant(clockMs, stamps)
+    this.#bucket.atMs = Math.min(this.#bucket.atMs, nowMs)
+    this.#ban.atMs = Math.min(this.#ban.atMs, nowMs)
+    if (hasLine && this.#line.atMs > nowMs) this.#line = { atMs: 0, waiting: [] }
+    return nowMs
+  }
+
+  #owed(nowMs: number): number {
+    return Math.max(0, this.#bucket.owedMs - (nowMs - this.#bucket.atMs))
+  }
+
+  #used(nowMs: number): number {
+    return Math.ceil(this.#owed(nowMs) / TOKEN_MS)
+  }
+
+  #limits(
+    nowMs: number,
+    used: number,
+    charged: number,
+    ahead: number,
+    cost: number,
+    count: number,
+  ): readonly number[] {
+    const owedMs = this.#owed(nowMs)
+    let waitMs = 0
+    if (charged < cost * count && used + charged + ahead + cost > CAPACITY) {
+      const wanted = Math.min(cost + ahead, CAPACITY)
+      if (cost > CAPACITY) waitMs = Number.POSITIVE_INFINITY
+      else if (used + charged + wanted <= CAPACITY) waitMs = 5
+      else waitMs = owedMs - (CAPACITY - wanted) * TOKEN_MS
+    }
+    return [used, waitMs, owedMs]
+  }
+
+  #ahead(nowMs: number, { id, sinceMs }: Ticket): number {
+    const before = this.#line.waiting.filter((each) => {
+      if (each.id === id || each.untilMs <= nowMs) return false
+      return sinceMs === 0 || each.sinceMs < sinceMs || (each.sinceMs === sinceMs && each.id < id)
+    })
+    return before.reduce((sum, { units }) => sum + units, 0)
+  }
+
+  #stand(nowMs: number, waiting: Waiting[]): void {
+    this.#line = { atMs: waiting.length > 0 ? Math.max(nowMs, this.#line.atMs) : 0, waiting }
+  }
+
+  #look(nowMs: number): BanState {
+    const { atMs, blockedMs, level, levelMs, agesMs } = this.#ban
+    const since = nowMs - atMs
+    return {
+      blockedMs: Math.max(0, blockedMs - since),
+      level: levelMs > since ? level : 0,
+      denials: agesMs.filter((age) => age + since < this.#rule.withinMs).length,
+    }
+  }
+
+  /** Writes all that is known as of now. */
+  #age(nowMs: number): void {
+    const { atMs, blockedMs, level, levelMs, agesMs } = this.#ban
+    const since = nowMs - atMs
+    this.#ban = {
+      atMs: nowMs,
+      blockedMs: Math.max(0, blockedMs - since),
+      level: levelMs > since ? level : 0,
+      levelMs: Math.max(0, levelMs - since),
+      agesMs: agesMs.map((age) => age + since).filter((age) => age < this.#rule.withinMs),
+    }
+  }
+
+  #deny(nowMs: number, count: number): number {
+    const { after, forMs, forgetAfterMs } = this.#rule
+    if (after === 0) return 0
+    this.#age(nowMs)
+    const ban = this.#ban
+    for (let i = 0; i < count; i++) ban.agesMs.push(0)
+    if (ban.agesMs.length < after) return 0
+    ban.blockedMs = forMs[Math.min(ban.level, forMs.length - 1)]!
+    ban.level++
+    ban.levelMs = ban.blockedMs + forgetAfterMs
+    ban.agesMs = []
+    return ban.blockedMs
+  }
+
+  #forgetEmptyBan(): void {
+    const { blockedMs, level, agesMs } = this.#ban
+    if (blockedMs === 0 && level === 0 && agesMs.length === 0) this.#ban.atMs = 0
+  }
+}

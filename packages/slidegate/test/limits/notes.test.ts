@@ -1,0 +1,288 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { memoryStore } from '../../src/index.ts'
+import type { Note, Notes } from '../../src/limits/limit.ts'
+import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { MAX_NOTES, notesLog } from '../../src/limits/notes.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { NoteOp, NoteOutcome, Op, Outcome, Part, Store } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// A table is no limit, so no limiter asks these ops of it: here they are, of both twins.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const partsOf = (limiter = 'l'): [Part] => [
+  { key: '~overrides', set: withLog(limitSet(limiter, []), notesLog) },
+]
+const parts = partsOf()
+
+const noteOp = (name: string, text: string | undefined, ttlMs = 0): NoteOp => ({
+  type: 'note',
+  parts,
+  name,
+  text,
+  ttlMs,
+})
+
+async function ask(store: Store, op: Op): Promise<Outcome> {
+  return (await outcomesOf(store, [op]))[0]
+}
+const write = async (store: Store, name: string, text: string | undefined, ttlMs = 0) =>
+  ((await ask(store, noteOp(name, text, ttlMs))) as NoteOutcome).noted
+const read = async (store: Store, since = 0) =>
+  sorted((await ask(store, { type: 'notes', parts, since })) as Notes)
+
+function sorted({ notes, ...rest }: Notes): Notes {
+  return { ...rest, notes: notes.toSorted((a, b) => (a.name < b.name ? -1 : 1)) }
+}
+
+const clock = new ManualClock()
+const stores: Record<string, () => Store> = {
+  memory: () => memoryStore({ clock: clock.now }),
+  redis: () => redisStore(redis, { clock: clock.now }),
+}
+const tableKey = async () => (await redis.keys('*~overrides:n'))[0]!
+
+describe.each(Object.keys(stores))('a table in %s', (name) => {
+  const open = () => stores[name]!()
+
+  it('tells what was written since a version, and nothing where that is the last', async () => {
+    const store = open()
+    expect(await read(store)).toEqual({ version: 0, isAll: false, notes: [] })
+    await write(store, 'a', 'one')
+    const first = await read(store)
+    expect(first).toMatchObject({ isAll: true, notes: [{ name: 'a', text: 'one', ttlMs: 0, ageMs: 0 }] })
+    expect(await read(store, first.version)).toEqual({ version: first.version, isAll: false, notes: [] })
+    clock.advance(5)
+    await write(store, 'b', '{"two": "zwei\\n", "x": "\u0000é😀"}')
+    const second = await read(store, first.version)
+    expect(second.isAll).toBe(false)
+    expect(second.notes).toEqual([
+      { name: 'b', text: '{"two": "zwei\\n", "x": "\u0000é😀"}', ttlMs: 0, ageMs: 0 },
+    ])
+    clock.advance(7)
+    expect((await read(store)).notes.map(({ ageMs }) => ageMs)).toEqual([12, 7])
+  })
+
+  it('tells all to who may know what has been removed', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    await write(store, 'b', 'two')
+    const { version } = await read(store)
+    await write(store, 'a', undefined)
+    expect(await read(store, version)).toMatchObject({ isAll: true, notes: [{ name: 'b' }] })
+    const after = await read(store)
+    await write(store, 'nobody', undefined)
+    expect(await read(store, after.version)).toMatchObject({ version: after.version, notes: [] })
+  })
+
+  it('tells all to who knows more than there is, as after a failover', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    expect(await read(store, 2 ** 46)).toMatchObject({ isAll: true, notes: [{ name: 'a' }] })
+  })
+
+  it('never gives a version twice, though all notes be removed in the same millisecond', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    await write(store, 'a', undefined)
+    await write(store, 'b', 'two')
+    expect(await read(store, version)).toMatchObject({ isAll: true, notes: [{ name: 'b' }] })
+  })
+
+  it('lets notes expire by the clock of the store', async () => {
+    const store = open()
+    const { version } = await read(store)
+    await write(store, 'a', 'one', 100)
+    clock.advance(99)
+    expect((await read(store, version)).notes).toEqual([{ name: 'a', text: 'one', ttlMs: 1, ageMs: 99 }])
+    await write(store, 'b', 'two')
+    clock.advance(1)
+    expect((await read(store)).notes.map((note) => note.name)).toEqual(['b'])
+  })
+
+  it('says of changed notes that they are gone meanwhile', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    await write(store, 'a', 'two', 50)
+    clock.advance(50)
+    expect((await read(store, version)).notes).toEqual([{ name: 'a', ttlMs: 0, ageMs: 50 }])
+  })
+
+  it(`holds ${MAX_NOTES} notes; where they are more, those that have expired make room`, async () => {
+    const store = open()
+    for (let first = 0; first < MAX_NOTES; first += 1000) {
+      const ops = Array.from({ length: 1000 }, (_, i) =>
+        noteOp(`n${first + i}`, 'text', first + i < 6000 ? 1000 : 0),
+      )
+      await outcomesOf(store, ops)
+    }
+    const { version } = await read(store)
+    expect(await write(store, 'more', 'text')).toBe(false)
+    expect((await read(store, version)).version).toBe(version)
+    expect(await write(store, 'n7', 'other', 1000)).toBe(true)
+    clock.advance(1000)
+    expect(await write(store, 'more', 'text')).toBe(true)
+    const { isAll, notes } = await read(store, version)
+    expect(isAll).toBe(true)
+    expect(notes).toHaveLength(4001)
+  })
+
+  it('is the same whatever is written and read', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), (steps) => play(open(), steps)),
+      {
+        numRuns: 30,
+      },
+    )
+  })
+})
+
+type Step =
+  | { readonly do: 'write'; readonly name: number; readonly text: string | undefined; readonly ttlMs: number }
+  | { readonly do: 'read'; readonly back: number }
+  | { readonly do: 'wait'; readonly ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('write' as const),
+    name: fc.nat({ max: 3 }),
+    text: fc.option(fc.string({ minLength: 1, unit: 'binary' }), { nil: undefined, freq: 3 }),
+    ttlMs: fc.constantFrom(0, 0, 10, 1000),
+  }),
+  fc.record({ do: fc.constant('read' as const), back: fc.nat({ max: 4 }) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 9, 10, 700, -5, -2000) }),
+)
+
+/** What a reader knows who reads now and then is what one knows who reads all. */
+async function play(store: Store, steps: readonly Step[]): Promise<void> {
+  await redis.flushall()
+  const known = new Map<string, Note>()
+  let version = 0
+  for (const each of steps) {
+    if (each.do === 'wait') clock.advance(each.ms)
+    if (each.do === 'write') await write(store, `n${each.name}`, each.text, each.ttlMs)
+    if (each.do !== 'read') continue
+    const news = await read(store, version)
+    if (news.isAll) known.clear()
+    for (const note of news.notes) {
+      if (note.text === undefined) known.delete(note.name)
+      else known.set(note.name, note)
+    }
+    version = news.version
+    const all = (await read(store)).notes
+    for (const { name, text } of all) expect(known.get(name)?.text).toBe(text)
+    // What is known besides has had a ttl that has passed.
+    for (const [name, note] of known) {
+      if (!all.some((live) => live.name === name)) expect(note.ttlMs).toBeGreaterThan(0)
+    }
+  }
+}
+
+it('both twins answer the same, to the last number', async () => {
+  const same = async (steps: readonly Step[]) => {
+    await redis.flushall()
+    const [memory, inRedis] = [stores.memory!(), stores.redis!()]
+    const versions = [0, 1]
+    for (const each of steps) {
+      if (each.do === 'wait') clock.advance(each.ms)
+      const op: Op | undefined =
+        each.do === 'write'
+          ? noteOp(`n${each.name}`, each.text, each.ttlMs)
+          : each.do === 'read'
+            ? { type: 'notes', parts, since: versions.at(-1 - (each.back % versions.length))! }
+            : undefined
+      if (op === undefined) continue
+      const [ours, theirs] = [await ask(memory, op), await ask(inRedis, op)]
+      if (op.type === 'note') expect(theirs).toEqual(ours)
+      else {
+        expect(sorted(theirs as Notes)).toEqual(sorted(ours as Notes))
+        versions.push((ours as Notes).version)
+      }
+    }
+  }
+  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), same), { numRuns: 100 })
+})
+
+describe('in Redis', () => {
+  const store = stores.redis!()
+
+  it('a hash without a TTL while a note never expires, else with that of the last', async () => {
+    await write(store, 'a', 'one', 3_600_000)
+    const [least, most] = [3_599_000, 3_600_000 * 1.25]
+    const ttl = async () => redis.pttl(await tableKey())
+    expect(await ttl()).toBeGreaterThan(least)
+    expect(await ttl()).toBeLessThanOrEqual(most)
+    await write(store, 'b', 'two')
+    expect(await ttl()).toBe(-1)
+    await write(store, 'a', 'one', 60_000)
+    expect(await ttl()).toBe(-1)
+    await write(store, 'b', 'two', 60_000)
+    expect(await ttl()).toBeGreaterThan(least)
+    await write(store, 'b', 'two')
+    await write(store, 'b', undefined)
+    await write(store, 'a', undefined)
+    expect(await ttl()).toBeGreaterThan(0)
+    expect(await redis.hkeys(await tableKey())).toEqual([''])
+  })
+
+  it('asks for one field where nothing was changed', async () => {
+    for (let i = 0; i < 50; i++) await write(store, `n${i}`, 'text')
+    const { version } = await read(store)
+    const calls = async () => {
+      const stats = await redis.info('commandstats')
+      return ['hget', 'hgetall'].map((name) =>
+        Number(/calls=(\d+)/.exec(stats.split(`cmdstat_${name}:`)[1] ?? '')?.[1] ?? 0),
+      )
+    }
+    const [before, allBefore] = await calls()
+    for (let i = 0; i < 10; i++) await read(store, version)
+    const [after, allAfter] = await calls()
+    expect(after! - before!).toBe(10)
+    expect(allAfter).toBe(allBefore)
+  })
+
+  it.each([
+    ['a value of another type', async (key: string) => redis.set(key, 'text')],
+    ['another format', async (key: string) => redis.hset(key, '', '2 5 5 5 5')],
+  ])('refuses %s, and leaves it', async (_, damage) => {
+    await write(store, 'a', 'one')
+    const key = await tableKey()
+    await redis.del(key)
+    await damage(key)
+    const dump = await redis.dumpBuffer(key)
+    await expect(read(store)).rejects.toMatchObject({ code: 'store_unavailable', reason: 'state' })
+    await expect(write(store, 'b', 'two')).rejects.toMatchObject({ reason: 'state' })
+    expect(await redis.dumpBuffer(key)).toEqual(dump)
+  })
+
+  it('by its own clock, too', async () => {
+    const own = redisStore(redis)
+    const [seconds] = await redis.time()
+    await write(own, 'a', 'one')
+    await write(own, 'b', 'two', 60_000)
+    const { version, notes } = await read(own)
+    expect(version).toBeGreaterThanOrEqual(Number(seconds) * 1000)
+    expect(notes.map(({ name }) => name)).toEqual(['a', 'b'])
+  })
+})
+
+it('memory never drops a table to make room for keys', async () => {
+  const store = memoryStore({ clock: clock.now, maxKeys: 2 })
+  await write(store, 'a', 'one')
+  const set = limitSet('l', [])
+  const other = withLog(set, notesLog)
+  expect(other.limits).toEqual([])
+  await expect(
+    Promise.all(
+      ['x', 'y'].map((key) => outcomesOf(store, [{ ...noteOp('n', 'text'), parts: [{ key, set: other }] }])),
+    ),
+  ).rejects.toMatchObject({ reason: 'full' })
+  expect((await read(store)).notes).toHaveLength(1)
+})

@@ -1,0 +1,437 @@
+import fc from 'fast-check'
+import { Cluster } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  distinct,
+  type Limit,
+  memoryStore,
+  type OnStoreError,
+  type Store,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
+import { guardedStore } from '../../src/guarded-store.ts'
+import { banLog } from '../../src/limits/ban.ts'
+import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { acrossDomains } from '../../src/resilience/across-domains.ts'
+import { refundsOf } from '../../src/resilience/refunds.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { bucketOf, crc16, tagsOf } from '../../src/stores/redis/keyspace.ts'
+import type { ConsumeOp, ConsumeOutcome, ExplainOutcome, Op, Outcome, Part } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
+import { until } from '../support/until.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { EVENTS, type Event, OpPlayer, SETS } from './domain-histories.ts'
+import { held, recorded } from './stores.ts'
+
+/** Each key in a domain of its own, as good as. */
+const domainOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
+
+/** Of what is told of a denial, when windows are empty is as after what was charged and returned. */
+function expectSame(event: Event, parts: readonly Part[], joined: Outcome, single: Outcome): void {
+  if (event.type !== 'consume') {
+    expect(joined).toEqual(single)
+    return
+  }
+  const { instants, sources, ...told } = joined as ConsumeOutcome
+  const wanted = single as ConsumeOutcome
+  expect(sources).toBeUndefined()
+  if (told.admitted > 0) {
+    if (instants !== undefined) expect(instants).toEqual(parts.map(() => wanted.atMs))
+    expect(told).toEqual(wanted)
+    return
+  }
+  const limits = told.limits.slice()
+  for (let place = 2; place < limits.length; place += 3) {
+    expect(limits[place]).toBeGreaterThanOrEqual(wanted.limits[place]!)
+    limits[place] = wanted.limits[place]!
+  }
+  expect({ ...told, limits }).toEqual(wanted)
+}
+
+async function playBoth(
+  events: readonly Event[],
+  sets: (typeof SETS)[number],
+  clock: ManualClock,
+  joined: Store,
+  single: Store,
+  name: string,
+  compare: typeof expectSame,
+): Promise<void> {
+  const [onJoined, onSingle] = [new OpPlayer(joined, name, sets), new OpPlayer(single, name, sets)]
+  for (const event of events) {
+    if (event.type === 'advance') {
+      clock.advance(event.ms)
+      continue
+    }
+    const wanted = await onSingle.play(event)
+    const { parts, outcomes } = await onJoined.play(event)
+    expect(outcomes.length).toBe(wanted.outcomes.length)
+    outcomes.forEach((outcome, i) => compare(event, parts, outcome, wanted.outcomes[i]))
+  }
+}
+
+
+let names = 0
+
+/** A key of a limiter of its own. */
+function partOf(key: string, ...limits: readonly Limit[]): Part {
+  return { key, set: limitSet(`s${names++}/${key}`, limits) }
+}
+
+function consumption(parts: readonly Part[], more: Partial<ConsumeOp> = {}): ConsumeOp {
+  return { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0, ...more }
+}
+
+async function ask<T extends Outcome = ConsumeOutcome>(store: Store, op: Op): Promise<T> {
+  return (await outcomesOf(store, [op]))[0] as T
+}
+
+/** Units used of the first limit of a key. */
+async function usedOf(store: Store, part: Part): Promise<number> {
+  return (await ask(store, { type: 'peek', parts: [part], cost: 1, count: 1 })).limits[0]!
+}
+
+const usedOfEach = (store: Store, parts: readonly Part[]) => Promise.all(parts.map((part) => usedOf(store, part)))
+
+const hourly = (limit: number, name?: string) => slidingWindow({ limit, window: '1h', ...(name && { name }) })
+
+/** Several domains in this process, what reaches them, and what they said lately, which is not long ago. */
+function scene() {
+  const clock = new ManualClock()
+  const memory = memoryStore({ clock: clock.now })
+  const behind = recorded(memory)
+  const store = acrossDomains(behind, domainOf, clock.now)
+  /** The types of ops since last time, and their keys. */
+  const asked = () => behind.ops.splice(0).map(({ type, parts }) => `${type} ${parts.map(({ key }) => key)}`)
+  return { clock, memory, behind, store, asked }
+}
+
+describe('a history of requests for several keys', () => {
+  it.each(SETS.map((sets, i) => [i, sets] as const))('reads as on one server: %i', async (_, sets) => {
+    await fc.assert(
+      fc.asyncProperty(EVENTS, async (events) => {
+        const clock = new ManualClock()
+        const storeOf = () => memoryStore({ clock: clock.now })
+        // Nothing was told lately.
+        let nowMs = 0
+        const unremembering = () => {
+          nowMs += 1_000_000
+          return nowMs
+        }
+        const joined = acrossDomains(storeOf(), domainOf, unremembering)
+        await playBoth(events, sets, clock, joined, storeOf(), 'x', expectSame)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it.each(SETS.map((sets, i) => [i, sets] as const))(
+    'admits the same where those that were denied lately are asked first: %i',
+    async (_, sets) => {
+      await fc.assert(
+        fc.asyncProperty(EVENTS, async (events) => {
+          const clock = new ManualClock()
+          const storeOf = () => memoryStore({ clock: clock.now })
+          const joined = acrossDomains(storeOf(), domainOf, clock.now)
+          await playBoth(events, sets, clock, joined, storeOf(), 'x', (event, _, outcome, wanted) => {
+            if (event.type !== 'consume') expect(outcome).toEqual(wanted)
+            const { admitted, limits } = outcome as ConsumeOutcome
+            if (event.type === 'consume') expect(admitted).toBe((wanted as ConsumeOutcome).admitted)
+            if (event.type === 'consume' && admitted > 0) expect(limits).toEqual((wanted as ConsumeOutcome).limits)
+          })
+        }),
+        { numRuns: 200 },
+      )
+    },
+  )
+})
+
+describe('an op for several keys', () => {
+  it('passes as it is where they live in one domain', () => {
+    const { store, behind } = scene()
+    const op = consumption([partOf('a', hourly(1)), partOf('a', hourly(2))])
+    const call = { isSettled: false, resolve() {}, reject() {} }
+    let passed: unknown
+    const across = acrossDomains({ apply: (ops, call) => (passed = [ops, call]), close() {} }, domainOf)
+    const ops = [op]
+    across.apply(ops, call)
+    expect(passed).toEqual([ops, call])
+    expect((passed as unknown[])[0]).toBe(ops)
+    expect((passed as unknown[])[1]).toBe(call)
+    store.apply(ops, call)
+    expect(behind.ops[0]).toBe(op)
+  })
+
+  it('keeps together what lives together', async () => {
+    const { store, asked } = scene()
+    const parts = [partOf('a', hourly(9)), partOf('b', hourly(8)), partOf('a', hourly(7))]
+    const { limits, admitted } = await ask(store, consumption(parts, { cost: 2 }))
+    expect(asked()).toEqual(['consume a,a', 'consume b'])
+    expect([admitted, limits.length]).toEqual([1, 9])
+    await ask(store, { type: 'charge', parts, units: 1 })
+    const looked = await ask<ExplainOutcome>(store, { type: 'explain', parts, cost: 5, count: 1 })
+    expect(looked.limits.filter((_, i) => i % 3 === 0)).toEqual([3, 3, 3])
+    expect(looked.limits.map((ms, i) => i % 3 === 1 && ms > 0).filter((_, i) => i % 3 === 1)).toEqual([false, false, true])
+    expect(looked.frees.map(({ length }) => length)).toEqual([10, 10, 10])
+    expect(looked.bans).toEqual([undefined, undefined, undefined])
+  })
+
+  it('charges all or none', async () => {
+    const { store } = scene()
+    const parts = [partOf('user', hourly(5)), partOf('ip', hourly(2)), partOf('endpoint', hourly(9))]
+    for (const admitted of [1, 1, 0, 0]) {
+      expect((await ask(store, consumption(parts))).admitted).toBe(admitted)
+    }
+    expect(await usedOfEach(store, parts)).toEqual([2, 2, 2])
+    const some = await ask(store, consumption([parts[0]!, parts[2]!], { count: 4 }))
+    expect(some.admitted).toBe(3)
+    expect(await usedOfEach(store, parts)).toEqual([5, 2, 5])
+  })
+
+  it('answers before what it returns has arrived', async () => {
+    const memory = memoryStore()
+    const far = held(memory)
+    const store = acrossDomains(far, domainOf)
+    const parts = [partOf('user', hourly(1)), partOf('ip', hourly(9))]
+    await ask(store, consumption([parts[0]!]))
+    const deciding = ask(store, consumption(parts))
+    far.isHolding = true
+    expect((await deciding).admitted).toBe(0)
+    await until('it is on its way', async () => far.waiting.length === 1)
+    expect(await usedOf(memory, parts[1]!)).toBe(0)
+  })
+
+  it('returns all where nobody waits any more', async () => {
+    const memory = memoryStore()
+    const far = held(memory)
+    const store = acrossDomains(far, domainOf)
+    const parts = [partOf('user', hourly(9)), partOf('ip', hourly(9))]
+    far.isHolding = true
+    const call = { isSettled: false, resolve: () => expect.unreachable(), reject: () => expect.unreachable() }
+    store.apply([consumption(parts)], call)
+    call.isSettled = true
+    expect(await usedOfEach(memory, parts)).toEqual([1, 1])
+    far.isHolding = false
+    far.release()
+    await until('all is back', async () => (await usedOfEach(memory, parts)).every((used) => used === 0))
+  })
+
+  it('returns to a shadow limit what it was charged, and nothing else', async () => {
+    const { store, memory } = scene()
+    const shadow = slidingWindow({ limit: 2, window: '30m', name: 'tried', shadow: true })
+    const parts = [partOf('user', hourly(9), shadow), partOf('ip', hourly(4)), partOf('full', hourly(4))]
+    await ask(store, consumption(parts.slice(0, 2)))
+    await ask(memory, { type: 'charge', parts: [parts[2]!], units: 4 })
+    for (let i = 0; i < 3; i++) expect((await ask(store, consumption(parts))).admitted).toBe(0)
+    expect(await usedOfEach(memory, parts)).toEqual([1, 1, 4])
+    for (let i = 0; i < 3; i++) await ask(store, consumption(parts.slice(0, 2)))
+    const { limits } = await ask(memory, { type: 'peek', parts: [parts[0]!], cost: 1, count: 1 })
+    expect([limits[0], limits[3]]).toEqual([4, 2])
+  })
+
+  it('is returned to the instant at which each domain has charged it', async () => {
+    const clocks = { user: new ManualClock(1_000_000), ip: new ManualClock(9_000_000) }
+    const stores = { user: memoryStore({ clock: clocks.user.now }), ip: memoryStore({ clock: clocks.ip.now }) }
+    const of = ({ parts: [part] }: Op) => stores[part!.key as keyof typeof stores]
+    const both: Store = { apply: (ops, call) => of(ops[0]!).apply(ops, call), close() {} }
+    const store = acrossDomains(both, domainOf)
+    const parts = [partOf('user', hourly(9)), partOf('ip', tokenBucket({ capacity: 9, refill: 1, interval: '1h' }))]
+    const op = consumption(parts, { cost: 3 })
+    const outcome = await ask(store, op)
+    expect(outcome).toMatchObject({ atMs: 9_000_000, instants: [1_000_000, 9_000_000] })
+    for (const clock of Object.values(clocks)) clock.advance(50)
+    await ask(store, op)
+    const [refund, ...more] = refundsOf(op, outcome, 0, 1)
+    expect(more).toEqual([])
+    expect(await ask(store, refund!)).toEqual({ returned: [3, 3] })
+    // A token bucket keeps no instants, but a window does, so that nothing is returned twice.
+    expect((await ask<{ returned: number[] }>(store, refund!)).returned[0]).toBe(0)
+  })
+
+  it('cannot be repeated by its id', async () => {
+    const { store } = scene()
+    const parts = [partOf('a', slidingWindow({ limit: 1, window: '1h', log: 'zset' })), partOf('b', hourly(1))]
+    const repeatable = consumption(parts, { requestId: 'r1', mayRepeat: true })
+    await expect(ask(store, repeatable)).rejects.toMatchObject({ code: 'invalid_request_id', value: 'r1' })
+    await expect(ask(store, { ...repeatable, type: 'peek', count: 1 })).rejects.toMatchObject({ code: 'invalid_request_id' })
+    expect(await usedOf(store, parts[1]!)).toBe(0)
+  })
+
+  it('may travel with others in one call', async () => {
+    const { store } = scene()
+    const parts = [partOf('a', hourly(3)), partOf('b', hourly(9))]
+    const ops = [consumption(parts), consumption([parts[1]!]), consumption(parts, { cost: 9 })]
+    const outcomes = await outcomesOf(store, ops)
+    expect(outcomes.map((outcome) => (outcome as ConsumeOutcome).admitted)).toEqual([1, 1, 0])
+    expect(await usedOfEach(store, parts)).toEqual([1, 2])
+  })
+
+  it('is denied while any key is blocked, and reads as one whose limits were not asked', async () => {
+    const { store, clock, memory } = scene()
+    const plain = partOf('ip', hourly(9))
+    const banned = partOf('user', hourly(1))
+    const log = banLog({ after: 2, within: '1m', for: '10s' })
+    const parts = [{ key: 'user', set: withLog(banned.set, log) }, plain]
+    for (let i = 0; i < 3; i++) await ask(store, consumption(parts))
+    clock.advance(1)
+    const told = await ask(store, consumption(parts))
+    expect(told).toMatchObject({ admitted: 0, blockedMs: 9_999, isUnseen: true, limits: [0, 0, 0, 0, 0, 0] })
+    expect(await usedOf(memory, plain)).toBe(1)
+    await ask(store, { type: 'block', parts, ms: 0 })
+    expect((await ask(store, consumption(parts))).blockedMs).toBeUndefined()
+  })
+})
+
+describe('who is asked first', () => {
+  it('a key that has denied lately, alone, and what others were told is repeated', async () => {
+    const { store, asked, clock } = scene()
+    const parts = [partOf('user', slidingWindow({ limit: 1, window: '1s' })), partOf('ip', hourly(9))]
+    await ask(store, consumption(parts))
+    const first = await ask(store, consumption(parts))
+    expect(asked().sort()).toEqual(['consume ip', 'consume ip', 'consume user', 'consume user', 'refund ip'])
+    clock.advance(100)
+    const second = await ask(store, consumption(parts))
+    expect(asked()).toEqual(['consume user'])
+    expect(first.limits).toEqual([1, 1000, 1000, 1, 0, 3_600_000])
+    expect(second.limits).toEqual([1, 900, 900, 1, 0, 3_599_900])
+    // What was told longer ago is looked at.
+    clock.advance(899)
+    await ask(store, consumption([parts[0]!], { cost: 1 }))
+    const third = await ask(store, consumption(parts))
+    expect(asked()).toEqual(['consume user', 'consume user'])
+    expect(third.limits).toEqual([1, 1, 1, 1, 0, 3_599_001])
+    clock.advance(1)
+    expect((await ask(store, consumption(parts))).admitted).toBe(1)
+    expect(asked()).toEqual(['consume user', 'consume ip'])
+    expect((await ask(store, consumption(parts))).admitted).toBe(0)
+    clock.advance(10_000)
+    expect((await ask(store, consumption(parts))).admitted).toBe(1)
+    expect(asked().slice(-2)).toEqual(['consume user', 'consume ip'])
+  })
+
+  it('what others would say now is looked at where nobody was told lately', async () => {
+    const { store, asked, clock } = scene()
+    const parts = [partOf('user', hourly(1)), partOf('ip', hourly(9))]
+    await ask(store, consumption(parts))
+    await ask(store, consumption(parts))
+    clock.advance(5000)
+    await ask(store, { type: 'charge', parts: [parts[1]!], units: 8 })
+    asked()
+    const { limits } = await ask(store, consumption(parts))
+    expect(asked()).toEqual(['consume user', 'peek ip'])
+    expect(limits.slice(3, 5)).toEqual([9, 3_595_000])
+  })
+
+  it('of several, the one that stays closed for longest', async () => {
+    const { store, asked, clock } = scene()
+    const parts = [partOf('all', slidingWindow({ limit: 1, window: '1s' })), partOf('mine', hourly(1)), partOf('ip', hourly(9))]
+    await ask(store, consumption([parts[0]!]))
+    await ask(store, consumption([parts[1]!]))
+    await ask(store, consumption(parts))
+    asked()
+    await ask(store, consumption(parts))
+    expect(asked()).toEqual(['consume mine'])
+    await ask(store, consumption([parts[0]!, parts[2]!]))
+    expect(asked()).toEqual(['consume all'])
+    clock.advance(999)
+    await ask(store, consumption(parts))
+    expect(asked()).toEqual(['consume mine'])
+  })
+
+  it('last, what keeps what it has seen', async () => {
+    const { store, asked, memory } = scene()
+    const parts = [partOf('values', distinct({ limit: 2, window: '1h' })), partOf('user', hourly(3)), partOf('ip', hourly(2))]
+    const bring = (value: string) => ask(store, consumption(parts, { value }))
+    expect((await bring('a')).admitted).toBe(1)
+    expect(asked()).toEqual(['consume user', 'consume ip', 'consume values'])
+    expect((await bring('b')).admitted).toBe(1)
+    expect((await bring('c')).admitted).toBe(0)
+    // Denied by the address, so that the values are looked at, and nothing is added to them.
+    expect(asked().filter((words) => words.endsWith('values'))).toEqual(['consume values', 'peek values'])
+    expect(await ask<{ lists: { name: string }[][] }>(memory, { type: 'list', parts: [parts[0]!] })).toMatchObject({
+      lists: [[{ name: 'a' }, { name: 'b' }]],
+    })
+    await ask(store, { type: 'reset', parts: [parts[2]!] })
+    await ask(store, { type: 'reset', parts: parts.slice(1) })
+    expect((await bring('c')).admitted).toBe(0)
+    asked()
+    // Now the values have denied it: they are looked at first, and asked since they would deny it again.
+    expect((await bring('c')).admitted).toBe(0)
+    expect(asked()).toEqual(['peek values', 'consume values'])
+    expect((await bring('b')).admitted).toBe(1)
+    expect(asked()).toEqual(['peek values', 'consume user', 'consume ip', 'consume values'])
+  })
+})
+
+describe('a domain that gives no answer', () => {
+  /** The key `down` cannot be asked. */
+  function outage(onStoreError: OnStoreError) {
+    const memory = memoryStore()
+    let isDown = true
+    const half: Store = {
+      apply(ops, call) {
+        if (isDown && ops[0]!.parts[0]!.key === 'down') call.reject(new Error('ECONNREFUSED'))
+        else memory.apply(ops, call)
+      },
+      domainOf,
+      close() {},
+    }
+    const { store } = guardedStore('x', { store: half, onStoreError, logger: false })
+    const parts = [partOf('up', hourly(2)), partOf('down', hourly(9)), partOf('also', hourly(9))]
+    const recover = () => {
+      isDown = false
+    }
+    return { memory, parts, store: acrossDomains(store, domainOf), recover }
+  }
+
+  it('fails the request, and what others have charged is returned', async () => {
+    const { store, memory, parts } = outage('throw')
+    for (let i = 0; i < 3; i++) {
+      await expect(ask(store, consumption(parts))).rejects.toMatchObject({ code: 'store_unavailable' })
+      expect(await usedOfEach(memory, parts)).toEqual([0, 0, 0])
+    }
+    await expect(ask(store, { type: 'charge', parts, units: 2 })).rejects.toThrow('ECONNREFUSED')
+    expect(await usedOfEach(memory, parts)).toEqual([2, 0, 2])
+  })
+
+  it('denies it with the policy deny, unless a limit does', async () => {
+    const { store, memory, parts } = outage('deny')
+    const { source, waitMs, admitted } = await ask(store, consumption(parts))
+    expect({ source, admitted }).toEqual({ source: 'failClosed', admitted: 0 })
+    expect(waitMs).toBeGreaterThan(0)
+    expect(await usedOfEach(memory, parts)).toEqual([0, 0, 0])
+  })
+
+  it('is told apart from those that have counted, with the policy allow', async () => {
+    const { store, memory, parts, recover } = outage('allow')
+    const op = consumption(parts)
+    const outcome = await ask(store, op)
+    expect(outcome).toMatchObject({ source: 'failOpen', admitted: 1, sources: ['store', 'failOpen', 'store'] })
+    await ask(store, op)
+    const denied = await ask(store, op)
+    expect(denied).toMatchObject({ source: 'store', admitted: 0 })
+    expect(denied.limits[1]).toBeGreaterThan(0)
+    expect(await usedOfEach(memory, parts)).toEqual([2, 0, 2])
+    recover()
+    const charged = [true, true, true]
+    const { atMs, instants, sources } = outcome
+    const refund: Op = { type: 'refund', parts, units: 1, atMs, charged, instants, sources }
+    expect(await ask(store, refund)).toEqual({ returned: [1, 0, 1] })
+  })
+
+  it('is decided in this process with the policy local, and returned there', async () => {
+    const { store, memory, parts } = outage('local')
+    const op = consumption(parts)
+    const outcome = await ask(store, op)
+    expect(outcome).toMatchObject({ source: 'fallback', admitted: 1, sources: ['store', 'fallback', 'store'] })
+    const { limits } = await ask(store, consumption([parts[1]!]))
+    expect(limits[0]).toBe(1)
+    const { atMs, instants, sources } = outcome
+    const refund: Op = { type: 'refund', parts, units: 1, atMs, charged: [true, true, true], instants, sources }
+    expect(await ask(store, refund)).toEqual({ returned: [1, 1, 1] })
+    expect(await usedOfEach(memory, parts)).toEqual([0, 0, 0])
+  })
+})

@@ -1,0 +1,65 @@
+import { type Decision, decisionOf } from '../../src/decision.ts'
+import type { Limit } from '../../src/index.ts'
+import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { lineLog } from '../../src/limits/line.ts'
+import { refundsOf } from '../../src/resilience/refunds.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Part, Store } from '../../src/stores/store.ts'
+import type { Asker } from '../../src/waiting/queue.ts'
+import { parseWaitOptions, type WaitOptions } from '../../src/waiting/wait-options.ts'
+import { WaitingRoom } from '../../src/waiting/waiting.ts'
+
+/** A waiting room on a store, as a limiter has one. */
+export interface Room {
+  readonly room: WaitingRoom
+  wait(key: string, options?: WaitOptions): Promise<Decision>
+  /** Units that count now. */
+  used(key: string): Promise<number>
+  /** What was asked, and what was answered. */
+  readonly asked: { readonly op: ConsumeOp; readonly outcome: ConsumeOutcome }[]
+  /** Other ops that were sent. */
+  readonly sent: Op[]
+}
+
+export function roomOn(store: Store, limits: readonly Limit[], maxWaiting = 20_000): Room {
+  const set = withLog(limitSet('waiting', limits), lineLog)
+  const partsOf = (key: string): readonly Part[] => [{ key, set }]
+  const asked: { op: ConsumeOp; outcome: ConsumeOutcome }[] = []
+  const sent: Op[] = []
+  let made = 0
+  const send = async (op: Op): Promise<void> => {
+    sent.push(op)
+    await outcomesOf(store, [op])
+  }
+  const asker: Asker = {
+    async ask(parts, question) {
+      const isNamed = set.logs.some(({ kind }) => kind.entries !== undefined)
+      const op: ConsumeOp = {
+        type: 'consume',
+        parts,
+        leaseMs: 0,
+        ...question,
+        ...(isNamed && { requestId: `request${made++}` }),
+      }
+      const outcome = (await outcomesOf(store, [op]))[0] as ConsumeOutcome
+      asked.push({ op, outcome })
+      return { op, outcome }
+    },
+    leave: (parts, id) => send({ type: 'leave', parts, id }),
+    decide: decisionOf,
+    giveBack(op, outcome, position) {
+      for (const refund of refundsOf(op, outcome, position, position + 1)) void send(refund)
+    },
+  }
+  const room = new WaitingRoom({ asker, maxWaiting })
+  return {
+    room,
+    wait: (key, options) => room.wait(key, () => partsOf(key), parseWaitOptions(options)),
+    async used(key) {
+      const op: Op = { type: 'peek', parts: partsOf(key), cost: 1, count: 1 }
+      return ((await outcomesOf(store, [op]))[0] as ConsumeOutcome).limits[0]!
+    },
+    asked,
+    sent,
+  }
+}
