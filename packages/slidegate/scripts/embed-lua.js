@@ -37,6 +37,8 @@ ${secondPrelude}
 local makers = {}
 ${makers.join('\n')}
 ${read('stores/redis/general.lua')}
+${read('stores/redis/beyond.lua')}
+${read('stores/redis/apply.lua')}
 end
 ${read('stores/redis/main.lua')}`
 

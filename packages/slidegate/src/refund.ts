@@ -60,7 +60,8 @@ export async function returnTo(
   origin.left += asked - Math.max(...returned)
   const logs = parts.flatMap(({ set }) => set.logs)
   const counting = returned.filter((_, i) => charged[i] && !logs[i]!.shadow)
-  return Math.min(...(counting.length > 0 ? counting : returned))
+  const counted = returned.filter((_, i) => logs[i]!.role === 'count')
+  return Math.min(...(counting.length > 0 ? counting : counted))
 }
 
 async function ask(

@@ -107,7 +107,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
-      if (this.#overrides?.isFresh() === false) return this.#consumeFresh(key, options)
+      if (this.#isStale) return this.#consumeFresh(key, options)
       return this.#send(key, this.#consumeOp(key, options))
     } catch (error) {
       return Promise.reject(error)
@@ -135,7 +135,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
       )
     }
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
-    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
+    // The op is filled in anew by the next request; a decision remembers its own parts.
+    const parts = this.#syncOps === undefined ? op.parts : [{ ...op.parts[0]! }]
+    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0, parts) : decisionOf(op, outcome, 0)
     if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
     return decision
   }
@@ -162,7 +164,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
         requests,
       )
     }
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const ops = requests.map((request) => this.#consumeOp(request?.key, request))
     const sent = ops.map((op, i) => this.#send(requests[i]!.key, op))
     const settled = await Promise.allSettled(sent)
@@ -173,7 +175,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async peek(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#parts(key, options)
     const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...namesAsked(options, parts) }
@@ -185,7 +187,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     units: number,
     options?: Pick<ConsumeOptions, 'value' | 'request'>,
   ): Promise<void> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const charged = parseUnits(units, 'invalid_cost')
     const parts = this.#parts(key, options)
     const names = this.#names.of({ value: options?.value }, parts)
@@ -193,7 +195,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     if (!areHeld(this.#parts(key, options))) {
       throw new SlidegateError(
         'invalid_option',
@@ -209,7 +211,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
     const request = parseWaitOptions(options)
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
     const { value } = namesAsked({ value: request.value }, parts())
     const decision = this.#room.wait(nameOfQueue(parts()), parts, { ...request, value })
@@ -280,7 +282,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
       throw new SlidegateError(
@@ -302,7 +304,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async explain(key: Partial<AnyKey>, options?: ConsumeOptions): Promise<Explanation> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
     const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value: options?.value }
@@ -330,7 +332,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async reserve(key: AnyKey, estimate: number, options?: KeyOptions): Promise<Reservation> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseUnits(estimate, 'invalid_cost')
     const parts = withReservations(this.#parts(key, options), this.#reservations)
     if (areKept(parts)) {
@@ -362,7 +364,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const claim = parseToken(this.name, token)
     const parts = withReservations(this.#parts(claim.key, options), this.#reservations)
     return this.#settle(parts, claim, actual)
@@ -386,7 +388,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
-    await this.#fresh()
+    if (this.#isStale) await this.#overrides!.refresh()
     const parts = withLine(withReservations(this.#someParts(key, options), this.#reservations))
     await this.#apply({ type: 'reset', parts })
     this.#room.wake(nameOfQueue(parts))
@@ -464,7 +466,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
     // Whoever hammers a key asks the same again and again.
     const last = this.#lastOp
     const isUnnamed = options?.requestId === undefined && options?.value === undefined
-    if (last?.key === key && last.op.cost === cost && isUnnamed && !this.#isClosed) return last.op
+    if (last !== undefined && last.key === key && last.op.cost === cost && isUnnamed && !this.#isClosed) {
+      return last.op
+    }
     const parts = this.#parts(key, options)
     const names = this.#names.of(options, parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
@@ -529,9 +533,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
       throw new SlidegateError('closed', `the limiter ${show(this.name)} is closed`, this.name)
   }
 
-  /** Overrides are read anew where they may be stale. */
-  async #fresh(): Promise<void> {
-    if (this.#overrides?.isFresh() === false) await this.#overrides.refresh()
+  /** Whether overrides have to be read anew first. Else nothing is awaited: what is asked first is sent first. */
+  get #isStale(): boolean {
+    return this.#overrides?.isFresh() === false
   }
 
   async #apply(op: Op): Promise<Outcome> {
@@ -542,10 +546,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
   }
 
-  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number, parts = op.parts): Decision {
     const decision = decisionOf(op, outcome, position)
     const { cost, atMs, source } = decision
-    const { parts } = op
     const left = isCounted(source) ? cost : 0
     const charged = chargedLogs(parts, decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS

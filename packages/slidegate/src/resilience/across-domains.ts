@@ -43,8 +43,8 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  *   That takes such requests one way more, sometimes two, each within the deadline.
  * - **A denial reads as one.** What was charged and returned reads as if it had not been: `used` is that from before, and
  *   there is room. Only the milliseconds until a window is empty are as after the charge, unless it was empty before.
- * - **Each domain has a clock.** Outcomes have the latest instant, and that of each part in `instants`, which refunds give
- *   back; who has decided each part is in `sources`, where that was not the same.
+ * - **Each domain has a clock.** A key is held to its limits by the instants of its own domain. Outcomes have the latest,
+ *   and that of each part in `instants`, which refunds give back; who has decided each part is in `sources`, where that was not the same.
  * - An id by which a request may be repeated cannot be kept across domains: `invalid_request_id`.
  * - A reservation or a ticket that one domain has taken stays there when another denies: they age out.
  *

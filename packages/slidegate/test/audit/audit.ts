@@ -18,6 +18,12 @@ export type LimitOrder =
   | ({ readonly kind: 'concurrency' } & ConcurrencyOptions)
   | ({ readonly kind: 'distinct' } & DistinctOptions)
 
+/** The keys of a dimension, and what each is held to. */
+export interface DimensionOrder {
+  readonly limits: readonly LimitOrder[]
+  readonly keys: number
+}
+
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
@@ -25,6 +31,8 @@ export interface Order {
   readonly isCluster?: boolean
   /** What every key is held to, as the options of each kind. Default of the kind: `slidingWindow`. */
   readonly limits: readonly LimitOrder[]
+  /** In place of `limits` and `keys`: each request is for one key of each, the first keys far more often than the last. */
+  readonly dimensions?: Readonly<Record<string, DimensionOrder>>
   /** Requests are for so many keys in turn, and for costs from 1 to so many. */
   readonly keys: number
   readonly costs: number
@@ -42,7 +50,10 @@ export interface Order {
 export interface Report {
   /** When units were spent: by the store's clock, or where they were leased, by the machine's. */
   admissions: (Admission & {
+    /** Where there are dimensions: of the first. */
     readonly key: string
+    /** The key of each dimension, and when it was charged by the clock of where that lives. */
+    readonly charges?: Readonly<Record<string, { readonly key: string; readonly atMs: number }>>
     readonly isLeased: boolean
     readonly value?: string
     /** When what was held was about to be released, by the machine's clock. */

@@ -13,6 +13,8 @@ import {
   withLeases,
 } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
+// What a decision remembers of its instants is told to nobody else.
+import { originOf } from '../../dist/origin.js'
 
 /** @typedef {import('./audit.ts').Order} Order */
 /** @typedef {import('./audit.ts').LimitOrder} LimitOrder */
@@ -34,28 +36,34 @@ process.once('message', async (/** @type {Order} */ order) => {
     return performance.now()
   }
   const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
-  const limiter = createLimiter({
-    name: 'audit',
-    limits: order.limits.map(limitOf),
-    store,
-    // Nothing is to be given up, however slow the machine: what is given up may have been charged.
-    timeoutMs: 60_000,
-  })
-  await limiter.peek('ready', order.values ? { value: 'ready' } : {})
+  // Nothing is to be given up, however slow the machine: what is given up may have been charged.
+  const options = { name: 'audit', store, timeoutMs: 60_000 }
+  const limiter = order.dimensions
+    ? createLimiter({ ...options, dimensions: dimensionsOf(order.dimensions) })
+    : createLimiter({ ...options, limits: order.limits.map(limitOf) })
+  await limiter.peek(keyFrom(order, 0, 'ready'), order.values ? { value: 'ready' } : {})
 
   /** @type {import('./audit.ts').Report} */
   const report = { admissions: [], denied: 0 }
   let isDone = false
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     for (let i = caller; !isDone; i++) {
-      const key = `key${i % order.keys}`
+      const key = keyFrom(order, i)
       const options = { cost: 1 + (i % order.costs), value: valueFrom(order) }
       const permit = order.holdMs === undefined ? undefined : await limiter.acquire(key, options)
-      const { allowed, atMs, cost, source } = permit?.decision ?? (await limiter.consume(key, options))
+      const decision = permit?.decision ?? (await limiter.consume(key, options))
+      const { allowed, atMs, cost, source } = decision
       const isLeased = leaseMs !== undefined && source === 'lease'
       if (source !== 'store' && !isLeased) throw new Error(`a decision came from ${source}`)
       const { value } = options
-      const admission = { key, atMs: isLeased ? spentAtMs : atMs, cost, isLeased, ...(value && { value }) }
+      const admission = {
+        key: typeof key === 'string' ? key : Object.values(key)[0],
+        atMs: isLeased ? spentAtMs : atMs,
+        cost,
+        isLeased,
+        ...(value && { value }),
+        ...(order.dimensions && allowed && { charges: chargesOf(key, decision) }),
+      }
       if (permit?.allowed) {
         await delay(order.holdMs)
         const releasedAtMs = Date.now()
@@ -72,6 +80,13 @@ process.once('message', async (/** @type {Order} */ order) => {
   await delay(order.durationMs)
   isDone = true
   await Promise.all(callers)
+  // What is on its way back to a key gets there before what is asked of it now.
+  for (const [name, { keys }] of Object.entries(order.dimensions ?? {})) {
+    const nobody = keyFrom(order, 0, 'ready')
+    await Promise.all(
+      Array.from({ length: keys }, (_, i) => limiter.peek({ ...nobody, [name]: `${name}${i}` })),
+    )
+  }
   await store.close()
   await redis.quit()
   process.send?.(report, () => process.disconnect())
@@ -80,6 +95,42 @@ process.once('message', async (/** @type {Order} */ order) => {
 /** @param {LimitOrder} order */
 function limitOf({ kind = 'slidingWindow', ...options }) {
   return KINDS[kind](options)
+}
+
+/** @param {NonNullable<Order['dimensions']>} dimensions */
+function dimensionsOf(dimensions) {
+  return Object.fromEntries(
+    Object.entries(dimensions).map(([name, { limits }]) => [name, limits.map(limitOf)]),
+  )
+}
+
+/**
+ * The key of the nth request, or of one that is of no other.
+ *
+ * @param {Order} order
+ * @param {number} n
+ * @param {string} [other]
+ * @returns {any}
+ */
+function keyFrom({ dimensions, keys }, n, other) {
+  if (!dimensions) return other ?? `key${n % keys}`
+  return Object.fromEntries(
+    Object.entries(dimensions).map(([name, { keys }]) => [
+      name,
+      other ?? `${name}${Math.floor(keys * Math.random() ** 2)}`,
+    ]),
+  )
+}
+
+/**
+ * @param {Record<string, string>} keys
+ * @param {import('slidegate').Decision} decision
+ */
+function chargesOf(keys, decision) {
+  const instants = originOf(decision)?.instants
+  return Object.fromEntries(
+    Object.entries(keys).map(([name, key], i) => [name, { key, atMs: instants?.[i] ?? decision.atMs }]),
+  )
 }
 
 /** @param {Order} order */

@@ -10,6 +10,31 @@ export interface Ruled {
   readonly kind: KindName
   readonly limit: Limit
   readonly model: () => LogModel
+  /** Whose log it is, where requests have several keys. */
+  readonly of?: string
+  /** Logs that were charged before limits were changed, and what each is asked about. */
+  readonly formerly?: readonly { readonly log: Ruled; readonly asked: Limit }[]
+}
+
+/** What no limit reads, but what has a say in the instant of whatever is done with it. */
+export interface Timed {
+  copy(): Timed
+  /** When it was last written, where it holds anything. */
+  newest(): number
+  /** The clock was set back: what is left of each time is left of it now. */
+  restamp(nowMs: number): void
+}
+
+export interface Beside<Model extends Timed = Timed> {
+  readonly name: string
+  readonly model: () => Model
+}
+
+/** What is to be said of a limit: `frees` as in the public face. */
+export interface Explained {
+  readonly used: number
+  readonly oldestAtMs: number | undefined
+  readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
 }
 
 const MAX_AHEAD_MS = 1000
@@ -19,15 +44,28 @@ const uncharged = new WeakMap<Decision, readonly Ruled[]>()
 
 export class Oracle {
   readonly #logs = new Map<string, LogModel>()
+  readonly #besides = new Map<string, Timed>()
 
   copy(): Oracle {
     const copied = new Oracle()
     for (const [name, log] of this.#logs) copied.#logs.set(name, log.copy())
+    for (const [name, log] of this.#besides) copied.#besides.set(name, log.copy())
     return copied
   }
 
-  consume(ruled: readonly Ruled[], clockMs: number, request: Request): Decision {
-    const nowMs = this.#settle(ruled, clockMs)
+  beside<Model extends Timed>({ name, model }: Beside<Model>): Model {
+    const log = this.#besides.get(name) ?? model()
+    this.#besides.set(name, log)
+    return log as Model
+  }
+
+  consume(
+    ruled: readonly Ruled[],
+    clockMs: number,
+    request: Request,
+    besides: readonly Beside[] = [],
+  ): Decision {
+    const nowMs = this.settle(ruled, clockMs, besides)
     const firstMs = this.#repeated(ruled, nowMs, request)
     if (firstMs !== undefined) return this.#repeat(ruled, nowMs, request, firstMs)
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
@@ -41,17 +79,46 @@ export class Oracle {
   }
 
   /** What `consume` would say; what it would write is written to a copy. */
-  peek(ruled: readonly Ruled[], clockMs: number, request: Request): Decision {
+  peek(
+    ruled: readonly Ruled[],
+    clockMs: number,
+    request: Request,
+    besides: readonly Beside[] = [],
+  ): Decision {
     const copied = this.copy()
-    const nowMs = copied.#settle(ruled, clockMs)
+    const nowMs = copied.settle(ruled, clockMs, besides)
     const firstMs = copied.#repeated(ruled, nowMs, request)
     if (firstMs !== undefined) return copied.#repeat(ruled, nowMs, request, firstMs)
     const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
     return copied.#decision(ruled, nowMs, request, fits)
   }
 
-  charge(ruled: readonly Ruled[], clockMs: number, request: Request): void {
-    this.#charge(ruled, this.#settle(ruled, clockMs), request)
+  /** What is known of each limit; nothing is written. */
+  explain(
+    ruled: readonly Ruled[],
+    clockMs: number,
+    request: Request,
+    besides: readonly Beside[] = [],
+  ): { decision: Decision; explained: Explained[] } {
+    const copied = this.copy()
+    const nowMs = copied.settle(ruled, clockMs, besides)
+    const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
+    const decision = copied.#decision(ruled, nowMs, request, fits)
+    return { decision, explained: ruled.map((each) => copied.#explained(each, nowMs)) }
+  }
+
+  charge(
+    ruled: readonly Ruled[],
+    clockMs: number,
+    request: Request,
+    besides: readonly Beside[] = [],
+  ): void {
+    this.#charge(ruled, this.settle(ruled, clockMs, besides), request)
+  }
+
+  /** Takes back from one log what was charged to it. */
+  takeBack(ruled: Ruled, nowMs: number, atMs: number, request: Request): number {
+    return this.#log(ruled).refund(nowMs, atMs, request)
   }
 
   /** The units returned, the least over the enforced logs; and the most over all logs. */
@@ -60,8 +127,9 @@ export class Oracle {
     clockMs: number,
     decision: Decision,
     request: Request,
+    besides: readonly Beside[] = [],
   ): { least: number; most: number } {
-    const nowMs = this.#instant(ruled, clockMs)
+    const nowMs = this.#instant(ruled, clockMs, besides)
     const knowing = uncharged.get(decision) ?? []
     const charged = ruled.filter((each, i) => decision.limits[i]!.allowed && !knowing.includes(each))
     const isReturned = this.#isReturned(ruled, nowMs, decision.atMs, request)
@@ -93,7 +161,7 @@ export class Oracle {
     clockMs: number,
   ): { limit: string; name: string; units: number; atMs: number }[] {
     const copied = this.copy()
-    const nowMs = copied.#settle(ruled, clockMs)
+    const nowMs = copied.settle(ruled, clockMs)
     return ruled.flatMap((each) => {
       const entries = copied.#log(each).entries?.list(nowMs) ?? []
       return entries.map(({ name, units, stampMs }) => ({
@@ -109,6 +177,13 @@ export class Oracle {
     for (const each of ruled) this.#logs.delete(logOf(each))
   }
 
+  /** All that is known of one of the keys. */
+  forget(of: string): void {
+    for (const logs of [this.#logs, this.#besides]) {
+      for (const name of logs.keys()) if (name.startsWith(`${of}/`)) logs.delete(name)
+    }
+  }
+
   #log(ruled: Ruled): LogModel {
     const name = logOf(ruled)
     const log = this.#logs.get(name) ?? ruled.model()
@@ -122,23 +197,26 @@ export class Oracle {
   }
 
   /** The instant of the op: never before the newest charge, unless the clock was set back by more than a second. */
-  #instant(ruled: readonly Ruled[], clockMs: number): number {
-    const newest = ruled.map((each) => this.#log(each).newest())
+  #instant(ruled: readonly Ruled[], clockMs: number, besides: readonly Beside[] = []): number {
+    const newest = this.#timed(ruled, besides).map((log) => log.newest())
     return Math.max(clockMs, ...newest.filter((stampMs) => stampMs <= clockMs + MAX_AHEAD_MS))
   }
 
   /** The same; and after the clock was set back, all that counted is taken to have happened now. */
-  #settle(ruled: readonly Ruled[], clockMs: number): number {
-    const nowMs = this.#instant(ruled, clockMs)
-    for (const each of ruled) {
-      const log = this.#log(each)
-      if (log.newest() > nowMs) log.restamp(nowMs)
-    }
+  settle(ruled: readonly Ruled[], clockMs: number, besides: readonly Beside[] = []): number {
+    const nowMs = this.#instant(ruled, clockMs, besides)
+    for (const log of this.#timed(ruled, besides)) if (log.newest() > nowMs) log.restamp(nowMs)
     return nowMs
   }
 
+  /** All that has a say in the instant. */
+  #timed(ruled: readonly Ruled[], besides: readonly Beside[]): Timed[] {
+    const logs = ruled.flatMap((each) => [each, ...(each.formerly ?? []).map(({ log }) => log)])
+    return [...logs.map((each) => this.#log(each)), ...besides.map((each) => this.beside(each))]
+  }
+
   #hold(ruled: readonly Ruled[], clockMs: number, act: (log: LogModel, nowMs: number) => boolean): boolean {
-    const nowMs = this.#settle(ruled, clockMs)
+    const nowMs = this.settle(ruled, clockMs)
     const enforced = this.#logsOf(
       ruled.filter(({ limit }) => !limit.shadow),
       'holder',
@@ -199,7 +277,28 @@ export class Oracle {
     if (this.#knows(ruled, atMs, request)) return true
     const log = this.#log(ruled)
     const need = log.need(atMs, request)
-    return need === 0 || log.used(ruled.limit, atMs) + need <= ruled.limit.limit
+    return need === 0 || this.#used(ruled, atMs) + need <= ruled.limit.limit
+  }
+
+  /** Units that count: those in its log, and those that were charged before the limits were changed. */
+  #used(ruled: Ruled, atMs: number): number {
+    const before = (ruled.formerly ?? []).map(({ log, asked }) => this.#log(log).used(asked, atMs))
+    return before.reduce((sum, units) => sum + units, this.#log(ruled).used(ruled.limit, atMs))
+  }
+
+  #explained(ruled: Ruled, nowMs: number): Explained {
+    const used = this.#used(ruled, nowMs)
+    const steps = used === 0 ? [] : [1, ...Array.from({ length: 10 }, (_, i) => Math.ceil((used * (i + 1)) / 10))]
+    const frees = new Map<number, number>()
+    for (const units of steps) {
+      const afterMs = firstAfter(nowMs, (ms) => this.#used(ruled, ms) <= used - units) - nowMs
+      frees.set(afterMs, Math.max(units, frees.get(afterMs) ?? 0))
+    }
+    return {
+      used,
+      oldestAtMs: this.#log(ruled).oldest?.(ruled.limit, nowMs),
+      frees: Array.from(frees, ([afterMs, units]) => ({ afterMs, units })),
+    }
   }
 
   #charge(ruled: readonly Ruled[], nowMs: number, request: Request): void {
@@ -222,7 +321,7 @@ export class Oracle {
   ): Decision {
     const verdicts = ruled.map((each, i): LimitDecision => {
       const { name, limit, windowMs, precisionMs, shadow } = each.limit
-      const used = (ms: number) => this.#log(each).used(each.limit, ms)
+      const used = (ms: number) => this.#used(each, ms)
       // The first moment at which somebody who asked nothing but this would be let in.
       const opens = () =>
         this.#log(each).need(nowMs, request) > limit
@@ -282,6 +381,6 @@ function firstAfter(nowMs: number, holds: (ms: number) => boolean): number {
 }
 
 /** Limits whose charges are always the same share a log. */
-function logOf({ limit }: Ruled): string {
-  return limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
+export function logOf({ limit, of = '' }: Ruled): string {
+  return `${of}/${limit.kind.logName(limit)}${limit.shadow ? `s${limit.name}` : ''}`
 }

@@ -103,7 +103,9 @@ describe('garbage of any type is refused as such, or makes a limiter that works'
           name,
         ]) {
           const limiter = made(() => createLimiter(options as { limits: [] }))
-          if (limiter !== undefined) expectDecision(await limiter.consume('k'))
+          // What a function of the caller's tells, or throws, is known only when it is asked.
+          if (limiter === undefined || typeof limits === 'function') continue
+          expectDecision(await limiter.consume('k'))
         }
       }),
       { numRuns: 500 },

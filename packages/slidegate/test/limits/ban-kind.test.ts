@@ -247,6 +247,12 @@ describe('a clock that was set back', () => {
     expect(await twins.consume(set)).toMatchObject({ blockedMs: 19_999 })
   })
 
+  it('what was let go holds no time still', async () => {
+    await twins.block(set, 0)
+    twins.clock.advance(-500)
+    expect(await twins.consume(set)).toMatchObject({ atMs: twins.clock.now() })
+  })
+
   it('denials keep their age', async () => {
     await twins.consume(set, { cost: 2 })
     twins.clock.advance(9_000)

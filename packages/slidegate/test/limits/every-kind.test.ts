@@ -288,7 +288,7 @@ describe('the recipe', () => {
   /** What is exported and makes no limit. */
   const OTHERS = [
     ...['createLimiter', 'memoryStore', 'slidingCount', 'withDenyCache', 'withLeases'],
-    ...['SlidegateError', 'StoreUnavailableError'],
+    ...['SlidegateError', 'StoreUnavailableError', 'WaitError'],
   ]
 
   it('every function that makes a limit has its samples', () => {

@@ -1,5 +1,12 @@
 import fc from 'fast-check'
-import { concurrency, distinct, fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'
+import {
+  concurrency,
+  distinct,
+  fixedWindow,
+  type Limit,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
 import { type LimitSet, limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -11,7 +18,12 @@ import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, Store } from '../../
 type Keys = readonly number[]
 
 export type Event =
-  | { readonly type: 'consume' | 'peek' | 'explain'; readonly keys: Keys; readonly cost: number; readonly value: number }
+  | {
+      readonly type: 'consume' | 'peek' | 'explain'
+      readonly keys: Keys
+      readonly cost: number
+      readonly value: number
+    }
   | { readonly type: 'charge'; readonly keys: Keys; readonly cost: number; readonly value: number }
   | { readonly type: 'reset' | 'list'; readonly keys: Keys }
   | { readonly type: 'refund' | 'release' | 'extend'; readonly which: number }
@@ -27,7 +39,10 @@ export const SETS: readonly (readonly (readonly Limit[])[])[] = [
   [
     [slidingWindow({ limit: 3, window: 300 }), slidingWindow({ limit: 7, window: 2000 })],
     [tokenBucket({ capacity: 6, refill: 5, interval: 1000 })],
-    [fixedWindow({ limit: 8, window: 700 }), slidingWindow({ limit: 5, window: 900, shadow: true, name: 'tried' })],
+    [
+      fixedWindow({ limit: 8, window: 700 }),
+      slidingWindow({ limit: 5, window: 900, shadow: true, name: 'tried' }),
+    ],
   ],
   [
     [slidingWindow({ limit: 4, window: 1000, log: 'zset' })],
@@ -51,10 +66,19 @@ const which = fc.nat(1000)
 export const EVENTS: fc.Arbitrary<Event[]> = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: fc.record({ type: fc.constant('consume' as const), keys, cost, value }) },
-    { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('peek' as const, 'explain' as const), keys, cost, value }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ type: fc.constantFrom('peek' as const, 'explain' as const), keys, cost, value }),
+    },
     { weight: 1, arbitrary: fc.record({ type: fc.constant('charge' as const), keys, cost, value }) },
     { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('reset' as const, 'list' as const), keys }) },
-    { weight: 3, arbitrary: fc.record({ type: fc.constantFrom('refund' as const, 'release' as const, 'extend' as const), which }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        type: fc.constantFrom('refund' as const, 'release' as const, 'extend' as const),
+        which,
+      }),
+    },
     { weight: 4, arbitrary: fc.record({ type: fc.constant('advance' as const), ms: fc.nat(500) }) },
   ),
   { minLength: 1, maxLength: 40 },
@@ -73,7 +97,9 @@ export class OpPlayer {
   }
 
   /** The parts of an event, and what it was answered. */
-  async play(event: Exclude<Event, { type: 'advance' }>): Promise<{ parts: readonly Part[]; outcomes: readonly Outcome[] }> {
+  async play(
+    event: Exclude<Event, { type: 'advance' }>,
+  ): Promise<{ parts: readonly Part[]; outcomes: readonly Outcome[] }> {
     const ops = this.#opsOf(event)
     const outcomes: Outcome[] = []
     for (const op of ops) {
@@ -107,7 +133,9 @@ export class OpPlayer {
     const names = { requestId: `r${this.#made++}`, value: `v${event.value}` }
     if (event.type === 'charge') return [{ type: 'charge', parts, units: event.cost, ...names }]
     const asked = { parts, cost: event.cost, count: 1, ...names } as const
-    return event.type === 'consume' ? [{ type: 'consume', leaseMs: 0, ...asked }] : [{ type: event.type, ...asked }]
+    return event.type === 'consume'
+      ? [{ type: 'consume', leaseMs: 0, ...asked }]
+      : [{ type: event.type, ...asked }]
   }
 
   #partsOf(keys: Keys): Part[] {

@@ -13,8 +13,13 @@ import { WaitingRoom } from '../../src/waiting/waiting.ts'
 export interface Room {
   readonly room: WaitingRoom
   wait(key: string, options?: WaitOptions): Promise<Decision>
-  /** Units that count now. */
+  /** How things are. */
+  peek(key: string): Promise<ConsumeOutcome>
+  /** Units that count now, for the first limit. */
   used(key: string): Promise<number>
+  /** Returns what was charged for the first request of an op; or what it holds. */
+  giveBack(op: ConsumeOp, outcome: ConsumeOutcome): Promise<void>
+  release(op: ConsumeOp): Promise<void>
   /** What was asked, and what was answered. */
   readonly asked: { readonly op: ConsumeOp; readonly outcome: ConsumeOutcome }[]
   /** Other ops that were sent. */
@@ -51,14 +56,20 @@ export function roomOn(store: Store, limits: readonly Limit[], maxWaiting = 20_0
       for (const refund of refundsOf(op, outcome, position, position + 1)) void send(refund)
     },
   }
+  const peek = async (key: string): Promise<ConsumeOutcome> => {
+    const op: Op = { type: 'peek', parts: partsOf(key), cost: 1, count: 1 }
+    return (await outcomesOf(store, [op]))[0] as ConsumeOutcome
+  }
   const room = new WaitingRoom({ asker, maxWaiting })
   return {
     room,
     wait: (key, options) => room.wait(key, () => partsOf(key), parseWaitOptions(options)),
-    async used(key) {
-      const op: Op = { type: 'peek', parts: partsOf(key), cost: 1, count: 1 }
-      return ((await outcomesOf(store, [op]))[0] as ConsumeOutcome).limits[0]!
+    peek,
+    used: async (key) => (await peek(key)).limits[0]!,
+    async giveBack(op, outcome) {
+      for (const refund of refundsOf(op, outcome, 0, 1)) await send(refund)
     },
+    release: ({ parts, requestId = '', cost: units }) => send({ type: 'release', parts, requestId, units }),
     asked,
     sent,
   }

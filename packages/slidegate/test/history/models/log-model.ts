@@ -29,6 +29,8 @@ export interface LogModel {
   charge(limits: readonly Limit[], nowMs: number, request: Request): void
   /** Takes back what was charged at `atMs`; answers how many units. */
   refund(nowMs: number, atMs: number, request: Request): number
+  /** When the oldest charge that counts was made, by a log that keeps the times of charges. */
+  oldest?(limit: Limit, nowMs: number): number | undefined
   /** Whether what it holds is told apart by these names, if at all. */
   readonly entries?: Entries
 }
@@ -49,4 +51,8 @@ export interface Entries {
   list(nowMs: number): readonly Entry[]
   /** Lets it count no longer; answers whether it still did. */
   remove(nowMs: number, name: string): boolean
+}
+
+export function oldestOf(stamps: readonly { readonly stampMs: number }[]): number | undefined {
+  return stamps.length === 0 ? undefined : Math.min(...stamps.map(({ stampMs }) => stampMs))
 }

@@ -1,5 +1,5 @@
 import type { Limit } from '../../../src/index.ts'
-import type { LogModel, Request } from './log-model.ts'
+import { type LogModel, oldestOf, type Request } from './log-model.ts'
 
 interface Event {
   readonly stampMs: number
@@ -38,6 +38,11 @@ export class SlidingModel implements LogModel {
     let units = 0
     for (const event of this.#events) if (nowMs < event.stampMs + countsMs) units += event.units
     return units
+  }
+
+  oldest(limit: Limit, nowMs: number): number | undefined {
+    const countsMs = Math.min(this.#neededMs(limit), this.#keepMs)
+    return oldestOf(this.#events.filter(({ stampMs }) => nowMs < stampMs + countsMs))
   }
 
   need(_nowMs: number, request: Request): number {

@@ -1,0 +1,60 @@
+-- The general driver, as main.lua calls it.
+
+local logs_by_run = {}
+
+-- The ops that a blocked key is not looked at for.
+local ARE_BLOCKED = { consume = true, peek = true }
+
+-- Answers where the reply now ends, and how many keys have been read.
+return function(run, clock, is_clock_given, filled, keys_read)
+  run.is_clock_given, run.filled = is_clock_given, filled
+  local logs = logs_by_run[run] or logs_of(run)
+  logs_by_run[run] = logs
+  local keys_after = keys_read + #logs
+  if run.type == 'reset' then
+    for i = keys_read + 1, keys_after do call_redis('DEL', KEYS[i]) end
+    return filled, keys_after
+  end
+  local bans = logs.ban
+  local damage
+  if bans then
+    damage = load(logs, keys_read, true)
+    if not damage and ARE_BLOCKED[run.type] then
+      local now = settle_instant(bans, clock)
+      restamp(bans, now)
+      local blocked = blocked_for(bans, now)
+      if blocked > 0 then
+        if run.type == 'consume' then save(bans, clock, is_clock_given) end
+        if now > clock then
+          reply[filled + 1], reply[filled + 2] = AHEAD, now - clock
+          filled = filled + 2
+        end
+        reply[filled + 1], reply[filled + 2], reply[filled + 3] = BLOCKED, blocked, UNSEEN
+        return filled + 3, keys_after
+      end
+    end
+    damage = damage or load(logs, keys_read, false)
+  else
+    damage = load(logs, keys_read)
+  end
+  if damage then
+    reply[filled + 1], reply[filled + 2] = UNREADABLE, damage
+    return filled + 2, keys_after
+  end
+  local now = settle_instant(logs, clock)
+  local first = filled
+  if now > clock then
+    reply[filled + 1], reply[filled + 2] = AHEAD, now - clock
+    first = filled + 2
+  end
+  if not ops[run.type] then beyond() end
+  local is_done, result = pcall(ops[run.type], logs, run, clock, now, first)
+  if is_done then return result, keys_after end
+  -- What Redis refuses is for the whole call; a log whose numbers lead nowhere, or of which its kind says that it cannot
+  -- be used, is this op's affair.
+  local reason = type(result) == 'table' and result.unusable
+  if type(result) == 'string' and string.find(result, 'data string too short', 1, true) then reason = 'a damaged log' end
+  if not reason then error(result, 0) end
+  reply[filled + 1], reply[filled + 2] = UNREADABLE, reason
+  return filled + 2, keys_after
+end

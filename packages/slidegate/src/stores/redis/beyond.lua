@@ -1,0 +1,351 @@
+-- What few ops need of the general driver: Redis makes all functions of a script anew at each call.
+
+-- Who waits and does not ask when he might be admitted loses his place after so long; who would have room, were it not
+-- the turn of others, asks again so soon.
+local PATIENCE = 500
+local TURN = 5
+
+local function make_beyond()
+
+local more = {}
+
+-- Where limit j of a log stands among those of a former one.
+local function place_in(former, log, j)
+  if former.part ~= log.part then return nil end
+  local limit = log.params.serves[j]
+  for place, served in ipairs(former.params.serves) do
+    if served == limit then return math.min(place, #former.params.windows) end
+  end
+  return nil
+end
+
+-- Adds what is held by the logs of former limits.
+function more.add_former(logs, log, now)
+  for _, former in ipairs(logs.former or {}) do
+    former.kind.check(former, former.params, now, former.used)
+    for j = 1, #log.params.limits do
+      local place = place_in(former, log, j)
+      if place then log.used[j] = log.used[j] + former.used[place] end
+    end
+  end
+end
+
+-- Units of those who wait for the same part before the request.
+function more.units_ahead(logs, log, now, ticket)
+  for _, line in ipairs(logs.line or {}) do
+    if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket) end
+  end
+  return 0
+end
+
+-- Whether the limits of the part have no room for one request more.
+local function has_denied(logs, part)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.counts and log.part == part and not log.is_shadow then
+      for j = 1, #log.params.limits do
+        if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end
+      end
+    end
+  end
+  return false
+end
+
+-- So many requests were denied: each is counted where limits of the same part have denied it. Answers for how long any
+-- part is blocked now.
+function more.ban_denied(logs, now, run, denied)
+  local blocked = 0
+  if denied == 0 or run.ticket then return blocked end
+  for _, log in ipairs(logs.ban or {}) do
+    if log.params.after > 0 and has_denied(logs, log.part) then
+      blocked = math.max(blocked, log.kind.denied(log, log.params, now, denied))
+      log.is_changed = true
+    end
+  end
+  return blocked
+end
+
+-- What stays of what is used at a later time.
+local later = {}
+local function used_at(log, j, at_ms)
+  log.kind.check(log, log.params, at_ms, later)
+  return later[j]
+end
+
+-- Logs of former limits that hold anything of limit j of the log.
+local function formers_of(logs, log, j, now)
+  local formers
+  for _, former in ipairs(logs.former or {}) do
+    local place = place_in(former, log, j)
+    if place and used_at(former, place, now) > 0 then
+      formers = formers or {}
+      formers[#formers + 1] = former
+    end
+  end
+  return formers
+end
+
+local function reset_of(log, formers, j, now)
+  local reset = log.kind.reset_after(log, log.params, j, now)
+  for _, former in ipairs(formers or {}) do
+    reset = math.max(reset, former.kind.reset_after(former, former.params, place_in(former, log, j), now))
+  end
+  return reset
+end
+
+-- Until no more than so many units are used. They only fall while nothing is charged.
+local function falls_to(log, formers, j, now, units)
+  local before, after = 0, reset_of(log, formers, j, now)
+  while after - before > 1 do
+    local middle = math.floor((before + after) / 2)
+    local used = used_at(log, j, now + middle)
+    for _, former in ipairs(formers or {}) do
+      used = used + used_at(former, place_in(former, log, j), now + middle)
+    end
+    if used <= units then after = middle else before = middle end
+  end
+  return after
+end
+
+-- Until there is room for the cost, and for those who wait before; and until all is free.
+function more.waits(logs, log, j, now, is_full)
+  local formers = formers_of(logs, log, j, now)
+  local reset = reset_of(log, formers, j, now)
+  if not is_full then return 0, reset end
+  local limit, cost = log.params.limits[j], log.cost
+  if cost > limit then return NEVER, reset end
+  local wanted = math.min(cost + log.ahead, limit)
+  -- It is the turn of others, and they are about to take it.
+  if log.used[j] + log.charged + wanted <= limit then return TURN, reset end
+  if formers then return falls_to(log, formers, j, now, limit - wanted), reset end
+  return log.kind.retry_after(log, log.params, j, now, wanted), reset
+end
+
+-- The longest wait of an answer.
+local function wait_in(logs, run, first)
+  local wait, place = 0, first
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.counts then
+      if takes_once(log, run) then place = place + 1 end
+      for _ = 1, #log.params.limits do
+        local retry = reply[place + 2]
+        wait = math.max(wait, retry == NEVER and math.huge or retry)
+        place = place + 3
+      end
+    end
+  end
+  return wait
+end
+
+-- Puts those who were not admitted in their place in the line, or takes one who was out of it; after the answer, which
+-- begins behind `first`.
+function more.queue(logs, run, clock, now, admitted, first)
+  local ticket, wait = run.ticket, wait_in(logs, run, first)
+  for _, log in ipairs(logs.line or {}) do
+    log.is_changed = true
+    if admitted == run.count or wait == math.huge then
+      log.kind.remove(log, log.params, now, ticket.id)
+    else
+      local since = (admitted > 0 or ticket.sinceMs == 0) and now or ticket.sinceMs
+      log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + wait + PATIENCE)
+    end
+  end
+  save(logs.line, clock, run.is_clock_given)
+end
+
+function ops.charge(logs, run, clock, now, filled)
+  restamp(logs, now)
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.counts then
+      local units = cost_in(log, now, run.units, run)
+      log.kind.commit(log, log.params, now, units, 0, entry_in(log, run))
+      log.is_changed = true
+    end
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
+-- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
+local function is_still_charged(logs, now, run)
+  local entries = 'holder'
+  for i = 1, #logs do
+    if logs[i].entries == 'request' and not logs[i].is_shadow then entries = 'request' end
+  end
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.entries == entries and not log.is_shadow then
+      local at_ms = log.kind.find(log, log.params, now, run.id)
+      if not at_ms or entries == 'request' and at_ms ~= run.atMs or not log.kind.has(log, log.params, now, run.id, run.units) then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+function ops.refund(logs, run, clock, now, filled)
+  local is_charged = not run.mayRepeat or is_still_charged(logs, now, run)
+  for i = 1, #logs do
+    local log = logs[i]
+    local returned = 0
+    if run.charged[i] and is_charged then
+      returned = log.kind.refund(log, log.params, now, run.atMs, run.units, entry_in(log, run))
+    end
+    log.is_changed = returned > 0
+    reply[filled + i] = returned
+  end
+  save(logs, clock, run.is_clock_given)
+  return filled + #logs
+end
+
+local function hold(logs, run, clock, now, filled, is_extended)
+  restamp(logs, now)
+  local is_held = 1
+  for i = 1, #logs do
+    local log = logs[i]
+    if log.entries == 'holder' then
+      local counted
+      if is_extended then
+        counted = log.kind.renew(log, log.params, now, run.id, run.units)
+      else
+        counted = log.kind.refund(log, log.params, now, 0, run.units, run.id) > 0
+      end
+      log.is_changed = log.is_changed or counted
+      if not (counted or log.is_shadow) then is_held = 0 end
+    end
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = is_held
+  return filled + 1
+end
+
+function ops.extend(logs, run, clock, now, filled)
+  return hold(logs, run, clock, now, filled, true)
+end
+
+function ops.release(logs, run, clock, now, filled)
+  return hold(logs, run, clock, now, filled, false)
+end
+
+function ops.list(logs, _, _, now, filled)
+  restamp(logs, now)
+  for i = 1, #logs do
+    local log = logs[i]
+    local entries = log.entries and log.kind.list(log, log.params, now) or {}
+    reply[filled + 1 + i] = cjson.encode(entries)
+  end
+  reply[filled + 1] = 0
+  return filled + 1 + #logs
+end
+
+function ops.leave(logs, run, clock, now, filled)
+  for _, log in ipairs(logs.line or {}) do
+    log.kind.remove(log, log.params, now, run.id)
+    log.is_changed = true
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
+function ops.settle(logs, run, clock, now, filled)
+  restamp(logs, now)
+  local rest, first = run.actual - run.units, filled + 1
+  local charged_at = {}
+  for _, log in ipairs(logs.reservations or {}) do
+    charged_at[log.part] = log.kind.find(log, log.params, now, run.reservation)
+    if not charged_at[log.part] then
+      save(logs, clock, run.is_clock_given)
+      reply[first] = 0
+      return first
+    end
+  end
+  for i = 1, #logs do
+    local log, returned = logs[i], 0
+    if log.params.role == 'reservations' then
+      log.kind.refund(log, log.params, now, 0, 1, run.reservation)
+      log.is_changed = true
+    elseif rest > 0 and log.counts then
+      log.kind.commit(log, log.params, now, rest, 0, '')
+      log.is_changed = true
+    elseif rest < 0 and run.charged[i] then
+      returned = log.kind.refund(log, log.params, now, charged_at[log.part], -rest, '')
+      log.is_changed = log.is_changed or returned > 0
+    end
+    reply[first + i] = returned
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[first] = 1
+  return first + #logs
+end
+
+function ops.block(logs, run, clock, now, filled)
+  restamp(logs, now)
+  for _, log in ipairs(logs.ban or {}) do
+    log.kind.block(log, log.params, now, run.ms)
+    log.is_changed = true
+  end
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
+-- What a request would be told; then, per limit, eleven times or none, with their number before them; then for each log of
+-- bans its level and its denials, and for how long it blocks.
+function ops.explain(logs, run, _, now, filled)
+  restamp(logs, now)
+  local blocked = blocked_for(logs.ban or {}, now)
+  if blocked > 0 then
+    reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
+    filled = filled + 2
+  end
+  local admitted = check(logs, now, run)
+  reply[filled + 1] = blocked > 0 and 0 or admitted
+  filled = answer(logs, run, now, run.count, filled + 1)
+  for i = 1, #logs do
+    local log = logs[i]
+    for j = 1, log.counts and #log.params.limits or 0 do
+      local used, formers, times = log.used[j], formers_of(logs, log, j, now), 0
+      if used > 0 then
+        times = 11
+        reply[filled + 2] = falls_to(log, formers, j, now, used - 1)
+        for tenth = 1, 10 do
+          reply[filled + 2 + tenth] = falls_to(log, formers, j, now, used - math.ceil(used * tenth / 10))
+        end
+      end
+      reply[filled + 1] = times
+      filled = filled + 1 + times
+    end
+  end
+  for _, log in ipairs(logs.ban or {}) do
+    reply[filled + 3], reply[filled + 1], reply[filled + 2] = log.kind.look(log, log.params, now)
+    filled = filled + 3
+  end
+  return filled
+end
+
+function ops.note(logs, run, clock, now, filled)
+  local log = logs[1]
+  reply[filled + 1] = log.kind.write(log, log.params, now, run, clock, run.is_clock_given) and 1 or 0
+  return filled + 1
+end
+
+-- 0, then JSON: version, whether it is all, and per note its name, ttl, age and text, or '': see notes.lua.
+function ops.notes(logs, run, _, now, filled)
+  local log = logs[1]
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(log.kind.read(log, log.params, now, run.since))
+  return filled + 2
+end
+
+return more
+end
+
+local made
+beyond = function()
+  made = made or make_beyond()
+  return made
+end

@@ -1,0 +1,360 @@
+import type { BanExplanation, Decision, Explanation, Settlement } from '../../src/index.ts'
+import type { ManualClock } from '../../src/testing.ts'
+import { ruledBy } from './declarations.ts'
+import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
+import { isAny, LISTED, WHOLE } from './kind-traits.ts'
+import { BanModel } from './models/ban.ts'
+import { RequestsModel } from './models/entries.ts'
+import { withFormer } from './models/former.ts'
+import type { Request } from './models/log-model.ts'
+import { type Beside, logOf, Oracle, type Ruled } from './oracle.ts'
+
+/** What an event led to, or the code of the error. */
+export type KeyedResult =
+  | Decision
+  | Settlement
+  | (Omit<Explanation, 'overrides'> & { readonly overrides: readonly string[] })
+  | number
+  | boolean
+  | string
+  | undefined
+
+/** A key of a request, with all that it is held to. */
+interface KeyPart {
+  readonly dimension: string | undefined
+  readonly ruled: readonly Ruled[]
+  readonly ban: Beside<BanModel> | undefined
+  readonly reservations: Beside<RequestsModel>
+}
+
+interface Admission {
+  readonly parts: readonly KeyPart[]
+  readonly decision: Decision
+  readonly request: Request
+  left: number
+}
+
+interface Reserved {
+  readonly key: KeyChoice
+  readonly parts: readonly KeyPart[]
+  readonly decision: Decision
+  readonly request: Request
+}
+
+/** The sets of limits that are in force for each key, as events change them. */
+export class SetsInForce {
+  readonly #byOverrides: boolean
+  readonly #sets = new Map<string, readonly number[]>()
+
+  constructor({ byOverrides }: KeyedHistory) {
+    this.#byOverrides = byOverrides
+  }
+
+  change(dimension: number, key: number, set = 0): void {
+    this.#sets.set(`${dimension}/${key}`, [...this.before(dimension, key), set])
+  }
+
+  now(dimension: number, key: number): number {
+    return this.before(dimension, key).at(-1)!
+  }
+
+  /** Those that were in force so far, the present one too. */
+  before(dimension: number, key: number): readonly number[] {
+    return this.#sets.get(`${dimension}/${key}`) ?? [0]
+  }
+
+  /** Those that are told to have been in force: by who declares them all, or by what was. */
+  formerly(dimension: number, key: number, all: number): readonly number[] {
+    return this.#byOverrides ? [...new Set(this.before(dimension, key).toReversed())] : [...Array(all).keys()]
+  }
+}
+
+export function dimensionName(history: KeyedHistory, dimension: number): string | undefined {
+  return history.dimensions.length === 1 ? undefined : `d${dimension}`
+}
+
+/** Plays events on an oracle of what has truly happened to each key. */
+export class KeyedOracle {
+  decisions = 0
+  /** How often there was what is to be tried. */
+  readonly seen: Record<'blocked' | 'banned' | 'settled' | 'former', number> = {
+    blocked: 0,
+    banned: 0,
+    settled: 0,
+    former: 0,
+  }
+  readonly #history: KeyedHistory
+  readonly #clock: ManualClock
+  readonly #inForce: SetsInForce
+  readonly #oracle = new Oracle()
+  readonly #admissions: Admission[] = []
+  readonly #reserved: Reserved[] = []
+  readonly #overridden = new Set<string>()
+  #named = 0
+
+  constructor(history: KeyedHistory, clock: ManualClock, inForce: SetsInForce) {
+    this.#history = history
+    this.#clock = clock
+    this.#inForce = inForce
+  }
+
+  results(event: KeyedAsking): KeyedResult[] {
+    switch (event.type) {
+      case 'consume':
+        return Array.from({ length: event.times }, () => this.#consume(event))
+      case 'many':
+        return event.requests.map((asked) => this.#consume(asked))
+      case 'peek':
+        return [this.#peek(event)]
+      case 'explain':
+        return [this.#explain(event)]
+      case 'charge': {
+        const parts = this.#partsOf(event.key)
+        this.#oracle.charge(ruledIn(parts), this.#clock.now(), this.#request(event), bansIn(parts))
+        return [undefined]
+      }
+      case 'refund':
+        return [this.#refund(event.which, event.units)]
+      case 'reserve':
+        return [this.#reserve(event)]
+      case 'settle':
+        return [this.#settle(event)]
+      case 'reset':
+        for (const [dimension, key] of chosen(event.key)) this.#oracle.forget(ofKey(dimension, key))
+        return [undefined]
+      case 'block':
+        return [this.#block(event.key, event.ms)]
+      case 'unblock':
+        return [this.#block(event.key, 0)]
+      case 'isBlocked':
+        return [this.#isBlocked(event.key)]
+      case 'change':
+        if (event.set === undefined) this.#overridden.delete(`${event.dimension}/${event.key}`)
+        else this.#overridden.add(`${event.dimension}/${event.key}`)
+        this.#inForce.change(event.dimension, event.key, event.set)
+        return [undefined]
+    }
+  }
+
+  #consume(asked: Asked): Decision {
+    const parts = this.#partsOf(asked.key)
+    const request = this.#request(asked)
+    const decision = this.#decide(parts, request, bansIn(parts))
+    if (decision.allowed) this.#admissions.push({ parts, decision, request, left: request.units })
+    return decision
+  }
+
+  #decide(parts: readonly KeyPart[], request: Request, besides: readonly Beside[]): Decision {
+    this.decisions++
+    if (parts.some(({ ruled }) => ruled.some(({ formerly = [] }) => formerly.length > 0))) this.seen.former++
+    const barred = this.#barred(this.#oracle, parts, request)
+    if (barred !== undefined) return barred
+    const decision = this.#oracle.consume(ruledIn(parts), this.#clock.now(), request, besides)
+    if (decision.allowed) return decision
+    let blockedMs = 0
+    for (const { ruled, ban } of parts) {
+      const names = ruled.map(({ limit }) => limit.name)
+      const denies = decision.deniedBy.some((name) => names.includes(name))
+      if (ban !== undefined && denies) {
+        blockedMs = Math.max(blockedMs, this.#oracle.beside(ban).denied(decision.atMs))
+      }
+    }
+    if (blockedMs === 0) return decision
+    this.seen.banned++
+    return {
+      ...decision,
+      retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
+      resetAfterMs: Math.max(decision.resetAfterMs, blockedMs),
+      blockedMs,
+    }
+  }
+
+  /** What is told while a key is blocked: its limits are not looked at. */
+  #barred(oracle: Oracle, parts: readonly KeyPart[], { units }: Request): Decision | undefined {
+    const atMs = oracle.settle([], this.#clock.now(), bansIn(parts))
+    const blockedMs = this.#blockedMs(oracle, parts, atMs)
+    if (blockedMs === 0) return undefined
+    this.seen.blocked++
+    const closed = { allowed: false, remaining: 0, retryAfterMs: blockedMs, resetAfterMs: blockedMs }
+    const limits = ruledIn(parts).map(({ limit: { name, limit, windowMs, precisionMs, shadow } }) => {
+      return { name, limit, windowMs, precisionMs, shadow, ...closed }
+    })
+    return { ...closed, cost: units, deniedBy: [], limits, source: 'store', blockedMs, atMs }
+  }
+
+  #peek(asked: Asked): Decision {
+    this.decisions++
+    const parts = this.#partsOf(asked.key)
+    const request = this.#request(asked)
+    const barred = this.#barred(this.#oracle.copy(), parts, request)
+    return barred ?? this.#oracle.peek(ruledIn(parts), this.#clock.now(), request, bansIn(parts))
+  }
+
+  #explain(asked: Asked): KeyedResult {
+    this.decisions++
+    const parts = this.#partsOf(asked.key)
+    const copied = this.#oracle.copy()
+    const nowMs = copied.settle(ruledIn(parts), this.#clock.now(), bansIn(parts))
+    const { decision, explained } = copied.explain(ruledIn(parts), nowMs, this.#request(asked))
+    const blockedMs = this.#blockedMs(copied, parts, nowMs)
+    const { atMs, cost, deniedBy, limits } = decision
+    return {
+      atMs,
+      allowed: decision.allowed && blockedMs === 0,
+      cost,
+      deniedBy,
+      retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
+      blockedMs,
+      limits: limits.map((limit, i) => {
+        const { used, oldestAtMs, frees } = explained[i]!
+        return { ...limit, used, frees, ...(oldestAtMs !== undefined && { oldestAtMs }) }
+      }),
+      bans: parts.flatMap(({ dimension, ban }): BanExplanation[] => {
+        if (ban === undefined) return []
+        const told = copied.beside(ban).look(nowMs)
+        return [dimension === undefined ? told : { dimension, ...told }]
+      }),
+      overrides: chosen(asked.key)
+        .filter(([dimension, key]) => this.#overridden.has(`${dimension}/${key}`))
+        .map(([dimension, key]) => {
+          const declared = this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, key)]!
+          return ruledBy(declared)
+            .map(({ limit }) => `${limit.limit}/${limit.windowMs}`)
+            .join()
+        }),
+    }
+  }
+
+  #refund(which: number, units: number): KeyedResult {
+    const admission = this.#admissions.at(which % this.#admissions.length)
+    if (admission === undefined) return undefined
+    const { parts, decision, request } = admission
+    const asked = Math.min(units, request.units)
+    if (asked !== request.units && isAny(ruledIn(parts), WHOLE)) return 'invalid_refund'
+    const taken = Math.min(asked, admission.left)
+    if (taken === 0) return 0
+    const returned = { ...request, units: taken }
+    const nowMs = this.#clock.now()
+    const { least, most } = this.#oracle.refund(ruledIn(parts), nowMs, decision, returned, bansIn(parts))
+    admission.left -= most
+    return least
+  }
+
+  #reserve(asked: Asked): KeyedResult {
+    const parts = this.#partsOf(asked.key)
+    if (isAny(ruledIn(parts), LISTED)) return 'invalid_option'
+    const request = this.#request(asked)
+    const decision = this.#decide(parts, request, besidesOf(parts))
+    if (decision.allowed) {
+      for (const { reservations } of parts) {
+        this.#oracle.beside(reservations).charge([], decision.atMs, { ...request, units: 1 })
+      }
+    }
+    this.#reserved.push({ key: asked.key, parts, decision, request })
+    return decision
+  }
+
+  #settle({ which, who, more, isCancelled }: Extract<KeyedAsking, { type: 'settle' }>): KeyedResult {
+    const reserved = this.#reserved.at(which % this.#reserved.length)
+    if (reserved === undefined) return undefined
+    const { key, decision, request } = reserved
+    if (!decision.allowed) return 'invalid_reservation'
+    const actual = isCancelled ? 0 : Math.max(0, request.units + more)
+    const parts = who === 'itself' ? reserved.parts : this.#partsOf(key)
+    const nowMs = this.#oracle.settle(ruledIn(parts), this.#clock.now(), besidesOf(parts))
+    const noted = parts.map(({ reservations }) => this.#oracle.beside(reservations))
+    const atMs = noted.map((model) => model.entries.find(nowMs, request.id))
+    if (atMs.includes(undefined)) return 'invalid_reservation'
+    this.seen.settled++
+    for (const model of noted) model.entries.remove(nowMs, request.id)
+    if (actual > request.units) {
+      this.#oracle.charge(ruledIn(parts), nowMs, { ...request, units: actual - request.units })
+    }
+    if (actual >= request.units) return { returned: 0, added: actual - request.units }
+    const charged = new Set(
+      ruledIn(reserved.parts)
+        .filter((_, i) => decision.limits[i]!.allowed)
+        .map(logOf),
+    )
+    const returned = parts.flatMap(({ ruled }, i) => {
+      const logs = ruled.flatMap((each) => [each, ...(each.formerly ?? []).map(({ log }) => log)])
+      const unique = [...new Map(logs.map((each) => [logOf(each), each])).values()]
+      return unique
+        .filter((each) => charged.has(logOf(each)))
+        .map((each) => {
+          const units = { ...request, units: request.units - actual }
+          return { isShadow: each.limit.shadow, units: this.#oracle.takeBack(each, nowMs, atMs[i]!, units) }
+        })
+    })
+    const enforced = returned.filter(({ isShadow }) => !isShadow).map(({ units }) => units)
+    return { returned: enforced.length === 0 ? 0 : Math.min(...enforced), added: 0 }
+  }
+
+  #block(key: KeyChoice, ms: number): KeyedResult {
+    const bans = bansIn(this.#partsOf(key))
+    if (bans.length === 0) return 'invalid_option'
+    const nowMs = this.#oracle.settle([], this.#clock.now(), bans)
+    for (const ban of bans) this.#oracle.beside(ban).block(nowMs, ms)
+    return undefined
+  }
+
+  #isBlocked(key: KeyChoice): KeyedResult {
+    const parts = this.#partsOf(key)
+    if (bansIn(parts).length === 0) return 'invalid_option'
+    const copied = this.#oracle.copy()
+    const nowMs = copied.settle([], this.#clock.now(), bansIn(parts))
+    return this.#blockedMs(copied, parts, nowMs) > 0
+  }
+
+  #blockedMs(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): number {
+    return Math.max(0, ...bansIn(parts).map((ban) => oracle.beside(ban).look(nowMs).blockedMs))
+  }
+
+  #request({ cost, value }: Asked): Request {
+    return { units: cost, value: `v${value}`, id: `#${this.#named++}` }
+  }
+
+  #partsOf(key: KeyChoice): KeyPart[] {
+    return chosen(key).map(([dimension, of]) => this.#partOf(dimension, of))
+  }
+
+  #partOf(dimension: number, key: number): KeyPart {
+    const { sets, ban } = this.#history.dimensions[dimension]!
+    const name = dimensionName(this.#history, dimension)
+    const of = ofKey(dimension, key)
+    const ruledOf = (set: number) =>
+      ruledBy(sets[set]!).map((ruled) => {
+        const limit = { ...ruled.limit, ...(name !== undefined && { name: `${name}.${ruled.limit.name}` }) }
+        return { ...ruled, limit, of }
+      })
+    const formerly = this.#inForce.formerly(dimension, key, sets.length).map(ruledOf)
+    const ttlMs = this.#history.reservationTtlMs
+    return {
+      dimension: name,
+      ruled: withFormer(ruledOf(this.#inForce.now(dimension, key)), formerly),
+      ban: ban === undefined ? undefined : { name: `${of}/ban`, model: () => new BanModel(ban ?? undefined) },
+      reservations: { name: `${of}/reservations`, model: () => new RequestsModel(ttlMs, 'holder') },
+    }
+  }
+}
+
+function ofKey(dimension: number, key: number): string {
+  return `d${dimension}-k${key}`
+}
+
+/** The dimensions of which the request has a key, and which. */
+function chosen(key: KeyChoice): (readonly [dimension: number, key: number])[] {
+  return key.flatMap((of, dimension) => (of === null ? [] : [[dimension, of] as const]))
+}
+
+function ruledIn(parts: readonly KeyPart[]): Ruled[] {
+  return parts.flatMap(({ ruled }) => ruled)
+}
+
+function bansIn(parts: readonly KeyPart[]): Beside<BanModel>[] {
+  return parts.flatMap(({ ban }) => ban ?? [])
+}
+
+function besidesOf(parts: readonly KeyPart[]): Beside[] {
+  return [...bansIn(parts), ...parts.map(({ reservations }) => reservations)]
+}

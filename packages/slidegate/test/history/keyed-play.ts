@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { ManualClock } from '../../src/testing.ts'
+import { edgesOf, type KeyedHistory, type KeyedScale, keyedHistoryOf } from './keyed-histories.ts'
+import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
+import { KeyedStorePlayer } from './keyed-store-player.ts'
+import type { StoreOf } from './play.ts'
+
+let histories = 0
+
+/** What a result of a store is compared as, and what it is compared with. */
+export type KeyedView = (told: KeyedResult, wanted: KeyedResult) => readonly [told: unknown, wanted: unknown]
+
+const IN_ALL: KeyedView = (told, wanted) => [told, wanted]
+
+/**
+ * Plays a history of requests for keys of several dimensions through the oracle and the stores; throws at the first
+ * difference in any field.
+ */
+export async function playKeyed(
+  history: KeyedHistory,
+  stores: Readonly<Record<string, StoreOf>>,
+  view: KeyedView = IN_ALL,
+): Promise<KeyedOracle> {
+  const clock = new ManualClock(history.startMs)
+  const name = `keyed${process.pid}-${histories++}`
+  const inForce = new SetsInForce(history)
+  const oracle = new KeyedOracle(history, clock, inForce)
+  const edges = edgesOf(history.dimensions)
+  const players = Object.entries(stores).map(
+    ([store, storeOf]) => [store, new KeyedStorePlayer(history, inForce, storeOf(clock), name)] as const,
+  )
+  try {
+    for (const [place, event] of history.events.entries()) {
+      if (event.type === 'wait') {
+        clock.advance(event.ms)
+        continue
+      }
+      if (event.type === 'waitFor') {
+        clock.advance(edges[event.which % edges.length]! + event.offBy)
+        continue
+      }
+      // Before the stores: what limits are in force is told by the same.
+      const wanted = oracle.results(event)
+      const all = await Promise.all(players.map(([, player]) => player.results(event)))
+      all.forEach((results, i) => {
+        const pairs = wanted.map((each, j) => view(results[j], each))
+        assert.deepEqual(
+          pairs.map(([told]) => told),
+          pairs.map(([, told]) => told),
+          `${players[i]![0]} differs from the oracle at event ${place}: ${JSON.stringify(event)}`,
+        )
+        assert.equal(results.length, wanted.length)
+      })
+    }
+  } finally {
+    for (const [, player] of players) player.close()
+  }
+  return oracle
+}
+
+/** Plays random histories until so many decisions were made; answers how often there was what is to be tried. */
+export async function playKeyedAtRandom(
+  scale: KeyedScale,
+  stores: Readonly<Record<string, StoreOf>>,
+  decisions: number,
+  view?: KeyedView,
+): Promise<KeyedOracle['seen'] & { decisions: number }> {
+  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, former: 0 }
+  while (sum.decisions < decisions) {
+    const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {
+      const { seen, decisions } = await playKeyed(history, stores, view)
+      for (const [what, times] of Object.entries({ ...seen, decisions })) {
+        sum[what as keyof typeof sum] += times
+      }
+    })
+    await fc.assert(property, { numRuns: 5 })
+  }
+  return sum
+}

@@ -1,0 +1,195 @@
+import {
+  type AnyKey,
+  type BulkRequest,
+  createLimiter,
+  type Decision,
+  type Limit,
+  type Limiter,
+  type Reservation,
+  SlidegateError,
+} from '../../src/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { ruledBy } from './declarations.ts'
+import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
+import { dimensionName, type KeyedResult, type SetsInForce } from './keyed-oracle.ts'
+import { isAny, VALUED } from './kind-traits.ts'
+
+type Options = Parameters<typeof createLimiter>[0]
+
+/** Plays events on the limiters of as many processes on one store. */
+export class KeyedStorePlayer {
+  readonly #history: KeyedHistory
+  readonly #inForce: SetsInForce
+  readonly #name: string
+  readonly #limiters: readonly Limiter<AnyKey>[]
+  readonly #limits: readonly (readonly (readonly Limit[])[])[]
+  readonly #admissions: { limiter: Limiter<AnyKey>; key: AnyKey; decision: Decision }[] = []
+  readonly #reservations: Reservation[] = []
+
+  constructor(history: KeyedHistory, inForce: SetsInForce, store: Store, name: string) {
+    this.#history = history
+    this.#inForce = inForce
+    this.#name = name
+    this.#limits = history.dimensions.map(({ sets }) =>
+      sets.map((set) => ruledBy(set).map(({ limit }) => limit)),
+    )
+    const options = { ...this.#rules(), name, store, timeoutMs: 30_000 }
+    const more = {
+      reservationTtl: history.reservationTtlMs,
+      ...(history.byOverrides && { overrides: { maxStaleMs: 10 } }),
+    }
+    this.#limiters = [0, 1].map(() => createLimiter({ ...options, ...more } as Options) as Limiter<AnyKey>)
+  }
+
+  close(): void {
+    for (const limiter of this.#limiters) limiter.close()
+  }
+
+  async results(event: KeyedAsking): Promise<KeyedResult[]> {
+    try {
+      return await this.#play(event)
+    } catch (error) {
+      if (error instanceof SlidegateError) return [error.code]
+      throw error
+    }
+  }
+
+  async #play(event: KeyedAsking): Promise<KeyedResult[]> {
+    if (event.type === 'refund') return [await this.#refund(event.which, event.units)]
+    if (event.type === 'settle') return [await this.#settle(event)]
+    if (event.type === 'change') {
+      await this.#change(event)
+      return [undefined]
+    }
+    const limiter = this.#limiters[event.who]!
+    switch (event.type) {
+      case 'consume': {
+        const key = this.#key(event.key)
+        const all = Array.from({ length: event.times }, () => limiter.consume(key, this.#options(event)))
+        return this.#admitted(limiter, await Promise.all(all), () => key)
+      }
+      case 'many': {
+        const requests = event.requests.map(
+          (asked): BulkRequest<AnyKey> => ({ key: this.#key(asked.key), ...this.#options(asked) }),
+        )
+        return this.#admitted(limiter, await limiter.consumeMany(requests), (i) => requests[i]!.key)
+      }
+      case 'peek':
+        return [await limiter.peek(this.#key(event.key), this.#options(event))]
+      case 'explain': {
+        const { overrides, ...rest } = await limiter.explain(this.#part(event.key), this.#options(event))
+        const set = overrides.map(({ limits }) => limits.map((each) => `${each.limit}/${each.windowMs}`).join())
+        return [{ ...rest, overrides: set }]
+      }
+      case 'charge': {
+        const { cost, ...names } = this.#options(event)
+        await limiter.charge(this.#key(event.key), cost, names)
+        return [undefined]
+      }
+      case 'reserve': {
+        const reservation = await limiter.reserve(this.#key(event.key), event.cost)
+        this.#reservations.push(reservation)
+        return [reservation.decision]
+      }
+      case 'reset':
+        await limiter.reset(this.#part(event.key))
+        return [undefined]
+      case 'block':
+        await limiter.block(this.#part(event.key), event.ms)
+        return [undefined]
+      case 'unblock':
+        await limiter.unblock(this.#part(event.key))
+        return [undefined]
+      case 'isBlocked':
+        return [await limiter.isBlocked(this.#part(event.key))]
+    }
+  }
+
+  #admitted(
+    limiter: Limiter<AnyKey>,
+    decisions: readonly Decision[],
+    keyOf: (i: number) => AnyKey,
+  ): KeyedResult[] {
+    decisions.forEach((decision, i) => {
+      if (decision.allowed) this.#admissions.push({ limiter, key: keyOf(i), decision })
+    })
+    return [...decisions]
+  }
+
+  async #refund(which: number, units: number): Promise<KeyedResult> {
+    const admission = this.#admissions.at(which % this.#admissions.length)
+    if (admission === undefined) return undefined
+    const { limiter, key, decision } = admission
+    return limiter.refund(key, decision, Math.min(units, decision.cost))
+  }
+
+  async #settle({ which, who, more, isCancelled }: Extract<KeyedAsking, { type: 'settle' }>): Promise<KeyedResult> {
+    const reservation = this.#reservations.at(which % this.#reservations.length)
+    if (reservation === undefined) return undefined
+    const actual = Math.max(0, reservation.decision.cost + more)
+    if (who === 'itself') return isCancelled ? reservation.cancel() : reservation.settle(actual)
+    const limiter = this.#limiters[who]!
+    return isCancelled ? limiter.cancel(reservation.token) : limiter.settle(reservation.token, actual)
+  }
+
+  async #change({ dimension, key, set }: Extract<KeyedAsking, { type: 'change' }>): Promise<void> {
+    if (!this.#history.byOverrides) return
+    const only = this.#history.dimensions.map((_, i) => (i === dimension ? key : null))
+    const { overrides } = this.#limiters[0]!
+    if (set === undefined) await overrides.delete(this.#part(only))
+    else await overrides.set(this.#part(only), this.#limits[dimension]![set]!)
+  }
+
+  #options({ cost, key, value }: Asked): { cost: number; value?: string } {
+    const ruled = key.flatMap((of, dimension) => {
+      if (of === null) return []
+      return ruledBy(this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, of)]!)
+    })
+    return { cost, ...(isAny(ruled, VALUED) && { value: `v${value}` }) }
+  }
+
+  #key(choice: KeyChoice): AnyKey {
+    if (choice.length === 1) return this.#given(choice[0]!)
+    const named = choice.map((of, i) => [`d${i}`, of === null ? null : this.#given(of)] as const)
+    return Object.fromEntries(named)
+  }
+
+  /** What is not asked about is left out. */
+  #part(choice: KeyChoice): Partial<AnyKey> {
+    if (choice.length === 1) return this.#given(choice[0]!)
+    const named = choice.flatMap((of, i) => (of === null ? [] : [[`d${i}`, this.#given(of)] as const]))
+    return Object.fromEntries(named) as Partial<AnyKey>
+  }
+
+  /** The same texts in all dimensions. */
+  #given(of: number): string {
+    return `${this.#name}-k${of}`
+  }
+
+  #rules(): object {
+    const each = this.#history.dimensions.map(({ sets, ban }, dimension) => {
+      const all = this.#limits[dimension]!
+      const isTold = sets.length > 1 && !this.#history.byOverrides
+      const told = (key: string) => all[this.#inForce.now(dimension, Number(key.slice(-1)))]!
+      return {
+        name: dimensionName(this.#history, dimension),
+        limits: isTold ? told : all[0]!,
+        formerly: isTold ? all : undefined,
+        ban: ban === null ? (true as const) : ban,
+      }
+    })
+    if (each[0]!.name === undefined) {
+      const { limits, formerly, ban } = each[0]!
+      return { limits, ...(formerly && { formerly }), ...(ban && { ban }) }
+    }
+    const told = <T>(of: (rules: (typeof each)[number]) => T | undefined) =>
+      Object.fromEntries(
+        each.flatMap((rules) => (of(rules) === undefined ? [] : [[rules.name!, of(rules)]])),
+      )
+    return {
+      dimensions: told(({ limits }) => limits),
+      formerly: told(({ formerly }) => formerly),
+      ban: told(({ ban }) => ban),
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import type { Timed } from '../oracle.ts'
+
+/** When a key is blocked for being denied; times in milliseconds. */
+export interface BanRule {
+  readonly after: number
+  readonly within: number
+  readonly for: readonly number[]
+  readonly forgetAfter: number
+}
+
+/** What is to be told of a key's bans. */
+export interface BanTold {
+  readonly blockedMs: number
+  readonly level: number
+  readonly denials: number
+}
+
+/** The bans of one key: all as of the instant at which anything of it was written last, so that a clock may be set back. */
+export class BanModel implements Timed {
+  /** Where there is none, it is only blocked by hand. */
+  readonly #rule: BanRule | undefined
+  #atMs = 0
+  #blockedMs = 0
+  #level = 0
+  #levelMs = 0
+  #denialAgesMs: readonly number[] = []
+
+  constructor(rule: BanRule | undefined) {
+    this.#rule = rule
+  }
+
+  copy(): BanModel {
+    const copied = new BanModel(this.#rule)
+    copied.#atMs = this.#atMs
+    copied.#blockedMs = this.#blockedMs
+    copied.#level = this.#level
+    copied.#levelMs = this.#levelMs
+    copied.#denialAgesMs = this.#denialAgesMs
+    return copied
+  }
+
+  newest(): number {
+    return this.#atMs
+  }
+
+  restamp(nowMs: number): void {
+    this.#atMs = nowMs
+  }
+
+  look(nowMs: number): BanTold {
+    const sinceMs = nowMs - this.#atMs
+    const within = this.#rule?.within ?? 0
+    return {
+      blockedMs: Math.max(0, this.#blockedMs - sinceMs),
+      level: sinceMs < this.#levelMs ? this.#level : 0,
+      denials: this.#denialAgesMs.filter((ageMs) => ageMs + sinceMs < within).length,
+    }
+  }
+
+  /** One request was denied; answers for how long the key is blocked by that. */
+  denied(nowMs: number): number {
+    const rule = this.#rule
+    if (rule === undefined) return 0
+    this.#age(nowMs)
+    this.#denialAgesMs = [...this.#denialAgesMs, 0]
+    if (this.#denialAgesMs.length < rule.after) return 0
+    this.#denialAgesMs = []
+    this.#blockedMs = rule.for[Math.min(this.#level, rule.for.length - 1)]!
+    this.#level++
+    this.#levelMs = this.#blockedMs + rule.forgetAfter
+    return this.#blockedMs
+  }
+
+  /** For no time at all: it is let go, and its denials and earlier bans are forgotten. */
+  block(nowMs: number, ms: number): void {
+    this.#age(nowMs)
+    this.#blockedMs = ms
+    if (ms > 0) return
+    this.#level = 0
+    this.#levelMs = 0
+    this.#denialAgesMs = []
+    this.#atMs = 0
+  }
+
+  #age(nowMs: number): void {
+    const { blockedMs, level } = this.look(nowMs)
+    const sinceMs = nowMs - this.#atMs
+    const within = this.#rule?.within ?? 0
+    this.#denialAgesMs = this.#denialAgesMs.map((age) => age + sinceMs).filter((age) => age < within)
+    this.#levelMs = Math.max(0, this.#levelMs - sinceMs)
+    this.#level = level
+    this.#blockedMs = blockedMs
+    this.#atMs = nowMs
+  }
+}

@@ -1,0 +1,111 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Limit, slidingWindow } from '../../src/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { clock, declared, inRedis, memory, namesOf, processOn } from './tables.ts'
+
+// Whatever is set and deleted, and by whom: what is in force, and that nothing which may still count is forgotten.
+
+const { redis } = await useRedis()
+
+const CHOICES: readonly (readonly Limit[])[] = [
+  declared,
+  [slidingWindow({ limit: 5, window: '10s', name: 'short' })],
+  [slidingWindow({ limit: 50, window: '5m', name: 'long' })],
+  [
+    slidingWindow({ limit: 2, window: '1s', name: 'second' }),
+    slidingWindow({ limit: 9, window: '1m', name: 'minute' }),
+  ],
+]
+
+type Step =
+  | { readonly do: 'set'; readonly by: number; readonly choice: number; readonly ttl: number | undefined }
+  | { readonly do: 'delete'; readonly by: number }
+  | { readonly do: 'wait'; readonly ms: number }
+
+const by = fc.nat({ max: 1 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('set' as const),
+    by,
+    choice: fc.nat({ max: CHOICES.length - 1 }),
+    ttl: fc.constantFrom(undefined, undefined, 500, 20_000, 120_000),
+  }),
+  fc.record({ do: fc.constant('delete' as const), by }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 400, 1001, 15_000, 100_000) }),
+)
+
+/** Since when which limits are in force: what has been true, by the clock alone. */
+class Truth {
+  #inForce: { readonly limits: readonly Limit[]; readonly untilMs: number } | undefined
+  /** When each set of limits was last in force. */
+  readonly #lastAtMs = new Map<readonly Limit[], number>()
+
+  set(limits: readonly Limit[] | undefined, ttlMs: number | undefined): void {
+    this.look()
+    const untilMs = ttlMs === undefined ? Number.POSITIVE_INFINITY : clock.now() + ttlMs
+    this.#inForce = limits && { limits, untilMs }
+  }
+
+  /** To be asked before anything is changed. */
+  look(): readonly Limit[] | undefined {
+    const { limits, untilMs } = this.#inForce ?? { limits: undefined, untilMs: 0 }
+    if (limits !== undefined && clock.now() >= untilMs) {
+      this.#lastAtMs.set(limits, untilMs)
+      this.#inForce = undefined
+    }
+    this.#lastAtMs.set(this.#inForce?.limits ?? declared, clock.now())
+    return this.#inForce?.limits
+  }
+
+  /** What was charged to these may still count. */
+  stillCounting(): readonly (readonly Limit[])[] {
+    return Array.from(this.#lastAtMs)
+      .filter(([limits, atMs]) => clock.now() < atMs + Math.max(...limits.map(({ windowMs }) => windowMs)))
+      .map(([limits]) => limits)
+  }
+}
+
+async function play(store: Store, steps: readonly Step[]): Promise<void> {
+  const processes = [processOn(store), processOn(store)]
+  const truth = new Truth()
+  for (const each of steps) {
+    if (each.do === 'wait') clock.advance(each.ms)
+    if (each.do === 'set') {
+      await processes[each.by]!.set('k', CHOICES[each.choice]!, { ttl: each.ttl })
+      truth.set(CHOICES[each.choice], each.ttl)
+    }
+    if (each.do === 'delete') {
+      const wasThere = truth.look() !== undefined
+      expect(await processes[each.by]!.table.delete(undefined, 'k')).toBe(wasThere)
+      truth.set(undefined, undefined)
+    }
+    const expected = truth.look()
+    const fresh = processOn(store)
+    // Any process that has just read knows the same as the one that has written.
+    for (const process of [...processes, fresh]) {
+      await process.table.list()
+      const { limits, formerly } = await process.ask('k')
+      expect(namesOf(limits)).toEqual(namesOf(expected))
+      const known = [limits ?? declared, ...formerly].map((set) => namesOf(set)!.join())
+      for (const counting of truth.stillCounting()) expect(known).toContain(namesOf(counting)!.join())
+    }
+  }
+  // In the end nothing is left but what is in force.
+  clock.advance(2 * 366 * 86_400_000)
+  expect((await processOn(store).ask('k')).formerly).toEqual([])
+}
+
+describe.each<[string, () => Store]>([
+  ['memory', memory],
+  ['redis', () => inRedis(redis)],
+])('overrides in %s', (_, open) => {
+  it('follow what was set, and forget nothing that counts', async () => {
+    const run = async (steps: readonly Step[]) => {
+      await redis.flushall()
+      await play(open(), steps)
+    }
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), run), { numRuns: 60 })
+  })
+})

@@ -1,0 +1,80 @@
+import { fork } from 'node:child_process'
+import { afterAll, beforeEach, expect, it } from 'vitest'
+import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+/** What a process is to do: so many callers wait for the same key, one time after the other. */
+export interface Order {
+  readonly port: number
+  readonly limit: number
+  readonly windowMs: number
+  readonly cost: number
+  readonly callers: number
+  /** When all begin, by the machine's clock, and for how long they go on. */
+  readonly startAtMs: number
+  readonly durationMs: number
+}
+
+export interface Report {
+  readonly admissions: Admission[]
+  longestMs: number
+}
+
+const PROCESSES = 4
+const DURATION_MS = 5000
+
+/** Replies to one of them are so late. */
+const SLOW_MS = 15
+
+const { server, redis } = await useRedis()
+const proxy = await startProxy(server.port)
+afterAll(() => proxy.stop())
+beforeEach(() => redis.flushall())
+
+function work(order: Order): Promise<Report> {
+  return new Promise((resolve, reject) => {
+    const child = fork(new URL('worker.js', import.meta.url), { execArgv: [] })
+    let report: Report | undefined
+    child.once('message', (message: Report) => {
+      report = message
+    })
+    child.once('error', reject)
+    child.once('close', (code) => {
+      if (code === 0 && report !== undefined) resolve(report)
+      else reject(new Error(`a worker ended with code ${code}; has the package been built?`))
+    })
+    child.send(order)
+  })
+}
+
+it.each([
+  ['one at a time', { limit: 5, cost: 5, windowMs: 40 }],
+  ['one each at a time', { limit: 4, cost: 1, windowMs: 100 }],
+])('four processes, of which one is far away, are admitted in turn: %s', async (_, numbers) => {
+  proxy.delay(SLOW_MS, SLOW_MS)
+  const startAtMs = Date.now() + 2500
+  const order: Order = { ...numbers, port: server.port, callers: 6, startAtMs, durationMs: DURATION_MS }
+  const orders = Array.from({ length: PROCESSES }, (_, i) =>
+    i === 0 ? { ...order, port: proxy.port } : order,
+  )
+  const reports = await Promise.all(orders.map(work))
+
+  // As long as all of them ask.
+  const shares = reports.map(
+    ({ admissions }) => admissions.filter(({ atMs }) => atMs < startAtMs + DURATION_MS).length,
+  )
+  const all = shares.reduce((sum, share) => sum + share, 0)
+  console.log(
+    `shares ${shares.join(', ')}, the longest waits ${reports.map(({ longestMs }) => Math.round(longestMs)).join(', ')} ms`,
+  )
+  const { limit, cost, windowMs } = numbers
+  const admissions = reports.flatMap((report) => report.admissions)
+  expect(fullestWindow(admissions, windowMs)).toBeLessThanOrEqual(limit)
+  // While it is the turn of the slow one, what it has not asked for yet is nobody's.
+  expect(all).toBeGreaterThanOrEqual(0.5 * (limit / cost) * (DURATION_MS / windowMs))
+  for (const share of shares) expect(share).toBeGreaterThanOrEqual((0.4 * all) / PROCESSES)
+  // Each caller is admitted after those of its process that came before.
+  const fairMs = (6 * PROCESSES * windowMs) / (limit / cost)
+  for (const { longestMs } of reports) expect(longestMs).toBeLessThan(4 * fairMs)
+})

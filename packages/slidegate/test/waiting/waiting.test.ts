@@ -1,0 +1,425 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import {
+  concurrency,
+  memoryStore,
+  SlidegateError,
+  type Store,
+  StoreUnavailableError,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
+import { WaitError } from '../../src/waiting/wait-error.ts'
+import { parseWaitOptions } from '../../src/waiting/wait-options.ts'
+import { errorOf } from '../input/refusal.ts'
+import { FAILURES, failing } from '../resilience/failing-store.ts'
+import { held } from '../resilience/stores.ts'
+import { type Room, roomOn } from './room.ts'
+
+const HOUR = [slidingWindow({ limit: 5, window: '1h' })]
+
+/** The reason for which somebody is not admitted, and the error. */
+async function rejection(promise: Promise<unknown>): Promise<WaitError> {
+  const error = await errorOf(() => promise)
+  expect(error).toBeInstanceOf(WaitError)
+  return error as WaitError
+}
+
+/** Names in the order in which they are admitted. */
+async function admissions(waits: Readonly<Record<string, Promise<unknown>>>): Promise<string[]> {
+  const admitted: string[] = []
+  await Promise.all(
+    Object.entries(waits).map(async ([name, wait]) => {
+      await wait
+      admitted.push(name)
+    }),
+  )
+  return admitted
+}
+
+async function fill(room: Room, key: string, cost: number): Promise<void> {
+  await room.wait(key, { cost, maxWaitMs: 0 })
+}
+
+describe('who waits', () => {
+  it('is admitted at once where there is room', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    expect(await room.wait('k', { cost: 2 })).toMatchObject({ allowed: true, cost: 2, remaining: 3 })
+    expect(room.room.state()).toEqual({ length: 0, expectedWaitMs: 0 })
+    expect(room.sent).toEqual([])
+  })
+
+  it('is asked for together with those of the same tick, and each is told its own decision', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    const decisions = await Promise.all([room.wait('k'), room.wait('k'), room.wait('k')])
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([4, 3, 2])
+    expect(room.asked).toHaveLength(1)
+  })
+
+  it('is admitted in the order of arrival, and asks again only when there is room', async () => {
+    const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 20 })])
+    const order = 'abcdefgh'.split('')
+    const waits = Object.fromEntries(order.map((name) => [name, room.wait('k')]))
+    expect(await admissions(waits)).toEqual(order)
+    expect(room.asked).toHaveLength(order.length)
+  })
+
+  it('goes by priority first, and by arrival among equals', async () => {
+    const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 20 })])
+    await fill(room, 'k', 1)
+    const priorities = { low: -1, first: 0, urgent: 9, second: 0, high: 3 }
+    const waits = Object.entries(priorities).map(
+      ([name, priority]) => [name, room.wait('k', { priority })] as const,
+    )
+    expect(await admissions(Object.fromEntries(waits))).toEqual(['urgent', 'high', 'first', 'second', 'low'])
+  })
+
+  it('is overtaken by nobody, however small: what costs much is not starved', async () => {
+    const room = roomOn(memoryStore(), [slidingWindow({ limit: 5, window: 40 })])
+    await fill(room, 'k', 3)
+    const big = room.wait('k', { cost: 5 })
+    expect(await admissions({ big, a: room.wait('k'), b: room.wait('k'), c: room.wait('k') })).toEqual([
+      'big',
+      'a',
+      'b',
+      'c',
+    ])
+  })
+
+  it('is asked for at once where it comes first and costs less than what was denied', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 3)
+    const big = room.wait('k', { cost: 5, maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    expect(await room.wait('k', { cost: 2, priority: 1 })).toMatchObject({ allowed: true })
+    room.room.close()
+    await errorOf(() => big)
+  })
+
+  it('waits for a key of its own: others are nothing to it', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 5)
+    const denied = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    expect((await room.wait('other')).allowed).toBe(true)
+    room.room.close()
+    await errorOf(() => denied)
+  })
+
+  it('keeps the process alive, and no async context', async () => {
+    const context = new AsyncLocalStorage<string>()
+    const store = memoryStore()
+    const seen: unknown[] = []
+    const watched: Store = {
+      apply(ops, call) {
+        seen.push(context.getStore())
+        store.apply(ops, call)
+      },
+      close() {},
+    }
+    const room = roomOn(watched, [slidingWindow({ limit: 1, window: 30 })])
+    const waits = ['one', 'two', 'three'].map((name) => context.run(name, () => room.wait('k')))
+    await waits[0]
+    const timers = process.getActiveResourcesInfo().filter((type) => type === 'Timeout')
+    expect(timers.length).toBeGreaterThan(0)
+    await Promise.all(waits)
+    expect(seen).toHaveLength(3)
+    expect(seen.every((name) => name === undefined)).toBe(true)
+  })
+})
+
+describe('who is not admitted', () => {
+  it('is told at once where it costs more than a limit', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    const { reason, code, decision } = await rejection(room.wait('k', { cost: 6 }))
+    expect({ reason, code }).toEqual({ reason: 'never', code: 'wait_rejected' })
+    expect(decision).toMatchObject({ allowed: false, retryAfterMs: Number.POSITIVE_INFINITY })
+    expect(await room.used('k')).toBe(0)
+  })
+
+  it('is told at once where it would be too late, behind others too', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 4)
+    const startMs = performance.now()
+    const patient = room.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1 })
+    const together = rejection(room.wait('k', { maxWaitMs: 1000 }))
+    await together
+    const { reason, decision } = await rejection(room.wait('k', { cost: 2 }))
+    expect(performance.now() - startMs).toBeLessThan(900)
+    expect(reason).toBe('late')
+    expect(decision?.retryAfterMs).toBeGreaterThan(3_000_000)
+    expect(room.asked).toHaveLength(2)
+    room.room.close()
+    await errorOf(() => patient)
+    expect(await room.used('k')).toBe(4)
+  })
+
+  it('with maxWaitMs 0 it is admitted now or not at all', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    const waits = Array.from({ length: 8 }, () => room.wait('k', { maxWaitMs: 0 }))
+    const settled = await Promise.allSettled(waits)
+    expect(settled.map(({ status }) => status)).toEqual([
+      ...Array<string>(5).fill('fulfilled'),
+      ...Array<string>(3).fill('rejected'),
+    ])
+    expect((await rejection(waits[7]!)).reason).toBe('late')
+    expect(await room.used('k')).toBe(5)
+  })
+
+  it('waits no longer when it is aborted, and the next is asked for', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 3)
+    const abort = new AbortController()
+    const first = room.wait('k', { cost: 5, maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
+    const second = room.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    abort.abort(new Error('no longer wanted'))
+    const { reason, cause } = await rejection(first)
+    expect(reason).toBe('aborted')
+    expect(cause).toEqual(new Error('no longer wanted'))
+    expect((await second).allowed).toBe(true)
+    expect(await room.used('k')).toBe(5)
+  })
+
+  it('is not even asked for where it was aborted before', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    const { reason, cause } = await rejection(room.wait('k', { signal: AbortSignal.abort('gone') }))
+    expect([reason, cause]).toEqual(['aborted', 'gone'])
+    const abort = new AbortController()
+    const wait = room.wait('k', { signal: abort.signal })
+    abort.abort()
+    await rejection(wait)
+    await turn()
+    expect(room.asked).toEqual([])
+  })
+
+  it.each([1, 4])('charges nothing when %i of 4 are aborted while the store answers', async (aborted) => {
+    const store = held(memoryStore())
+    const room = roomOn(store, [slidingWindow({ limit: 3, window: '1h' })])
+    const abort = new AbortController()
+    store.isHolding = true
+    const waits = Array.from({ length: 4 }, (_, i) =>
+      room.wait('k', { ...(i < aborted && { signal: abort.signal }), maxWaitMs: 0 }),
+    )
+    const settled = Promise.allSettled(waits)
+    await turn()
+    abort.abort()
+    store.isHolding = false
+    store.release()
+    const results = await settled
+    // What the first would have had is for the others.
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(4 - aborted)
+    await turn()
+    expect(await room.used('k')).toBe(4 - aborted)
+  })
+
+  it('is refused where as many wait as may', async () => {
+    const room = roomOn(memoryStore(), HOUR, 3)
+    await fill(room, 'k', 5)
+    const waits = Array.from({ length: 3 }, (_, i) =>
+      room.wait(i === 2 ? 'other' : 'k', { maxWaitMs: 2 ** 31 - 1 }),
+    )
+    expect((await rejection(room.wait('k'))).reason).toBe('full')
+    await waits[2]
+    const next = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    expect(room.room.state('k').length).toBe(3)
+    room.room.close()
+    await Promise.allSettled([...waits, next])
+    expect(room.room.state().length).toBe(0)
+  })
+
+  it('is told what the store has failed with; those behind are asked for', async () => {
+    const store = failing(memoryStore())
+    const room = roomOn(store, [slidingWindow({ limit: 1, window: 50 })])
+    await fill(room, 'k', 1)
+    store.failure = FAILURES['is overloaded']
+    const failed = errorOf(() => room.wait('k', { cost: 1 }))
+    await Promise.resolve()
+    await Promise.resolve()
+    store.failure = undefined
+    const next = room.wait('k')
+    expect(await failed).toBeInstanceOf(StoreUnavailableError)
+    expect((await next).allowed).toBe(true)
+  })
+
+  it('is told what its limits have failed with', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    const wrong = new SlidegateError('invalid_limit', 'no limits')
+    const throwing = () => {
+      throw wrong
+    }
+    const waits = Array.from({ length: 300 }, () =>
+      errorOf(() => room.room.wait('k', throwing, parseWaitOptions({}))),
+    )
+    const last = room.wait('k')
+    expect((await Promise.all(waits)).every((error) => error === wrong)).toBe(true)
+    expect((await last).allowed).toBe(true)
+  })
+
+  it('is told of a room that is closed, and so is whoever comes later', async () => {
+    const store = memoryStore()
+    const room = roomOn(store, HOUR)
+    await fill(room, 'k', 5)
+    const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    room.room.close()
+    expect(await errorOf(() => wait)).toMatchObject({ code: 'closed' })
+    expect(await errorOf(() => room.wait('k'))).toMatchObject({ code: 'closed' })
+    expect(room.sent.map(({ type }) => type)).toEqual(['leave'])
+  })
+
+  it.each([
+    [{ cost: 0 }, 'invalid_cost'],
+    [{ maxWaitMs: -1 }, 'invalid_option'],
+    [{ maxWaitMs: 0.5 }, 'invalid_option'],
+    [{ maxWaitMs: 2 ** 31 }, 'invalid_option'],
+    [{ priority: 0.5 }, 'invalid_option'],
+    [{ priority: '1' as unknown as number }, 'invalid_option'],
+    [{ signal: {} as AbortSignal }, 'invalid_option'],
+  ])('is refused with %j', (options, code) => {
+    expect(() => parseWaitOptions(options)).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('the line between processes', () => {
+  it("is left by a room in which nobody waits any more: it is nobody else's turn to wait for it", async () => {
+    const store = memoryStore()
+    const [one, other] = [roomOn(store, HOUR), roomOn(store, HOUR)]
+    await fill(one, 'k', 3)
+    const abort = new AbortController()
+    const big = one.wait('k', { cost: 4, maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
+    await turn()
+    // Behind the other, there is no room for it.
+    expect((await rejection(other.wait('k', { maxWaitMs: 500 }))).reason).toBe('late')
+    abort.abort()
+    await rejection(big)
+    expect((await other.wait('k', { maxWaitMs: 500 })).allowed).toBe(true)
+  })
+
+  it('keeps the place of who came first', async () => {
+    const store = memoryStore()
+    const limits = [slidingWindow({ limit: 2, window: 60 })]
+    const rooms = [roomOn(store, limits), roomOn(store, limits), roomOn(store, limits)]
+    await fill(rooms[0]!, 'k', 2)
+    const admitted: number[] = []
+    const waits = rooms.map(async ({ wait }, i) => {
+      // Who comes in the same millisecond comes at the same time.
+      await delay(3 * i)
+      await wait('k', { cost: 2 })
+      admitted.push(i)
+    })
+    await Promise.all(waits)
+    expect(admitted).toEqual([0, 1, 2])
+  })
+})
+
+describe('what is returned', () => {
+  it('is for the next at once, when the room is told', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 5)
+    const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    const { op, outcome } = room.asked[0]!
+    await room.giveBack(op, outcome)
+    room.room.wake('k')
+    expect((await wait).allowed).toBe(true)
+    room.room.wake('nobody')
+  })
+
+  it('is not missed where the store is being asked', async () => {
+    const store = held(memoryStore())
+    const room = roomOn(store, HOUR)
+    await fill(room, 'k', 5)
+    store.isHolding = true
+    const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    // It was denied before that, and does not know it yet.
+    store.isHolding = false
+    const { op, outcome } = room.asked[0]!
+    await room.giveBack(op, outcome)
+    room.room.wake('k')
+    store.release()
+    expect((await wait).allowed).toBe(true)
+  })
+
+  it('is found in time though nobody has told', async () => {
+    const room = roomOn(memoryStore(), [concurrency({ limit: 1, ttl: '1h' })])
+    await room.wait('k')
+    const wait = room.wait('k', { maxWaitMs: 10_000 })
+    await turn()
+    const { op } = room.asked[0]!
+    await room.release(op)
+    const startMs = performance.now()
+    expect((await wait).allowed).toBe(true)
+    expect(performance.now() - startMs).toBeLessThan(1000)
+  })
+
+  it('may come late: who waits for a release does so to the end of its time', async () => {
+    const room = roomOn(memoryStore(), [concurrency({ limit: 1, ttl: '1h' })])
+    await room.wait('k')
+    const startMs = performance.now()
+    expect((await rejection(room.wait('k', { maxWaitMs: 50 }))).reason).toBe('late')
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(50)
+  })
+})
+
+describe('what is told of those who wait', () => {
+  it('is how many they are, and when one more would have its turn', async () => {
+    const room = roomOn(memoryStore(), [tokenBucket({ capacity: 10, refill: 10, interval: '1h' })])
+    await fill(room, 'k', 10)
+    const waits = Array.from({ length: 3 }, () => room.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1 }))
+    await turn()
+    const { length, expectedWaitMs } = room.room.state('k')
+    expect(length).toBe(3)
+    // Two units in 12 minutes; six more in 36.
+    expect(expectedWaitMs / 60_000).toBeCloseTo(48, 0)
+    expect(room.room.state()).toEqual({ length, expectedWaitMs: expect.closeTo(expectedWaitMs, -2) })
+    expect(room.room.state('other')).toEqual({ length: 0, expectedWaitMs: 0 })
+    room.room.close()
+    await Promise.allSettled(waits)
+    expect(room.room.state('k')).toEqual({ length: 0, expectedWaitMs: 0 })
+  })
+})
+
+describe('many', () => {
+  it('may wait under one signal, and be aborted, in no time', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 5)
+    const abort = new AbortController()
+    const startMs = performance.now()
+    const waits = Array.from({ length: 10_000 }, () =>
+      room.wait('k', { signal: abort.signal, maxWaitMs: 2 ** 31 - 1 }),
+    )
+    const settled = Promise.allSettled(waits)
+    await turn()
+    abort.abort()
+    await settled
+    expect(performance.now() - startMs).toBeLessThan(2000)
+    expect(room.room.state().length).toBe(0)
+    expect(room.asked).toHaveLength(2)
+  })
+
+  it('may leave from within a queue, in any order', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 5)
+    const aborts = Array.from({ length: 10_000 }, () => new AbortController())
+    const waits = aborts.map(({ signal }) => room.wait('k', { signal, maxWaitMs: 2 ** 31 - 1 }))
+    const settled = Promise.allSettled(waits)
+    await turn()
+    const startMs = performance.now()
+    for (let i = 0; i < aborts.length; i++) aborts[(i * 7919) % aborts.length]!.abort()
+    await settled
+    expect(performance.now() - startMs).toBeLessThan(2000)
+    expect(room.room.state().length).toBe(0)
+  })
+
+  it('keys may be waited for at a time', async () => {
+    const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 300 })])
+    const keys = Array.from({ length: 10_000 }, (_, i) => `k${i}`)
+    await Promise.all(keys.map((key) => room.wait(key)))
+    const waits = keys.map((key) => room.wait(key))
+    await Promise.all(waits)
+    expect(room.room.state().length).toBe(0)
+  })
+})

@@ -1,0 +1,41 @@
+// @ts-check
+// One process of those that wait for one key, on the package as it was built: callers that wait again and again.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { createLimiter, slidingWindow } from 'slidegate'
+import { redisStore } from 'slidegate/redis'
+
+/** @typedef {import('./waiting-processes.test.ts').Order} Order */
+
+process.once('message', async (/** @type {Order} */ order) => {
+  const redis = new Redis(order.port)
+  const store = redisStore(redis)
+  const limiter = createLimiter({
+    name: 'waiting',
+    limits: [slidingWindow({ limit: order.limit, window: order.windowMs })],
+    store,
+    // Nothing is to be given up, however slow the machine: what is given up may have been charged.
+    timeoutMs: 60_000,
+  })
+  await limiter.peek('ready')
+  await delay(order.startAtMs - Date.now())
+
+  /** @type {import('./waiting-processes.test.ts').Report} */
+  const report = { admissions: [], longestMs: 0 }
+  const endMs = performance.now() + order.durationMs
+  const callers = Array.from({ length: order.callers }, async () => {
+    for (;;) {
+      const startMs = performance.now()
+      if (startMs >= endMs) return
+      const { atMs, cost } = await limiter.wait('k', { cost: order.cost, maxWaitMs: 60_000 })
+      report.longestMs = Math.max(report.longestMs, performance.now() - startMs)
+      report.admissions.push({ atMs, cost })
+    }
+  })
+  await Promise.all(callers)
+  limiter.close()
+  await store.close()
+  // Through a proxy that is slow, the reply to a QUIT would come too late.
+  redis.disconnect()
+  process.send?.(report, () => process.disconnect())
+})
