@@ -1,6 +1,7 @@
 import { decisionOf, type LimitDecision } from './decision.ts'
 import type { BanState, Limit } from './limits/limit.ts'
-import type { Override } from './overrides.ts'
+import type { LimitSet } from './limits/limit-set.ts'
+import type { Override } from './overrides/overrides.ts'
 import type { ExplainOp, ExplainOutcome } from './stores/store.ts'
 
 /** What is used of one limit, and when it is free again. Times are milliseconds from `atMs`. */
@@ -45,6 +46,7 @@ export function explanationOf(
   const { blockedMs = 0 } = outcome
   const decision = decisionOf(op, outcome, 0)
   const declared = op.parts.flatMap(({ set }) => set.limits)
+  const mixed = op.parts.flatMap(({ set }) => set.limits.map((_, i) => hasFormer(set, i)))
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
   return {
     atMs,
@@ -54,7 +56,7 @@ export function explanationOf(
     retryAfterMs,
     blockedMs,
     limits: decision.limits.map((limit, i) =>
-      explained(declared[i]!, limit, outcome.limits[3 * i]!, outcome.frees[i]!, atMs),
+      explained(declared[i]!, limit, outcome.limits[3 * i]!, outcome.frees[i]!, atMs, mixed[i]!),
     ),
     bans: outcome.bans.flatMap((ban, part) => {
       const dimension = names[part]
@@ -63,12 +65,18 @@ export function explanationOf(
   }
 }
 
+/** Whether a limit also reads what was charged to others before: of that it is not known how long it counts. */
+function hasFormer({ logs }: LimitSet, limit: number): boolean {
+  return logs.some(({ role, serves }) => role === 'former' && serves.includes(limit))
+}
+
 function explained(
   declared: Limit,
   verdict: LimitDecision,
   used: number,
   times: readonly number[],
   atMs: number,
+  isMixed: boolean,
 ): LimitExplanation {
   const { kind, windowMs, precisionMs } = declared
   const frees = new Map<number, number>()
@@ -76,7 +84,7 @@ function explained(
     frees.set(afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10))
   })
   const first = times[0]
-  const knowsOldest = kind.keepsTimes === true && first !== undefined
+  const knowsOldest = kind.keepsTimes === true && first !== undefined && !isMixed
   return {
     ...verdict,
     used,

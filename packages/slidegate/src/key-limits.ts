@@ -4,7 +4,7 @@ import { type BanOptions, banLog } from './limits/ban.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet, withLog } from './limits/limit-set.ts'
-import type { InForce, OverrideTable } from './overrides.ts'
+import type { InForce, OverrideTable } from './overrides/overrides.ts'
 import type { Part } from './stores/store.ts'
 
 /** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */

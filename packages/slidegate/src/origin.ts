@@ -13,6 +13,8 @@ export interface Origin {
   /** The instants by part, where each has one of its own. */
   readonly instants?: readonly number[] | undefined
   readonly source: Source
+  /** Who has decided each part, where that was not the same. */
+  readonly sources?: readonly Source[] | undefined
   /** Per log, over all parts in order: whether it was charged. */
   readonly charged: readonly boolean[]
   /** Units not yet returned. */

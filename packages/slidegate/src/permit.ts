@@ -149,13 +149,14 @@ export class Permits {
 
   /** Whether it was still held, as the store knows it. */
   async ask(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
-    const { parts, cost: units, names, source } = originOf(decision) as Origin
+    const { parts, cost: units, names, source, sources } = originOf(decision) as Origin
     const op: HoldOp = {
       type,
       parts,
       requestId: names.requestId!,
       units,
       ...(source === 'fallback' && { source }),
+      ...(sources !== undefined && { sources }),
     }
     const { held } = (await this.#apply(op)) as HoldOutcome
     if (type === 'release') this.#freed(parts)

@@ -14,7 +14,7 @@ import { lineLog } from './limits/line.ts'
 import { reservationLog } from './limits/reservations.ts'
 import { areHeld, areKept, NAMELESS, Names, namesAsked } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
-import { type Overrides, type OverridesOptions, OverrideTable } from './overrides.ts'
+import { type Overrides, type OverridesOptions, OverrideTable } from './overrides/overrides.ts'
 import { type Permit, Permits } from './permit.ts'
 import { returnable, returnTo } from './refund.ts'
 import {
@@ -552,8 +552,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const left = isCounted(source) ? cost : 0
     const charged = chargedLogs(parts, decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS
-    const { instants } = outcome
-    markOrigin(decision, { limiter: this, parts, names, cost, atMs, instants, source, charged, left })
+    const { instants, sources } = outcome
+    const when = { atMs, instants, source, sources }
+    markOrigin(decision, { limiter: this, parts, names, cost, ...when, charged, left })
     return decision
   }
 

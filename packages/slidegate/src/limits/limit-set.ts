@@ -110,10 +110,15 @@ function formerLogs(
     // One that keeps times tells of any window, one that keeps entries of one at a time; any other only of its own.
     const tells = kind.keepsTimes && (kind.entries === undefined || windows.size === 1)
     const asked = tells
-      ? served.map((i) => ({ ...found.limit, windowMs: limits[i]!.windowMs, limit: limits[i]!.limit }))
+      ? served.map((i) => ({ ...found.limit, windowMs: askedMs(found.limit, limits[i]!), limit: limits[i]!.limit }))
       : [found.limit]
     return { name, kind, role: 'former', shadow: false, params: kind.params(asked), serves: served }
   })
+}
+
+/** Entries that have left their own window may be gone, or not yet. */
+function askedMs(former: Limit, limit: Limit): number {
+  return former.kind.entries === undefined ? limit.windowMs : Math.min(limit.windowMs, former.windowMs)
 }
 
 /** Whether what one kind has counted is of use to the other: holders and values are counted apart from requests. */

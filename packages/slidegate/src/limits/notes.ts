@@ -5,9 +5,10 @@ import type { Log } from './limit-set.ts'
 /** Notes that a table holds at most. */
 export const MAX_NOTES = 10_000
 
+/** Changes that a table remembers: who has missed more is told all. */
+const MAX_CHANGES = 256
+
 interface WrittenNote {
-  /** That which the table had by it. */
-  readonly version: number
   readonly writtenAtMs: number
   /** By the store's clock; 0 for never. */
   readonly expiresAtMs: number
@@ -17,9 +18,17 @@ interface WrittenNote {
 interface NoteTable {
   /** Rises with each change, and is never below the time of the last one: one that was lost does not come again. */
   version: number
-  /** Who knows only of an earlier version may know notes that have been removed. */
+  /** Who knows only of an earlier version is told all. */
   floor: number
   notes: Map<string, WrittenNote>
+  /** The last changes, oldest first. */
+  changes: Change[]
+}
+
+interface Change {
+  /** That which the table had by it. */
+  readonly version: number
+  readonly name: string
 }
 
 class NoteTables implements Logs<NoteTable> {
@@ -38,8 +47,8 @@ class NoteTables implements Logs<NoteTable> {
 
   copy(number: number): number {
     const copied = this.create()
-    const { version, floor, notes } = this.at(number)
-    this.#tables[copied] = { version, floor, notes: new Map(notes) }
+    const { version, floor, notes, changes } = this.at(number)
+    this.#tables[copied] = { version, floor, notes: new Map(notes), changes: changes.slice() }
     return copied
   }
 
@@ -50,7 +59,7 @@ class NoteTables implements Logs<NoteTable> {
 }
 
 function newTable(): NoteTable {
-  return { version: 0, floor: 0, notes: new Map() }
+  return { version: 0, floor: 0, notes: new Map(), changes: [] }
 }
 
 const PARAMS: LogParams = { precision: 1, records: 1, windows: [MAX_WINDOW_MS], limits: [1] }
@@ -86,7 +95,7 @@ const notesKind: Kind<NoteTable> = {
 
   table: {
     write(table, _params, nowMs, { name, text, ttlMs }) {
-      const { notes } = table
+      const { notes, changes } = table
       const isKnown = notes.has(name)
       if (text === undefined && !isKnown) return true
       const version = Math.max(table.version + 1, nowMs)
@@ -95,25 +104,26 @@ const notesKind: Kind<NoteTable> = {
         table.floor = version
       }
       table.version = version
+      if (changes.push({ version, name }) > MAX_CHANGES) {
+        table.floor = Math.max(table.floor, changes.shift()!.version)
+      }
       if (text === undefined) {
         notes.delete(name)
-        table.floor = version
       } else {
-        notes.set(name, { version, writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
+        notes.set(name, { writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
       }
       return true
     },
 
-    read({ version, floor, notes }, _params, nowMs, since) {
+    read({ version, floor, notes, changes }, _params, nowMs, since) {
       if (version === since) return { version, isAll: false, notes: [] }
       const isAll = since === 0 || since < floor || since > version
+      const missed = changes.filter((change) => change.version > since).map(({ name }) => name)
       const read: Note[] = []
-      for (const [name, note] of notes) {
-        const isGone = isExpired(note, nowMs)
-        if (isAll ? isGone : note.version <= since) continue
-        const ttlMs = isGone || note.expiresAtMs === 0 ? 0 : note.expiresAtMs - nowMs
-        const times = { ttlMs, ageMs: Math.max(0, nowMs - note.writtenAtMs) }
-        read.push({ name, ...times, ...(!isGone && { text: note.text }) })
+      for (const name of isAll ? notes.keys() : new Set(missed)) {
+        const note = notes.get(name)
+        if (note !== undefined && !isExpired(note, nowMs)) read.push(asRead(name, note, nowMs))
+        else if (!isAll) read.push({ name, ttlMs: 0, ageMs: 0 })
       }
       return { version, isAll, notes: read }
     },
@@ -126,6 +136,11 @@ export const notesLog: Omit<Log, 'shadow' | 'serves'> = {
   kind: notesKind,
   role: 'table',
   params: PARAMS,
+}
+
+function asRead(name: string, { writtenAtMs, expiresAtMs, text }: WrittenNote, nowMs: number): Note {
+  const ttlMs = expiresAtMs === 0 ? 0 : expiresAtMs - nowMs
+  return { name, text, ttlMs, ageMs: Math.max(0, nowMs - writtenAtMs) }
 }
 
 function isExpired({ expiresAtMs }: WrittenNote, nowMs: number): boolean {

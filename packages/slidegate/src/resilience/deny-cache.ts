@@ -19,7 +19,8 @@ export interface DenyCacheOptions {
 /**
  * Answers repeated denials in this process. A denied request cannot be admitted before its `retryAfterMs`, so the
  * same one (key, limits and cost) is denied again without asking, its waits being less by the time that has
- * passed; `source` is then `denyCache`, and `remaining` may be stale. What is admitted, charged, refunded or
+ * passed; `source` is then `denyCache`, and `remaining` may be stale. Where denials bring bans on, only those of a key that
+ * is blocked are repeated. What is admitted, charged, refunded or
  * reset through this wrapper shows at once, what others do to the key within `maxStaleMs`.
  *
  * @throws {SlidegateError} `invalid_option`
@@ -56,15 +57,18 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Named ones are always asked: the same id or value may be told something else than another. */
+/** Named ones are always asked: the same id or value may be told something else than another. So are those in line. */
 function isRepeatable(op: Op): op is ConsumeOp {
   if (op.type !== 'consume' || op.requestId !== undefined || op.value !== undefined) return false
+  if (op.ticket !== undefined || op.reservation !== undefined) return false
   return op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
 }
 
+const LOOKS: readonly Op['type'][] = ['peek', 'list', 'extend', 'explain', 'note', 'notes', 'leave']
+
 /** Whether it gives nobody room. */
 function isLook({ type }: Op): boolean {
-  return type === 'peek' || type === 'list' || type === 'extend'
+  return LOOKS.includes(type)
 }
 
 /** One that waits for an answer of the store to a request: denied it is held, admitted it changes the key. */
@@ -90,7 +94,7 @@ class ConsumeCall implements Call {
   resolve(outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     if (position < outcome.admitted) this.#denials.forget(this.#op.parts)
-    else if (outcome.source === 'store') this.#hold(outcome, position)
+    else if (outcome.source === 'store' && !isCountedDenial(this.#op, outcome)) this.#hold(outcome, position)
     this.#call.resolve(outcomes, position)
   }
 
@@ -104,6 +108,11 @@ class ConsumeCall implements Call {
     if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
     this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
   }
+}
+
+/** Whether the next denial may bring a ban on, so that the store has to hear of it. */
+function isCountedDenial({ parts }: ConsumeOp, { isUnseen }: ConsumeOutcome): boolean {
+  return isUnseen !== true && parts[0]!.set.logs.some(({ role }) => role === 'ban')
 }
 
 /** One that waits for ops that may change keys: while they are under way nobody knows whether they have. */

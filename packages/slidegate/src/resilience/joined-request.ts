@@ -182,7 +182,7 @@ export class JoinedRequest {
   /** All that was charged beyond so many requests. */
   #giveBack(kept: number): void {
     for (const { told, admitted } of this.#asked) {
-      continue
+      if (admitted <= kept) continue
       const { share, together, position } = told
       const outcome = together as ConsumeOutcome
       if (isCounted(outcome.source)) this.#late.add(share.op, outcome, position + kept, position + admitted)

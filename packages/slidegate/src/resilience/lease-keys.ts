@@ -168,9 +168,12 @@ export class Leases implements Supply {
   }
 }
 
-/** Requests that are known by a name are each decided by the store. */
-function isLeasable({ count, leaseMs, requestId, value }: ConsumeOp): boolean {
-  return count === 1 && leaseMs === 0 && requestId === undefined && value === undefined
+/** Requests that are known by a name are each decided by the store, and so are those whose denials may bring bans on. */
+function isLeasable(op: ConsumeOp): boolean {
+  const { count, leaseMs, requestId, value, ticket, reservation, parts } = op
+  if (count !== 1 || leaseMs !== 0 || requestId !== undefined || value !== undefined) return false
+  if (ticket !== undefined || reservation !== undefined) return false
+  return parts[0]!.set.logs.every(({ role }) => role !== 'ban')
 }
 
 /** One that waits for the store's answer to a request of a cold key. */

@@ -129,7 +129,8 @@ export class KeyedOracle {
       case 'isBlocked':
         return [this.#isBlocked(event.key)]
       case 'change':
-        if (event.set === undefined) this.#overridden.delete(`${event.dimension}/${event.key}`)
+        if (!this.#history.byOverrides) this.#overridden.clear()
+        else if (event.set === undefined) this.#overridden.delete(`${event.dimension}/${event.key}`)
         else this.#overridden.add(`${event.dimension}/${event.key}`)
         this.#inForce.change(event.dimension, event.key, event.set)
         return [undefined]

@@ -296,7 +296,8 @@ export class Oracle {
     }
     return {
       used,
-      oldestAtMs: this.#log(ruled).oldest?.(ruled.limit, nowMs),
+      // Where something may have been charged to another log, it is not told.
+      oldestAtMs: ruled.formerly?.length ? undefined : this.#log(ruled).oldest?.(ruled.limit, nowMs),
       frees: Array.from(frees, ([afterMs, units]) => ({ afterMs, units })),
     }
   }

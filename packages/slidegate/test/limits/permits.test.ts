@@ -4,7 +4,14 @@ import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { concurrency, createLimiter, type Limit, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import {
+  concurrency,
+  createLimiter,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  slidingWindow,
+} from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'

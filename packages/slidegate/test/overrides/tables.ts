@@ -1,5 +1,5 @@
 import { type Limit, memoryStore, slidingWindow } from '../../src/index.ts'
-import { type OverrideOptions, OverrideTable, type OverrideTableOptions } from '../../src/overrides.ts'
+import { type OverrideOptions, OverrideTable, type OverrideTableOptions } from '../../src/overrides/overrides.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Op, Outcome, Store } from '../../src/stores/store.ts'

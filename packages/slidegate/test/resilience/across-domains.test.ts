@@ -63,6 +63,8 @@ function expectSame(event: Event, parts: readonly Part[], joined: Outcome, singl
   const limits = told.limits.slice()
   for (let place = 2; place < limits.length; place += 3) {
     expect(limits[place]).toBeGreaterThanOrEqual(wanted.limits[place]!)
+    // What was not used before is free.
+    if (limits[place - 2] === 0) expect(limits[place]).toBe(wanted.limits[place])
     limits[place] = wanted.limits[place]!
   }
   expect({ ...told, limits }).toEqual(wanted)
@@ -319,6 +321,32 @@ describe('an op for several keys', () => {
     expect(await usedOf(memory, plain)).toBe(1)
     await ask(store, { type: 'block', parts, ms: 0 })
     expect((await ask(store, consumption(parts))).blockedMs).toBeUndefined()
+  })
+})
+
+describe('what returns a request', () => {
+  it('is one op for all its keys: limits that read a log, but what was seen, and shadow limits without room', () => {
+    const tried = slidingWindow({ limit: 3, window: '30m', name: 'tried', shadow: true })
+    const [user, ip] = [
+      partOf('user', hourly(9), tried),
+      partOf('ip', distinct({ limit: 9, window: '1h' }), hourly(9)),
+    ]
+    const banned = { key: 'user', set: withLog(user.set, banLog(true)) }
+    const op = consumption([banned, ip], { cost: 2, value: 'v' })
+    const limits = [0, 0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1]
+    const outcome = { source: 'store', atMs: 7, admitted: 2, limits, waitMs: 0 } as const
+    const names = { requestId: undefined, value: 'v' }
+    const returned = { type: 'refund', parts: op.parts, atMs: 7, ...names }
+    expect(refundsOf({ ...op, count: 2 }, outcome, 0, 2)).toEqual([
+      { ...returned, units: 4, charged: [true, false, false, false, true] },
+      { ...returned, units: 2, charged: [false, true, false, false, false] },
+    ])
+    expect(refundsOf(op, outcome, 1, 2)).toEqual([
+      { ...returned, units: 2, charged: [true, false, false, false, true] },
+    ])
+    expect(refundsOf(op, { ...outcome, source: 'fallback' }, 1, 2)).toMatchObject([{ source: 'fallback' }])
+    expect(refundsOf(op, { ...outcome, source: 'failOpen' }, 0, 1)).toEqual([])
+    expect(refundsOf(op, { ...outcome, isRepeat: true }, 0, 1)).toEqual([])
   })
 })
 
@@ -589,6 +617,30 @@ describe('on a Cluster', () => {
     }
     // Those that all need are used up, though most who asked were denied by others.
     for (const part of dimensions[2]!) expect(admitted.get(part)).toBeGreaterThanOrEqual(79)
+  })
+
+  it('each of those that a domain has decided together gets its own back', async () => {
+    const { raw, store } = storesOn(client)
+    const shadow = slidingWindow({ limit: 5, window: '30m', name: 'tried', shadow: true })
+    const shared = partOf(keyOn(0, 'shared'), hourly(6), shadow)
+    const users = Array.from({ length: 8 }, (_, i) => partOf(keyOn(1, `user${i}-`), hourly(1)))
+    for (const i of [0, 1, 5]) await ask(store, consumption([users[i]!]))
+    const outcomes = await Promise.all(users.map((user) => ask(store, consumption([user, shared]))))
+    // Three users have denied it, and the last two came too late for what all share.
+    expect(outcomes.map(({ admitted }) => admitted)).toEqual([0, 0, 1, 1, 1, 0, 0, 0])
+    const ofShared = outcomes.map(({ limits }) => limits.slice(3, 5))
+    // As if each had asked alone, behind those before it: there was room.
+    expect([ofShared[0], ofShared[1], ofShared[5]]).toEqual([
+      [0, 0],
+      [1, 0],
+      [5, 0],
+    ])
+    expect(ofShared[7]![1]).toBeGreaterThan(0)
+    await until('three are back', async () => (await usedOf(raw, shared)) === 3)
+    expect(await usedOfEach(raw, users)).toEqual([1, 1, 1, 1, 1, 1, 0, 0])
+    // Of the five that the shadow limit had room for two were denied.
+    const { limits } = await ask(raw, { type: 'peek', parts: [shared], cost: 1, count: 1 })
+    expect(limits[3]).toBe(3)
   })
 
   it.each(['frozen', 'dead'])('what others have charged is returned while a server is %s', async (state) => {

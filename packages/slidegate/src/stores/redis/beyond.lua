@@ -267,7 +267,7 @@ function ops.settle(logs, run, clock, now, filled)
   for i = 1, #logs do
     local log, returned = logs[i], 0
     if log.params.role == 'reservations' then
-      log.kind.refund(log, log.params, now, 0, 1, run.reservation)
+      log.kind.refund(log, log.params, now, charged_at[log.part], 1, run.reservation)
       log.is_changed = true
     elseif rest > 0 and log.counts then
       log.kind.commit(log, log.params, now, rest, 0, '')

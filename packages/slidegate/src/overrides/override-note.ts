@@ -1,6 +1,6 @@
-import { SlidegateError, show } from './errors.ts'
-import { declarationOf, limitOf } from './limits/declaration.ts'
-import type { Limit } from './limits/limit.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { declarationOf, limitOf } from '../limits/declaration.ts'
+import type { Limit } from '../limits/limit.ts'
 
 // An override as it is stored: JSON, in which every time is told from the instant at which it was written. Of that the
 // store tells how long ago it is, so that no clock of any process has a say in it.

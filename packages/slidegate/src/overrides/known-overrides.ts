@@ -1,5 +1,5 @@
-import type { Limit, Notes } from './limits/limit.ts'
-import { MAX_NOTES } from './limits/notes.ts'
+import type { Limit, Notes } from '../limits/limit.ts'
+import { MAX_NOTES } from '../limits/notes.ts'
 import { type LimitsText, limitsOf, noteOf, type OverrideNote, stateOf } from './override-note.ts'
 import type { Override } from './overrides.ts'
 

@@ -1,12 +1,12 @@
-import { type Duration, parseWindow } from './duration.ts'
-import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
-import { storedKey } from './key.ts'
+import { type Duration, parseWindow } from '../duration.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import { storedKey } from '../key.ts'
 import { type InForce, KnownOverrides } from './known-overrides.ts'
-import type { Limit, Notes } from './limits/limit.ts'
-import { limitSet, withLog } from './limits/limit-set.ts'
-import { MAX_NOTES, notesLog } from './limits/notes.ts'
+import type { Limit, Notes } from '../limits/limit.ts'
+import { limitSet, withLog } from '../limits/limit-set.ts'
+import { MAX_NOTES, notesLog } from '../limits/notes.ts'
 import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
-import type { NoteOp, NoteOutcome, NotesOp, Op, Outcome, Part } from './stores/store.ts'
+import type { NoteOp, NoteOutcome, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
 
 export type { InForce }
 
