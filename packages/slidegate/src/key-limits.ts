@@ -3,7 +3,7 @@ import { storedKey } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
 import { isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
-import { type LimitSet, limitSet, withLog } from './limits/limit-set.ts'
+import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
 import type { InForce, OverrideTable } from './overrides/overrides.ts'
 import type { Part } from './stores/store.ts'
 
@@ -73,6 +73,13 @@ export class Dimension {
   partOf(given: string, key: string, request: unknown, inForce: InForce | undefined): Part {
     if (inForce !== undefined) return { key, set: this.#overridden(inForce, given, request) }
     return { key, set: this.#set ?? this.#told(this.declaredFor(given, request)) }
+  }
+
+  /** The same with all that limits which were in force before have charged. */
+  wholeOf({ key, set }: Part, inForce: InForce | undefined): Part {
+    const formerly = [...(inForce?.formerly ?? []), ...this.#formerly]
+    if (formerly.length === 0) return { key, set }
+    return { key, set: withLogsOf(set, formerly.map((limits) => limits.map((limit) => this.#qualified(limit)))) }
   }
 
   /** The limits that are declared for a key. */
@@ -171,6 +178,14 @@ export class KeyLimits {
   /** The parts of some of the dimensions of a key, one at least. */
   someOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
     return this.#someOf(key).map((given) => this.#partOf(given, request))
+  }
+
+  /** The same with all that limits which were in force before have charged. */
+  wholeOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
+    return this.#someOf(key).map((given) => {
+      const { dimension, key: stored } = given
+      return dimension.wholeOf(this.#partOf(given, request), this.overrides?.of(dimension.name, stored))
+    })
   }
 
   /** The logs of bans of some of the dimensions of a key. */

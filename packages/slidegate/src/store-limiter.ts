@@ -389,7 +389,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
     if (this.#isStale) await this.#overrides!.refresh()
-    const parts = withLine(withReservations(this.#someParts(key, options), this.#reservations))
+    this.#checkOpen()
+    const parts = withLine(withReservations(this.#keys.wholeOf(key, options?.request), this.#reservations))
     await this.#apply({ type: 'reset', parts })
     this.#room.wake(nameOfQueue(parts))
   }

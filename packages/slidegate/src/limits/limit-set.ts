@@ -75,6 +75,17 @@ export function withLog(set: LimitSet, log: Omit<Log, 'shadow' | 'serves'>): Lim
   return { ...set, logs: [...set.logs, { ...log, shadow: false, serves: [] }] }
 }
 
+/** The same, and whatever these limits have charged as well: to be forgotten with the rest. */
+export function withLogsOf(set: LimitSet, formerly: readonly (readonly Limit[])[]): LimitSet {
+  const logs = new Map(set.logs.map((log) => [log.name, log]))
+  for (const limits of formerly) {
+    for (const log of limitSet(set.limiter, limits).logs) {
+      if (!logs.has(log.name)) logs.set(log.name, { ...log, role: 'former', serves: [] })
+    }
+  }
+  return { ...set, logs: Array.from(logs.values()) }
+}
+
 function logNameOf(limit: Limit): string {
   return limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')
 }

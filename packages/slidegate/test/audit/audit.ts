@@ -39,6 +39,8 @@ export interface Order {
   readonly durationMs: number
   /** Whether it takes leases, and of which length. */
   readonly leaseMs?: number
+  /** Whether limits may be overridden, and how soon that is to be known. */
+  readonly maxStaleMs?: number
   /** How long each caller rests after every ten requests, if at all. */
   readonly pauseMs?: number
   /** Values that requests bring, each one of so many. */

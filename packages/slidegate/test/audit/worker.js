@@ -40,7 +40,11 @@ process.once('message', async (/** @type {Order} */ order) => {
   const options = { name: 'audit', store, timeoutMs: 60_000 }
   const limiter = order.dimensions
     ? createLimiter({ ...options, dimensions: dimensionsOf(order.dimensions) })
-    : createLimiter({ ...options, limits: order.limits.map(limitOf) })
+    : createLimiter({
+        ...options,
+        limits: order.limits.map(limitOf),
+        ...(order.maxStaleMs && { overrides: { maxStaleMs: order.maxStaleMs } }),
+      })
   await limiter.peek(keyFrom(order, 0, 'ready'), order.values ? { value: 'ready' } : {})
 
   /** @type {import('./audit.ts').Report} */

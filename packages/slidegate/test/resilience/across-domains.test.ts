@@ -329,7 +329,7 @@ describe('what returns a request', () => {
     const tried = slidingWindow({ limit: 3, window: '30m', name: 'tried', shadow: true })
     const [user, ip] = [
       partOf('user', hourly(9), tried),
-      partOf('ip', distinct({ limit: 9, window: '1h' }), hourly(9)),
+      partOf('ip', distinct({ limit: 9, window: '1h' }), hourly(9, 'requests')),
     ]
     const banned = { key: 'user', set: withLog(user.set, banLog(true)) }
     const op = consumption([banned, ip], { cost: 2, value: 'v' })
