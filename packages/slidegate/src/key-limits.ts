@@ -79,7 +79,13 @@ export class Dimension {
   wholeOf({ key, set }: Part, inForce: InForce | undefined): Part {
     const formerly = [...(inForce?.formerly ?? []), ...this.#formerly]
     if (formerly.length === 0) return { key, set }
-    return { key, set: withLogsOf(set, formerly.map((limits) => limits.map((limit) => this.#qualified(limit)))) }
+    return {
+      key,
+      set: withLogsOf(
+        set,
+        formerly.map((limits) => limits.map((limit) => this.#qualified(limit))),
+      ),
+    }
   }
 
   /** The limits that are declared for a key. */

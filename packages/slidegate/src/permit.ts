@@ -3,7 +3,7 @@ import { type Decision, isCounted } from './decision.ts'
 import { MAX_WINDOW_MS } from './duration.ts'
 import { StoreUnavailableError } from './errors.ts'
 import { type Origin, originOf } from './origin.ts'
-import type { HoldOp, HoldOutcome, Op, Outcome, Part } from './stores/store.ts'
+import type { HoldOp, HoldOutcome, Op, Outcome } from './stores/store.ts'
 
 /**
  * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
@@ -111,7 +111,6 @@ const MAX_RENEWING = 64
 /** What a limiter has given and not got back. One timer renews it all, little by little. */
 export class Permits {
   readonly #apply: (op: Op) => Promise<Outcome>
-  readonly #freed: (parts: readonly Part[]) => void
   /** The shortest so far. */
   #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
@@ -124,10 +123,8 @@ export class Permits {
   #isClosed = false
 
   /** @param apply asks the limiter's store */
-  /** @param freed is told of what is released, by its parts */
-  constructor(apply: (op: Op) => Promise<Outcome>, freed: (parts: readonly Part[]) => void) {
+  constructor(apply: (op: Op) => Promise<Outcome>) {
     this.#apply = apply
-    this.#freed = freed
   }
 
   /** @param askedAtMs by `performance.now()` */
@@ -158,9 +155,7 @@ export class Permits {
       ...(source === 'fallback' && { source }),
       ...(sources !== undefined && { sources }),
     }
-    const { held } = (await this.#apply(op)) as HoldOutcome
-    if (type === 'release') this.#freed(parts)
-    return held
+    return ((await this.#apply(op)) as HoldOutcome).held
   }
 
   has(permit: Held): boolean {

@@ -1,9 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Decision, isCounted } from './decision.ts'
+import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
+import { type ExtraLog, withLog } from './limits/limit-set.ts'
+import { reservationLog } from './limits/reservations.ts'
+import { areKept } from './names.ts'
 import { originOf } from './origin.ts'
-import type { Part, SettleOp, SettleOutcome } from './stores/store.ts'
+import type { ConsumeOp, Op, Outcome, Part, SettleOp, SettleOutcome } from './stores/store.ts'
 import { parseUnits } from './units.ts'
 
 /** What becomes of a reservation when it is settled. */
@@ -36,10 +40,10 @@ export interface Reservation {
 }
 
 /** What a token says. */
-export interface Claim {
+interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its name in the store; '' where the store knows nothing of it, for it gave no answer. */
+  /** Its name in the store, which no other has, and which tells another number of units apart; '' where the store knows nothing of it, for it gave no answer. */
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
@@ -47,12 +51,7 @@ export interface Claim {
 
 const VERSION = 1
 
-/** A name that no other reservation has, and that tells another number of units apart. */
-export function reservationName(units: number): string {
-  return `${randomBytes(12).toString('base64url')}.${units}`
-}
-
-export function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
+function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const origin = originOf(decision)
   const isKnown = origin !== undefined && isCounted(origin.source) && origin.source !== 'fallback'
   if (!isKnown) return { key, units: decision.cost, name: '', charged: [] }
@@ -63,12 +62,12 @@ export function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   return { key, units: decision.cost, name, charged }
 }
 
-export function tokenOf(limiter: string, { key, units, name, charged }: Claim): string {
+function tokenOf(limiter: string, { key, units, name, charged }: Claim): string {
   return Buffer.from(JSON.stringify([VERSION, limiter, key, units, name, charged])).toString('base64url')
 }
 
 /** @throws {SlidegateError} `invalid_reservation` for what is no token of this limiter */
-export function parseToken(limiter: string, token: unknown): Claim {
+function parseToken(limiter: string, token: unknown): Claim {
   const words = typeof token === 'string' ? wordsOf(token) : undefined
   if (words?.length !== 6 || words[0] !== VERSION) {
     throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
@@ -94,30 +93,95 @@ function wordsOf(token: string): unknown[] | undefined {
   }
 }
 
-/** The op that settles a claim. @param parts of its key, with logs of reservations */
-export function settleOp(parts: readonly Part[], claim: Claim, actual: unknown): SettleOp {
+function invalid(message: string, value: unknown): SlidegateError {
+  return new SlidegateError('invalid_reservation', message, value)
+}
+
+/** What a limiter has reserved, and is to settle. */
+export class Reservations {
+  readonly #limiter: string
+  readonly #log: ExtraLog
+  readonly #apply: (op: Op) => Promise<Outcome>
+
+  /**
+   * @param ttl for how long a reservation can be settled
+   * @param apply asks the limiter's store
+   * @throws {SlidegateError} `invalid_window`
+   */
+  constructor(limiter: string, ttl: Duration, apply: (op: Op) => Promise<Outcome>) {
+    this.#limiter = limiter
+    this.#log = reservationLog(parseWindow(ttl, 'reservationTtl'))
+    this.#apply = apply
+  }
+
+  /** The parts with the logs in which reservations are kept. */
+  partsWith(parts: readonly Part[]): readonly Part[] {
+    return parts.map(({ key, set }) => ({ key, set: withLog(set, this.#log) }))
+  }
+
+  /** @throws {SlidegateError} `invalid_cost`, and `invalid_option` where a limit keeps requests one by one */
+  opFor(parts: readonly Part[], estimate: number): ConsumeOp {
+    const cost = parseUnits(estimate, 'invalid_cost')
+    if (areKept(parts)) {
+      throw new SlidegateError(
+        'invalid_option',
+        `a limit of ${show(this.#limiter)} keeps requests one by one; only those that keep sums can be reserved`,
+        this.#limiter,
+      )
+    }
+    const reservation = `${randomBytes(12).toString('base64url')}.${cost}`
+    return { type: 'consume', parts: this.partsWith(parts), cost, count: 1, leaseMs: 0, reservation }
+  }
+
+  of(key: AnyKey, { parts, reservation }: ConsumeOp, decision: Decision): Reservation {
+    const { allowed } = decision
+    const claim = claimOf(key, reservation!, decision)
+    let isOver = !allowed
+    const settle = async (actual: number): Promise<Settlement> => {
+      // The store tells twice from once, but not where it has not counted the estimate.
+      if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
+      const op = settleOp(parts, claim, actual)
+      isOver = claim.name === ''
+      return this.#settle(op, claim)
+    }
+    const token = allowed ? tokenOf(this.#limiter, claim) : ''
+    return { decision, allowed, token, settle, cancel: () => settle(0) }
+  }
+
+  /** The key that was reserved for. @throws {SlidegateError} `invalid_reservation` */
+  keyOf(token: string): AnyKey {
+    return parseToken(this.#limiter, token).key
+  }
+
+  /** @param parts of the token's key */
+  async settle(parts: readonly Part[], token: string, actual: number): Promise<Settlement> {
+    const claim = parseToken(this.#limiter, token)
+    return this.#settle(settleOp(this.partsWith(parts), claim, actual), claim)
+  }
+
+  async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
+    const { parts, actual, units } = op
+    if (claim.name === '') {
+      // Nobody has counted the estimate.
+      if (actual > 0) await this.#apply({ type: 'charge', parts, units: actual })
+      return { returned: 0, added: actual }
+    }
+    const { settled, returned } = (await this.#apply(op)) as SettleOutcome
+    if (!settled) throw invalid('the reservation was settled or cancelled before, or too late', claim.name)
+    const logs = parts.flatMap(({ set }) => set.logs)
+    const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)
+    return { returned: counting.length === 0 ? 0 : Math.min(...counting), added: Math.max(0, actual - units) }
+  }
+}
+
+function settleOp(parts: readonly Part[], claim: Claim, actual: unknown): SettleOp {
   const { units, name, charged } = claim
-  const flags = parts.flatMap(({ set }, i) => set.logs.map((log) => charged[i]?.includes(log.name) === true))
   return {
     type: 'settle',
     parts,
     reservation: name,
     units,
     actual: parseUnits(actual, 'invalid_cost', 0),
-    charged: flags,
+    charged: parts.flatMap(({ set }, i) => set.logs.map((log) => charged[i]?.includes(log.name) === true)),
   }
-}
-
-export function settlementOf(op: SettleOp, { settled, returned }: SettleOutcome): Settlement {
-  if (!settled) throw invalid(`the reservation was settled or cancelled before, or too late`, op.reservation)
-  const logs = op.parts.flatMap(({ set }) => set.logs)
-  const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)
-  return {
-    returned: counting.length === 0 ? 0 : Math.min(...counting),
-    added: Math.max(0, op.actual - op.units),
-  }
-}
-
-export function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_reservation', message, value)
 }

@@ -9,26 +9,13 @@ import { storedKey } from './key.ts'
 import type { AnyKey, KeyLimits } from './key-limits.ts'
 import type { BulkRequest, ConsumeOptions, KeyOptions, LimitEntries, Limiter } from './limiter.ts'
 import type { Limit } from './limits/limit.ts'
-import { type LimitSet, type Log, withLog } from './limits/limit-set.ts'
-import { lineLog } from './limits/line.ts'
-import { reservationLog } from './limits/reservations.ts'
+import type { LimitSet } from './limits/limit-set.ts'
 import { areHeld, areKept, NAMELESS, Names, namesAsked } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
-import { type Overrides, type OverridesOptions, OverrideTable } from './overrides/overrides.ts'
+import { type Overrides, type OverridesOptions, OverrideTable, overridesOf } from './overrides/overrides.ts'
 import { type Permit, Permits } from './permit.ts'
 import { returnable, returnTo } from './refund.ts'
-import {
-  type Claim,
-  claimOf,
-  invalid,
-  parseToken,
-  type Reservation,
-  reservationName,
-  type Settlement,
-  settlementOf,
-  settleOp,
-  tokenOf,
-} from './reservation.ts'
+import { type Reservation, Reservations, type Settlement } from './reservation.ts'
 import { outcomesOf } from './stores/call.ts'
 import type {
   ConsumeOp,
@@ -41,11 +28,10 @@ import type {
   Outcome,
   Part,
   PeekOp,
-  SettleOutcome,
   Store,
 } from './stores/store.ts'
 import { parseCost, parseUnits } from './units.ts'
-import type { Answer, Question } from './waiting/queue.ts'
+import { inLine, LimiterAsker } from './waiting/asker.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/wait-options.ts'
 import { WaitingRoom, type WaitingState } from './waiting/waiting.ts'
 
@@ -71,7 +57,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #names = new Names()
   readonly #permits: Permits
   readonly #room: WaitingRoom
-  readonly #reservations: ReturnType<typeof reservationLog>
+  readonly #reservations: Reservations
   /** The limits of all keys, where all have the same, and there are no other keys. */
   readonly #set: LimitSet | undefined
   /**
@@ -92,12 +78,15 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#announcer = announcer
     this.#overrides = this.#overridesBy(settings.overrides)
     keys.overrides = this.#overrides
-    this.#permits = new Permits(
-      (op) => this.#apply(op),
-      (parts) => this.#room.wake(nameOfQueue(parts)),
-    )
-    this.#reservations = reservationLog(parseWindow(settings.reservationTtl ?? '1h', 'reservationTtl'))
-    this.#room = this.#roomFor(settings.maxWaiting)
+    this.#permits = new Permits((op) => (op.type === 'release' ? this.#freeing(op) : this.#apply(op)))
+    this.#reservations = new Reservations(name, settings.reservationTtl ?? '1h', (op) => this.#freeing(op))
+    const asker = new LimiterAsker({
+      names: this.#names,
+      apply: (op) => this.#apply(op),
+      decide: (op, outcome, position) => this.decide(op, outcome, position),
+      giveBack: (decision) => this.#giveBack(decision),
+    })
+    this.#room = new WaitingRoom({ asker, maxWaiting: settings.maxWaiting })
     this.#set = keys.set
     this.#syncOps = this.#set && [
       { type: 'consume', parts: [{ key: '', set: this.#set }], cost: 1, count: 1, leaseMs: 0 },
@@ -243,44 +232,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return this.#room.state(key === undefined ? undefined : nameOfQueue(this.#parts(key, undefined)))
   }
 
-  #roomFor(maxWaiting = 10_000): WaitingRoom {
-    if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
-      throw new SlidegateError(
-        'invalid_option',
-        `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
-        maxWaiting,
-      )
-    }
-    const asker = {
-      ask: (parts: readonly Part[], question: Question) => this.#ask(parts, question),
-      leave: async (parts: readonly Part[], id: string) => {
-        await this.#apply({ type: 'leave', parts: withLine(parts), id })
-      },
-      decide: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) =>
-        this.decide(op, outcome, position),
-      giveBack: (op: ConsumeOp, outcome: ConsumeOutcome, position: number) => {
-        // What gets lost on its way leaves the window in time.
-        this.#giveBack(this.decide(op, outcome, position)).catch(() => {})
-      },
-    }
-    return new WaitingRoom({ asker, maxWaiting })
-  }
-
-  async #ask(parts: readonly Part[], { cost, count, value, ticket }: Question): Promise<Answer> {
-    const op: ConsumeOp = {
-      type: 'consume',
-      parts: withLine(parts),
-      cost,
-      count,
-      leaseMs: 0,
-      ticket,
-      ...this.#names.made(parts),
-      value,
-    }
-    const [outcome] = await outcomesOf(this.#store, [op])
-    return { op, outcome: outcome as ConsumeOutcome }
-  }
-
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#someParts(key, options)
@@ -319,80 +270,35 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async refund(key: AnyKey, decision: Decision, units: number = decision?.cost): Promise<number> {
     this.#checkOpen()
     const origin = returnable(this, this.#keys.storedKeysOf(key), decision, units)
-    const returned = await returnTo((op) => this.#apply(op), origin, units)
-    this.#room.wake(nameOfQueue(origin.parts))
-    return returned
+    return returnTo((op) => this.#freeing(op), origin, units)
   }
 
   async #giveBack(decision: Decision): Promise<void> {
     const origin = originOf(decision)
-    if (origin === undefined) return
-    await returnTo((op) => this.#apply(op), origin, origin.cost)
-    this.#room.wake(nameOfQueue(origin.parts))
+    if (origin !== undefined) await returnTo((op) => this.#freeing(op), origin, origin.cost)
   }
 
   async reserve(key: AnyKey, estimate: number, options?: KeyOptions): Promise<Reservation> {
     if (this.#isStale) await this.#overrides!.refresh()
-    const cost = parseUnits(estimate, 'invalid_cost')
-    const parts = withReservations(this.#parts(key, options), this.#reservations)
-    if (areKept(parts)) {
-      throw new SlidegateError(
-        'invalid_option',
-        `a limit of ${show(this.name)} keeps requests one by one; only those that keep sums can be reserved`,
-        key,
-      )
-    }
-    const reservation = reservationName(cost)
-    const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0, reservation }
-    const decision = await this.#send(key, op)
-    const claim = claimOf(key, reservation, decision)
-    let isOver = !decision.allowed
-    const settle = async (actual: number): Promise<Settlement> => {
-      // The store tells twice from once, but not where it was not asked.
-      if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
-      const settling = this.#settle(parts, claim, actual)
-      isOver = claim.name === ''
-      return settling
-    }
-    return {
-      decision,
-      allowed: decision.allowed,
-      token: decision.allowed ? tokenOf(this.name, claim) : '',
-      settle,
-      cancel: () => settle(0),
-    }
+    const op = this.#reservations.opFor(this.#parts(key, options), estimate)
+    return this.#reservations.of(key, op, await this.#send(key, op))
   }
 
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
     if (this.#isStale) await this.#overrides!.refresh()
-    const claim = parseToken(this.name, token)
-    const parts = withReservations(this.#parts(claim.key, options), this.#reservations)
-    return this.#settle(parts, claim, actual)
+    const parts = this.#parts(this.#reservations.keyOf(token), options)
+    return this.#reservations.settle(parts, token, actual)
   }
 
   cancel(token: string, options?: KeyOptions): Promise<Settlement> {
     return this.settle(token, 0, options)
   }
 
-  async #settle(parts: readonly Part[], claim: Claim, actual: number): Promise<Settlement> {
-    this.#checkOpen()
-    const op = settleOp(parts, claim, actual)
-    if (claim.name !== '') {
-      const settlement = settlementOf(op, (await this.#apply(op)) as SettleOutcome)
-      this.#room.wake(nameOfQueue(parts))
-      return settlement
-    }
-    // Nobody has counted the estimate.
-    if (op.actual > 0) await this.#apply({ type: 'charge', parts, units: op.actual })
-    return { returned: 0, added: op.actual }
-  }
-
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
     if (this.#isStale) await this.#overrides!.refresh()
     this.#checkOpen()
-    const parts = withLine(withReservations(this.#keys.wholeOf(key, options?.request), this.#reservations))
-    await this.#apply({ type: 'reset', parts })
-    this.#room.wake(nameOfQueue(parts))
+    const parts = inLine(this.#reservations.partsWith(this.#keys.wholeOf(key, options?.request)))
+    await this.#freeing({ type: 'reset', parts })
   }
 
   async block(key: Partial<AnyKey>, duration: Duration): Promise<void> {
@@ -410,27 +316,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   get overrides(): Overrides<Partial<AnyKey>> {
-    const table = this.#overrides
-    if (table !== undefined) {
-      return {
-        set: async (key, limits, options) => {
-          const { dimension, given } = this.#one(key)
-          await table.set(dimension, given, limits, options)
-        },
-        get: async (key) => {
-          const { dimension, given } = this.#one(key)
-          return table.get(dimension, given)
-        },
-        delete: async (key) => {
-          const { dimension, given } = this.#one(key)
-          return table.delete(dimension, given)
-        },
-        list: async () => {
-          this.#checkOpen()
-          return table.list()
-        },
-      }
-    }
+    if (this.#overrides !== undefined) return overridesOf(this.#overrides, (key) => this.#one(key))
     throw new SlidegateError(
       'invalid_option',
       `the limiter ${show(this.name)} takes no overrides; make it with overrides: true`,
@@ -543,6 +429,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return (await outcomesOf(this.#store, [op]))[0]
   }
 
+  /** Something that may give those room who wait for these keys. */
+  async #freeing(op: Op): Promise<Outcome> {
+    const outcome = await this.#apply(op)
+    this.#room.wake(nameOfQueue(op.parts))
+    return outcome
+  }
+
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
     return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
   }
@@ -575,28 +468,4 @@ function namesOf({ requestId, mayRepeat, value }: Named): Named {
 /** What tells the keys of a request from all others. */
 function nameOfQueue(parts: readonly Part[]): string {
   return parts.length === 1 ? parts[0]!.key : JSON.stringify(parts.map(({ key, set }) => [set.limiter, key]))
-}
-
-/** Sets with a log more, so that each is made once. */
-const extended = new WeakMap<LimitSet, Map<string, LimitSet>>()
-
-function withMore(parts: readonly Part[], log: Omit<Log, 'shadow' | 'serves'>): readonly Part[] {
-  return parts.map(({ key, set }) => {
-    let known = extended.get(set)
-    if (known === undefined) {
-      known = new Map()
-      extended.set(set, known)
-    }
-    const more = known.get(log.name) ?? withLog(set, log)
-    known.set(log.name, more)
-    return { key, set: more }
-  })
-}
-
-function withReservations(parts: readonly Part[], log: Omit<Log, 'shadow' | 'serves'>): readonly Part[] {
-  return withMore(parts, log)
-}
-
-function withLine(parts: readonly Part[]): readonly Part[] {
-  return withMore(parts, lineLog)
 }

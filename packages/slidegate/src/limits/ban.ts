@@ -1,7 +1,7 @@
 import { type Duration, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { Kind, LogParams } from './limit.ts'
-import type { Log } from './limit-set.ts'
+import type { ExtraLog } from './limit-set.ts'
 import { ObjectLogs } from './object-logs.ts'
 
 /** When a key is blocked for being denied too often, and for how long. */
@@ -32,7 +32,7 @@ const MOST_TIMES = 32
  * @param what how errors call the options
  * @throws {SlidegateError} `invalid_option`, and `invalid_window` for durations
  */
-export function banLog(options: BanOptions | true, what = 'ban'): Omit<Log, 'shadow' | 'serves'> {
+export function banLog(options: BanOptions | true, what = 'ban'): ExtraLog {
   return {
     name: 'b',
     role: 'ban',

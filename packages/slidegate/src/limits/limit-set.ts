@@ -70,9 +70,24 @@ export function limitSet(
   return { limiter, limits, logs: [...logs, ...formerLogs(limits, logs, formerly)], keeps }
 }
 
-/** The same, and a log that no limit reads. */
-export function withLog(set: LimitSet, log: Omit<Log, 'shadow' | 'serves'>): LimitSet {
-  return { ...set, logs: [...set.logs, { ...log, shadow: false, serves: [] }] }
+/** A log that no limit reads. */
+export type ExtraLog = Omit<Log, 'shadow' | 'serves'>
+
+const extended = new WeakMap<LimitSet, Map<string, LimitSet>>()
+
+/** The same, and a log that no limit reads: the same set for the same log, by its name. */
+export function withLog(set: LimitSet, log: ExtraLog): LimitSet {
+  let known = extended.get(set)
+  if (known === undefined) {
+    known = new Map()
+    extended.set(set, known)
+  }
+  let more = known.get(log.name)
+  if (more === undefined) {
+    more = { ...set, logs: [...set.logs, { ...log, shadow: false, serves: [] }] }
+    known.set(log.name, more)
+  }
+  return more
 }
 
 /** The same, and whatever these limits have charged as well: to be forgotten with the rest. */
@@ -121,7 +136,11 @@ function formerLogs(
     // One that keeps times tells of any window, one that keeps entries of one at a time; any other only of its own.
     const tells = kind.keepsTimes && (kind.entries === undefined || windows.size === 1)
     const asked = tells
-      ? served.map((i) => ({ ...found.limit, windowMs: askedMs(found.limit, limits[i]!), limit: limits[i]!.limit }))
+      ? served.map((i) => ({
+          ...found.limit,
+          windowMs: askedMs(found.limit, limits[i]!),
+          limit: limits[i]!.limit,
+        }))
       : [found.limit]
     return { name, kind, role: 'former', shadow: false, params: kind.params(asked), serves: served }
   })

@@ -1,5 +1,5 @@
 import type { Kind, LogParams, Ticket } from './limit.ts'
-import type { Log } from './limit-set.ts'
+import type { ExtraLog } from './limit-set.ts'
 import { ObjectLogs } from './object-logs.ts'
 
 /** Processes that can wait in line for one key. Any more wait without a place of their own. */
@@ -78,7 +78,7 @@ const lineKind: Kind<Line> = {
 }
 
 /** The log of a part's line. */
-export const lineLog: Omit<Log, 'shadow' | 'serves'> = {
+export const lineLog: ExtraLog = {
   name: 'q',
   role: 'line',
   kind: lineKind,

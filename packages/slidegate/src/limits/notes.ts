@@ -1,6 +1,6 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
 import type { Kind, LogParams, Logs, Note } from './limit.ts'
-import type { Log } from './limit-set.ts'
+import type { ExtraLog } from './limit-set.ts'
 
 /** Notes that a table holds at most. */
 export const MAX_NOTES = 10_000
@@ -131,7 +131,7 @@ const notesKind: Kind<NoteTable> = {
 }
 
 /** The log of a set that is a table. */
-export const notesLog: Omit<Log, 'shadow' | 'serves'> = {
+export const notesLog: ExtraLog = {
   name: 'n',
   kind: notesKind,
   role: 'table',

@@ -1,5 +1,5 @@
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
-import type { Log } from './limit-set.ts'
+import type { ExtraLog } from './limit-set.ts'
 
 const kind = entryWindowKind('r', 'holder')
 
@@ -9,7 +9,7 @@ const kind = entryWindowKind('r', 'holder')
  *
  * @param ttlMs for how long they can be settled
  */
-export function reservationLog(ttlMs: number): Omit<Log, 'shadow' | 'serves'> {
+export function reservationLog(ttlMs: number): ExtraLog {
   const params = { precision: 1, records: MAX_ENTRIES, windows: [ttlMs], limits: [MAX_ENTRIES] }
   return { name: `r${ttlMs}`, kind, role: 'reservations', params }
 }

@@ -1,12 +1,12 @@
 import { type Duration, parseWindow } from '../duration.ts'
 import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import { storedKey } from '../key.ts'
-import { type InForce, KnownOverrides } from './known-overrides.ts'
 import type { Limit, Notes } from '../limits/limit.ts'
 import { limitSet, withLog } from '../limits/limit-set.ts'
 import { MAX_NOTES, notesLog } from '../limits/notes.ts'
-import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
 import type { NoteOp, NoteOutcome, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
+import { type InForce, KnownOverrides } from './known-overrides.ts'
+import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
 
 export type { InForce }
 
@@ -272,5 +272,31 @@ async function settled(promise: Promise<unknown>): Promise<void> {
     await promise
   } catch {
     // Whoever has asked for it is told.
+  }
+}
+
+/**
+ * The overrides of a limiter, as its users see them.
+ *
+ * @param oneOf the key of one dimension; throws where it is none
+ */
+export function overridesOf<Key>(
+  table: OverrideTable,
+  oneOf: (key: Key) => { readonly dimension: string | undefined; readonly given: string },
+): Overrides<Key> {
+  return {
+    set: async (key, limits, options) => {
+      const { dimension, given } = oneOf(key)
+      await table.set(dimension, given, limits, options)
+    },
+    get: async (key) => {
+      const { dimension, given } = oneOf(key)
+      return table.get(dimension, given)
+    },
+    delete: async (key) => {
+      const { dimension, given } = oneOf(key)
+      return table.delete(dimension, given)
+    },
+    list: () => table.list(),
   }
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Clock } from '../clock.ts'
 import type { Decision } from '../decision.ts'
-import { createLimiter, type Limiter } from '../limiter.ts'
+import type { AnyKey, Keys } from '../key-limits.ts'
+import { createLimiter, type DimensionOptions, type Limiter, type LimiterOptions } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
@@ -25,6 +26,9 @@ export interface Scene {
   apply(...ops: Op[]): Promise<readonly Outcome[]>
   /** The name is the namespace of the keys. Default: `conformance`. */
   limiter(limits: readonly Limit[], name?: string): Limiter
+  /** One with any other options. */
+  create<Dimension extends string>(options: DimensionOptions<Dimension>): Limiter<Keys<Dimension>>
+  create(options: LimiterOptions): Limiter
 }
 
 export function conformanceCase(name: string, play: (scene: Scene) => Promise<void>): ConformanceCase {
@@ -33,15 +37,16 @@ export function conformanceCase(name: string, play: (scene: Scene) => Promise<vo
     async run(createStore) {
       const clock = new ManualClock()
       const store = await createStore({ clock: clock.now })
-      const limiters: Limiter[] = []
-      const limiter = (limits: readonly Limit[], name = 'conformance') => {
+      const limiters: { close(): void }[] = []
+      const create: Scene['create'] = (options: object) => {
         // What is tested is what the store answers, however slow the machine.
-        const made = createLimiter({ name, limits, store, timeoutMs: 30_000 })
+        const made = createLimiter({ name: 'conformance', timeoutMs: 30_000, ...options, store } as never)
         limiters.push(made)
-        return made
+        return made as never
       }
+      const limiter = (limits: readonly Limit[], name = 'conformance') => create({ limits, name })
       try {
-        await play({ clock, apply: (...ops) => outcomesOf(store, ops), limiter })
+        await play({ clock, apply: (...ops) => outcomesOf(store, ops), limiter, create })
       } finally {
         for (const made of limiters) made.close()
         store.close()
@@ -50,29 +55,45 @@ export function conformanceCase(name: string, play: (scene: Scene) => Promise<vo
   }
 }
 
-export async function admits(limiter: Limiter, key: string, cost = 1): Promise<Decision> {
+export async function admits<Key extends AnyKey = string>(
+  limiter: Limiter<Key>,
+  key: Key,
+  cost = 1,
+): Promise<Decision> {
   const decision = await limiter.consume(key, { cost })
-  assert.equal(decision.allowed, true, `${cost} for ${key} should be admitted, not ${told(decision)}`)
+  assert.equal(
+    decision.allowed,
+    true,
+    `${cost} for ${JSON.stringify(key)} should be admitted, not ${told(decision)}`,
+  )
   return decision
 }
 
-export async function denies(limiter: Limiter, key: string, cost = 1): Promise<Decision> {
+export async function denies<Key extends AnyKey = string>(
+  limiter: Limiter<Key>,
+  key: Key,
+  cost = 1,
+): Promise<Decision> {
   const decision = await limiter.consume(key, { cost })
-  assert.equal(decision.allowed, false, `${cost} for ${key} should be denied, not ${told(decision)}`)
+  assert.equal(
+    decision.allowed,
+    false,
+    `${cost} for ${JSON.stringify(key)} should be denied, not ${told(decision)}`,
+  )
   return decision
 }
 
 /** Units left, as a peek says. */
-export async function left(limiter: Limiter, key: string): Promise<number> {
+export async function left<Key extends AnyKey = string>(limiter: Limiter<Key>, key: Key): Promise<number> {
   return (await limiter.peek(key)).remaining
 }
 
 /** Denied until this many milliseconds from now, and admitted then. */
-export async function opensIn(
+export async function opensIn<Key extends AnyKey = string>(
   scene: Scene,
   ms: number,
-  limiter: Limiter,
-  key: string,
+  limiter: Limiter<Key>,
+  key: Key,
   cost = 1,
 ): Promise<void> {
   scene.clock.advance(ms - 1)

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
 import type { Decision } from '../decision.ts'
-import { SlidegateError } from '../errors.ts'
+import { SlidegateError, show } from '../errors.ts'
 import type { Part } from '../stores/store.ts'
 import { Aborts } from './aborts.ts'
 import { type Asker, Queue, type Surroundings } from './queue.ts'
@@ -22,8 +22,8 @@ export interface WaitingState {
 
 export interface WaitingRoomOptions {
   readonly asker: Asker
-  /** Requests that wait at most, over all keys. */
-  readonly maxWaiting: number
+  /** Requests that wait at most, over all keys: from 1 to 2^20. Default: 10,000. */
+  readonly maxWaiting?: number | undefined
 }
 
 /** All who wait for a limiter in this process, in a queue for each key. */
@@ -40,7 +40,15 @@ export class WaitingRoom {
   #places = 0
   #isClosed = false
 
-  constructor({ asker, maxWaiting }: WaitingRoomOptions) {
+  /** @throws {SlidegateError} `invalid_option` */
+  constructor({ asker, maxWaiting = 10_000 }: WaitingRoomOptions) {
+    if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
+      throw new SlidegateError(
+        'invalid_option',
+        `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
+        maxWaiting,
+      )
+    }
     this.#maxWaiting = maxWaiting
     this.#around = {
       asker,

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -40,7 +41,14 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     await room.wait('k')
     const lateMs: number[] = []
     const chargedLateMs: number[] = []
+    const controlLateMs: number[] = []
     for (let i = 0; i < 60; i++) {
+      // What a timer and a question to the store take on this machine now.
+      const controlMs = performance.now()
+      await delay(15)
+      await room.peek('control')
+      controlLateMs.push(performance.now() - controlMs - 15)
+      await room.wait('k')
       const { atMs } = await room.wait('k')
       const now = nowMs()
       const denial = room.asked.at(-2)!
@@ -54,10 +62,10 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
       `${name}: charged ${charged} ms after it was due, and told ${medianOf(lateMs).toFixed(2)} ms (medians)`,
     )
     expect(lateMs.length).toBeGreaterThan(40)
-    expect(medianOf(lateMs)).toBeLessThan(10)
+    expect(medianOf(lateMs)).toBeLessThan(5 + 2 * medianOf(controlLateMs))
     expectNoneEarly(room)
     // Each was asked for twice: when it came, and when there was room.
-    expect(room.asked.length).toBeLessThanOrEqual(2 * 61)
+    expect(room.asked.length).toBeLessThanOrEqual(2 * 121)
   })
 
   it('of many at random, with some that give up, no window holds more than its limit', async () => {

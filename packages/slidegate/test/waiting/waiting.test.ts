@@ -303,12 +303,12 @@ describe('the line between processes', () => {
     const rooms = [roomOn(store, limits), roomOn(store, limits), roomOn(store, limits)]
     await fill(rooms[0]!, 'k', 2)
     const admitted: number[] = []
-    const waits = rooms.map(async ({ wait }, i) => {
+    const waits: Promise<unknown>[] = []
+    for (const [i, { wait }] of rooms.entries()) {
+      waits.push(wait('k', { cost: 2 }).then(() => admitted.push(i)))
       // Who comes in the same millisecond comes at the same time.
-      await delay(3 * i)
-      await wait('k', { cost: 2 })
-      admitted.push(i)
-    })
+      await delay(3)
+    }
     await Promise.all(waits)
     expect(admitted).toEqual([0, 1, 2])
   })

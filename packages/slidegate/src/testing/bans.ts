@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import type { Limiter } from '../limiter.ts'
+import type { BanOptions } from '../limits/ban.ts'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import {
+  admits,
+  type ConformanceCase,
+  conformanceCase,
+  denies,
+  left,
+  opensIn,
+  type Scene,
+} from './conformance-case.ts'
+
+const BAN: BanOptions = { after: 3, within: '10s', for: ['20s', '60s'], forgetAfter: '30s' }
+
+/** Keys that are denied everything for some time. */
+export const bans: readonly ConformanceCase[] = [
+  conformanceCase('denials bring on a ban, the last of them says so', async (scene) => {
+    const limiter = banning(scene)
+    await admits(limiter, 'k')
+    for (let i = 1; i < 3; i++) {
+      const { blockedMs, retryAfterMs } = await denies(limiter, 'k')
+      assert.deepEqual([blockedMs, retryAfterMs], [undefined, 1000])
+    }
+    const denial = await denies(limiter, 'k')
+    assert.deepEqual(denial.deniedBy, ['1-per-1s'])
+    assert.deepEqual([denial.blockedMs, denial.retryAfterMs, denial.resetAfterMs], [20_000, 20_000, 20_000])
+    assert.deepEqual([denial.limits[0]!.retryAfterMs, denial.limits[0]!.remaining], [1000, 0])
+    assert.equal(await limiter.isBlocked('k'), true)
+    assert.equal(await limiter.isBlocked('other'), false)
+    await admits(limiter, 'other')
+  }),
+
+  conformanceCase(
+    'a blocked key is answered for as long as it is blocked, and then as ever',
+    async (scene) => {
+      const limiter = banning(scene)
+      await bringOn(limiter)
+      for (const [afterMs, blockedMs] of [
+        [0, 20_000],
+        [5000, 15_000],
+        [14_999, 1],
+      ] as const) {
+        scene.clock.advance(afterMs)
+        for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
+          const { allowed, blockedMs: told, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
+          assert.deepEqual(
+            { allowed, told, retryAfterMs, resetAfterMs, remaining, deniedBy },
+            {
+              allowed: false,
+              told: blockedMs,
+              retryAfterMs: blockedMs,
+              resetAfterMs: blockedMs,
+              remaining: 0,
+              deniedBy: [],
+            },
+          )
+          const [limit] = denial.limits
+          assert.deepEqual(
+            [limit!.allowed, limit!.remaining, limit!.retryAfterMs, limit!.resetAfterMs],
+            [false, 0, blockedMs, blockedMs],
+          )
+        }
+      }
+      scene.clock.advance(1)
+      assert.equal(await limiter.isBlocked('k'), false)
+      assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
+    },
+  ),
+
+  conformanceCase('denials of a key that is blocked neither count nor lengthen anything', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    for (let i = 0; i < 40; i++) {
+      assert.equal((await denies(limiter, 'k')).blockedMs, 20_000 - 500 * i)
+      scene.clock.advance(500)
+    }
+    await admits(limiter, 'k')
+    assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 0 })
+  }),
+
+  conformanceCase('only denials within the time count, and peeks and shadow limits never', async (scene) => {
+    const limiter = scene.create({
+      limits: [
+        slidingWindow({ limit: 1, window: '10s' }),
+        fixedWindow({ limit: 1, window: '1h', name: 'tried', shadow: true }),
+      ],
+      ban: { after: 3, within: '5s', for: '1m' },
+    })
+    await admits(limiter, 'k')
+    for (let i = 0; i < 10; i++) assert.equal((await limiter.peek('k')).allowed, false)
+    await denies(limiter, 'k')
+    scene.clock.advance(2500)
+    await denies(limiter, 'k')
+    scene.clock.advance(2500)
+    // The first is no longer within the time.
+    assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
+    scene.clock.advance(2499)
+    assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
+    scene.clock.advance(60_000)
+    // The shadow limit has no room for any of these.
+    for (let i = 0; i < 5; i++) {
+      await admits(limiter, 'k')
+      scene.clock.advance(10_000)
+    }
+  }),
+
+  conformanceCase('each ban is longer than the one before, up to the last', async (scene) => {
+    const limiter = banning(scene)
+    for (const blockedMs of [20_000, 60_000, 60_000, 60_000]) {
+      assert.equal(await bringOn(limiter), blockedMs)
+      scene.clock.advance(blockedMs)
+    }
+  }),
+
+  conformanceCase('bans are forgotten some time after the last has ended', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    scene.clock.advance(20_000 + 29_999)
+    assert.equal(await bringOn(limiter), 60_000)
+    scene.clock.advance(60_000 + 30_000)
+    assert.equal(await bringOn(limiter), 20_000)
+  }),
+
+  conformanceCase('requests that are denied together count one by one', async (scene) => {
+    const limiter = banning(scene)
+    const decisions = await Promise.all(Array.from({ length: 6 }, () => limiter.consume('k')))
+    assert.deepEqual(
+      decisions.map(({ allowed }) => allowed),
+      [true, false, false, false, false, false],
+    )
+    assert.equal(decisions.at(-1)!.blockedMs, 20_000)
+    assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 20_000 })
+  }),
+
+  conformanceCase('a key is blocked by hand, whatever it was before, and let go', async (scene) => {
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1s' })], ban: true })
+    await admits(limiter, 'k')
+    await limiter.block('k', '1m')
+    assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
+    await limiter.block('k', '5s')
+    assert.equal((await denies(limiter, 'k')).blockedMs, 5000)
+    await limiter.unblock('k')
+    assert.equal(await limiter.isBlocked('k'), false)
+    // Nothing was charged meanwhile.
+    assert.equal((await admits(limiter, 'k')).remaining, 0)
+    for (let i = 0; i < 20; i++) assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
+    await limiter.block('k', 1500)
+    await opensIn(scene, 1500, limiter, 'k', 2)
+    await limiter.unblock('never blocked')
+  }),
+
+  conformanceCase('who is let go has no denials and no earlier bans', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    await limiter.unblock('k')
+    assert.deepEqual(await banOf(limiter), { level: 0, denials: 0, blockedMs: 0 })
+    scene.clock.advance(1000)
+    await admits(limiter, 'k')
+    await denies(limiter, 'k')
+    await denies(limiter, 'k')
+    await limiter.unblock('k')
+    assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
+    scene.clock.advance(10_000)
+    assert.equal(await bringOn(limiter), 20_000)
+  }),
+
+  conformanceCase('who is blocked by hand keeps his denials and bans', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    await limiter.block('k', '1s')
+    scene.clock.advance(1000)
+    assert.equal(await bringOn(limiter), 60_000)
+  }),
+
+  conformanceCase('a reset forgets bans, and every limiter of the name sees them', async (scene) => {
+    const limiter = banning(scene)
+    const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: true })
+    const apart = scene.create({
+      name: 'apart',
+      limits: [slidingWindow({ limit: 1, window: '1s' })],
+      ban: true,
+    })
+    await bringOn(limiter)
+    assert.equal((await denies(other, 'k')).blockedMs, 20_000)
+    await admits(apart, 'k')
+    await other.reset('k')
+    assert.equal(await limiter.isBlocked('k'), false)
+    assert.deepEqual(await banOf(limiter), { level: 0, denials: 0, blockedMs: 0 })
+    await admits(other, 'k')
+  }),
+
+  conformanceCase('what was admitted can be returned while the key is blocked', async (scene) => {
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1m' })], ban: true })
+    const decision = await admits(limiter, 'k', 2)
+    await limiter.block('k', '1s')
+    assert.equal(await limiter.refund('k', decision, 1), 1)
+    await limiter.charge('k', 1)
+    assert.equal(await limiter.refund('k', decision, 1), 1)
+    await limiter.unblock('k')
+    assert.equal(await left(limiter, 'k'), 1)
+  }),
+
+  conformanceCase('of several keys those are blocked whose limits have denied', async (scene) => {
+    const limiter = scene.create({
+      dimensions: {
+        user: [slidingWindow({ limit: 1, window: '1s' })],
+        ip: [slidingWindow({ limit: 100, window: '1s' })],
+      },
+      ban: { user: BAN, ip: BAN },
+    })
+    const key = { user: 'a', ip: 'x' }
+    await admits(limiter, key)
+    await denies(limiter, key)
+    await denies(limiter, key)
+    assert.equal((await denies(limiter, key)).blockedMs, 20_000)
+    assert.deepEqual(
+      [await limiter.isBlocked({ user: 'a' }), await limiter.isBlocked({ ip: 'x' })],
+      [true, false],
+    )
+    assert.equal(await limiter.isBlocked(key), true)
+    await admits(limiter, { user: 'b', ip: 'x' })
+    const before = await left(limiter, { user: null, ip: 'x' })
+    for (let i = 0; i < 5; i++) {
+      const denial = await denies(limiter, key)
+      assert.deepEqual([denial.blockedMs, denial.deniedBy], [20_000, []])
+      assert.deepEqual(
+        denial.limits.map(({ allowed, remaining }) => [allowed, remaining]),
+        [
+          [false, 0],
+          [false, 0],
+        ],
+      )
+    }
+    assert.equal(await left(limiter, { user: null, ip: 'x' }), before)
+    await limiter.block({ ip: 'x' }, '1m')
+    assert.equal((await denies(limiter, { user: 'b', ip: 'x' })).blockedMs, 60_000)
+    // Of both, the one that lasts for longer.
+    assert.equal((await denies(limiter, key)).blockedMs, 60_000)
+    await limiter.unblock({ user: 'a', ip: 'x' })
+    assert.equal(await limiter.isBlocked(key), false)
+  }),
+
+  conformanceCase('a clock that was set back makes no ban longer', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    scene.clock.advance(-3_600_000)
+    const { blockedMs = 0 } = await denies(limiter, 'k')
+    assert.ok(blockedMs > 0 && blockedMs <= 20_000, `blocked for ${blockedMs} ms`)
+    scene.clock.advance(blockedMs)
+    await admits(limiter, 'k')
+  }),
+]
+
+function banning(scene: Scene): Limiter {
+  return scene.create({ limits: [slidingWindow({ limit: 1, window: '1s' })], ban: BAN })
+}
+
+/** Answers for how long. */
+async function bringOn(limiter: Limiter): Promise<number | undefined> {
+  await admits(limiter, 'k')
+  await denies(limiter, 'k')
+  await denies(limiter, 'k')
+  return (await denies(limiter, 'k')).blockedMs
+}
+
+async function banOf(limiter: Limiter): Promise<unknown> {
+  const { level, denials, blockedMs } = (await limiter.explain('k')).bans[0]!
+  return { level, denials, blockedMs }
+}
