@@ -1,4 +1,4 @@
-import type { Decision } from './decision.ts'
+import { type Decision, isCounted, type Source } from './decision.ts'
 import type { LimitSet, Log } from './limits/limit-set.ts'
 import type { ConsumeOutcome, Part } from './stores/store.ts'
 
@@ -12,15 +12,17 @@ const usualOf = new WeakMap<LimitSet, Usual>()
 
 /**
  * Per log over all parts in order: whether an admitted request was charged to it, and can be returned. Shadow limits that
- * had no room were not; nor were any for a request that was admitted before, and whether shadow limits had room then nobody
+ * had no room were not, nor parts that were decided without the store; nor were any for a request that was admitted before, and whether shadow limits had room then nobody
  * knows.
  */
 export function chargedLogs(
   parts: readonly Part[],
   decision: Decision,
-  { isRepeat, costs }: Pick<ConsumeOutcome, 'isRepeat' | 'costs'>,
+  { isRepeat, costs, sources }: ConsumeOutcome,
 ): readonly boolean[] {
-  if (isRepeat !== true && !isUsual(decision, costs)) return partly(parts, decision, costs)
+  if (sources !== undefined || (isRepeat !== true && !isUsual(decision, costs))) {
+    return partly(parts, decision, costs, sources)
+  }
   const which = isRepeat === true ? 'enforced' : 'all'
   return parts.length === 1 ? usual(parts[0]!.set)[which] : parts.flatMap(({ set }) => usual(set)[which])
 }
@@ -46,14 +48,16 @@ function partly(
   parts: readonly Part[],
   { limits }: Decision,
   costs: readonly number[] | undefined,
+  sources: readonly Source[] | undefined,
 ): readonly boolean[] {
   let first = 0
-  return parts.flatMap(({ set }) => {
+  return parts.flatMap(({ set }, part) => {
     const before = first
     first += set.limits.length
+    const isPartCounted = sources === undefined || isCounted(sources[part]!)
     return set.logs.map((log) => {
       const i = before + (log.serves[0] ?? 0)
-      return isReturnable(log) && limits[i]!.allowed && costs?.[i] !== 0
+      return isPartCounted && isReturnable(log) && limits[i]!.allowed && costs?.[i] !== 0
     })
   })
 }

@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks'
-import { type Decision, isCounted } from './decision.ts'
+import type { Decision } from './decision.ts'
 import { MAX_WINDOW_MS } from './duration.ts'
 import { StoreUnavailableError } from './errors.ts'
 import { type Origin, originOf } from './origin.ts'
@@ -132,7 +132,7 @@ export class Permits {
     const permit = new Held(this, decision, askedAtMs)
     const origin = originOf(decision)
     // Who was denied holds nothing, nor who may pass uncounted.
-    if (origin !== undefined && isCounted(origin.source)) {
+    if (origin !== undefined && origin.left > 0) {
       this.#held.add(permit)
       if (permit.ttlMs < this.#ttlMs) {
         this.#ttlMs = permit.ttlMs

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Decision, isCounted } from './decision.ts'
+import type { Decision } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
@@ -43,7 +43,7 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its name in the store, which no other has, and which tells another number of units apart; '' where the store knows nothing of it, for it gave no answer. */
+  /** Its name in the store, which no other has, and which tells another number of units apart; '' where the store keeps no reservation, for it was not the one that decided. */
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
@@ -53,13 +53,14 @@ const VERSION = 1
 
 function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const origin = originOf(decision)
-  const isKnown = origin !== undefined && isCounted(origin.source) && origin.source !== 'fallback'
-  if (!isKnown) return { key, units: decision.cost, name: '', charged: [] }
+  if (origin === undefined || origin.left === 0) return { key, units: decision.cost, name: '', charged: [] }
   let place = 0
   const charged = origin.parts.map(({ set }) =>
     set.logs.filter(() => origin.charged[place++] === true).map((log) => log.name),
   )
-  return { key, units: decision.cost, name, charged }
+  // Who has decided any of it in place of the store keeps no reservations.
+  const isKept = origin.sources === undefined && origin.source === 'store'
+  return { key, units: decision.cost, name: isKept ? name : '', charged }
 }
 
 function tokenOf(limiter: string, { key, units, name, charged }: Claim): string {
@@ -162,9 +163,10 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // Nobody has counted the estimate.
-      if (actual > 0) await this.#apply({ type: 'charge', parts, units: actual })
-      return { returned: 0, added: actual }
+      // Perhaps nobody has counted the estimate. What somebody has stays charged.
+      const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
+      if (added > 0) await this.#apply({ type: 'charge', parts, units: added })
+      return { returned: 0, added }
     }
     const { settled, returned } = (await this.#apply(op)) as SettleOutcome
     if (!settled) throw invalid('the reservation was settled or cancelled before, or too late', claim.name)

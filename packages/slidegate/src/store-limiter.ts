@@ -443,7 +443,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number, parts = op.parts): Decision {
     const decision = decisionOf(op, outcome, position)
     const { cost, atMs, source } = decision
-    const left = isCounted(source) ? cost : 0
+    const left = (outcome.sources ?? [source]).some(isCounted) ? cost : 0
     const charged = chargedLogs(parts, decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS
     const { instants, sources } = outcome

@@ -86,6 +86,8 @@ function entry_window.save(log, _, is_clock_given)
   if log.restamped or log.added and needs_ttl(log.before, log.stamp, window, is_clock_given) then
     call_redis('PEXPIRE', key, ttl_of(window, is_clock_given))
   end
+  -- From now on it is as Redis has it.
+  log.restamped, log.added, log.removed = nil, nil, nil
 end
 
 -- What counted as of the newest stamp counts from now on; the rest is forgotten.
@@ -105,7 +107,7 @@ end
 
 -- Units that count.
 local function live_in(log, params, now)
-  if log.restamped then return #log.restamped.words / 2 end
+  if log.restamped then return now - log.stamp < params.windows[1] and #log.restamped.words / 2 or 0 end
   log.card = 0
   if log.stamp == 0 then return 0 end
   -- Redis counts the few that are gone faster than the many that are not.

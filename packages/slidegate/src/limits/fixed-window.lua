@@ -76,8 +76,10 @@ function fixed_window.restamp(counter, params, now)
   counter.stamp, counter.fresh = new_start(params, now), true
 end
 
-function fixed_window.check(counter, params, now, used)
-  local units = is_open(counter, params, now) and counter.units or 0
+function fixed_window.check(counter, params, now, used, is_later)
+  -- Of a time to come, which may lie behind all that is known of a calendar.
+  local is_over = is_later and now >= end_of(params, counter.stamp)
+  local units = not is_over and is_open(counter, params, now) and counter.units or 0
   for i = 1, #params.limits do used[i] = units end
 end
 

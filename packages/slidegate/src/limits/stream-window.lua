@@ -128,9 +128,9 @@ end
 
 -- Units that count; and where the first of them stands, with the total before it.
 local function live_in(log, params, now)
-  if log.is_restamped then return log.live end
   local cut = now - params.windows[1]
-  if not log.newest or log.stamp <= cut then return 0 end
+  if log.total == 0 or log.stamp <= cut then return 0 end
+  if log.is_restamped then return log.total end
   local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
   if not stamp or total > log.total then error({ unusable = 'a damaged stream of charges' }) end
   log.first, log.first_total, log.base = stamp, total, total - units

@@ -1,29 +1,22 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Notes } from '../limits/limit.ts'
+import { banDenied, bansOf, blockedFor, freesOf, queue, settle } from './beyond.ts'
 import {
   answer,
   answerAgain,
-  banDenied,
-  bansOf,
-  blockedFor,
   charge,
   check,
   commit,
   costsIn,
   findRepeat,
-  freesOf,
   hold,
-  type Loaded,
-  type LoadedLog,
   list,
-  queue,
   refund,
   restamp,
-  settle,
   settleInstant,
-  stateOf,
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
+import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import type {
   BlockOp,
   ChargeOp,

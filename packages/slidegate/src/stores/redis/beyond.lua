@@ -68,7 +68,7 @@ end
 -- What stays of what is used at a later time.
 local later = {}
 local function used_at(log, j, at_ms)
-  log.kind.check(log, log.params, at_ms, later)
+  log.kind.check(log, log.params, at_ms, later, true)
   return later[j]
 end
 

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { concurrency } from '../limits/concurrency.ts'
+import { distinct } from '../limits/distinct.ts'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingCounter } from '../limits/sliding-counter.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { tokenBucket } from '../limits/token-bucket.ts'
+import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+
+/** All that is known of a key. */
+export const explaining: readonly ConformanceCase[] = [
+  conformanceCase(
+    'an explanation tells what is used, since when, and when it is free again',
+    async (scene) => {
+      const limiter = scene.limiter([slidingWindow({ limit: 20, window: '10s' })])
+      const startMs = scene.clock.now()
+      await admits(limiter, 'k', 5)
+      scene.clock.advance(1000)
+      await admits(limiter, 'k', 5)
+      scene.clock.advance(2000)
+      const window = { name: '20-per-10s', limit: 20, windowMs: 10_000, precisionMs: 1, shadow: false }
+      assert.deepEqual(await limiter.explain('k', { cost: 12 }), {
+        atMs: startMs + 3000,
+        allowed: false,
+        cost: 12,
+        deniedBy: ['20-per-10s'],
+        retryAfterMs: 7000,
+        blockedMs: 0,
+        limits: [
+          {
+            ...window,
+            allowed: false,
+            remaining: 10,
+            retryAfterMs: 7000,
+            resetAfterMs: 8000,
+            used: 10,
+            oldestAtMs: startMs,
+            frees: [
+              { afterMs: 7000, units: 5 },
+              { afterMs: 8000, units: 10 },
+            ],
+          },
+        ],
+        bans: [],
+        overrides: [],
+      })
+      const unknown = await limiter.explain('unknown')
+      assert.deepEqual([unknown.allowed, unknown.retryAfterMs], [true, 0])
+      assert.deepEqual(unknown.limits, [
+        { ...window, allowed: true, remaining: 20, retryAfterMs: 0, resetAfterMs: 0, used: 0, frees: [] },
+      ])
+    },
+  ),
+
+  conformanceCase(
+    'it tells of each limit what a peek tells, and frees what it says when it says',
+    async (scene) => {
+      const limits = [
+        slidingWindow({ limit: 30, window: '10s' }),
+        slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
+        slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
+        slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
+        fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
+        fixedWindow({ limit: 30, window: '10s', align: 'first-hit', name: 'hit' }),
+        slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
+        tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
+        concurrency({ limit: 30, ttl: '10s', name: 'held' }),
+      ]
+      const limiter = scene.limiter(limits)
+      for (const cost of [7, 1, 1, 4]) {
+        await admits(limiter, 'k', cost)
+        scene.clock.advance(170)
+      }
+      const explained = await limiter.explain('k', { cost: 25 })
+      const peeked = await limiter.peek('k', { cost: 25 })
+      assert.deepEqual(
+        explained.limits.map(({ used, frees, oldestAtMs, ...verdict }) => verdict),
+        peeked.limits,
+      )
+      assert.deepEqual(
+        [explained.allowed, explained.retryAfterMs, explained.deniedBy],
+        [false, peeked.retryAfterMs, peeked.deniedBy],
+      )
+      const steps = explained.limits.flatMap(({ frees }, limit) => frees.map((step) => ({ ...step, limit })))
+      const startMs = scene.clock.now()
+      for (const { afterMs, units, limit } of steps.sort((a, b) => a.afterMs - b.afterMs)) {
+        const { used, name } = explained.limits[limit]!
+        scene.clock.set(startMs + afterMs - 1)
+        assert.ok(
+          (await limiter.explain('k')).limits[limit]!.used > used - units,
+          `${name} before ${afterMs}`,
+        )
+        scene.clock.set(startMs + afterMs)
+        assert.ok((await limiter.explain('k')).limits[limit]!.used <= used - units, `${name} at ${afterMs}`)
+      }
+      for (const { used, frees } of explained.limits) {
+        assert.ok(frees.length >= 1 && frees.length <= 11)
+        assert.equal(frees.at(-1)!.units, used)
+      }
+    },
+  ),
+
+  conformanceCase('it charges nothing, and counts towards no ban', async (scene) => {
+    const limits = [slidingWindow({ limit: 1, window: '10s' }), distinct({ limit: 1, window: '10s' })]
+    const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
+    await limiter.consume('k', { value: 'v' })
+    for (let i = 0; i < 5; i++) {
+      const { allowed, bans, deniedBy } = await limiter.explain('k', { value: 'w' })
+      assert.deepEqual([allowed, deniedBy.length], [false, 2])
+      assert.deepEqual(bans, [{ blockedMs: 0, level: 0, denials: 0 }])
+    }
+    // A value that counts already takes nothing more.
+    assert.deepEqual((await limiter.explain('k', { value: 'v' })).deniedBy, ['1-per-10s'])
+    await limiter.explain('other', { value: 'x' })
+    assert.equal((await limiter.peek('other', { value: 'x' })).limits[1]!.remaining, 1)
+  }),
+
+  conformanceCase(
+    'of a value it tells what a request with it would be told, however it is spelt',
+    async (scene) => {
+      const limiter = scene.limiter([distinct({ limit: 1, window: '10s' })])
+      for (const value of ['v', 'two words', 'é', 'x'.repeat(500), '~']) {
+        await limiter.consume(value, { value })
+        assert.equal((await limiter.explain(value, { value })).allowed, true)
+        assert.equal((await limiter.explain(value, { value: `${value}!` })).allowed, false)
+      }
+    },
+  ),
+
+  conformanceCase('it tells of a ban, and what the limits would say without it', async (scene) => {
+    const limits = [slidingWindow({ limit: 1, window: '1s' })]
+    const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: ['10s', '20s'] } })
+    await admits(limiter, 'k')
+    await denies(limiter, 'k')
+    assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 0, denials: 1 }])
+    await denies(limiter, 'k')
+    scene.clock.advance(4000)
+    const { allowed, blockedMs, retryAfterMs, bans, limits: told } = await limiter.explain('k')
+    assert.deepEqual([allowed, blockedMs, retryAfterMs], [false, 6000, 6000])
+    assert.deepEqual(bans, [{ blockedMs: 6000, level: 1, denials: 0 }])
+    assert.deepEqual([told[0]!.used, told[0]!.remaining], [0, 1])
+    scene.clock.advance(6000)
+    assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 1, denials: 0 }])
+    scene.clock.advance(20_000)
+    assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 0, denials: 0 }])
+  }),
+
+  conformanceCase('of several keys it tells each; of some of them, too', async (scene) => {
+    const limiter = scene.create({
+      dimensions: {
+        user: [slidingWindow({ limit: 5, window: '10s' })],
+        ip: [fixedWindow({ limit: 9, window: '10s' })],
+      },
+      ban: { ip: true },
+    })
+    await admits(limiter, { user: 'a', ip: 'x' }, 4)
+    await limiter.block({ ip: 'x' }, '5s')
+    const both = await limiter.explain({ user: 'a', ip: 'x' })
+    assert.deepEqual(
+      both.limits.map(({ name, used }) => [name, used]),
+      [
+        ['user.5-per-10s', 4],
+        ['ip.9-per-10s', 4],
+      ],
+    )
+    assert.deepEqual(both.bans, [{ dimension: 'ip', blockedMs: 5000, level: 0, denials: 0 }])
+    assert.deepEqual([both.allowed, both.blockedMs], [false, 5000])
+    const user = await limiter.explain({ user: 'a' }, { cost: 2 })
+    assert.deepEqual(
+      [user.allowed, user.deniedBy, user.retryAfterMs, user.bans],
+      [false, ['user.5-per-10s'], 10_000, []],
+    )
+  }),
+
+  conformanceCase(
+    'of what was used under limits of before it tells how much, but not since when',
+    async (scene) => {
+      const then = fixedWindow({ limit: 9, window: '10s' })
+      const limiter = scene.create({
+        limits: [slidingWindow({ limit: 9, window: '10s' })],
+        formerly: [[then]],
+      })
+      await admits(scene.limiter([then]), 'k', 3)
+      scene.clock.advance(1000)
+      await admits(limiter, 'k', 2)
+      const { used, frees, oldestAtMs } = (await limiter.explain('k')).limits[0]!
+      assert.deepEqual([used, oldestAtMs], [5, undefined])
+      assert.deepEqual(frees, [
+        { afterMs: 9000, units: 3 },
+        { afterMs: 10_000, units: 5 },
+      ])
+      assert.equal(await left(limiter, 'k'), 4)
+    },
+  ),
+]

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict'
+import type { Limiter } from '../limiter.ts'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingCounter } from '../limits/sliding-counter.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { tokenBucket } from '../limits/token-bucket.ts'
+import {
+  admits,
+  type ConformanceCase,
+  conformanceCase,
+  denies,
+  left,
+  type Scene,
+} from './conformance-case.ts'
+
+const GONE = { code: 'invalid_reservation' }
+
+/** Units that are charged by estimate, and settled when they are known. */
+export const reservations: readonly ConformanceCase[] = [
+  conformanceCase('what was estimated too high is returned, what was too low is charged', async (scene) => {
+    const limiter = hourly(scene)
+    for (const [actual, settlement, remaining] of [
+      [3, { returned: 7, added: 0 }, 97],
+      [10, { returned: 0, added: 0 }, 90],
+      [25, { returned: 0, added: 15 }, 75],
+      [0, { returned: 10, added: 0 }, 100],
+    ] as const) {
+      const key = `${actual}`
+      const reservation = await limiter.reserve(key, 10)
+      assert.deepEqual([reservation.allowed, reservation.decision.remaining], [true, 90])
+      assert.equal(await left(limiter, key), 90)
+      assert.deepEqual(await reservation.settle(actual), settlement)
+      assert.equal(await left(limiter, key), remaining)
+    }
+  }),
+
+  conformanceCase('what is charged beyond the estimate may pass the limit', async (scene) => {
+    const limiter = hourly(scene)
+    const reservation = await limiter.reserve('k', 60)
+    assert.deepEqual(await reservation.settle(150), { returned: 0, added: 90 })
+    assert.equal(await left(limiter, 'k'), 0)
+    await denies(limiter, 'k')
+  }),
+
+  conformanceCase('a reservation is held to the limits, and a denied one charges nothing', async (scene) => {
+    const limiter = hourly(scene)
+    await limiter.reserve('k', 70)
+    const denied = await limiter.reserve('k', 31)
+    assert.deepEqual([denied.allowed, denied.token, denied.decision.remaining], [false, '', 30])
+    await assert.rejects(denied.settle(1), GONE)
+    await assert.rejects(denied.cancel(), GONE)
+    assert.equal(await left(limiter, 'k'), 30)
+  }),
+
+  conformanceCase('a cancelled reservation is returned as a whole', async (scene) => {
+    const limiter = hourly(scene)
+    const reservation = await limiter.reserve('k', 70)
+    assert.deepEqual(await reservation.cancel(), { returned: 70, added: 0 })
+    assert.equal(await left(limiter, 'k'), 100)
+    const { token } = await limiter.reserve('k', 70)
+    assert.deepEqual(await limiter.cancel(token), { returned: 70, added: 0 })
+    assert.equal(await left(limiter, 'k'), 100)
+  }),
+
+  conformanceCase('a reservation is settled once, by whomever', async (scene) => {
+    const [limiter, other] = [hourly(scene), hourly(scene)]
+    const ends: readonly ((limiter: Limiter, token: string) => Promise<unknown>)[] = [
+      (by, token) => by.settle(token, 3),
+      (by, token) => by.settle(token, 30),
+      (by, token) => by.cancel(token),
+    ]
+    await admits(limiter, 'k', 20)
+    for (const [i, end] of ends.entries()) {
+      const reservation = await limiter.reserve('k', 10)
+      await end(i % 2 === 0 ? other : limiter, reservation.token)
+      const remaining = await left(limiter, 'k')
+      for (const again of ends) {
+        await assert.rejects(again(limiter, reservation.token), GONE)
+        await assert.rejects(again(other, reservation.token), GONE)
+      }
+      await assert.rejects(reservation.settle(3), GONE)
+      await assert.rejects(reservation.cancel(), GONE)
+      assert.equal(await left(limiter, 'k'), remaining)
+      await limiter.reset('k')
+      await admits(limiter, 'k', 20)
+    }
+  }),
+
+  conformanceCase('of several who settle at once one does', async (scene) => {
+    const limiter = hourly(scene)
+    const reservation = await limiter.reserve('k', 10)
+    const settled = await Promise.allSettled([
+      ...[1, 2, 3].map((actual) => limiter.settle(reservation.token, actual)),
+      reservation.settle(4),
+      reservation.cancel(),
+    ])
+    const done = settled.filter(({ status }) => status === 'fulfilled')
+    assert.equal(done.length, 1)
+    const { returned } = (done[0] as PromiseFulfilledResult<{ returned: number }>).value
+    assert.equal(await left(limiter, 'k'), 90 + returned)
+  }),
+
+  conformanceCase('what is returned is what was charged, whatever came before and after', async (scene) => {
+    for (const limit of [
+      slidingWindow({ limit: 100, window: '10s' }),
+      slidingWindow({ limit: 100, window: '10s', precision: 100 }),
+      fixedWindow({ limit: 100, window: '10s' }),
+      fixedWindow({ limit: 100, window: '10s', align: 'first-hit' }),
+      slidingCounter({ limit: 100, window: '10s' }),
+      tokenBucket({ capacity: 100, refill: 1, interval: '10s' }),
+    ]) {
+      const limiter = scene.create({ limits: [limit] })
+      await admits(limiter, 'k', 7)
+      scene.clock.advance(100)
+      const reservation = await limiter.reserve('k', 50)
+      scene.clock.advance(100)
+      await admits(limiter, 'k', 11)
+      assert.deepEqual(await reservation.settle(20), { returned: 30, added: 0 }, limit.name)
+      assert.equal(await left(limiter, 'k'), 100 - 7 - 20 - 11, limit.name)
+      await limiter.reset('k')
+    }
+  }),
+
+  conformanceCase('several limits are all settled; told is the least that was returned', async (scene) => {
+    const limiter = scene.create({
+      limits: [
+        slidingWindow({ limit: 100, window: '1s', name: 'short' }),
+        fixedWindow({ limit: 200, window: '1h', name: 'long' }),
+        slidingWindow({ limit: 5, window: '1h', name: 'tried', shadow: true }),
+      ],
+    })
+    const remaining = async () => (await limiter.peek('k')).limits.map((limit) => limit.remaining)
+    const reservation = await limiter.reserve('k', 50)
+    assert.deepEqual(await remaining(), [50, 150, 5])
+    scene.clock.advance(1000)
+    // The short window does not hold it any more.
+    assert.deepEqual(await reservation.settle(20), { returned: 0, added: 0 })
+    assert.deepEqual(await remaining(), [100, 180, 5])
+  }),
+
+  conformanceCase('what has left its window is not returned, and mints nothing', async (scene) => {
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 10, window: '1s' })] })
+    const reservation = await limiter.reserve('k', 10)
+    scene.clock.advance(1000)
+    await admits(limiter, 'k', 6)
+    assert.deepEqual(await reservation.cancel(), { returned: 0, added: 0 })
+    assert.equal(await left(limiter, 'k'), 4)
+    const { token } = await limiter.reserve('empty', 10)
+    scene.clock.advance(60_000)
+    assert.deepEqual(await limiter.settle(token, 2), { returned: 0, added: 0 })
+    await admits(limiter, 'empty', 10)
+    await denies(limiter, 'empty')
+  }),
+
+  conformanceCase('after a reset nothing is to be settled, and nothing is minted', async (scene) => {
+    const limiter = hourly(scene)
+    const reservation = await limiter.reserve('k', 60)
+    await limiter.reset('k')
+    await assert.rejects(limiter.settle(reservation.token, 90), GONE)
+    await assert.rejects(reservation.cancel(), GONE)
+    await admits(limiter, 'k', 100)
+    await denies(limiter, 'k')
+  }),
+
+  conformanceCase('a reservation can be settled for so long, and no longer', async (scene) => {
+    const limits = [slidingWindow({ limit: 100, window: '1h' })]
+    const limiter = scene.create({ limits, reservationTtl: '1m' })
+    const [early, late] = [await limiter.reserve('k', 10), await limiter.reserve('k', 10)]
+    scene.clock.advance(59_999)
+    assert.deepEqual(await early.cancel(), { returned: 10, added: 0 })
+    scene.clock.advance(1)
+    await assert.rejects(late.cancel(), GONE)
+    await assert.rejects(limiter.settle(late.token, 20), GONE)
+    assert.equal(await left(limiter, 'k'), 90)
+  }),
+
+  conformanceCase(
+    'a token of another limiter, or one that was tampered with, settles nothing',
+    async (scene) => {
+      const limiter = hourly(scene)
+      const foreign = scene.create({ name: 'foreign', limits: [slidingWindow({ limit: 100, window: '1h' })] })
+      await admits(limiter, 'k', 40)
+      const { token } = await limiter.reserve('k', 10)
+      await assert.rejects(foreign.settle(token, 1), GONE)
+      await assert.rejects(limiter.cancel((await foreign.reserve('k', 10)).token), GONE)
+      const words: unknown[] = JSON.parse(Buffer.from(token, 'base64url').toString())
+      const forged = (change: (words: unknown[]) => void) => {
+        const copy = structuredClone(words)
+        change(copy)
+        return Buffer.from(JSON.stringify(copy)).toString('base64url')
+      }
+      for (const change of [
+        // Another key, more units, fewer, another name, and both.
+        (copy: unknown[]) => void (copy[2] = 'other'),
+        (copy: unknown[]) => void (copy[3] = 50),
+        (copy: unknown[]) => void (copy[3] = 1),
+        (copy: unknown[]) =>
+          void (copy[4] = String(copy[4]).replace(/^./, (first) => (first === 'A' ? 'B' : 'A'))),
+        (copy: unknown[]) => void ([copy[3], copy[4]] = [50, String(copy[4]).replace(/10$/, '50')]),
+      ]) {
+        await assert.rejects(limiter.settle(forged(change), 0), GONE)
+      }
+      // It never returns more than was charged, nor to logs that were not.
+      await limiter.settle(
+        forged((copy) => void (copy[5] = [['w1', 'r3600000', 'b', 'q', 'x']])),
+        0,
+      )
+      assert.equal(await left(limiter, 'k'), 60)
+      await assert.rejects(limiter.cancel(token), GONE)
+    },
+  ),
+
+  conformanceCase('reservations of several keys are settled for all of them', async (scene) => {
+    const limiter = scene.create({
+      dimensions: {
+        user: [slidingWindow({ limit: 100, window: '1h' })],
+        org: [tokenBucket({ capacity: 150, refill: 1, interval: '1h' })],
+      },
+      ban: { user: true },
+    })
+    const key = { user: 'a', org: 'b' }
+    const both = async () => [
+      await left(limiter, { user: 'a', org: null }),
+      await left(limiter, { user: null, org: 'b' }),
+    ]
+    const first = await limiter.reserve(key, 60)
+    assert.deepEqual(await both(), [40, 90])
+    assert.deepEqual(await first.settle(10), { returned: 50, added: 0 })
+    assert.deepEqual(await both(), [90, 140])
+    const second = await limiter.reserve(key, 60)
+    assert.deepEqual(await limiter.settle(second.token, 70), { returned: 0, added: 10 })
+    assert.deepEqual(await both(), [20, 70])
+    assert.equal((await limiter.reserve(key, 21)).allowed, false)
+    assert.deepEqual(await both(), [20, 70])
+    const alone = await limiter.reserve({ user: null, org: 'b' }, 70)
+    assert.deepEqual(await limiter.cancel(alone.token), { returned: 70, added: 0 })
+    assert.deepEqual(await both(), [20, 70])
+  }),
+
+  conformanceCase(
+    'what was reserved before limits changed is returned to where it was charged',
+    async (scene) => {
+      const [then, now] = [
+        slidingWindow({ limit: 100, window: '1h', precision: 1000 }),
+        slidingWindow({ limit: 100, window: '1h' }),
+      ]
+      const before = scene.create({ limits: [then] })
+      const after = scene.create({ limits: [now], formerly: [[then]] })
+      const [high, low] = [await before.reserve('k', 40), await before.reserve('k', 10)]
+      assert.equal(await left(after, 'k'), 50)
+      assert.deepEqual(await after.settle(high.token, 15), { returned: 25, added: 0 })
+      assert.equal(await left(after, 'k'), 75)
+      assert.deepEqual(await after.settle(low.token, 30), { returned: 0, added: 20 })
+      assert.equal(await left(after, 'k'), 55)
+      await assert.rejects(before.settle(high.token, 1), GONE)
+    },
+  ),
+
+  conformanceCase('limits that keep requests one by one cannot be reserved of', async (scene) => {
+    const limiter = scene.limiter([slidingWindow({ limit: 9, window: '1h', log: 'zset' })])
+    await assert.rejects(limiter.reserve('k', 2), { code: 'invalid_option' })
+    assert.equal(await left(limiter, 'k'), 9)
+  }),
+]
+
+function hourly(scene: Scene): Limiter {
+  return scene.limiter([slidingWindow({ limit: 100, window: '1h' })])
+}

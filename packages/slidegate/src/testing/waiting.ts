@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { limitSet, withLog } from '../limits/limit-set.ts'
+import { lineLog } from '../limits/line.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
+import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+
+/** Those that wait for a key to have room. Each is woken by what is returned here, so that nothing waits for time to pass. */
+export const waiting: readonly ConformanceCase[] = [
+  conformanceCase(
+    'who waits is admitted in the order of arrival, those of a higher priority first',
+    async (scene) => {
+      const limiter = scene.limiter([slidingWindow({ limit: 2, window: '1d' })])
+      await admits(limiter, 'k', 2)
+      const admitted: string[] = []
+      const waits = Object.entries({ a: 0, b: 0, c: 5, d: -1 }).map(async ([name, priority]) => {
+        const decision = await limiter.wait('k', { cost: 2, priority, maxWaitMs: 2 ** 31 - 1 })
+        admitted.push(name)
+        return decision
+      })
+      assert.equal(limiter.waiting('k').length, 4)
+      for (const decision of waits.keys()) {
+        await limiter.reset('k')
+        await until(() => admitted.length > decision)
+      }
+      assert.deepEqual(admitted, ['c', 'a', 'b', 'd'])
+      for (const { allowed, cost, remaining } of await Promise.all(waits)) {
+        assert.deepEqual([allowed, cost, remaining], [true, 2, 0])
+      }
+      assert.deepEqual([limiter.waiting('k').length, await left(limiter, 'k')], [0, 0])
+    },
+  ),
+
+  conformanceCase(
+    'who waits is admitted at once where there is room, or when the time has come',
+    async (scene) => {
+      const limiter = scene.limiter([slidingWindow({ limit: 3, window: 20 })])
+      assert.equal((await limiter.wait('k', { cost: 2 })).remaining, 1)
+      const wait = limiter.wait('k', { cost: 3 })
+      scene.clock.advance(20)
+      assert.equal((await wait).atMs, scene.clock.now())
+      assert.equal(await left(limiter, 'k'), 0)
+    },
+  ),
+
+  conformanceCase('who will not be admitted in time is told at once, and charged nothing', async (scene) => {
+    const limiter = scene.limiter([slidingWindow({ limit: 3, window: '1h' })])
+    await admits(limiter, 'k', 2)
+    await assert.rejects(limiter.wait('k', { cost: 4 }), { code: 'wait_rejected', reason: 'never' })
+    await assert.rejects(limiter.wait('k', { cost: 2, maxWaitMs: 1000 }), { reason: 'late' })
+    await assert.rejects(limiter.wait('k', { cost: 2, maxWaitMs: 0 }), { reason: 'late' })
+    const abort = new AbortController()
+    const wait = limiter.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
+    abort.abort('gone')
+    await assert.rejects(wait, { reason: 'aborted', cause: 'gone' })
+    assert.deepEqual([await left(limiter, 'k'), limiter.waiting().length], [1, 0])
+    await admits(limiter, 'k')
+  }),
+
+  conformanceCase('no more wait than may', async (scene) => {
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 1, window: '1h' })], maxWaiting: 2 })
+    await admits(limiter, 'k')
+    const waits = ['k', 'k'].map((key) => limiter.wait(key, { maxWaitMs: 2 ** 31 - 1 }))
+    await assert.rejects(limiter.wait('other'), { reason: 'full' })
+    limiter.close()
+    for (const wait of waits) await assert.rejects(wait, { code: 'closed' })
+  }),
+
+  conformanceCase('several keys are waited for together', async (scene) => {
+    const limits = () => [slidingWindow({ limit: 1, window: '1d' })]
+    const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
+    const key = { user: 'a', ip: 'x' }
+    const decision = await admits(limiter, { user: 'a', ip: 'y' })
+    let isAdmitted = false
+    const wait = limiter.wait(key, { maxWaitMs: 2 ** 31 - 1 }).then((admitted) => {
+      isAdmitted = true
+      return admitted
+    })
+    // Nobody holds what he cannot use: the other key goes on while he waits.
+    await until(() => limiter.waiting(key).expectedWaitMs > 0)
+    assert.equal(isAdmitted, false)
+    await limiter.reset(key)
+    assert.equal((await wait).limits.length, 2)
+    assert.deepEqual(
+      [await left(limiter, { user: 'a', ip: null }), await left(limiter, { user: null, ip: 'x' })],
+      [0, 0],
+    )
+    assert.equal(await limiter.refund({ user: 'a', ip: 'y' }, decision), 0)
+  }),
+
+  conformanceCase('a task runs when it is admitted, and what it throws is thrown', async (scene) => {
+    const limiter = scene.limiter([slidingWindow({ limit: 1, window: '1h' })])
+    assert.equal(await limiter.schedule('k', async ({ remaining }) => remaining), 0)
+    const failure = new Error('by the task')
+    await assert.rejects(
+      limiter.schedule('other', () => {
+        throw failure
+      }),
+      failure,
+    )
+    const late = limiter.schedule('k', () => assert.fail('it was not admitted'), { maxWaitMs: 0 })
+    await assert.rejects(late, { reason: 'late' })
+  }),
+
+  conformanceCase(
+    'of those that wait in several processes, who came first is admitted first',
+    async (scene) => {
+      const limits = [slidingWindow({ limit: 4, window: '10s' })]
+      const set = withLog(limitSet('conformance', limits), lineLog)
+      const ask = async (id: string, cost: number, sinceMs = 0) => {
+        const ticket = { id: id.padEnd(12, '-'), sinceMs }
+        const op: ConsumeOp = {
+          ...{ type: 'consume', parts: [{ key: 'k', set }], cost, count: 1, leaseMs: 0, ticket },
+        }
+        const { admitted, limits, atMs } = (await scene.apply(op))[0] as ConsumeOutcome
+        return { admitted, waitMs: limits[1], atMs }
+      }
+      const limiter = scene.limiter(limits)
+      await admits(limiter, 'k', 2)
+      scene.clock.advance(1000)
+      await admits(limiter, 'k', 2)
+      // The first wants much, the second would have room before.
+      const first = await ask('first', 4)
+      assert.deepEqual([first.admitted, first.waitMs], [0, 10_000])
+      scene.clock.advance(10)
+      const second = await ask('second', 1)
+      assert.deepEqual([second.admitted, second.waitMs], [0, 9990])
+      scene.clock.advance(9000)
+      assert.equal((await ask('second', 1, second.atMs)).admitted, 0)
+      assert.equal((await ask('first', 4, first.atMs)).waitMs, 990)
+      // Those who do not wait in line are not held up by it.
+      await admits(limiter, 'k')
+      scene.clock.advance(990)
+      assert.equal((await ask('second', 1, second.atMs)).admitted, 0)
+      await limiter.reset('k')
+      await admits(limiter, 'k', 4)
+      await denies(limiter, 'k')
+    },
+  ),
+
+  conformanceCase('who gives up his place, or does not come back, holds up nobody', async (scene) => {
+    const limits = [slidingWindow({ limit: 4, window: '10s' })]
+    const set = withLog(limitSet('conformance', limits), lineLog)
+    const parts = [{ key: 'k', set }]
+    const consume: Omit<ConsumeOp, 'ticket'> = { type: 'consume', parts, cost: 4, count: 1, leaseMs: 0 }
+    const ask = async (id: string, cost: number) => {
+      const ticket = { id: id.padEnd(12, '-'), sinceMs: 0 }
+      return ((await scene.apply({ ...consume, cost, ticket }))[0] as ConsumeOutcome).admitted
+    }
+    const limiter = scene.limiter(limits)
+    await admits(limiter, 'k')
+    assert.equal(await ask('big', 4), 0)
+    assert.equal(await ask('small', 1), 0)
+    await scene.apply({ type: 'leave', parts, id: 'big'.padEnd(12, '-') })
+    assert.equal(await ask('small', 1), 1)
+    assert.equal(await ask('big', 4), 0)
+    // His time has come, and he does not ask.
+    scene.clock.advance(10_000)
+    assert.equal(await ask('small', 1), 0)
+    scene.clock.advance(600)
+    assert.equal(await ask('small', 1), 1)
+  }),
+]
+
+/** Polls: what is waited for takes a way to the store and back. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 3000; i++) {
+    if (isSo()) return
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  assert.fail('it was waited for in vain')
+}
