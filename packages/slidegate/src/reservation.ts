@@ -79,6 +79,8 @@ function parseToken(limiter: string, token: unknown): Claim {
   const isSound =
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
+    // What the store knows is the name, so that the units are what it says.
+    (name === '' || name.endsWith(`.${units}`)) &&
     Array.isArray(charged) &&
     charged.every((logs) => Array.isArray(logs))
   if (!isSound) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
@@ -184,6 +186,10 @@ function settleOp(parts: readonly Part[], claim: Claim, actual: unknown): Settle
     reservation: name,
     units,
     actual: parseUnits(actual, 'invalid_cost', 0),
-    charged: parts.flatMap(({ set }, i) => set.logs.map((log) => charged[i]?.includes(log.name) === true)),
+    charged: parts.flatMap(({ set }, i) =>
+      set.logs.map(({ name: log, role }) => {
+        return (role === 'count' || role === 'former') && charged[i]?.includes(log) === true
+      }),
+    ),
   }
 }

@@ -258,7 +258,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
-    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value: options?.value }
+    // Without a value it tells of one that is new.
+    const { value } = options?.value === undefined ? NAMELESS : namesAsked({ value: options.value }, parts)
+    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value }
     const outcome = (await this.#apply(op)) as ExplainOutcome
     const found = this.#keys
       .givenBy(key)
@@ -306,7 +308,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async unblock(key: Partial<AnyKey>): Promise<void> {
-    await this.#apply({ type: 'block', parts: this.#bans(key), ms: 0 })
+    const parts = this.#bans(key)
+    await this.#apply({ type: 'block', parts, ms: 0 })
+    this.#room.wake(nameOfQueue(parts))
   }
 
   async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
@@ -316,7 +320,10 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   get overrides(): Overrides<Partial<AnyKey>> {
-    if (this.#overrides !== undefined) return overridesOf(this.#overrides, (key) => this.#one(key))
+    if (this.#overrides !== undefined) {
+      const changed = (key: string) => this.#room.wake(storedKey(key))
+      return overridesOf(this.#overrides, (key) => this.#one(key), changed)
+    }
     throw new SlidegateError(
       'invalid_option',
       `the limiter ${show(this.name)} takes no overrides; make it with overrides: true`,

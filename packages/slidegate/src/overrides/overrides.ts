@@ -279,15 +279,18 @@ async function settled(promise: Promise<unknown>): Promise<void> {
  * The overrides of a limiter, as its users see them.
  *
  * @param oneOf the key of one dimension; throws where it is none
+ * @param changed is told of a key that is held to other limits from now on
  */
 export function overridesOf<Key>(
   table: OverrideTable,
   oneOf: (key: Key) => { readonly dimension: string | undefined; readonly given: string },
+  changed: (key: string) => void,
 ): Overrides<Key> {
   return {
     set: async (key, limits, options) => {
       const { dimension, given } = oneOf(key)
       await table.set(dimension, given, limits, options)
+      changed(given)
     },
     get: async (key) => {
       const { dimension, given } = oneOf(key)
@@ -295,7 +298,9 @@ export function overridesOf<Key>(
     },
     delete: async (key) => {
       const { dimension, given } = oneOf(key)
-      return table.delete(dimension, given)
+      const isDeleted = await table.delete(dimension, given)
+      changed(given)
+      return isDeleted
     },
     list: () => table.list(),
   }

@@ -88,8 +88,9 @@ export function queue(
 ): void {
   const { ticket } = op
   if (ticket === undefined) return
-  let waitMs = 0
-  for (let i = 1; i < limits.length; i += 3) waitMs = Math.max(waitMs, limits[i]!)
+  const declared = op.parts.flatMap(({ set }) => set.limits)
+  const waits = declared.map(({ shadow }, i) => (shadow ? 0 : limits[3 * i + 1]!))
+  const waitMs = Math.max(0, ...waits)
   for (const held of loaded) {
     const { kind, params } = held.log
     if (kind.line === undefined) continue

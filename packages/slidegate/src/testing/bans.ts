@@ -250,6 +250,9 @@ export const bans: readonly ConformanceCase[] = [
     const { blockedMs = 0 } = await denies(limiter, 'k')
     assert.ok(blockedMs > 0 && blockedMs <= 20_000, `blocked for ${blockedMs} ms`)
     scene.clock.advance(blockedMs)
+    assert.equal(await limiter.isBlocked('k'), false)
+    // Its limits were not asked meanwhile.
+    scene.clock.advance((await denies(limiter, 'k')).retryAfterMs)
     await admits(limiter, 'k')
   }),
 ]

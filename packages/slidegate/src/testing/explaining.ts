@@ -101,7 +101,10 @@ export const explaining: readonly ConformanceCase[] = [
   ),
 
   conformanceCase('it charges nothing, and counts towards no ban', async (scene) => {
-    const limits = [slidingWindow({ limit: 1, window: '10s' }), distinct({ limit: 1, window: '10s' })]
+    const limits = [
+      slidingWindow({ limit: 1, window: '10s' }),
+      distinct({ limit: 1, window: '10s', name: 'values' }),
+    ]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     await limiter.consume('k', { value: 'v' })
     for (let i = 0; i < 5; i++) {

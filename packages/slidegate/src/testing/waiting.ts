@@ -70,7 +70,7 @@ export const waiting: readonly ConformanceCase[] = [
     const limits = () => [slidingWindow({ limit: 1, window: '1d' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
     const key = { user: 'a', ip: 'x' }
-    const decision = await admits(limiter, { user: 'a', ip: 'y' })
+    await admits(limiter, { user: 'a', ip: 'y' })
     let isAdmitted = false
     const wait = limiter.wait(key, { maxWaitMs: 2 ** 31 - 1 }).then((admitted) => {
       isAdmitted = true
@@ -85,7 +85,6 @@ export const waiting: readonly ConformanceCase[] = [
       [await left(limiter, { user: 'a', ip: null }), await left(limiter, { user: null, ip: 'x' })],
       [0, 0],
     )
-    assert.equal(await limiter.refund({ user: 'a', ip: 'y' }, decision), 0)
   }),
 
   conformanceCase('a task runs when it is admitted, and what it throws is thrown', async (scene) => {

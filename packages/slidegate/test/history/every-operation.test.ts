@@ -1,14 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { KINDS, type KindName } from './declarations.ts'
 import type { KeyedScale } from './keyed-histories.ts'
-import { playKeyedAtRandom } from './keyed-play.ts'
+import type { KeyedResult } from './keyed-oracle.ts'
+import { type KeyedView, playKeyedAtRandom, type Seen } from './keyed-play.ts'
 import type { StoreOf } from './play.ts'
 import { useStores } from './use-stores.ts'
 
-// Requests for keys of several dimensions, bans, limits that change, reservations and explanations: each through an oracle
-// of true events, through memory and through Redis, and equal in every field of all that is answered.
+// Requests for keys of several dimensions, bans, limits that change, reservations and explanations: the same random
+// histories through an oracle of true events, through memory and through Redis, equal in every field of all that is
+// answered.
 
 const stores = useStores()
+
+const ON_CLUSTER = 'ioredis on a Cluster'
+
+function storesOf(...names: string[]): Record<string, StoreOf> {
+  return Object.fromEntries(names.map((name) => [name, stores[name]!]))
+}
 
 const small: KeyedScale = {
   ...{ limit: 6, windowMs: 200, events: 50, longWaits: 5, limits: 2 },
@@ -18,30 +26,95 @@ const small: KeyedScale = {
 /** Windows so long that a clock which is set back by more than a second is still in one that counts. */
 const long: KeyedScale = { ...small, windowMs: 3000, clockSteps: true }
 
-/** Kinds that keep sums: what is reserved is charged to no other. */
-const SUMMING: readonly KindName[] = ['sliding', 'sliding', 'sliding', 'fixed', 'calendar', 'firstHit', 'counter', 'bucket']
+/** Kinds that keep sums: nothing else can be reserved. */
+const SUMS: readonly KindName[] = ['sliding', 'sliding', 'sliding', 'fixed', 'calendar', 'firstHit', 'counter', 'bucket']
 
-const SCALES: Record<string, KeyedScale> = {
-  dims: { ...small, dimensions: [2, 3] },
-  dimsback: { ...long, dimensions: [2, 3] },
-  bans: { ...small, bans: true },
-  bansback: { ...long, bans: true },
-  reservations: { ...small, reservations: true, kinds: SUMMING },
-  reservationsback: { ...long, reservations: true, bans: true, kinds: SUMMING },
-  reservationssets: { ...long, reservations: true, kinds: SUMMING, sets: [2, 3] },
-  reservationsetries: { ...long, reservations: true, kinds: SUMMING, sets: [2, 3], laterKinds: KINDS },
-  sets: { ...small, sets: [2, 3] },
-  setsback: { ...long, sets: [2, 3] },
-  setsback3: { ...long, sets: [2, 3], limits: 3, kinds: ['sliding', 'zset', 'stream', 'bucket'] },
-  setssliding: { ...long, sets: [2, 3], kinds: ['sliding'] },
-  overrides: { ...small, sets: [2, 3], byOverrides: true, shortestMs: 600_000, windowMs: 1_200_000, processes: 1 },
-  all: { ...long, sets: [1, 2], bans: true, reservations: true },
+/** By the real clock nothing is over before a history is. */
+const hours: KeyedScale = { ...small, shortestMs: 600_000, windowMs: 1_200_000 }
+
+/** How many decisions, and how often at least there has to be what is tried. */
+interface Wanted {
+  readonly decisions: number
+  readonly seen?: Partial<Seen>
 }
-const N = Number(process.env['N'] ?? 1000)
-const single = () => {
-  const { 'ioredis on a Cluster': _, 'node-redis': __, ...single } = stores
-  return single
+
+const SCALES: Record<string, KeyedScale & Wanted> = {
+  'several keys of each request': { ...small, dimensions: [2, 3], decisions: 1200 },
+  'the same, the clock set back now and then': { ...long, dimensions: [2, 3], decisions: 600 },
+  bans: { ...small, bans: true, decisions: 1200, seen: { blocked: 200, banned: 30 } },
+  'bans, the clock set back': { ...long, bans: true, decisions: 600, seen: { blocked: 100, banned: 15 } },
+  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 1000, seen: { settled: 50 } },
+  'reservations and bans, the clock set back': {
+    ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 600 },
+    seen: { settled: 15, blocked: 80 },
+  },
+  'limits that change': { ...small, sets: [2, 3], decisions: 1200, seen: { former: 400 } },
+  'limits of sums that change, the clock set back': {
+    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 800, seen: { former: 300 } },
+  },
+  'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 600 },
+  'reservations under limits that change': {
+    ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 800 },
+    seen: { settled: 20, former: 200 },
+  },
+  'overrides that are set and deleted': {
+    ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, decisions: 800 },
+    seen: { former: 60 },
+  },
+  'all of it': {
+    ...{ ...small, sets: [1, 2], bans: true, reservations: true, decisions: 1000 },
+    seen: { blocked: 100, banned: 20, former: 100 },
+  },
 }
-test.each(Object.entries(SCALES))('%s', async (_, scale) => {
-  console.log(await playKeyedAtRandom(scale, single(), N))
-}, 600000)
+
+async function expectAll(
+  { decisions, seen = {}, ...scale }: KeyedScale & Wanted,
+  on: Record<string, StoreOf>,
+  view?: KeyedView,
+): Promise<void> {
+  const all = await playKeyedAtRandom(scale, on, decisions, view)
+  for (const [what, times] of Object.entries(seen)) {
+    expect(all[what as keyof Seen], what).toBeGreaterThanOrEqual(times)
+  }
+}
+
+describe('memory, Redis and the oracle agree in every field of every answer', () => {
+  test.for(Object.entries(SCALES))('%s', { timeout: 300_000 }, async ([, scale]) => {
+    await expectAll(scale, storesOf('memory', 'ioredis', 'the general driver alone'))
+  })
+})
+
+/** A denial reads what others were told a moment ago, rather than to ask each part of a Cluster again. */
+const admissionsInAll: KeyedView = (told, wanted) => {
+  if (!isDenied(wanted)) return [told, wanted]
+  if (!isDenied(told)) return [told, wanted]
+  const isBlamed = told.deniedBy.some((name) => wanted.deniedBy.includes(name))
+  return [{ allowed: told.allowed, atMs: told.atMs, isBlamed }, { allowed: false, atMs: wanted.atMs, isBlamed: true }]
+}
+
+interface Denied {
+  readonly allowed: false
+  readonly atMs: number
+  readonly deniedBy: readonly string[]
+}
+
+function isDenied(result: KeyedResult): result is KeyedResult & Denied {
+  return typeof result === 'object' && 'source' in result && !result.allowed
+}
+
+describe('so do those on a Cluster', () => {
+  const alone: KeyedScale = { ...long, dimensions: [1], bans: true, reservations: true, sets: [1, 2], kinds: SUMS }
+
+  test('of one key each', { timeout: 300_000 }, async () => {
+    await expectAll({ ...alone, decisions: 500, seen: { banned: 10, settled: 10 } }, storesOf(ON_CLUSTER))
+  })
+
+  test.for([
+    ['kinds', small],
+    ['reservations', { ...small, kinds: SUMS, reservations: true, noResets: true }],
+  ] as const)('where requests have several keys, in who is admitted, and all that these are told: %s', {
+    timeout: 300_000,
+  }, async ([, scale]) => {
+    await expectAll({ ...scale, dimensions: [2, 3], decisions: 500 }, storesOf(ON_CLUSTER), admissionsInAll)
+  })
+})

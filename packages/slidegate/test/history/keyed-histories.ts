@@ -71,6 +71,8 @@ export interface KeyedScale extends Scale {
   readonly reservations?: boolean
   readonly byOverrides?: boolean
   readonly processes?: 1 | 2
+  /** Whether keys are never reset. */
+  readonly noResets?: boolean
   /** The kinds of the later sets, where they are others. */
   readonly laterKinds?: readonly KindName[]
 }
@@ -130,7 +132,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     { weight: 3, arbitrary: fc.record({ type: is('explain'), who, ...asked }) },
     { weight: 1, arbitrary: fc.record({ type: is('charge'), who, ...asked }) },
     { weight: 2, arbitrary: fc.record({ type: is('refund'), which: fc.nat(), units: cost }) },
-    { weight: 1, arbitrary: fc.record({ type: is('reset'), who, key }) },
+    { weight: scale.noResets ? 0 : 1, arbitrary: fc.record({ type: is('reset'), who, key }) },
   )
   const bans = fc.oneof(
     fc.record({ type: is('block'), who, key, ms: fc.integer({ min: 10, max: 2 * scale.windowMs }) }),
@@ -143,7 +145,8 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     more: fc.oneof(fc.constant(0), fc.integer({ min: -scale.limit, max: scale.limit })),
     isCancelled: fc.constantFrom(false, false, true),
   })
-  const reservations = fc.oneof(fc.record({ type: is('reserve'), who, ...asked }), settle)
+  const reserve = fc.record({ type: is('reserve'), who, ...asked, value: fc.constant(0) })
+  const reservations = fc.oneof(reserve, settle, settle)
   const change = fc.nat({ max: count - 1 }).chain((dimension) =>
     fc.record({
       type: is('change'),
@@ -162,7 +165,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     { weight: scale.clockSteps ? 2 : 0, arbitrary: back },
     { weight: 5, arbitrary: others },
     { weight: scale.bans ? 3 : 0, arbitrary: bans },
-    { weight: scale.reservations ? 8 : 0, arbitrary: reservations },
+    { weight: scale.reservations ? 12 : 0, arbitrary: reservations },
     { weight: scale.sets ? 3 : 0, arbitrary: change },
   )
 }

@@ -199,6 +199,8 @@ export class KeyedOracle {
     const { decision, explained } = copied.explain(ruledIn(parts), nowMs, this.#request(asked))
     const blockedMs = this.#blockedMs(copied, parts, nowMs)
     const { atMs, cost, deniedBy, limits } = decision
+    // Where limits change, a charge may be older than it seems: of one window's length it was kept for another's.
+    const isAlone = this.#history.dimensions.every(({ sets }) => sets.length === 1)
     return {
       atMs,
       allowed: decision.allowed && blockedMs === 0,
@@ -208,7 +210,7 @@ export class KeyedOracle {
       blockedMs,
       limits: limits.map((limit, i) => {
         const { used, oldestAtMs, frees } = explained[i]!
-        return { ...limit, used, frees, ...(oldestAtMs !== undefined && { oldestAtMs }) }
+        return { ...limit, used, frees, ...(oldestAtMs !== undefined && isAlone && { oldestAtMs }) }
       }),
       bans: parts.flatMap(({ dimension, ban }): BanExplanation[] => {
         if (ban === undefined) return []

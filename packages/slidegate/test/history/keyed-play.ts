@@ -6,6 +6,9 @@ import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
 import { KeyedStorePlayer } from './keyed-store-player.ts'
 import type { StoreOf } from './play.ts'
 
+/** How often there was what is to be tried. */
+export type Seen = KeyedOracle['seen'] & { decisions: number }
+
 let histories = 0
 
 /** What a result of a store is compared as, and what it is compared with. */
@@ -65,7 +68,7 @@ export async function playKeyedAtRandom(
   stores: Readonly<Record<string, StoreOf>>,
   decisions: number,
   view?: KeyedView,
-): Promise<KeyedOracle['seen'] & { decisions: number }> {
+): Promise<Seen> {
   const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, former: 0 }
   while (sum.decisions < decisions) {
     const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {

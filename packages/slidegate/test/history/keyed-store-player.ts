@@ -41,6 +41,11 @@ export class KeyedStorePlayer {
     this.#limiters = [0, 1].map(() => createLimiter({ ...options, ...more } as Options) as Limiter<AnyKey>)
   }
 
+  /** Whether limits never change. */
+  get #isAlone(): boolean {
+    return this.#history.dimensions.every(({ sets }) => sets.length === 1)
+  }
+
   close(): void {
     for (const limiter of this.#limiters) limiter.close()
   }
@@ -77,9 +82,13 @@ export class KeyedStorePlayer {
       case 'peek':
         return [await limiter.peek(this.#key(event.key), this.#options(event))]
       case 'explain': {
-        const { overrides, ...rest } = await limiter.explain(this.#part(event.key), this.#options(event))
+        const explanation = await limiter.explain(this.#part(event.key), this.#options(event))
+        const { overrides, ...rest } = explanation
+        const limits = explanation.limits.map(({ oldestAtMs, ...limit }) => {
+          return { ...limit, ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }) }
+        })
         const set = overrides.map(({ limits }) => limits.map((each) => `${each.limit}/${each.windowMs}`).join())
-        return [{ ...rest, overrides: set }]
+        return [{ ...rest, limits, overrides: set }]
       }
       case 'charge': {
         const { cost, ...names } = this.#options(event)

@@ -296,8 +296,7 @@ export class Oracle {
     }
     return {
       used,
-      // Where something may have been charged to another log, it is not told.
-      oldestAtMs: ruled.formerly?.length ? undefined : this.#log(ruled).oldest?.(ruled.limit, nowMs),
+      oldestAtMs: this.#log(ruled).oldest?.(ruled.limit, nowMs),
       frees: Array.from(frees, ([afterMs, units]) => ({ afterMs, units })),
     }
   }

@@ -121,7 +121,7 @@ function more.waits(logs, log, j, now, is_full)
   return log.kind.retry_after(log, log.params, j, now, wanted), reset
 end
 
--- The longest wait of an answer.
+-- The longest wait of an answer, for limits that are enforced.
 local function wait_in(logs, run, first)
   local wait, place = 0, first
   for i = 1, #logs do
@@ -129,7 +129,7 @@ local function wait_in(logs, run, first)
     if log.counts then
       if takes_once(log, run) then place = place + 1 end
       for _ = 1, #log.params.limits do
-        local retry = reply[place + 2]
+        local retry = log.is_shadow and 0 or reply[place + 2]
         wait = math.max(wait, retry == NEVER and math.huge or retry)
         place = place + 3
       end
