@@ -225,7 +225,7 @@ export class KeyLimits {
     if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
     const keys = this.#checked(key)
     for (const { name } of this.dimensions) {
-      if (keys[name!] !== undefined) continue
+      if (keyIn(keys, name!) !== undefined) continue
       const right = this.dimensions.map((each) => each.name).join(', ')
       throw new SlidegateError(
         'invalid_key',
@@ -241,7 +241,7 @@ export class KeyLimits {
     if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
     const keys = this.#checked(key)
     const found = this.dimensions.flatMap((dimension) => {
-      const given = keys[dimension.name!]
+      const given = keyIn(keys, dimension.name!)
       return given === undefined || given === null ? [] : [{ dimension, given, key: storedKey(given) }]
     })
     if (found.length > 0) return found
@@ -261,6 +261,11 @@ export class KeyLimits {
     }
     return key as Partial<Keys>
   }
+}
+
+/** A dimension may be called like something that all objects have. */
+function keyIn(keys: Partial<Keys>, dimension: string): string | null | undefined {
+  return Object.hasOwn(keys, dimension) ? keys[dimension] : undefined
 }
 
 /** A dimension's name; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 _ -`. */

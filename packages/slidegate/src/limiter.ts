@@ -231,7 +231,7 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
       limits,
     )
   }
-  const given = typeof dimensions === 'object' && dimensions !== null ? Object.entries(dimensions) : []
+  const given = isRecord(dimensions) ? Object.entries(dimensions) : []
   if (given.length === 0 || given.length > MAX_DIMENSIONS) {
     throw new SlidegateError(
       'invalid_option',
@@ -240,7 +240,16 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
     )
   }
   for (const [what, of] of Object.entries({ formerly, ban })) {
-    for (const dimension of Object.keys(of ?? {})) {
+    if (of === undefined) continue
+    if (!isRecord(of)) {
+      const right = given.map(([name]) => name).join(', ')
+      throw new SlidegateError(
+        'invalid_option',
+        `${what} is ${show(of)}; with dimensions it must be an object with some of ${right}`,
+        of,
+      )
+    }
+    for (const dimension of Object.keys(of)) {
       if (Object.hasOwn(dimensions, dimension)) continue
       throw new SlidegateError('invalid_option', `${what} has ${show(dimension)}, which is no dimension`, of)
     }
@@ -248,9 +257,18 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
   return given.map(([dimension, limitsOf]) => {
     const rules = {
       limits: limitsOf,
-      formerly: (formerly as DimensionOptions<string>['formerly'])?.[dimension],
-      ban: (ban as DimensionOptions<string>['ban'])?.[dimension],
+      formerly: ownOf(formerly as DimensionOptions<string>['formerly'], dimension),
+      ban: ownOf(ban as DimensionOptions<string>['ban'], dimension),
     }
     return new Dimension(name, parseDimension(dimension), rules)
   })
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A dimension may be called like something that all objects have. */
+function ownOf<T>(values: Readonly<Partial<Record<string, T>>> | undefined, name: string): T | undefined {
+  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined
 }

@@ -79,7 +79,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#overrides = this.#overridesBy(settings.overrides)
     keys.overrides = this.#overrides
     this.#permits = new Permits((op) => (op.type === 'release' ? this.#freeing(op) : this.#apply(op)))
-    this.#reservations = new Reservations(name, settings.reservationTtl ?? '1h', (op) => this.#freeing(op))
+    const { reservationTtl = '1h' } = settings
+    this.#reservations = new Reservations(name, reservationTtl, (op) => {
+      this.#checkOpen()
+      return this.#freeing(op)
+    })
     const asker = new LimiterAsker({
       names: this.#names,
       apply: (op) => this.#apply(op),
@@ -320,9 +324,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   get overrides(): Overrides<Partial<AnyKey>> {
-    if (this.#overrides !== undefined) {
+    const table = this.#overrides
+    if (table !== undefined) {
       const changed = (key: string) => this.#room.wake(storedKey(key))
-      return overridesOf(this.#overrides, (key) => this.#one(key), changed)
+      const list = async () => {
+        this.#checkOpen()
+        return table.list()
+      }
+      return { ...overridesOf(table, (key) => this.#one(key), changed), list }
     }
     throw new SlidegateError(
       'invalid_option',

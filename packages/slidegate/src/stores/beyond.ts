@@ -224,8 +224,11 @@ export function settle(loaded: Loaded, nowMs: number, op: SettleOp): number[] | 
     const { kind, params, role } = held.log
     const state = stateOf(held)
     if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
-    if (actual > units && role === 'count') {
-      kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry: '' })
+    // Limits may have changed to such that keep what they count: requests, but it is no holder, and no value.
+    const are = kind.entries?.are
+    if (actual > units && role === 'count' && are !== 'holder' && are !== 'value') {
+      const entry = are === undefined ? '' : reservation
+      kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
     }
     if (actual >= units || op.charged[i] !== true) return 0
     return kind.refund(state, params, nowMs, chargedAtMs.get(held.part)!, units - actual, '')

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
+import { concurrency } from '../limits/concurrency.ts'
+import { distinct } from '../limits/distinct.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
@@ -249,6 +251,45 @@ export const reservations: readonly ConformanceCase[] = [
       await assert.rejects(before.settle(high.token, 1), GONE)
     },
   ),
+
+  conformanceCase(
+    'what is charged beyond an estimate is kept where limits now keep requests',
+    async (scene) => {
+      const then = slidingWindow({ limit: 100, window: '1h' })
+      for (const [log, added] of [
+        ['zset', 3],
+        ['stream', 3],
+      ] as const) {
+        const now = slidingWindow({ limit: 100, window: '1h', log })
+        let limits = [then]
+        const limiter = scene.create({ name: log, limits: () => limits, formerly: [[then]] })
+        const reserved = [await limiter.reserve('k', 2), await limiter.reserve('k', 2)]
+        limits = [now]
+        // As another process would, which knows only of the limits of now.
+        for (const reservation of reserved) {
+          assert.deepEqual(await limiter.settle(reservation.token, 2 + added), { returned: 0, added })
+        }
+        assert.equal(await left(limiter, 'k'), 100 - 4 - 2 * added, log)
+        const [{ entries } = { entries: [] }] = await limiter.list('k')
+        assert.deepEqual(
+          entries.map(({ units }) => units),
+          [added, added],
+        )
+      }
+    },
+  ),
+
+  conformanceCase('a settlement is no holder, and no value', async (scene) => {
+    const then = slidingWindow({ limit: 100, window: '1h' })
+    for (const now of [concurrency({ limit: 2, ttl: '1h' }), distinct({ limit: 2, window: '1h' })]) {
+      let limits = [then]
+      const limiter = scene.create({ name: now.name, limits: () => limits, formerly: [[then]] })
+      const reservation = await limiter.reserve('k', 2)
+      limits = [now]
+      await limiter.settle(reservation.token, 9)
+      assert.deepEqual(await limiter.list('k'), [{ limit: now.name, entries: [] }])
+    }
+  }),
 
   conformanceCase('limits that keep requests one by one cannot be reserved of', async (scene) => {
     const limiter = scene.limiter([slidingWindow({ limit: 9, window: '1h', log: 'zset' })])

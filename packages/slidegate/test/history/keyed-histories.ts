@@ -71,6 +71,8 @@ export interface KeyedScale extends Scale {
   readonly reservations?: boolean
   readonly byOverrides?: boolean
   readonly processes?: 1 | 2
+  /** Whether no request is made before the last one is answered. */
+  readonly oneByOne?: boolean
   /** Whether keys are never reset. */
   readonly noResets?: boolean
   /** The kinds of the later sets, where they are others. */
@@ -88,10 +90,7 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | null | undefined> {
     for: fc.array(time, { minLength: 1, maxLength: 3 }),
     forgetAfter: time,
   })
-  return fc.oneof(
-    { weight: 6, arbitrary: rule },
-    { weight: 1, arbitrary: fc.constantFrom(null, undefined) },
-  )
+  return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constantFrom(null, undefined) })
 }
 
 function rulesOf(scale: KeyedScale): fc.Arbitrary<DimensionRules> {
@@ -99,7 +98,10 @@ function rulesOf(scale: KeyedScale): fc.Arbitrary<DimensionRules> {
   const sets = fc
     .constantFrom(...(scale.sets ?? [1]))
     .chain((count) =>
-      fc.tuple(declarationsOf(scale), fc.array(declarationsOf(later), { minLength: count - 1, maxLength: count - 1 })),
+      fc.tuple(
+        declarationsOf(scale),
+        fc.array(declarationsOf(later), { minLength: count - 1, maxLength: count - 1 }),
+      ),
     )
     .map(([first, others]) => [first, ...others])
   return fc.record({ sets, ban: banOf(scale) })
@@ -119,12 +121,20 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
   )
   const asked = { key, cost, value: fc.nat({ max: scale.limit }) }
   const is = <Type extends KeyedEvent['type']>(type: Type) => fc.constant(type)
-  const consume = fc.record({ type: is('consume'), who, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...asked })
-  const requests = fc.array(fc.record(asked), { minLength: 1, maxLength: 5 })
+  const times = scale.oneByOne ? fc.constant(1) : fc.constantFrom(1, 1, 1, 1, 2, 5)
+  const consume = fc.record({ type: is('consume'), who, times, ...asked })
+  const requests = fc.array(fc.record(asked), { minLength: 1, maxLength: scale.oneByOne ? 1 : 5 })
   const edges = edgesOf(dimensions)
   const waits = fc.oneof(
-    fc.record({ type: is('wait'), ms: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.nat({ max: scale.windowMs })) }),
-    fc.record({ type: is('waitFor'), which: fc.nat({ max: edges.length - 1 }), offBy: fc.constantFrom(-1, 0, 0, 1) }),
+    fc.record({
+      type: is('wait'),
+      ms: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.nat({ max: scale.windowMs })),
+    }),
+    fc.record({
+      type: is('waitFor'),
+      which: fc.nat({ max: edges.length - 1 }),
+      offBy: fc.constantFrom(-1, 0, 0, 1),
+    }),
   )
   const back = fc.record({ type: is('wait'), ms: fc.integer({ min: -2200, max: -1 }) })
   const others = fc.oneof(
@@ -140,8 +150,12 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
   )
   const settle = fc.record({
     type: is('settle'),
-    which: fc.nat(),
-    who: scale.processes === 1 ? fc.constantFrom(0, 'itself' as const) : fc.constantFrom(0, 1, 'itself' as const),
+    // Mostly the last one.
+    which: fc.oneof(fc.constant(-1), fc.nat()),
+    who:
+      scale.processes === 1
+        ? fc.constantFrom(0, 'itself' as const)
+        : fc.constantFrom(0, 1, 'itself' as const),
     more: fc.oneof(fc.constant(0), fc.integer({ min: -scale.limit, max: scale.limit })),
     isCancelled: fc.constantFrom(false, false, true),
   })
@@ -166,7 +180,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     { weight: 5, arbitrary: others },
     { weight: scale.bans ? 3 : 0, arbitrary: bans },
     { weight: scale.reservations ? 12 : 0, arbitrary: reservations },
-    { weight: scale.sets ? 3 : 0, arbitrary: change },
+    { weight: scale.sets ? (scale.byOverrides ? 8 : 3) : 0, arbitrary: change },
   )
 }
 

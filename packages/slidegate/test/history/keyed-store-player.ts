@@ -87,7 +87,9 @@ export class KeyedStorePlayer {
         const limits = explanation.limits.map(({ oldestAtMs, ...limit }) => {
           return { ...limit, ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }) }
         })
-        const set = overrides.map(({ limits }) => limits.map((each) => `${each.limit}/${each.windowMs}`).join())
+        const set = overrides.map(({ limits }) =>
+          limits.map((each) => `${each.limit}/${each.windowMs}`).join(),
+        )
         return [{ ...rest, limits, overrides: set }]
       }
       case 'charge': {
@@ -132,7 +134,12 @@ export class KeyedStorePlayer {
     return limiter.refund(key, decision, Math.min(units, decision.cost))
   }
 
-  async #settle({ which, who, more, isCancelled }: Extract<KeyedAsking, { type: 'settle' }>): Promise<KeyedResult> {
+  async #settle({
+    which,
+    who,
+    more,
+    isCancelled,
+  }: Extract<KeyedAsking, { type: 'settle' }>): Promise<KeyedResult> {
     const reservation = this.#reservations.at(which % this.#reservations.length)
     if (reservation === undefined) return undefined
     const actual = Math.max(0, reservation.decision.cost + more)
@@ -192,9 +199,7 @@ export class KeyedStorePlayer {
       return { limits, ...(formerly && { formerly }), ...(ban && { ban }) }
     }
     const told = <T>(of: (rules: (typeof each)[number]) => T | undefined) =>
-      Object.fromEntries(
-        each.flatMap((rules) => (of(rules) === undefined ? [] : [[rules.name!, of(rules)]])),
-      )
+      Object.fromEntries(each.flatMap((rules) => (of(rules) === undefined ? [] : [[rules.name!, of(rules)]])))
     return {
       dimensions: told(({ limits }) => limits),
       formerly: told(({ formerly }) => formerly),

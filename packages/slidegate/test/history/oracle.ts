@@ -107,12 +107,7 @@ export class Oracle {
     return { decision, explained: ruled.map((each) => copied.#explained(each, nowMs)) }
   }
 
-  charge(
-    ruled: readonly Ruled[],
-    clockMs: number,
-    request: Request,
-    besides: readonly Beside[] = [],
-  ): void {
+  charge(ruled: readonly Ruled[], clockMs: number, request: Request, besides: readonly Beside[] = []): void {
     this.#charge(ruled, this.settle(ruled, clockMs, besides), request)
   }
 
@@ -277,21 +272,22 @@ export class Oracle {
     if (this.#knows(ruled, atMs, request)) return true
     const log = this.#log(ruled)
     const need = log.need(atMs, request)
-    return need === 0 || this.#used(ruled, atMs) + need <= ruled.limit.limit
+    return need === 0 || this.used(ruled, atMs) + need <= ruled.limit.limit
   }
 
   /** Units that count: those in its log, and those that were charged before the limits were changed. */
-  #used(ruled: Ruled, atMs: number): number {
+  used(ruled: Ruled, atMs: number): number {
     const before = (ruled.formerly ?? []).map(({ log, asked }) => this.#log(log).used(asked, atMs))
     return before.reduce((sum, units) => sum + units, this.#log(ruled).used(ruled.limit, atMs))
   }
 
   #explained(ruled: Ruled, nowMs: number): Explained {
-    const used = this.#used(ruled, nowMs)
-    const steps = used === 0 ? [] : [1, ...Array.from({ length: 10 }, (_, i) => Math.ceil((used * (i + 1)) / 10))]
+    const used = this.used(ruled, nowMs)
+    const steps =
+      used === 0 ? [] : [1, ...Array.from({ length: 10 }, (_, i) => Math.ceil((used * (i + 1)) / 10))]
     const frees = new Map<number, number>()
     for (const units of steps) {
-      const afterMs = firstAfter(nowMs, (ms) => this.#used(ruled, ms) <= used - units) - nowMs
+      const afterMs = firstAfter(nowMs, (ms) => this.used(ruled, ms) <= used - units) - nowMs
       frees.set(afterMs, Math.max(units, frees.get(afterMs) ?? 0))
     }
     return {
@@ -321,7 +317,7 @@ export class Oracle {
   ): Decision {
     const verdicts = ruled.map((each, i): LimitDecision => {
       const { name, limit, windowMs, precisionMs, shadow } = each.limit
-      const used = (ms: number) => this.#used(each, ms)
+      const used = (ms: number) => this.used(each, ms)
       // The first moment at which somebody who asked nothing but this would be let in.
       const opens = () =>
         this.#log(each).need(nowMs, request) > limit
@@ -363,7 +359,7 @@ export class Oracle {
  * The first moment from now on at which this holds. What is used only falls while nothing is charged, so once it holds
  * it goes on to hold.
  */
-function firstAfter(nowMs: number, holds: (ms: number) => boolean): number {
+export function firstAfter(nowMs: number, holds: (ms: number) => boolean): number {
   if (holds(nowMs)) return nowMs
   let before = nowMs
   let step = 1

@@ -191,6 +191,170 @@ describe.each(everywhere)('$name, $where', ({ sample, scene, storeOf }) => {
   )
 })
 
+/** Operations beyond a single request, for each kind on each store. */
+describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf }) => {
+  const clock = new ManualClock()
+  let asked = 0
+  const options = () => sample.options?.(asked++) ?? {}
+  const common = () => ({
+    ...({ store: storeOf(clock), timeoutMs: 30_000, logger: false } as const),
+    breaker: { minRequests: 2 ** 20 },
+  })
+  const create = (more: Partial<api.LimiterOptions> = {}) =>
+    createLimiter({ limits: [sample.make({ limit: LIMIT })], ...common(), ...more } as api.LimiterOptions)
+  const fill = async (limiter: Limiter) => {
+    for (let i = 0; i < LIMIT; i++) expect((await limiter.consume('k', options())).allowed).toBe(true)
+  }
+  /** Limits that keep requests one by one cannot be reserved of. */
+  const isKept = sample.make({ limit: LIMIT }).kind.entries !== undefined
+  const needsValue = sample.options !== undefined
+
+  it('in a dimension beside another kind is charged with it, or not at all', async () => {
+    const others = [
+      api.slidingWindow({ limit: 2, window: '5s' }),
+      api.tokenBucket({ capacity: 2, refill: 1, interval: '1h' }),
+    ]
+    for (const [i, other] of others.entries()) {
+      for (const order of [0, 1]) {
+        const own = [sample.make({ limit: LIMIT })]
+        const dimensions = order === 0 ? { own, other: [other] } : { other: [other], own }
+        const limiter = createLimiter({ name: `d${i}${order}`, dimensions, ...common() })
+        const left = async (key: { own: string | null; other: string | null }) =>
+          (await limiter.peek(key, key.own === null || !needsValue ? {} : options())).remaining
+        const both = { own: 'a', other: 'x' }
+        // What only this kind needs is refused without it.
+        const bring = options()
+        const decision = await limiter.consume(both, bring)
+        expect([decision.allowed, decision.remaining, decision.limits.length]).toEqual([true, 1, 2])
+        expect((await limiter.consume(both, options())).allowed).toBe(true)
+        for (let n = 0; n < 3; n++) {
+          const denied = await limiter.consume(both, options())
+          expect(denied.deniedBy).toEqual([`other.${other.name}`])
+        }
+        expect(await left({ own: 'a', other: null })).toBe(LIMIT - 2)
+        for (let n = 0; n < 2; n++) {
+          expect((await limiter.consume({ own: 'a', other: 'y' }, options())).allowed).toBe(true)
+        }
+        expect((await limiter.consume({ own: 'a', other: 'z' }, options())).deniedBy).toEqual([
+          `own.${own[0]!.name}`,
+        ])
+        expect(await left({ own: null, other: 'z' })).toBe(2)
+        const returned = await limiter.refund(both, decision)
+        expect(returned).toBe(1)
+        // What was seen is not taken back.
+        expect(await left({ own: 'a', other: null })).toBe(sample.isRefundable ? 1 : 0)
+        expect(await left({ own: null, other: 'x' })).toBe(1)
+        await limiter.reset({ own: 'a' })
+        expect(await left({ own: 'a', other: null })).toBe(LIMIT)
+        expect(await left({ own: null, other: 'x' })).toBe(1)
+      }
+    }
+  })
+
+  it('is explained: what is used, and when it is free', async () => {
+    const limiter = create()
+    await limiter.consume('k', options())
+    clock.advance(100)
+    await limiter.consume('k', options())
+    const before = await limiter.peek('k', options())
+    const explained = await limiter.explain('k', options())
+    const { used, frees, oldestAtMs, ...verdict } = explained.limits[0]!
+    expect([used, verdict]).toEqual([2, before.limits[0]])
+    expect(frees.at(-1)).toEqual({ afterMs: before.resetAfterMs, units: 2 })
+    if (oldestAtMs !== undefined) expect(clock.now() - oldestAtMs).toBe(100)
+    expect(await limiter.peek('k', options())).toMatchObject({ remaining: before.remaining })
+    const startMs = clock.now()
+    for (const { afterMs, units } of frees) {
+      clock.set(startMs + afterMs - 1)
+      expect((await limiter.explain('k')).limits[0]!.used).toBeGreaterThan(2 - units)
+      clock.set(startMs + afterMs)
+      expect((await limiter.explain('k')).limits[0]!.used).toBeLessThanOrEqual(2 - units)
+    }
+  })
+
+  it(isKept ? 'is refused where it would be reserved' : 'is reserved and settled', async () => {
+    const limiter = create()
+    if (isKept) {
+      await expect(limiter.reserve('k', 1)).rejects.toMatchObject({ code: 'invalid_option' })
+      expect((await limiter.peek('k', options())).remaining).toBe(LIMIT)
+      return
+    }
+    const high = await limiter.reserve('k', 3)
+    expect((await limiter.peek('k')).remaining).toBe(LIMIT - 3)
+    expect(await high.settle(1)).toEqual({ returned: 2, added: 0 })
+    const low = await limiter.reserve('k', 1)
+    expect(await low.settle(2)).toEqual({ returned: 0, added: 1 })
+    expect((await limiter.peek('k')).remaining).toBe(1)
+    await expect(limiter.settle(low.token, 0)).rejects.toMatchObject({ code: 'invalid_reservation' })
+    const late = await limiter.reserve('k', 1)
+    clock.advance((await limiter.peek('k')).resetAfterMs)
+    if (clock.now() - late.decision.atMs < 3_600_000) expect((await late.cancel()).returned).toBe(0)
+    await fill(limiter)
+    expect((await limiter.consume('k')).allowed).toBe(false)
+  })
+
+  it('is waited for', async () => {
+    const limiter = create()
+    for (let i = 0; i < LIMIT; i++) await limiter.wait('k', options())
+    await expect(limiter.wait('k', { ...options(), maxWaitMs: 0 })).rejects.toMatchObject({ reason: 'late' })
+    const wait = limiter.wait('k', { ...options(), maxWaitMs: 2 ** 31 - 1 })
+    await limiter.reset('k')
+    expect((await wait).allowed).toBe(true)
+    expect((await limiter.peek('k', options())).remaining).toBe(LIMIT - 1)
+    if (sample.isByCost) {
+      await expect(limiter.wait('k', { cost: LIMIT + 1 })).rejects.toMatchObject({ reason: 'never' })
+    }
+    limiter.close()
+  })
+
+  it('brings on a ban, and is not looked at while that lasts', async () => {
+    const limiter = create({ ban: { after: 2, within: '10s', for: '3s' } })
+    await fill(limiter)
+    expect((await limiter.consume('k', options())).blockedMs).toBeUndefined()
+    const denied = await limiter.consume('k', options())
+    expect([denied.blockedMs, denied.deniedBy]).toEqual([3000, [limiter.limits[0]!.name]])
+    await limiter.reset('k')
+    await limiter.block('k', '3s')
+    const blocked = await limiter.consume('k', options())
+    expect([blocked.allowed, blocked.blockedMs, blocked.deniedBy]).toEqual([false, 3000, []])
+    clock.advance(3000)
+    await fill(limiter)
+  })
+
+  it('keeps what was used when its number changes', async () => {
+    let limits = [sample.make({ limit: LIMIT })]
+    const limiter = create({ limits: () => limits })
+    await fill(limiter)
+    limits = [sample.make({ limit: LIMIT + 2 })]
+    expect((await limiter.consume('k', options())).remaining).toBe(1)
+    limits = [sample.make({ limit: LIMIT - 1 })]
+    expect(await limiter.consume('k', options())).toMatchObject({ allowed: false, remaining: 0 })
+    limits = [sample.make({ limit: LIMIT + 2 })]
+    expect((await limiter.peek('k', options())).remaining).toBe(1)
+  })
+
+  it('is what it was when an override of its key ends', async () => {
+    const limiter = create({ overrides: true })
+    await limiter.consume('k', options())
+    await limiter.overrides.set('k', [sample.make({ limit: LIMIT + 2 })])
+    expect((await limiter.consume('k', options())).remaining).toBe(LIMIT)
+    const { limits } = (await limiter.overrides.get('k'))!
+    expect(limits).toEqual([{ ...sample.make({ limit: LIMIT + 2 }), kind: expect.anything() }])
+    await limiter.overrides.delete('k')
+    expect((await limiter.consume('k', options())).remaining).toBe(LIMIT - 3)
+  })
+
+  it('many at once are decided in their order', async () => {
+    const limiter = create()
+    const requests = Array.from({ length: LIMIT + 2 }, () => ({ key: 'k', ...options() }))
+    const decisions = await limiter.consumeMany(requests)
+    expect(decisions.map(({ allowed }) => allowed)).toEqual(requests.map((_, i) => i < LIMIT))
+    expect(decisions.map(({ remaining }) => remaining)).toEqual(
+      requests.map((_, i) => Math.max(0, LIMIT - 1 - i)),
+    )
+  })
+})
+
 it.each(samples)('%s in memory is not forgotten for another key while it is full', async (_, sample) => {
   const one = new Scene(sample, (clock) => memoryStore({ clock: clock.now, maxKeys: 1 }))
   await one.fill()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { createLimiter, type Limit, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { storeConformance } from '../../src/testing.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
@@ -23,6 +23,8 @@ const COMMANDS = [
     'zremrangebyscore',
   ],
   ...['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
+  // Of overrides.
+  ...['hget', 'hset', 'hdel', 'hgetall', 'hmget', 'hlen', 'persist'],
 ]
 
 let server: RedisServer
@@ -47,12 +49,27 @@ function connect(username: string): Redis {
 }
 
 async function conform(client: RedisClient): Promise<void> {
+  const limits = [slidingWindow({ limit: 2, window: '1h' })]
+  // First: requests go on without what cannot be read of them.
+  await override(client, limits)
   for (const { run } of storeConformance) {
     await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
   }
   // Without a clock handed in it asks for the time.
-  const limits = [slidingWindow({ limit: 2, window: '1h' })]
   await createLimiter({ limits, store: redisStore(client), timeoutMs: 30_000 }).consume('k')
+}
+
+/** Lasting ones and others, read as a whole and what has changed, and removed. */
+async function override(client: RedisClient, limits: readonly Limit[]): Promise<void> {
+  const store = redisStore(client, { prefix: `slidegate:${randomUUID()}` })
+  const [here, elsewhere] = Array.from({ length: 2 }, () =>
+    createLimiter({ limits, overrides: true, store, timeoutMs: 30_000 }),
+  )
+  await here!.overrides.set('k', limits)
+  await elsewhere!.overrides.set('other', limits, { ttl: '1h' })
+  expect(await here!.overrides.list()).toHaveLength(2)
+  expect(await elsewhere!.overrides.delete('k')).toBe(true)
+  expect(await here!.overrides.list()).toHaveLength(1)
 }
 
 describe('a Redis user who may do nothing else', () => {

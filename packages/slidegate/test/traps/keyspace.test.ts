@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import {
@@ -11,8 +12,14 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
+import { storedKey } from '../../src/key.ts'
+import { Dimension } from '../../src/key-limits.ts'
+import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { lineLog } from '../../src/limits/line.ts'
+import { notesLog } from '../../src/limits/notes.ts'
+import { reservationLog } from '../../src/limits/reservations.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { tagsOf } from '../../src/stores/redis/keyspace.ts'
+import { keyspace, tagsOf } from '../../src/stores/redis/keyspace.ts'
 import { freePort, startRedis } from '../support/redis-server.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -147,4 +154,102 @@ it('callers spread evenly over the buckets', async () => {
   }
   expect(perTag.size).toBe(64)
   expect(Math.max(...perTag.values())).toBeLessThan(200)
+})
+
+describe('no key is ever that of something else', () => {
+  const word = fc.oneof(
+    fc.constantFrom('a', 'b', 'a-b', 'a_b', 'user', 'w1', 'b1', '0'),
+    fc.stringMatching(/^[A-Za-z0-9_-]{1,6}$/),
+  )
+  const text = fc.oneof(
+    fc.constantFrom(
+      'a',
+      'b',
+      'a:b',
+      'a/b',
+      'user/a',
+      'a:w1',
+      'w1',
+      ':',
+      '/',
+      '{a}',
+      '~overrides',
+      '~',
+      'a:b:w1',
+    ),
+    fc.string({ minLength: 1, maxLength: 8 }),
+  )
+  const name = fc.oneof(word, fc.constantFrom('a.b', 'a..b', '.', 'user.a'))
+  const limits = [
+    slidingWindow({ limit: 3, window: '1m' }),
+    slidingWindow({ limit: 3, window: '1m', name: 'tried', shadow: true }),
+    slidingWindow({ limit: 3, window: '1m', log: 'zset', name: 'z' }),
+    fixedWindow({ limit: 3, align: 'day', timeZone: 'America/Argentina/Salta', name: 'day' }),
+    tokenBucket({ capacity: 3, refill: 1, interval: '1m', name: 'bucket' }),
+  ]
+  const who = fc.record({ limiter: name, dimension: fc.option(word, { nil: undefined }), key: text })
+
+  it('of another limiter, dimension, key or log, of a table, or a receipt', () =>
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(who, {
+          minLength: 2,
+          maxLength: 12,
+          selector: ({ limiter, dimension, key }) => JSON.stringify([limiter, dimension ?? null, key]),
+        }),
+        (all) => {
+          const space = keyspace('p', 64)
+          const keys: string[] = []
+          for (const { limiter, dimension, key } of all) {
+            const rules = { limits, ban: true as const }
+            const part = new Dimension(limiter, dimension, rules).partOf(
+              key,
+              storedKey(key),
+              undefined,
+              undefined,
+            )
+            const set = withLog(withLog(part.set, lineLog), reservationLog(60_000))
+            space.append([{ ...part, set }], keys)
+          }
+          for (const limiter of new Set(all.map((each) => each.limiter))) {
+            space.append([{ key: '~overrides', set: withLog(limitSet(limiter, []), notesLog) }], keys)
+          }
+          expect(keys.length).toBeGreaterThan(8 * all.length)
+          expect(new Set(keys).size).toBe(keys.length)
+          // Each is of one bucket, whatever is in its parts; and no limiter is called like a store.
+          for (const key of keys) expect(key).toMatch(/^p:\{\d+\}:[^:~][^:]*:.+:[^:]+$/s)
+          expect(space.receiptHead(0)).toMatch(/^p:\{\d+\}:~[^:]+:$/)
+        },
+      ),
+      { numRuns: 300 },
+    ))
+
+  it('the logs of a dimension, and those that no limit reads', async () => {
+    await redis.flushall()
+    const store = redisStore(redis, { prefix: 'my:app' })
+    const limiter = createLimiter({
+      name: 'api',
+      dimensions: { user: [slidingWindow({ limit: 3, window: '1m' })] },
+      ...{ ban: { user: true }, overrides: true, reservationTtl: '1h', store, timeoutMs: 30_000 },
+    })
+    await limiter.reserve({ user: 'a' }, 3)
+    await limiter.block({ user: 'a' }, '1m')
+    await limiter.overrides.set({ user: 'a' }, [slidingWindow({ limit: 5, window: '1m' })])
+    const abort = new AbortController()
+    await limiter.unblock({ user: 'b' })
+    await limiter.charge({ user: 'b' }, 5)
+    const wait = limiter.wait({ user: 'b' }, { maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
+    while (limiter.waiting({ user: 'b' }).expectedWaitMs === 0) await new Promise(setImmediate)
+    const keys = (await redis.keys('*')).map((key) => key.replace(/\{\d+\}/, '{}')).sort()
+    abort.abort()
+    await expect(wait).rejects.toThrow()
+    expect(keys).toEqual([
+      'my:app:{}:api/user:a:b',
+      'my:app:{}:api/user:a:r3600000',
+      'my:app:{}:api/user:a:w1',
+      'my:app:{}:api/user:b:q',
+      'my:app:{}:api/user:b:w1',
+      'my:app:{}:api:~overrides:n',
+    ])
+  })
 })

@@ -270,8 +270,11 @@ function ops.settle(logs, run, clock, now, filled)
       log.kind.refund(log, log.params, now, charged_at[log.part], 1, run.reservation)
       log.is_changed = true
     elseif rest > 0 and log.counts then
-      log.kind.commit(log, log.params, now, rest, 0, '')
-      log.is_changed = true
+      -- Limits may have changed to such that keep what they count: requests, but it is no holder, and no value.
+      if log.entries ~= 'holder' and log.entries ~= 'value' then
+        log.kind.commit(log, log.params, now, rest, 0, log.entries and run.reservation or '')
+        log.is_changed = true
+      end
     elseif rest < 0 and run.charged[i] then
       returned = log.kind.refund(log, log.params, now, charged_at[log.part], -rest, '')
       log.is_changed = log.is_changed or returned > 0

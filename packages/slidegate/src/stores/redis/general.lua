@@ -98,7 +98,7 @@ end
 
 -- What the op's entry in a log is called.
 local function entry_in(log, run)
-  if log.entries == 'value' then return run.value end
+  if log.entries == 'value' then return run.value or '' end
   return run.id
 end
 

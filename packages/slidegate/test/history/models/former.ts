@@ -7,7 +7,16 @@ import { logOf, type Ruled } from '../oracle.ts'
 // the same kind if there is one, else one that keeps the times of charges, and of those the one of the longest window.
 
 const KEEP_TIMES: readonly KindName[] = ['sliding', 'zset', 'stream', 'concurrency', 'distinct']
-const SUMS: readonly KindName[] = ['sliding', 'zset', 'stream', 'fixed', 'calendar', 'firstHit', 'counter', 'bucket']
+const SUMS: readonly KindName[] = [
+  'sliding',
+  'zset',
+  'stream',
+  'fixed',
+  'calendar',
+  'firstHit',
+  'counter',
+  'bucket',
+]
 
 export function withFormer(now: readonly Ruled[], sets: readonly (readonly Ruled[])[]): Ruled[] {
   const charged = new Set(now.map(logOf))

@@ -1,0 +1,149 @@
+import { BanModel, type BanRule } from './models/ban.ts'
+import { LineModel, type Ticket } from './models/line.ts'
+import type { Request } from './models/log-model.ts'
+import { type Beside, firstAfter, Oracle, type Ruled } from './oracle.ts'
+
+/** What a store answers to those who ask for one key; numbers are those of `ConsumeOutcome.limits`. */
+export interface LineAnswer {
+  readonly source: 'store'
+  readonly atMs: number
+  readonly admitted: number
+  readonly limits: readonly number[]
+  readonly waitMs: 0
+  readonly blockedMs?: number
+  readonly isUnseen?: true
+}
+
+/** Who waits and does not ask when he might be admitted loses his place after so long. */
+const PATIENCE_MS = 500
+
+/** Who would have room, were it not the turn of others, asks again so soon. */
+const TURN_MS = 5
+
+const LINE: Beside<LineModel> = { name: '/line', model: () => new LineModel() }
+
+/**
+ * A key for which some wait in line: by the order in which they came, and by what is truly used of each limit. Who waits is
+ * admitted where there is room for him and all before him.
+ */
+export class LineOracle {
+  readonly #ruled: readonly Ruled[]
+  readonly #ban: Beside<BanModel>
+  readonly #oracle = new Oracle()
+  /** How often somebody was admitted though others were ahead of him, and how often not. */
+  readonly seen = { behind: 0, held: 0 }
+
+  constructor(ruled: readonly Ruled[], ban: BanRule) {
+    this.#ruled = ruled
+    this.#ban = { name: '/ban', model: () => new BanModel(ban) }
+  }
+
+  consume(clockMs: number, cost: number, count: number, ticket: Ticket | undefined): LineAnswer {
+    const barMs = this.#oracle.settle([], clockMs, [this.#ban])
+    const { blockedMs } = this.#bans().look(barMs)
+    if (blockedMs > 0) return this.#blocked(barMs, blockedMs)
+    const besides = ticket === undefined ? [this.#ban] : [this.#ban, LINE]
+    const nowMs = this.#oracle.settle(this.#ruled, clockMs, besides)
+    const line = this.#oracle.beside(LINE)
+    const ahead = ticket === undefined ? 0 : line.ahead(nowMs, ticket)
+    const used = this.#ruled.map((each) => this.#oracle.used(each, nowMs))
+    const room = this.#ruled.map(({ limit }, i) =>
+      Math.floor(Math.max(0, limit.limit - used[i]! - ahead) / cost),
+    )
+    const enforced = room.filter((_, i) => !this.#ruled[i]!.limit.shadow)
+    const admitted = Math.min(count, ...enforced)
+    const charged = this.#ruled.map(({ limit }, i) =>
+      limit.shadow ? Math.min(admitted, room[i]!) : admitted,
+    )
+    this.#charge(nowMs, charged, cost)
+    const limits = this.#ruled.flatMap((each, i) => {
+      const wait = charged[i]! === count ? 0 : this.#waitFor(each, nowMs, cost, ahead)
+      return [used[i]!, wait, this.#resetOf(each, nowMs)]
+    })
+    if (ahead > 0) this.seen[admitted > 0 ? 'behind' : 'held']++
+    const answer = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+    if (ticket !== undefined) this.#queue(line, nowMs, cost, admitted, count, ticket, limits)
+    else if (admitted < count) {
+      const blocks = Array.from({ length: count - admitted }, () => this.#deny(nowMs))
+      const blockedMs = Math.max(...blocks)
+      return blockedMs > 0 ? { ...answer, blockedMs } : answer
+    }
+    return answer
+  }
+
+  leave(clockMs: number, id: string): void {
+    // A clock that was set back forgets them all in any case, when they ask again.
+    const line = this.#oracle.beside(LINE)
+    const copied = this.#oracle.copy()
+    line.remove(copied.settle(this.#ruled, clockMs, [this.#ban, LINE]), id)
+  }
+
+  reset(): void {
+    this.#oracle.forget('')
+  }
+
+  /** All denials of one op bring on one ban at most. */
+  #deny(nowMs: number): number {
+    const bans = this.#bans()
+    const { blockedMs } = bans.look(nowMs)
+    return blockedMs > 0 ? blockedMs : bans.denied(nowMs)
+  }
+
+  #bans(): BanModel {
+    return this.#oracle.beside(this.#ban)
+  }
+
+  #blocked(atMs: number, blockedMs: number): LineAnswer {
+    const limits = this.#ruled.flatMap(() => [0, 0, 0])
+    return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
+  }
+
+  #charge(nowMs: number, requests: readonly number[], cost: number): void {
+    const shadows = this.#ruled.filter(({ limit }) => limit.shadow)
+    const groups = [this.#ruled.filter(({ limit }) => !limit.shadow), ...shadows.map((each) => [each])]
+    for (const group of groups) {
+      const units = group.length === 0 ? 0 : cost * requests[this.#ruled.indexOf(group[0]!)]!
+      if (units > 0) this.#oracle.charge(group, nowMs, requestOf(units))
+    }
+  }
+
+  /** Until both have room: it, and those before it. */
+  #waitFor(ruled: Ruled, nowMs: number, cost: number, ahead: number): number {
+    const { limit } = ruled.limit
+    if (cost > limit) return Number.POSITIVE_INFINITY
+    const used = (ms: number) => this.#oracle.used(ruled, ms)
+    if (used(nowMs) + ahead + cost <= limit) return 0
+    const wanted = Math.min(ahead + cost, limit)
+    if (used(nowMs) + wanted <= limit) return TURN_MS
+    return firstAfter(nowMs, (ms) => used(ms) + wanted <= limit) - nowMs
+  }
+
+  #resetOf(ruled: Ruled, nowMs: number): number {
+    return firstAfter(nowMs, (ms) => this.#oracle.used(ruled, ms) === 0) - nowMs
+  }
+
+  /** Who was not admitted stands in his place; who was, or never will be, leaves. */
+  #queue(
+    line: LineModel,
+    nowMs: number,
+    cost: number,
+    admitted: number,
+    count: number,
+    { id, sinceMs }: Ticket,
+    limits: readonly number[],
+  ): void {
+    // A shadow limit decides nothing.
+    const waits = this.#ruled.map(({ limit }, i) => (limit.shadow ? 0 : limits[3 * i + 1]!))
+    const waitMs = Math.max(0, ...waits)
+    if (admitted === count || waitMs === Number.POSITIVE_INFINITY) {
+      line.remove(nowMs, id)
+      return
+    }
+    const since = admitted > 0 || sinceMs === 0 ? nowMs : sinceMs
+    line.put(nowMs, { id, sinceMs: since }, cost, nowMs + waitMs + PATIENCE_MS)
+  }
+}
+
+function requestOf(units: number): Request {
+  return { units, id: '', value: '' }
+}

@@ -1,0 +1,433 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  SlidegateError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { errorOf, expectRefusal } from './refusal.ts'
+
+const { redis } = await useRedis()
+
+const limits = [slidingWindow({ limit: 20, window: '1h' }), fixedWindow({ limit: 30, window: '1h' })]
+const create = (options: object) => createLimiter({ limits, ...options } as LimiterOptions)
+const NO_DURATIONS = [undefined, null, '', 'x', '1', '1y', Number.NaN, 1.5, -10, true, {}, ['1m'], 10n]
+const OUT_OF_RANGE = [0, 9, '9ms', '367d', 366 * 86_400_000 + 1]
+const NO_UNITS = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1', 1n, true, {}, null]
+
+describe('createLimiter refuses', () => {
+  it.each([
+    ['null', null],
+    ['a set of limits', new Set(limits)],
+    ['one limit', limits[0]],
+    ['a text', '10/1m'],
+    ['a number', 5],
+    ['true', true],
+  ])('formerly that is %s', async (_, value) => {
+    const right = /must be an array of arrays of limits/
+    await expectRefusal(() => create({ formerly: value }), { code: 'invalid_limit', value, right })
+  })
+
+  it.each([undefined, null, [], {}, 5, limits[0]])('formerly with %s among its sets', async (value) => {
+    const right = /must be an array with at least one limit/
+    await expectRefusal(() => create({ formerly: [limits, value] }), { code: 'invalid_limit', value, right })
+  })
+
+  it.each([undefined, null, 5, 'x', { ...limits[0] }])('formerly with %s among its limits', async (value) => {
+    const right = /make limits with slidingWindow/
+    const formerly = [[limits[0], value]]
+    await expectRefusal(() => create({ formerly }), { code: 'invalid_limit', value, right })
+  })
+
+  it.each([null, false, 5, 'on', () => {}])('the ban %s', async (value) => {
+    const right = /must be true or \{ after, within, for \}/
+    await expectRefusal(() => create({ ban: value }), { code: 'invalid_option', value, right })
+  })
+
+  const ban = { after: 3, within: '1m', for: '1h' }
+  it.each([undefined, null, 0, -1, 1.5, 1001, Number.NaN, '3', 3n, true])('a ban after %s', async (value) => {
+    const right = /ban.after .* must be an integer from 1 to 1000/
+    await expectRefusal(() => create({ ban: { ...ban, after: value } }), {
+      ...{ code: 'invalid_option', value, right },
+    })
+  })
+
+  it.each(['within', 'forgetAfter', 'for'])('durations of ban.%s that are none', async (option) => {
+    for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
+      if (value === undefined && option === 'forgetAfter') continue
+      const isDuration = typeof value === 'number' || typeof value === 'string'
+      if (option === 'for' && !isDuration && !Array.isArray(value)) {
+        const right = /ban.for .* must be a duration or an array of 1 to 32/
+        await expectRefusal(() => create({ ban: { ...ban, for: value } }), {
+          ...{ code: 'invalid_option', value, right },
+        })
+      } else if (option !== 'for' || isDuration) {
+        const right = /must be whole milliseconds or a text|must lie between 10ms and 366d/
+        await expectRefusal(() => create({ ban: { ...ban, [option]: value } }), {
+          ...{ code: 'invalid_window', value, right },
+        })
+      }
+    }
+  })
+
+  it('a list of bans that is empty, too long, or holds what is no duration', async () => {
+    for (const value of [[], new Array(33).fill('1m')]) {
+      await expectRefusal(() => create({ ban: { ...ban, for: value } }), {
+        ...{ code: 'invalid_option', value, right: /must be a duration or an array of 1 to 32/ },
+      })
+    }
+    for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
+      await expectRefusal(() => create({ ban: { ...ban, for: ['1m', value] } }), {
+        ...{ code: 'invalid_window', value, right: /ban.for\[1\]/ },
+      })
+    }
+  })
+
+  it.each([null, false, 5, 'on', () => {}])('overrides %s', async (value) => {
+    const right = /must be true or \{ maxStaleMs \}/
+    await expectRefusal(() => create({ overrides: value }), { code: 'invalid_option', value, right })
+  })
+
+  it.each([null, 0, 9, 10.5, 2 ** 31, Number.NaN, '1000', 1000n])('maxStaleMs %s', async (value) => {
+    const right = /maxStaleMs .* must be an integer from 10 to 2\^31 - 1/
+    await expectRefusal(() => create({ overrides: { maxStaleMs: value } }), {
+      ...{ code: 'invalid_option', value, right },
+    })
+  })
+
+  it.each([null, 0, -1, 1.5, 2 ** 20 + 1, Number.NaN, '10', 10n, true])('maxWaiting %s', async (value) => {
+    const right = /maxWaiting .* must be an integer from 1 to 2\^20/
+    await expectRefusal(() => create({ maxWaiting: value }), { code: 'invalid_option', value, right })
+  })
+
+  it('a reservationTtl that is no duration', async () => {
+    for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
+      if (value === undefined) continue
+      const right = /reservationTtl .*(must be whole milliseconds|must lie between)/
+      await expectRefusal(() => create({ reservationTtl: value }), { code: 'invalid_window', value, right })
+    }
+  })
+
+  it('none of what may be', () => {
+    for (const options of [
+      { formerly: [], ban: true, overrides: true, maxWaiting: 1, reservationTtl: 10 },
+      { formerly: [limits, [limits[0]!]], overrides: {}, maxWaiting: 2 ** 20, reservationTtl: '366d' },
+      { ban: { after: 1, within: 10, for: 10, forgetAfter: '366d' }, overrides: { maxStaleMs: 10 } },
+      { ban: { after: 1000, within: '366d', for: new Array(32).fill('366d') } },
+      { overrides: { maxStaleMs: 2 ** 31 - 1 } },
+      { formerly: undefined, ban: undefined, overrides: undefined, maxWaiting: undefined },
+    ]) {
+      const limiter = create(options)
+      expect(limiter.consumeSync('k').allowed).toBe(true)
+      limiter.close()
+    }
+  })
+})
+
+const stores = { memory: () => memoryStore(), Redis: () => redisStore(redis) }
+
+describe.each(Object.entries(stores))('%s', (_, store) => {
+  let limiter: Limiter
+  let token: string
+  beforeEach(async () => {
+    await redis.flushall()
+    limiter = create({ store: store(), ban: true, overrides: true, timeoutMs: 30_000 })
+    token = (await limiter.reserve('k', 5)).token
+  })
+
+  /** All that is stored, as far as one can see. */
+  async function state(): Promise<unknown> {
+    const keys = (await redis.keys('*')).sort()
+    const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
+    return {
+      keys,
+      values,
+      bans: (await limiter.explain('k')).bans,
+      left: (await limiter.peek('k')).remaining,
+    }
+  }
+
+  async function expectRefusals(
+    asks: readonly (() => unknown)[],
+    expected: Parameters<typeof expectRefusal>[1],
+  ): Promise<void> {
+    const before = await state()
+    for (const ask of asks) await expectRefusal(ask, expected)
+    expect(await state()).toEqual(before)
+  }
+
+  it('refuses costs and estimates that are none', async () => {
+    for (const value of NO_UNITS) {
+      const cost = value as number
+      await expectRefusals(
+        [
+          () => limiter.wait('k', { cost }),
+          () => limiter.schedule('k', () => expect.unreachable(), { cost }),
+          () => limiter.reserve('k', cost),
+          () => limiter.explain('k', { cost }),
+          () => limiter.consumeMany([{ key: 'k' }, { key: 'k', cost }]),
+        ],
+        { code: 'invalid_cost', value, right: /must be an integer from 1/ },
+      )
+    }
+    const right = /must be an integer from 1/
+    await expectRefusals([() => limiter.reserve('k', undefined as never)], {
+      ...{ code: 'invalid_cost', value: undefined, right },
+    })
+  })
+
+  it.each([null, 5, '5', true, () => {}])('refuses %s for the options', async (value) => {
+    const options = value as never
+    await expectRefusals(
+      [
+        () => limiter.wait('k', options),
+        () => limiter.schedule('k', () => expect.unreachable(), options),
+        () => limiter.explain('k', options),
+        () => limiter.consumeMany([{ key: 'k' }, options]),
+      ].slice(0, value === null || typeof value !== 'object' ? 3 : 4),
+      { code: 'invalid_cost', value, right: /write \{ cost: 1 \}/ },
+    )
+    const right = /must be an object/
+    await expectRefusals([() => limiter.overrides.set('k', limits, options)], {
+      ...{ code: 'invalid_option', value, right },
+    })
+  })
+
+  it('refuses waits that are none', async () => {
+    const refuse = async (option: string, values: readonly unknown[], right: RegExp) => {
+      for (const value of values) {
+        const options = { [option]: value }
+        const asks = [() => limiter.wait('k', options), () => limiter.schedule('k', () => {}, options)]
+        await expectRefusals(asks, { code: 'invalid_option', value, right })
+      }
+    }
+    const integer = [null, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n, true, {}]
+    await refuse(
+      'maxWaitMs',
+      [-1, 2 ** 31, ...integer],
+      /maxWaitMs .* must be an integer from 0 to 2147483647/,
+    )
+    await refuse('priority', [2 ** 53, ...integer], /priority .* must be an integer/)
+    const noSignals = [null, 5, 'abort', {}, { aborted: false }, new AbortController(), AbortSignal]
+    await refuse('signal', noSignals, /signal .* must be an AbortSignal/)
+  })
+
+  it.each([undefined, null, 5, 'task', {}, Promise.resolve()])('refuses the task %s', async (value) => {
+    await expectRefusals([() => limiter.schedule('k', value as never)], {
+      ...{ code: 'invalid_option', value, right: /the task .* must be a function/ },
+    })
+  })
+
+  it('refuses to settle what is no number of units, and the reservation stays', async () => {
+    const reservation = await limiter.reserve('k', 5)
+    for (const value of [undefined, ...NO_UNITS.slice(1)]) {
+      const actual = value as number
+      await expectRefusals([() => reservation.settle(actual), () => limiter.settle(token, actual)], {
+        ...{ code: 'invalid_cost', value, right: /must be an integer from 0/ },
+      })
+    }
+    expect(await reservation.settle(0)).toEqual({ returned: 5, added: 0 })
+    expect(await limiter.settle(token, 1)).toEqual({ returned: 4, added: 0 })
+  })
+
+  const aWord = fc.oneof(
+    fc.anything(),
+    fc.constantFrom<unknown>(1, 'default', 'k', 5, 1000, '', 'x.5', '.5', [[]], [['w1', 'f3600000']], null),
+  )
+  const anyToken = fc.oneof(
+    fc.anything(),
+    fc.base64String(),
+    fc.string(),
+    fc
+      .oneof(
+        fc.anything(),
+        fc.array(aWord),
+        fc.tuple(fc.constant(1), fc.constant('default'), aWord, aWord, aWord, aWord),
+      )
+      .map((words) => {
+        const text = JSON.stringify(words, (_, value) => (typeof value === 'bigint' ? `${value}` : value))
+        return Buffer.from(text ?? '').toString('base64url')
+      }),
+  )
+
+  it('refuses whatever is no token, and mints nothing', () =>
+    fc.assert(
+      fc.asyncProperty(anyToken, async (garbage) => {
+        const error = await errorOf(() => limiter.cancel(garbage as string))
+        // One for a reservation of which the store knows nothing has nothing to return.
+        if (error !== undefined) {
+          expect(error).toBeInstanceOf(SlidegateError)
+          expect(['invalid_reservation', 'invalid_key']).toContain((error as SlidegateError).code)
+          expect((error as SlidegateError).message.length).toBeLessThan(300)
+        }
+        expect((await limiter.peek('k')).remaining).toBe(15)
+      }),
+      { numRuns: 400 },
+    ))
+
+  it('refuses a token in which any word is another, and mints nothing', () =>
+    fc.assert(
+      fc.asyncProperty(fc.nat(4), aWord, async (place, word) => {
+        // Words 1 to 5: all but the version; which logs were charged is believed, but no more is returned than was charged.
+        const words: unknown[] = JSON.parse(Buffer.from(token, 'base64url').toString())
+        fc.pre(JSON.stringify(words[place]) !== JSON.stringify(word))
+        words[place] = word
+        const text = JSON.stringify(words, (_, value) => (typeof value === 'bigint' ? `${value}` : value))
+        const forged = Buffer.from(text).toString('base64url')
+        const error = await errorOf(() => limiter.cancel(forged))
+        // Without a name it is one of which the store knows nothing.
+        if (!(place === 4 && word === '')) expect(error).toBeInstanceOf(SlidegateError)
+        expect((await limiter.peek('k')).remaining).toBe(15)
+      }),
+      { numRuns: 200 },
+    ))
+
+  it('refuses to block for what is no duration', async () => {
+    for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
+      const right = /the duration .*(must be whole milliseconds|must lie between)/
+      await expectRefusals([() => limiter.block('k', value as never)], {
+        ...{ code: 'invalid_window', value, right },
+      })
+    }
+  })
+
+  it('refuses many requests that are none, and charges none of the others', async () => {
+    for (const value of [undefined, null, 5, 'k', {}, { key: 'k' }, new Set([{ key: 'k' }])]) {
+      const right = /the requests .* must be an array of \{ key, cost \}/
+      await expectRefusals([() => limiter.consumeMany(value as never)], {
+        ...{ code: 'invalid_option', value, right },
+      })
+    }
+    const before = await state()
+    for (const request of [
+      undefined,
+      null,
+      5,
+      'k',
+      [],
+      {},
+      { cost: 2 },
+      { key: null },
+      { key: 'k', cost: 0 },
+    ]) {
+      const error = await errorOf(() => limiter.consumeMany([{ key: 'k' }, request as never, { key: 'k' }]))
+      expect(error, String(request)).toBeInstanceOf(SlidegateError)
+    }
+    expect(await state()).toEqual(before)
+  })
+
+  it('refuses keys that are none, for whatever is asked', async () => {
+    for (const value of [undefined, null, 5, true, {}, ['k'], '', '\uD800', 'x'.repeat(65_537)]) {
+      const key = value as string
+      await expectRefusals(
+        [
+          () => limiter.consumeMany([{ key: 'k' }, { key }]),
+          () => limiter.wait(key),
+          () => limiter.schedule(key, () => expect.unreachable()),
+          () => limiter.reserve(key, 1),
+          () => limiter.explain(key),
+          () => limiter.block(key, '1m'),
+          () => limiter.unblock(key),
+          () => limiter.isBlocked(key),
+          () => limiter.overrides.set(key, limits),
+          () => limiter.overrides.get(key),
+          () => limiter.overrides.delete(key),
+          ...(value === undefined ? [] : [() => limiter.waiting(key)]),
+        ],
+        { code: 'invalid_key', value, right: /must be|more than 65536 bytes|lone surrogate/ },
+      )
+    }
+  })
+
+  it('refuses overrides that are none', async () => {
+    const refuse = (set: unknown, code: SlidegateError['code'], value: unknown, right: RegExp) =>
+      expectRefusals([() => limiter.overrides.set('k', set as never)], { code, value, right })
+    for (const value of [undefined, null, {}, '10/1m', 5, limits[0], () => limits, []]) {
+      await refuse(value, 'invalid_limit', value, /must be an array of one or more/)
+    }
+    for (const value of [undefined, null, 5, { ...limits[0] }, {}]) {
+      await refuse([limits[0], value], 'invalid_limit', value, /must be made by slidingWindow/)
+    }
+    await refuse([...limits, ...limits], 'duplicate_limit', '20-per-1h', /give one of them a name of its own/)
+    for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
+      if (value === undefined) continue
+      const ttl = value as string
+      await expectRefusals([() => limiter.overrides.set('k', limits, { ttl })], {
+        ...{ code: 'invalid_window', value, right: /the ttl/ },
+      })
+    }
+  })
+
+  it('refuses a value, and takes no id, where nothing counts it', async () => {
+    const right = /no limit of this limiter counts values/
+    const asks = [() => limiter.wait('k', { value: 'v' }), () => limiter.explain('k', { value: 'v' })]
+    await expectRefusals(asks, { code: 'invalid_value', value: 'v', right })
+  })
+
+  it('refuses what the limiter was not made for', async () => {
+    const plain = create({ store: store() })
+    for (const ask of [() => plain.block('k', '1m'), () => plain.unblock('k'), () => plain.isBlocked('k')]) {
+      await expectRefusal(ask, { code: 'invalid_option', value: 'k', right: /make it with ban: true/ })
+    }
+    await expectRefusal(() => plain.overrides, {
+      ...{ code: 'invalid_option', value: 'default', right: /make it with overrides: true/ },
+    })
+  })
+
+  it('refuses everything once closed', async () => {
+    const reservation = await limiter.reserve('k', 1)
+    const { overrides } = limiter
+    limiter.close()
+    for (const ask of [
+      () => limiter.consumeMany([{ key: 'k' }]),
+      () => limiter.wait('k'),
+      () => limiter.schedule('k', () => expect.unreachable()),
+      () => limiter.waiting('k'),
+      () => limiter.reserve('k', 1),
+      () => limiter.settle(token, 1),
+      () => limiter.cancel(token),
+      () => reservation.settle(1),
+      () => reservation.cancel(),
+      () => limiter.explain('k'),
+      () => limiter.block('k', '1m'),
+      () => limiter.unblock('k'),
+      () => limiter.isBlocked('k'),
+      () => overrides.set('k', limits),
+      () => overrides.get('k'),
+      () => overrides.delete('k'),
+      () => overrides.list(),
+    ]) {
+      expect(await errorOf(ask), String(ask)).toMatchObject({ code: 'closed', value: 'default' })
+    }
+  })
+
+  it('rejects, and throws nothing', async () => {
+    for (const ask of [
+      () => limiter.consumeMany(null as never),
+      () => limiter.wait(''),
+      () => limiter.schedule('', null as never),
+      () => limiter.reserve('', 0),
+      () => limiter.settle('', 0),
+      () => limiter.cancel(null as never),
+      () => limiter.explain(''),
+      () => limiter.block('', ''),
+      () => limiter.unblock(''),
+      () => limiter.isBlocked(''),
+      () => limiter.overrides.set('', null as never),
+      () => limiter.overrides.get(''),
+      () => limiter.overrides.delete(''),
+    ]) {
+      let promise: Promise<unknown> | undefined
+      expect(() => {
+        promise = ask()
+      }).not.toThrow()
+      expect(await errorOf(() => promise)).toBeInstanceOf(SlidegateError)
+    }
+  })
+})

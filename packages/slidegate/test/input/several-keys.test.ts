@@ -1,0 +1,314 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  type DimensionOptions,
+  type Limiter,
+  memoryStore,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { expectRefusal } from './refusal.ts'
+
+const { redis } = await useRedis()
+
+const limits = [slidingWindow({ limit: 3, window: '1m' })]
+const create = (options: unknown) => createLimiter(options as DimensionOptions<string>)
+
+describe('createLimiter refuses', () => {
+  it.each([
+    ['null', null],
+    ['none', {}],
+    ['a list of limits', limits],
+    ['a list of lists', [limits]],
+    ['a text', 'user'],
+    ['a number', 2],
+    ['true', true],
+    ['a map', new Map([['user', limits]])],
+    ['17 of them', Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`d${i}`, limits]))],
+  ])('dimensions that are %s', async (_, dimensions) => {
+    const right = /must be an object with the limits of 1 to 16 dimensions/
+    await expectRefusal(() => create({ dimensions }), { code: 'invalid_option', value: dimensions, right })
+  })
+
+  it.each(['', 'a b', 'a.b', 'a/b', 'a:b', '{a}', 'é', 'x'.repeat(65), 'x\n'])(
+    'a dimension called %j',
+    async (name) => {
+      const right = /must be 1 to 64 of A-Z a-z 0-9 _ -/
+      await expectRefusal(() => create({ dimensions: { [name]: limits } }), {
+        ...{ code: 'invalid_name', value: name, right },
+      })
+    },
+  )
+
+  it('limits and dimensions at once', async () => {
+    const right = /give one of them/
+    await expectRefusal(() => create({ limits, dimensions: { user: limits } }), {
+      ...{ code: 'invalid_option', value: limits, right },
+    })
+  })
+
+  it.each([undefined, null, [], {}, 3, 'x', limits[0]])('the limits %s of a dimension', async (value) => {
+    const right = /must be an array with at least one limit/
+    await expectRefusal(() => create({ dimensions: { user: limits, ip: value } }), {
+      ...{ code: 'invalid_limit', value, right },
+    })
+  })
+
+  it('limits of a dimension of which two have one name', async () => {
+    const twice = [slidingWindow({ limit: 3, window: '1m' }), slidingWindow({ limit: 3, window: '60s' })]
+    await expectRefusal(() => create({ dimensions: { user: twice } }), {
+      ...{ code: 'duplicate_limit', value: 'user.3-per-1m', right: /give one of them a name of its own/ },
+    })
+  })
+
+  it.each(['formerly', 'ban'])('%s of what is no dimension, or is none by dimension', async (option) => {
+    const dimensions = { user: limits }
+    const others = { ip: option === 'ban' ? true : [limits] }
+    const right = /which is no dimension/
+    await expectRefusal(() => create({ dimensions, [option]: others }), {
+      ...{ code: 'invalid_option', value: others, right },
+    })
+    for (const value of [null, true, 5, 'user', [], [limits]]) {
+      const right = /with dimensions it must be an object with some of user/
+      await expectRefusal(() => create({ dimensions, [option]: value }), {
+        ...{ code: 'invalid_option', value, right },
+      })
+    }
+  })
+
+  it('none of what may be', async () => {
+    const most = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`d${i}`, limits]))
+    const all = Object.fromEntries(Object.keys(most).map((name) => [name, 'k']))
+    expect((await create({ dimensions: most }).consume(all)).limits).toHaveLength(16)
+    const names = ['x'.repeat(64), '_', '-', '0', '__proto__', 'constructor', 'toString', 'hasOwnProperty']
+    const dimensions = Object.fromEntries(names.map((name) => [name, limits]))
+    const limiter = create({ dimensions, formerly: {}, ban: { _: true } })
+    for (const name of names) {
+      // Of each alone, though every object has something called like that.
+      expect((await limiter.explain({ [name]: 'k' })).limits.map((limit) => limit.name)).toEqual([
+        `${name}.3-per-1m`,
+      ])
+    }
+    const lacking = Object.fromEntries(names.filter((name) => name !== 'toString').map((name) => [name, 'k']))
+    await expect(limiter.consume(lacking)).rejects.toMatchObject({ code: 'invalid_key' })
+    expect((await limiter.consume(Object.fromEntries(names.map((name) => [name, 'k'])))).remaining).toBe(2)
+  })
+})
+
+const stores = { memory: () => memoryStore(), Redis: () => redisStore(redis) }
+
+describe.each(Object.entries(stores))('a key, %s', (where, store) => {
+  type Both = Limiter<{ readonly user: string | null; readonly ip: string | null }>
+  const setUp = async () => {
+    await redis.flushall()
+    const dimensions = { user: limits, ip: limits }
+    const limiter = createLimiter({
+      ...{ dimensions, ban: { user: true, ip: true }, overrides: true, store: store(), timeoutMs: 30_000 },
+    })
+    const plain = createLimiter({ limits, ban: true, overrides: true, store: store(), timeoutMs: 30_000 })
+    const decision = await limiter.consume({ user: 'control', ip: 'control' })
+    return { limiter, plain, decision }
+  }
+
+  /** All that takes a key of all dimensions, and what takes one of some. */
+  const whole = (limiter: Both, key: never, decision: never): (() => unknown)[] => [
+    () => limiter.consume(key),
+    () => limiter.consumeMany([{ key: { user: 'a', ip: 'b' } }, { key }]),
+    () => limiter.peek(key),
+    () => limiter.charge(key, 1),
+    () => limiter.refund(key, decision),
+    () => limiter.wait(key),
+    () => limiter.schedule(key, () => {}),
+    () => limiter.reserve(key, 1),
+    () => limiter.waiting(key),
+    ...(where === 'memory' ? [() => limiter.consumeSync(key)] : []),
+  ]
+  const some = (limiter: Both, key: never): (() => unknown)[] => [
+    () => limiter.explain(key),
+    () => limiter.reset(key),
+    () => limiter.block(key, '1m'),
+    () => limiter.unblock(key),
+    () => limiter.isBlocked(key),
+    () => limiter.overrides.set(key, limits),
+    () => limiter.overrides.get(key),
+    () => limiter.overrides.delete(key),
+  ]
+
+  async function expectRefusals(
+    limiter: Both,
+    asks: readonly (() => unknown)[],
+    value: unknown,
+    right: RegExp,
+  ): Promise<void> {
+    const before = (await redis.keys('*')).sort()
+    // Of no key, that is of all.
+    const waiting = asks.filter((ask) => !(value === undefined && String(ask).includes('waiting')))
+    for (const ask of waiting) await expectRefusal(ask, { code: 'invalid_key', value, right })
+    expect((await redis.keys('*')).sort()).toEqual(before)
+    expect((await limiter.peek({ user: 'control', ip: 'control' })).remaining).toBe(2)
+    expect((await limiter.peek({ user: 'a', ip: 'b' })).remaining).toBe(3)
+    expect(await limiter.overrides.list()).toEqual([])
+  }
+
+  it.each([undefined, null, 'a', '', 5, true, Symbol('a'), () => 'a'].map((key) => [key]))(
+    '%s where there are dimensions',
+    async (key) => {
+      const { limiter, decision } = await setUp()
+      const asks = [...whole(limiter, key as never, decision as never), ...some(limiter, key as never)]
+      await expectRefusals(limiter, asks, key, /must be \{ user: '\.\.\.', ip: '\.\.\.' \}/)
+    },
+  )
+
+  it.each([
+    ['that lacks one', { user: 'a' }, /no "ip"; it must have all of user, ip, or null/],
+    ['that has one as undefined', { user: 'a', ip: undefined }, /no "ip"/],
+    ['that is empty', {}, /no "user"/],
+    ['that is an array', [], /no "user"/],
+    ['that has them by its prototype', Object.create({ user: 'a', ip: 'b' }), /no "user"/],
+    ['that has one too many', { user: 'a', ip: 'b', route: 'c' }, /has "route"; there is only user, ip/],
+    ['that has another', { USER: 'a', ip: 'b' }, /has "USER"/],
+    ['of nulls', { user: null, ip: null }, /must have one at least/],
+  ])('%s', async (_, key, right) => {
+    const { limiter, decision } = await setUp()
+    const asks = [...whole(limiter, key as never, decision as never)]
+    await expectRefusals(limiter, asks, key, right)
+  })
+
+  it.each([
+    ['of nobody', {}, /must have one at least/],
+    ['of nulls', { user: null, ip: null }, /must have one at least/],
+    ['of another dimension', { user: 'a', route: 'c' }, /has "route"/],
+  ])('%s, where some will do', async (_, key, right) => {
+    const { limiter } = await setUp()
+    await expectRefusals(limiter, some(limiter, key as never), key, right)
+  })
+
+  it.each([5, true, {}, ['a'], '', '\uD800', 'x'.repeat(65_537)])(
+    'with %j in one of its dimensions',
+    async (value) => {
+      const { limiter, decision } = await setUp()
+      const key = { user: 'a', ip: value } as never
+      const right = /must be|more than 65536 bytes|lone surrogate/
+      const asks = [...whole(limiter, key, decision as never), ...some(limiter, key)]
+      await expectRefusals(limiter, asks, value, right)
+    },
+  )
+
+  it('of two dimensions has no override as a whole', async () => {
+    const { limiter } = await setUp()
+    const key = { user: 'a', ip: 'b' }
+    const asks = [
+      () => limiter.overrides.set(key, limits),
+      () => limiter.overrides.get(key),
+      () => limiter.overrides.delete(key),
+    ]
+    await expectRefusals(limiter, asks, key, /an override is of one/)
+  })
+
+  it('that is an object, or none, where there are no dimensions', async () => {
+    const { limiter, plain, decision } = await setUp()
+    for (const key of [{ user: 'a' }, {}, null, 5, ['a'], '']) {
+      const asks = [
+        ...whole(plain as never, key as never, decision as never),
+        ...some(plain as never, key as never),
+      ]
+      // Its other requests are for keys of dimensions.
+      const own = asks.filter((ask) => !String(ask).includes('consumeMany'))
+      own.push(() => plain.consumeMany([{ key: 'k' }, { key: key as never }]))
+      await expectRefusals(limiter, own, key, /must be/)
+    }
+    expect((await plain.peek('k')).remaining).toBe(3)
+  })
+})
+
+describe('functions that tell limits', () => {
+  const told: readonly (readonly [string, unknown, string, RegExp])[] = [
+    ['nothing', undefined, 'invalid_limit', /must be an array with at least one limit/],
+    ['null', null, 'invalid_limit', /must be an array with at least one limit/],
+    ['no limits', [], 'invalid_limit', /must be an array with at least one limit/],
+    ['a limit', limits[0], 'invalid_limit', /must be an array with at least one limit/],
+    ['a promise', Promise.resolve(limits), 'invalid_limit', /must be an array with at least one limit/],
+    ['a text', '10/1m', 'invalid_limit', /must be an array with at least one limit/],
+    ['something else among them', [...limits, 5], 'invalid_limit', /make limits with slidingWindow/],
+    ['a copy of a limit', [{ ...limits[0]! }], 'invalid_limit', /make limits with slidingWindow/],
+    ['duplicates', [...limits, ...limits], 'duplicate_limit', /give one of them a name of its own/],
+  ]
+
+  it.each(told)('are refused when they tell %s, each time', async (_, value, code, right) => {
+    await redis.flushall()
+    for (const store of [memoryStore(), redisStore(redis)]) {
+      const plain = createLimiter({ limits: () => value as never, store, ban: true, overrides: true })
+      const several = createLimiter({ dimensions: { user: limits, ip: () => value as never }, store })
+      const key = { user: 'a', ip: 'b' }
+      for (let i = 0; i < 2; i++) {
+        for (const ask of [
+          () => plain.consume('k'),
+          () => plain.consumeMany([{ key: 'k' }]),
+          () => plain.peek('k'),
+          () => plain.charge('k', 1),
+          () => plain.wait('k'),
+          () => plain.schedule('k', () => {}),
+          () => plain.reserve('k', 1),
+          () => plain.explain('k'),
+          () => plain.reset('k'),
+          () => several.consume(key),
+          () => several.peek(key),
+          () => several.reserve(key, 1),
+          () => several.wait(key),
+        ]) {
+          await expect((async () => ask())()).rejects.toMatchObject({
+            code,
+            message: expect.stringMatching(right),
+          })
+        }
+      }
+      // What needs no limits is not held up.
+      await plain.block('k', '1m')
+      expect(await plain.isBlocked('k')).toBe(true)
+      await plain.unblock('k')
+      expect((await several.consume({ user: 'c', ip: null })).remaining).toBe(2)
+      await several.reset({ user: 'c' })
+    }
+    expect((await redis.keys('*')).filter((key) => !key.includes(':b'))).toEqual([])
+  })
+
+  it('are heard when they throw', async () => {
+    const failure = new TypeError('by the caller')
+    const throwing = () => {
+      throw failure
+    }
+    const limiter = createLimiter({ limits: throwing })
+    for (const ask of [
+      () => limiter.consume('k'),
+      () => limiter.consumeMany([{ key: 'k' }]),
+      () => limiter.peek('k'),
+      () => limiter.charge('k', 1),
+      () => limiter.wait('k'),
+      () => limiter.reserve('k', 1),
+      () => limiter.explain('k'),
+      () => limiter.reset('k'),
+    ]) {
+      let promise: Promise<unknown> | undefined
+      expect(() => {
+        promise = ask()
+      }, 'it rejects, and does not throw').not.toThrow()
+      await expect(promise).rejects.toBe(failure)
+    }
+    expect(() => limiter.consumeSync('k')).toThrow(failure)
+  })
+
+  it('are not asked for what is no key', async () => {
+    const asked: string[] = []
+    const limiter = createLimiter({
+      limits: (key) => {
+        asked.push(key)
+        return limits
+      },
+    })
+    for (const key of ['', 5, null, '\uD800']) await limiter.consume(key as string).catch(() => {})
+    expect(asked).toEqual([])
+    await limiter.consume('two words')
+    expect(asked).toEqual(['two words'])
+  })
+})

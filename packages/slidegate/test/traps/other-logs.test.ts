@@ -1,0 +1,402 @@
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limiter,
+  type LimiterOptions,
+  StoreUnavailableError,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// Logs that no limit reads: of bans, of those who wait, of reservations, of overrides.
+
+const { redis } = await useRedis()
+beforeEach(async () => {
+  await redis.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0')
+  await redis.flushall()
+})
+
+const HOUR = 3_600_000
+
+function limiterWith(options: Partial<LimiterOptions> = {}, clock?: ManualClock): Limiter {
+  return createLimiter({
+    limits: [slidingWindow({ limit: 20, window: '1h' })],
+    store: redisStore(redis, clock === undefined ? {} : { clock: clock.now }),
+    timeoutMs: 30_000,
+    breaker: { minRequests: 2 ** 20 },
+    logger: false,
+    ...options,
+  } as LimiterOptions)
+}
+
+const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'none'
+
+/** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
+const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+
+async function expectLifetime(log: string, keepMs: number): Promise<void> {
+  const ttlMs = await redis.pttl(await keyOf(log))
+  expect(ttlMs, log).toBeGreaterThan(keepMs - 5000)
+  expect(ttlMs, log).toBeLessThanOrEqual(lifetimeOf(keepMs))
+}
+
+describe('lives for as long as it matters:', () => {
+  const ban = { after: 3, within: '10m', for: ['1h', '2h'], forgetAfter: '5h' } as const
+
+  it('a ban, its denials, and how many there were', async () => {
+    const limiter = limiterWith({ limits: [slidingWindow({ limit: 1, window: '1h' })], ban })
+    await limiter.consume('k')
+    expect(await redis.exists(await keyOf('b'))).toBe(0)
+    for (let denials = 1; denials < 3; denials++) {
+      await limiter.consume('k')
+      await expectLifetime('b', 600_000)
+    }
+    await limiter.consume('k')
+    await expectLifetime('b', 6 * HOUR)
+    for (let i = 0; i < 10; i++) await limiter.consume('k')
+    await expectLifetime('b', 6 * HOUR)
+    await limiter.block('k', '10h')
+    await expectLifetime('b', 10 * HOUR)
+    await limiter.block('k', '10s')
+    await expectLifetime('b', 6 * HOUR)
+    await limiter.unblock('k')
+    expect(await redis.exists(await keyOf('b'))).toBe(0)
+  })
+
+  it('a ban by hand', async () => {
+    const limiter = limiterWith({ ban: true })
+    for (const [duration, ms] of [
+      ['366d', 366 * 24 * HOUR] as const,
+      ['1m', 60_000] as const,
+      [10, 10] as const,
+    ]) {
+      await limiter.block('k', duration)
+      await expectLifetime('b', ms)
+    }
+    expect(await redis.dbsize()).toBe(1)
+  })
+
+  it('reservations', async () => {
+    const limiter = limiterWith({ reservationTtl: '2h' })
+    const reservations = [await limiter.reserve('k', 5), await limiter.reserve('k', 5)]
+    const log = `r${2 * HOUR}`
+    await expectLifetime(log, 2 * HOUR)
+    await reservations[0]!.settle(9)
+    await expectLifetime(log, 2 * HOUR)
+    await expectLifetime('w1', HOUR)
+    await reservations[1]!.cancel()
+    expect(await redis.exists(await keyOf(log))).toBe(0)
+    const last = await limiter.reserve('k', 2)
+    await limiter.reset('k')
+    expect(await redis.keys('*:k:*')).toEqual([])
+    // What is told that it is over writes nothing.
+    await expect(last.settle(9)).rejects.toMatchObject({ code: 'invalid_reservation' })
+    expect(await redis.keys('*:k:*')).toEqual([])
+  })
+
+  it('a line, and it is no key when nobody waits', async () => {
+    const limiter = limiterWith({ limits: [slidingWindow({ limit: 1, window: '1h' })] })
+    await limiter.wait('k')
+    expect(await redis.exists(await keyOf('q'))).toBe(0)
+    const abort = new AbortController()
+    const wait = limiter.wait('k', { maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
+    while (limiter.waiting('k').expectedWaitMs === 0) await new Promise(setImmediate)
+    // And half a second, in which who waits may come late.
+    await expectLifetime('q', HOUR + 500)
+    abort.abort()
+    await expect(wait).rejects.toMatchObject({ reason: 'aborted' })
+    while ((await redis.exists(await keyOf('q'))) > 0) await new Promise(setImmediate)
+    await expect(limiter.wait('k', { maxWaitMs: 0 })).rejects.toMatchObject({ reason: 'late' })
+    while ((await redis.exists(await keyOf('q'))) > 0) await new Promise(setImmediate)
+  })
+
+  // Overrides are configuration: whoever sets one without a ttl wants it to stay.
+  it('overrides: for ever, or until the last has ended and what was used under it is over', async () => {
+    const limiter = limiterWith({ overrides: true })
+    const limits = [slidingWindow({ limit: 50, window: '2h' })]
+    const [table] = [() => redis.keys('*~overrides*')]
+    await limiter.overrides.set('k', limits, { ttl: '1h' })
+    const [key = ''] = await table()
+    const ttlMs = await redis.pttl(key)
+    expect(ttlMs).toBeGreaterThan(3 * HOUR - 5000)
+    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(3 * HOUR) + 10_000)
+    await limiter.overrides.set('other', limits)
+    expect(await redis.pttl(key)).toBe(-1)
+    await limiter.overrides.delete('other')
+    expect(await redis.pttl(key)).toBeGreaterThan(0)
+    await limiter.reset('k')
+    expect(await table()).toEqual([key])
+  })
+
+  it('each is one key, by a clock that is handed in for ten minutes at least', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(6), fc.integer({ min: -3000, max: 5000 })), { minLength: 1, maxLength: 40 }),
+        async (acts) => {
+          await redis.flushall()
+          const clock = new ManualClock()
+          const limits = [slidingWindow({ limit: 6, window: '5s' })]
+          const brief = { after: 3, within: '4s', for: ['2s', '7s'] } as const
+          const limiter = limiterWith({ limits, ban: brief, reservationTtl: '6s' }, clock)
+          const reserved = []
+          for (const [act, afterMs] of acts) {
+            clock.advance(afterMs)
+            if (act < 2) await limiter.consume('k', { cost: 2 })
+            if (act === 2) await limiter.block('k', '3s')
+            if (act === 3) await limiter.unblock('k')
+            if (act === 4) reserved.push(await limiter.reserve('k', 2))
+            if (act === 5)
+              await reserved
+                .pop()
+                ?.settle(afterMs > 0 ? 1 : 4)
+                .catch(() => {})
+            if (act === 6) await limiter.wait('k', { cost: 3, maxWaitMs: 0 }).catch(() => {})
+          }
+          for (const key of await redis.keys('*')) {
+            const ttlMs = await redis.pttl(key)
+            expect(key).toMatch(/:k:(w1|b|q|r6000)$/)
+            expect(ttlMs, key).toBeGreaterThan(590_000)
+            expect(ttlMs, key).toBeLessThanOrEqual(600_000)
+          }
+          limiter.close()
+        },
+      ),
+      { numRuns: 60 },
+    ))
+})
+
+describe('damaged,', () => {
+  const clock = new ManualClock()
+  const options = { ban: { after: 3, within: '1h', for: '1h' }, overrides: true } as const
+  const FOREIGN: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
+    'a list': (key) => redis.rpush(key, 'x'),
+    'a hash': (key) => redis.hset(key, 'x', 'y'),
+    'a sorted set': (key) => redis.zadd(key, 0.5, 'x'),
+    'a counter': (key) => redis.set(key, '5'),
+    'a text': (key) => redis.set(key, 'x'.repeat(100)),
+    'a format of a later version': (key) => redis.set(key, Buffer.alloc(64, 2)),
+    'a text that is too long': (key) => redis.set(key, Buffer.alloc(10_000, 1)),
+  }
+
+  /** All that reads such a log. */
+  const asksOf = (
+    limiter: Limiter,
+    log: string,
+    token: string,
+  ): Readonly<Record<string, () => Promise<unknown>>> => {
+    const { consume, peek, explain, block, settle, reserve, wait } = {
+      consume: () => limiter.consume('k'),
+      peek: () => limiter.peek('k'),
+      explain: () => limiter.explain('k'),
+      block: () => limiter.block('k', '1m'),
+      settle: () => limiter.settle(token, 1),
+      reserve: () => limiter.reserve('k', 1),
+      wait: () => limiter.wait('k', { maxWaitMs: 0 }),
+    }
+    if (log === 'b') {
+      const [unblock, isBlocked] = [() => limiter.unblock('k'), () => limiter.isBlocked('k')]
+      return { consume, peek, explain, block, unblock, isBlocked, reserve, settle }
+    }
+    return log === 'q' ? { wait } : { reserve, settle }
+  }
+
+  describe.each(['b', 'q', `r${HOUR}`])('log %s:', (log) => {
+    it.each(Object.entries(FOREIGN))('%s in its place is unavailable, and left alone', async (_, put) => {
+      const limiter = limiterWith(options, clock)
+      const { token } = await limiter.reserve('k', 2)
+      const key = (await keyOf('w1')).replace(/w1$/, log)
+      await redis.del(key)
+      await put(key)
+      const before = await redis.dumpBuffer(key)
+      for (const [name, ask] of Object.entries(asksOf(limiter, log, token))) {
+        const [one, bad, other] = await Promise.allSettled([
+          limiter.consume(`before ${name}`),
+          ask(),
+          limiter.consume(`after ${name}`),
+        ])
+        expect([one, other], name).toMatchObject([
+          { status: 'fulfilled', value: { remaining: 19 } },
+          { status: 'fulfilled', value: { remaining: 19 } },
+        ])
+        const { reason } = bad as PromiseRejectedResult
+        expect(reason, name).toBeInstanceOf(StoreUnavailableError)
+        expect(reason, name).toMatchObject({ reason: 'state', message: expect.stringMatching(/"k"/) })
+      }
+      expect(await redis.dumpBuffer(key)).toEqual(before)
+      // Whoever does not ask it is not troubled by it.
+      if (log !== 'b') expect((await limiter.consume('k')).remaining).toBe(17)
+      await limiter.reset('k')
+      expect(await redis.exists(key)).toBe(0)
+      expect((await limiter.consume('k')).remaining).toBe(19)
+    })
+  })
+
+  it.each(['b', 'q'])('log %s: cut off or changed anywhere troubles nobody else', async (log) => {
+    const limiter = limiterWith({ ...options, limits: [slidingWindow({ limit: 1, window: '1h' })] }, clock)
+    await limiter.consume('k')
+    await limiter.consume('k')
+    await limiter.consume('k')
+    const abort = new AbortController()
+    const wait = limiter.wait('k', { maxWaitMs: 2 ** 31 - 1, signal: abort.signal }).catch(() => {})
+    while (limiter.waiting('k').expectedWaitMs === 0) await new Promise(setImmediate)
+    const key = await keyOf(log)
+    const value = (await redis.getBuffer(key))!
+    expect(value.length).toBeGreaterThan(30)
+    // One that has not been told of the denial yet.
+    const other = limiterWith({ limits: limiter.limits, ...options }, clock)
+    let asked = 0
+    const ask = async () => {
+      const name = `${log}${asked++}`
+      const results = await Promise.allSettled([
+        limiter.consume(`before ${name}`),
+        log === 'b' ? limiter.peek('k') : other.wait('k', { maxWaitMs: 0 }),
+        limiter.consume(`after ${name}`),
+      ])
+      expect([results[0], results[2]]).toMatchObject([
+        { value: { allowed: true } },
+        { value: { allowed: true } },
+      ])
+      const { reason } = results[1] as PromiseRejectedResult
+      if (reason !== undefined) expect(['state', 'late']).toContain(reason.reason)
+      return reason?.reason
+    }
+    for (let length = 1; length < value.length; length++) {
+      await redis.set(key, value.subarray(0, length))
+      const reason = await ask()
+      if (length < 25) expect([length, reason]).toEqual([length, 'state'])
+    }
+    for (let place = 0; place < value.length; place++) {
+      const changed = Buffer.from(value)
+      changed[place] = changed[place]! ^ 0xff
+      await redis.set(key, changed)
+      await ask()
+    }
+    abort.abort()
+    await wait
+    limiter.close()
+  })
+
+  it('overrides: requests go on by what is known, and who asks for overrides is told', async () => {
+    const limiter = limiterWith({ ...options, overrides: { maxStaleMs: 10 } }, clock)
+    await limiter.overrides.set('k', [slidingWindow({ limit: 30, window: '1h' })])
+    const [table = ''] = await redis.keys('*~overrides*')
+    for (const put of [...Object.values(FOREIGN), (key: string) => redis.hset(key, '', '2 0 0 0 0 0')]) {
+      await redis.del(table)
+      await put(table)
+      const before = await redis.dumpBuffer(table)
+      const fresh = limiterWith({ overrides: true }, clock)
+      for (const ask of [
+        () => fresh.overrides.list(),
+        () => fresh.overrides.get('k'),
+        () => fresh.overrides.set('k', [slidingWindow({ limit: 5, window: '1h' })]),
+        () => fresh.overrides.delete('k'),
+      ]) {
+        // A hash of others looks like a table in which nothing was written.
+        if ((await redis.type(table)) === 'hash' && (await redis.hget(table, '')) === null) continue
+        await expect(ask()).rejects.toMatchObject({ reason: 'state' })
+      }
+      expect(await redis.dumpBuffer(table)).toEqual(before)
+      expect((await limiter.peek('k')).remaining).toBe(30)
+      expect((await fresh.peek('k')).remaining).toBe(20)
+    }
+  })
+
+  it('an override that makes no sense is none', async () => {
+    const limiter = limiterWith(options, clock)
+    await limiter.overrides.set('good', [slidingWindow({ limit: 30, window: '1h' })])
+    await limiter.overrides.set('k', [slidingWindow({ limit: 30, window: '1h' })])
+    const [table = ''] = await redis.keys('*~overrides*')
+    const stored = (await redis.hget(table, 'k'))!
+    const [head = ''] = /^\d+ \d+ /.exec(stored)!
+    const texts = [
+      '',
+      '{}',
+      'null',
+      '[]',
+      '5',
+      stored.slice(0, -5),
+      stored.replaceAll('slidingWindow', 'other'),
+    ]
+    for (const text of texts) {
+      await redis.hset(table, 'k', head + text.slice(text.startsWith(head) ? head.length : 0))
+      const fresh = limiterWith(options, clock)
+      expect((await fresh.peek('k')).remaining, text).toBe(20)
+      expect((await fresh.overrides.list()).map(({ key }) => key)).toEqual(['good'])
+      expect((await fresh.peek('good')).remaining).toBe(30)
+    }
+  })
+})
+
+describe('out of memory,', () => {
+  const fill = () => redis.config('SET', 'maxmemory', '1')
+  const contents = async () => {
+    const keys = (await redis.keys('*')).sort()
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await redis.dumpBuffer(key)])))
+  }
+
+  it('what would be written is refused, and nothing is half written', async () => {
+    const limiter = limiterWith({
+      limits: [
+        slidingWindow({ limit: 20, window: '1h' }),
+        fixedWindow({ limit: 20, window: '1h', name: 'fixed' }),
+      ],
+      ban: { after: 9, within: '1h', for: '1h' },
+      overrides: true,
+    })
+    const [high, low] = [await limiter.reserve('k', 6), await limiter.reserve('k', 6)]
+    await limiter.overrides.set('other', [slidingWindow({ limit: 5, window: '1h' })])
+    await limiter.consume('known')
+    // By hand, so that there is one already.
+    await limiter.block('blocked', '1h')
+    const before = await contents()
+    await fill()
+    for (const [name, ask] of Object.entries({
+      block: () => limiter.block('k', '1m'),
+      'block again': () => limiter.block('blocked', '2h'),
+      reserve: () => limiter.reserve('k', 1),
+      'settle above': () => limiter.settle(low.token, 7),
+      'a denial that counts': () => limiter.consume('k', { cost: 19 }),
+      'who waits': () => limiter.wait('k', { cost: 19, maxWaitMs: 2 ** 31 - 1 }),
+      'set an override': () => limiter.overrides.set('k', [slidingWindow({ limit: 5, window: '1h' })]),
+      'set it anew': () => limiter.overrides.set('other', [slidingWindow({ limit: 9, window: '1h' })]),
+      'delete one': () => limiter.overrides.delete('other'),
+    })) {
+      const error = await ask().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      expect(error, name).toBeInstanceOf(StoreUnavailableError)
+      expect(error, name).toMatchObject({ reason: 'error', message: expect.stringContaining('OOM') })
+      expect(await contents(), name).toEqual(before)
+    }
+    // What needs no memory goes on.
+    expect((await limiter.consume('blocked')).blockedMs).toBeGreaterThan(0)
+    expect((await limiter.explain('k')).allowed).toBe(true)
+    expect(await limiter.overrides.list()).toHaveLength(1)
+    await redis.config('SET', 'maxmemory', '0')
+    expect(await high.settle(1)).toEqual({ returned: 5, added: 0 })
+    expect(await low.settle(7)).toEqual({ returned: 0, added: 1 })
+    expect((await limiter.peek('k')).remaining).toBe(12)
+    await limiter.block('k', '1m')
+    limiter.close()
+  })
+
+  it('it lets go whom it would block, and settles what gives room, or says that it does not', async () => {
+    const limiter = limiterWith({ ban: true })
+    const reservation = await limiter.reserve('k', 6)
+    await limiter.block('k', '1h')
+    await fill()
+    await limiter.unblock('k')
+    expect(await limiter.isBlocked('k')).toBe(false)
+    const before = await contents()
+    const settled = await reservation.settle(2).catch((reason: unknown) => reason)
+    if (settled instanceof StoreUnavailableError) expect(await contents()).toEqual(before)
+    else expect((await limiter.peek('k')).remaining).toBe(18)
+    await redis.config('SET', 'maxmemory', '0')
+    limiter.close()
+  })
+})
