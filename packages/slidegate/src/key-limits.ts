@@ -167,6 +167,10 @@ export class KeyLimits {
     return this.overrides === undefined ? this.#only?.set : undefined
   }
 
+  get hasDimensions(): boolean {
+    return this.#only === undefined
+  }
+
   /** The limits that are declared for a key of a dimension. */
   declaredFor(dimension: string | undefined, key: string): readonly Limit[] {
     return this.dimensions.find(({ name }) => name === dimension)!.declaredFor(key, undefined)
@@ -202,6 +206,11 @@ export class KeyLimits {
   /** A request's keys as they are stored. */
   storedKeysOf(key: AnyKey): readonly string[] {
     return this.#allOf(key).map((given) => given.key)
+  }
+
+  /** What tells each key of a request from all others. No limits are asked for. */
+  wordsOf(key: Partial<AnyKey>): readonly string[] {
+    return this.#someOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
   }
 
   /** The dimension of each part. */
@@ -266,6 +275,11 @@ export class KeyLimits {
 /** A dimension may be called like something that all objects have. */
 function keyIn(keys: Partial<Keys>, dimension: string): string | null | undefined {
   return Object.hasOwn(keys, dimension) ? keys[dimension] : undefined
+}
+
+/** What tells a key of a limiter, or of a dimension, from all others. */
+export function wordOf(limiter: string, key: string): string {
+  return JSON.stringify([limiter, key])
 }
 
 /** A dimension's name; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 _ -`. */

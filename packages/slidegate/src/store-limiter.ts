@@ -6,7 +6,7 @@ import { SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
 import { type Explanation, explanationOf } from './explanation.ts'
 import { storedKey } from './key.ts'
-import type { AnyKey, KeyLimits } from './key-limits.ts'
+import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
 import type { BulkRequest, ConsumeOptions, KeyOptions, LimitEntries, Limiter } from './limiter.ts'
 import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
@@ -90,7 +90,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
       decide: (op, outcome, position) => this.decide(op, outcome, position),
       giveBack: (decision) => this.#giveBack(decision),
     })
-    this.#room = new WaitingRoom({ asker, maxWaiting: settings.maxWaiting })
+    this.#room = new WaitingRoom({
+      asker,
+      hasDimensions: keys.hasDimensions,
+      maxWaiting: settings.maxWaiting,
+    })
     this.#set = keys.set
     this.#syncOps = this.#set && [
       { type: 'consume', parts: [{ key: '', set: this.#set }], cost: 1, count: 1, leaseMs: 0 },
@@ -207,7 +211,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
     const { value } = namesAsked({ value: request.value }, parts())
-    const decision = this.#room.wait(nameOfQueue(parts()), parts, { ...request, value })
+    const decision = this.#room.wait(wordsOf(parts()).join(), parts, { ...request, value })
     return this.#announcer.isHeard('decision') ? this.#announced(key, decision) : decision
   }
 
@@ -233,7 +237,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   waiting(key?: AnyKey): WaitingState {
-    return this.#room.state(key === undefined ? undefined : nameOfQueue(this.#parts(key, undefined)))
+    return this.#room.state(key === undefined ? undefined : this.#keys.wordsOf(key).join())
   }
 
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
@@ -312,9 +316,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async unblock(key: Partial<AnyKey>): Promise<void> {
-    const parts = this.#bans(key)
-    await this.#apply({ type: 'block', parts, ms: 0 })
-    this.#room.wake(nameOfQueue(parts))
+    await this.#freeing({ type: 'block', parts: this.#bans(key), ms: 0 })
   }
 
   async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
@@ -326,7 +328,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   get overrides(): Overrides<Partial<AnyKey>> {
     const table = this.#overrides
     if (table !== undefined) {
-      const changed = (key: string) => this.#room.wake(storedKey(key))
+      const changed = (key: Partial<AnyKey>) => this.#room.wake(this.#keys.wordsOf(key))
       const list = async () => {
         this.#checkOpen()
         return table.list()
@@ -448,7 +450,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   /** Something that may give those room who wait for these keys. */
   async #freeing(op: Op): Promise<Outcome> {
     const outcome = await this.#apply(op)
-    this.#room.wake(nameOfQueue(op.parts))
+    this.#room.wake(wordsOf(op.parts))
     return outcome
   }
 
@@ -481,7 +483,6 @@ function namesOf({ requestId, mayRepeat, value }: Named): Named {
   return { requestId, mayRepeat, value }
 }
 
-/** What tells the keys of a request from all others. */
-function nameOfQueue(parts: readonly Part[]): string {
-  return parts.length === 1 ? parts[0]!.key : JSON.stringify(parts.map(({ key, set }) => [set.limiter, key]))
+function wordsOf(parts: readonly Part[]): readonly string[] {
+  return parts.map(({ key, set }) => wordOf(set.limiter, key))
 }

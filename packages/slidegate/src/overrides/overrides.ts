@@ -284,13 +284,13 @@ async function settled(promise: Promise<unknown>): Promise<void> {
 export function overridesOf<Key>(
   table: OverrideTable,
   oneOf: (key: Key) => { readonly dimension: string | undefined; readonly given: string },
-  changed: (key: string) => void,
+  changed: (key: Key) => void,
 ): Overrides<Key> {
   return {
     set: async (key, limits, options) => {
       const { dimension, given } = oneOf(key)
       await table.set(dimension, given, limits, options)
-      changed(given)
+      changed(key)
     },
     get: async (key) => {
       const { dimension, given } = oneOf(key)
@@ -299,7 +299,7 @@ export function overridesOf<Key>(
     delete: async (key) => {
       const { dimension, given } = oneOf(key)
       const isDeleted = await table.delete(dimension, given)
-      changed(given)
+      changed(key)
       return isDeleted
     },
     list: () => table.list(),

@@ -150,7 +150,8 @@ class GuardedStore implements Store {
       // Whoever has chosen the id asks again with it, and is told of this one.
       if (op.type !== 'consume' || op.mayRepeat) return
       if (outcome.source !== 'store' || position >= outcome.admitted) return
-      if (mayPass) this.#late.release(op)
+      // A reservation that the store has not made in time settles as if it knew nothing of it.
+      if (mayPass && op.reservation === undefined) this.#late.release(op)
       else this.#late.add(op, outcome, position)
     })
   }

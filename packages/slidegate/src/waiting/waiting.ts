@@ -22,12 +22,15 @@ export interface WaitingState {
 
 export interface WaitingRoomOptions {
   readonly asker: Asker
+  /** Whether requests have several keys, whose words make the name of a queue. */
+  readonly hasDimensions?: boolean
   /** Requests that wait at most, over all keys: from 1 to 2^20. Default: 10,000. */
   readonly maxWaiting?: number | undefined
 }
 
 /** All who wait for a limiter in this process, in a queue for each key. */
 export class WaitingRoom {
+  readonly #hasDimensions: boolean
   readonly #maxWaiting: number
   readonly #around: Surroundings
   /** By key; none is empty. */
@@ -41,7 +44,7 @@ export class WaitingRoom {
   #isClosed = false
 
   /** @throws {SlidegateError} `invalid_option` */
-  constructor({ asker, maxWaiting = 10_000 }: WaitingRoomOptions) {
+  constructor({ asker, hasDimensions = false, maxWaiting = 10_000 }: WaitingRoomOptions) {
     if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
       throw new SlidegateError(
         'invalid_option',
@@ -49,6 +52,7 @@ export class WaitingRoom {
         maxWaiting,
       )
     }
+    this.#hasDimensions = hasDimensions
     this.#maxWaiting = maxWaiting
     this.#around = {
       asker,
@@ -90,9 +94,14 @@ export class WaitingRoom {
     return waiter.promise
   }
 
-  /** Something was returned to this key here, or its limits are others now: it is asked for again. */
-  wake(key: string): void {
-    this.#queues.get(key)?.wake()
+  /** Something was returned to these keys here, or their limits are others now: whoever waits for any of them asks again. */
+  wake(words: readonly string[]): void {
+    if (!this.#hasDimensions) {
+      this.#queues.get(words[0]!)?.wake()
+      return
+    }
+    // A queue of several keys has them all in its name.
+    for (const [name, queue] of this.#queues) if (words.some((word) => name.includes(word))) queue.wake()
   }
 
   /** Of one key, or of all: of these, the longest wait. */

@@ -322,9 +322,9 @@ describe('what is returned', () => {
     await turn()
     const { op, outcome } = room.asked[0]!
     await room.giveBack(op, outcome)
-    room.room.wake('k')
+    room.room.wake(['k'])
     expect((await wait).allowed).toBe(true)
-    room.room.wake('nobody')
+    room.room.wake(['nobody'])
   })
 
   it('is not missed where the store is being asked', async () => {
@@ -338,7 +338,7 @@ describe('what is returned', () => {
     store.isHolding = false
     const { op, outcome } = room.asked[0]!
     await room.giveBack(op, outcome)
-    room.room.wake('k')
+    room.room.wake(['k'])
     store.release()
     expect((await wait).allowed).toBe(true)
   })

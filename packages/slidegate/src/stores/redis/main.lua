@@ -84,7 +84,9 @@ while at < arguments do
       local first = filled + 1
       filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
       if is_repeatable and not run.isLook then
-        is_repeatable = run.type == 'consume' and reply[first] == 0 and not run.isDenialKept
+        -- A plain denial; or one of a key that was blocked before.
+        is_repeatable = run.type == 'consume'
+          and (reply[first] == 0 and not run.isDenialKept or filled == first + 2 and reply[filled] == -5)
       end
     end
   else

@@ -78,8 +78,8 @@ function encodeRun(requests: readonly Request[], first: number, words: string[])
 function differInNames(a: Request, b: Request): boolean {
   const [one, other] = [a.op, b.op]
   if (a.count !== b.count || a.nowMs !== b.nowMs || !isAskedAlike(one, other)) return false
-  if (one.parts.length > 1 || other.parts.length > 1 || one.parts[0]!.set !== other.parts[0]!.set)
-    return false
+  if (one.parts.length !== other.parts.length) return false
+  if (!one.parts.every(({ set }, i) => set === other.parts[i]!.set)) return false
   const [ours, theirs] = [namesOf(one), namesOf(other)]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
