@@ -78,9 +78,12 @@ export class Deadlines {
 
   #giveUpDue(nowMs: number): void {
     const end = Math.min(this.#calls.length, this.#oldest + MAX_AT_ONCE)
-    for (let i = this.#oldest; i < end && this.#calls[i]!.dueAtMs <= nowMs; i++) {
-      const call = this.#calls[i]!
-      if (!call.isSettled) call.giveUp()
+    for (let i = this.#oldest; i < end; i++) {
+      const call = this.#calls[i]
+      // Whoever is given up may ask again at once, which takes out what is settled.
+      if (call === undefined || call.isSettled) continue
+      if (call.dueAtMs > nowMs) break
+      call.giveUp()
     }
     this.#forgetSettled()
     const next = this.#calls[this.#oldest]

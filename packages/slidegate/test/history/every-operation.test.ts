@@ -50,29 +50,29 @@ interface Wanted {
 const SCALES: Record<string, KeyedScale & Wanted> = {
   'several keys of each request': { ...small, dimensions: [2, 3], decisions: 1200 },
   'the same, the clock set back now and then': { ...long, dimensions: [2, 3], decisions: 600 },
-  bans: { ...small, bans: true, decisions: 1200, seen: { blocked: 200, banned: 30 } },
-  'bans, the clock set back': { ...long, bans: true, decisions: 600, seen: { blocked: 100, banned: 15 } },
-  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 1000, seen: { settled: 40 } },
+  bans: { ...small, bans: true, decisions: 1200, seen: { blocked: 50, banned: 7 } },
+  'bans, the clock set back': { ...long, bans: true, decisions: 600, seen: { blocked: 25, banned: 3 } },
+  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 1000, seen: { settled: 10 } },
   'reservations and bans, the clock set back': {
     ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 600 },
-    seen: { settled: 10, blocked: 80 },
+    seen: { settled: 2, blocked: 20 },
   },
-  'limits that change': { ...small, sets: [2, 3], decisions: 1200, seen: { former: 400 } },
+  'limits that change': { ...small, sets: [2, 3], decisions: 1200, seen: { former: 100 } },
   'limits of sums that change, the clock set back': {
-    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 800, seen: { former: 300 } },
+    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 800, seen: { former: 75 } },
   },
   'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 600 },
   'reservations under limits that change': {
     ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 800 },
-    seen: { settled: 10, former: 200 },
+    seen: { settled: 2, former: 50 },
   },
   'overrides that are set and deleted': {
     ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, decisions: 800 },
-    seen: { former: 40 },
+    seen: { former: 10 },
   },
   'all of it': {
     ...{ ...small, sets: [1, 2], bans: true, reservations: true, decisions: 1000 },
-    seen: { blocked: 100, banned: 20, former: 100 },
+    seen: { blocked: 25, banned: 5, former: 25 },
   },
 }
 
@@ -125,7 +125,7 @@ describe('so do those on a Cluster', () => {
   }
 
   test('of one key each', { timeout: 300_000 }, async () => {
-    await expectAll({ ...alone, decisions: 500, seen: { banned: 10, settled: 10 } }, storesOf(ON_CLUSTER))
+    await expectAll({ ...alone, decisions: 500, seen: { banned: 2, settled: 2 } }, storesOf(ON_CLUSTER))
   })
 
   // Of requests that are made at the same time, one may be denied for what is returned to another; and what one key was seen

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest'
+import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+
+// A request that is given up in one part of a Cluster may ask another at once, in the middle of giving up those that are due.
+
+it.each(['allow', 'local'] as const)(
+  '%s: what is asked while a deadline passes takes nothing down',
+  async (onStoreError) => {
+    const domains = [memoryStore(), memoryStore()]
+    const domainOf: Store['domainOf'] = ({ parts }) => Number(parts[0]!.set.limiter === 'api/ip')
+    let isSilent = false
+    const store: Store = {
+      domainOf,
+      apply(ops, call) {
+        const domain = domainOf!(ops[0]!)
+        if (isSilent && domain === 0) return
+        setTimeout(() => call.resolve(domains[domain]!.applySync(ops).slice(), 0), 1)
+      },
+      close() {},
+    }
+    const limiter = createLimiter({
+      name: 'api',
+      store,
+      onStoreError,
+      logger: false,
+      dimensions: {
+        user: [slidingWindow({ limit: 1, window: '1s' })],
+        ip: [slidingWindow({ limit: 100, window: '1h' })],
+      },
+    })
+    await limiter.consume({ user: 'u', ip: 'i' })
+    // Denied by the user's own limit, which is asked first from now on.
+    expect((await limiter.consume({ user: 'u', ip: 'i' })).allowed).toBe(false)
+    isSilent = true
+    const [suspected, other] = await Promise.all([
+      limiter.consume({ user: 'u', ip: 'i' }),
+      limiter.consume({ user: null, ip: 'i' }),
+    ])
+    expect(suspected.source).toBe(onStoreError === 'allow' ? 'failOpen' : 'fallback')
+    expect(other.source).toBe('store')
+    limiter.close()
+  },
+)
