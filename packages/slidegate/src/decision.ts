@@ -45,7 +45,8 @@ export interface Decision {
   readonly remaining: number
   /**
    * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
-   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit.
+   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit. Of a key that was blocked before: until its
+   * limits are asked again.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all quota is back, the greatest over the enforced limits. */

@@ -7,7 +7,10 @@ import type { AnyKey } from './key-limits.ts'
 export interface LimiterEvents<Key extends AnyKey = string> {
   /** A request was decided, by whomever: see its `source`. */
   readonly decision: { readonly key: Key; readonly decision: Decision }
-  /** A request got no answer though the store was to be asked: what it was told goes by `onStoreError`. */
+  /**
+   * A request got no answer though the store was to be asked: what it was told goes by `onStoreError`. Or overrides could not
+   * be read, all or some of them: what is known of these stands, or the declared limits do.
+   */
   readonly storeError: { readonly error: StoreUnavailableError }
   /** The store is no longer asked, but for attempts now and then; of a Cluster, a part of it. */
   readonly storeDown: { readonly error: StoreUnavailableError }

@@ -8,7 +8,11 @@ import type { ExplainOp, ExplainOutcome } from './stores/store.ts'
 export interface LimitExplanation extends LimitDecision {
   /** Units that count now. */
   readonly used: number
-  /** When the oldest charge that counts was made, in epoch milliseconds by the store's clock; for kinds that know it. */
+  /**
+   * When the oldest charge that counts was made, or what is held was renewed, in epoch milliseconds by the store's clock;
+   * for kinds that know it. Where
+   * leases are taken, and while a window that was changed has not passed, it may be told as earlier or later by the difference.
+   */
   readonly oldestAtMs?: number
   /** When how many units in all are free again: at most eleven steps, the last of which is all that is used. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]

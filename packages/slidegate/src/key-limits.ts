@@ -42,6 +42,8 @@ export class Dimension {
   /** The set of every key, where all have the same. */
   readonly #set: LimitSet | undefined
   readonly #setOf = new WeakMap<object, LimitSet>()
+  /** The same with what was in force before, for each set of declared limits. */
+  readonly #setAfter = new WeakMap<LimitSet, WeakMap<InForce, LimitSet>>()
   /** The same by what the limits are. */
   readonly #setOfText = new Map<string, LimitSet>()
 
@@ -94,12 +96,21 @@ export class Dimension {
   }
 
   #overridden(inForce: InForce, given: string, request: unknown): LimitSet {
-    const limits = inForce.limits ?? this.declaredFor(given, request)
+    if (inForce.limits === undefined) return this.#after(inForce, this.declaredFor(given, request))
     const known = this.#setOf.get(inForce)
-    // What a function tells may be other limits than the last time.
-    if (known !== undefined && (inForce.limits !== undefined || this.#set !== undefined)) return known
-    const set = this.#made(limits, [...inForce.formerly, ...this.#formerly])
+    if (known !== undefined) return known
+    const set = this.#made(inForce.limits, [...inForce.formerly, ...this.#formerly])
     this.#setOf.set(inForce, set)
+    return set
+  }
+
+  /** The declared limits, and those that were in force before: what a function tells may be others each time. */
+  #after(inForce: InForce, limits: readonly Limit[]): LimitSet {
+    const declared = this.#set ?? this.#told(limits)
+    const known = this.#setAfter.get(declared) ?? new WeakMap<InForce, LimitSet>()
+    this.#setAfter.set(declared, known)
+    const set = known.get(inForce) ?? this.#made(limits, [...inForce.formerly, ...this.#formerly])
+    known.set(inForce, set)
     return set
   }
 
@@ -107,6 +118,7 @@ export class Dimension {
   #told(limits: readonly Limit[]): LimitSet {
     const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
+    if (limits instanceof Promise) limits.catch(() => {})
     const checked = checkedLimits(limits)
     const text = JSON.stringify(checked.map(textOf))
     const set = this.#setOfText.get(text) ?? this.#made(checked, this.#formerly)
@@ -209,7 +221,12 @@ export class KeyLimits {
   }
 
   /** What tells each key of a request from all others. No limits are asked for. */
-  wordsOf(key: Partial<AnyKey>): readonly string[] {
+  wordsOf(key: AnyKey): readonly string[] {
+    return this.#allOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
+  }
+
+  /** The same of some of the dimensions of a key. */
+  someWordsOf(key: Partial<AnyKey>): readonly string[] {
     return this.#someOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
   }
 

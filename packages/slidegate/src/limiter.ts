@@ -54,7 +54,7 @@ export interface LimiterOptions extends CommonOptions {
   /**
    * What each key is held to, all of it: at least one limit. Or a function that tells it, by the plan of a tenant for
    * instance: from the key, and from what was handed in as `request`. It should tell the same array for the same
-   * limits, and must not wait for anything. What a key has used counts on when its limits change, as long as they are of
+   * limits, never one that was changed in place, and must not wait for anything. What a key has used counts on when its limits change, as long as they are of
    * the same kind and, but for sliding windows, of the same length; else see `formerly`.
    */
   readonly limits: LimitsOf
@@ -118,9 +118,9 @@ export interface Limiter<Key extends AnyKey = string> {
   /** The same at once; throws. Only on a store in this process, else `sync_unsupported`. */
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
-   * Many requests, each decided on its own, in their order; they travel together. All are checked before any is sent.
-   * Where the store gave no answer to some, it rejects as `consume` does, once all are settled, and what others were charged is
-   * returned.
+   * Many requests, up to 10,000, each decided on its own, in their order; they travel together. All are checked before any
+   * is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are settled, and what others
+   * were charged is returned, but for those with a `requestId`: they may be asked for again.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** What `consume` would answer; `remaining` and `resetAfterMs` are those before any charge. Writes nothing. */
@@ -141,7 +141,8 @@ export interface Limiter<Key extends AnyKey = string> {
   waiting(key?: Key): WaitingState
   /**
    * Charges an estimate that is settled when the cost is known: tokens of a language model, bytes of a response. What is
-   * never settled stays charged. Not for limits that keep requests one by one.
+   * never settled stays charged. Its decision cannot be refunded: it is settled, in every process with the same
+   * `reservationTtl`. Not for limits that keep requests one by one.
    */
   reserve(key: Key, estimate: number, options?: KeyOptions): Promise<Reservation>
   /** Settles what was reserved in this process or any other. See {@link Reservation.settle}. */
@@ -183,7 +184,10 @@ export interface Limiter<Key extends AnyKey = string> {
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key, or any of its dimensions, is blocked. */
   isBlocked(key: Partial<Key>): Promise<boolean>
-  /** Limits of single keys in place of those declared. Throws `invalid_option` unless the limiter was made with `overrides`. */
+  /**
+   * Limits of single keys in place of those declared, for up to 10,000 keys: those whose override was deleted, or has ended,
+   * count while what was charged to it does. Throws `invalid_option` unless the limiter was made with `overrides`.
+   */
   readonly overrides: Overrides<Partial<Key>>
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this

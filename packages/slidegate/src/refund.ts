@@ -7,6 +7,11 @@ import { parseUnits } from './units.ts'
 /** Reasons for which an op has not left this process. */
 const UNSENT: readonly StoreUnavailableReason[] = ['down', 'overload']
 
+/** Whether what has failed so was certainly not done. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof StoreUnavailableError && UNSENT.includes(error.reason)
+}
+
 /**
  * The origin of a decision that may be returned in part or as a whole.
  *
@@ -74,7 +79,7 @@ async function ask(
     return (await apply(op)) as RefundOutcome
   } catch (error) {
     // What was certainly not done may be tried again; what perhaps was may not.
-    if (error instanceof StoreUnavailableError && UNSENT.includes(error.reason)) origin.left += op.units
+    if (isUnsent(error)) origin.left += op.units
     throw error
   }
 }

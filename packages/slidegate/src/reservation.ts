@@ -7,6 +7,7 @@ import { type ExtraLog, withLog } from './limits/limit-set.ts'
 import { reservationLog } from './limits/reservations.ts'
 import { areKept } from './names.ts'
 import { originOf } from './origin.ts'
+import { isUnsent } from './refund.ts'
 import type { ConsumeOp, Op, Outcome, Part, SettleOp, SettleOutcome } from './stores/store.ts'
 import { parseUnits } from './units.ts'
 
@@ -20,7 +21,8 @@ export interface Settlement {
 
 /**
  * What `reserve` resolves to. Allowed, its estimate is charged, and stays so unless it is settled or cancelled; once, by
- * whoever has it or its token.
+ * whoever has it or its token. (Where the decision was made without the store, nobody can tell twice from once but the
+ * reservation itself: by its token each settlement charges.)
  */
 export interface Reservation {
   readonly decision: Decision
@@ -47,33 +49,41 @@ interface Claim {
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
+  /** Per part, when. */
+  readonly instants: readonly number[]
 }
 
 const VERSION = 1
 
 function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const origin = originOf(decision)
-  if (origin === undefined || origin.left === 0) return { key, units: decision.cost, name: '', charged: [] }
+  if (origin === undefined || origin.left === 0) {
+    return { key, units: decision.cost, name: '', charged: [], instants: [] }
+  }
   let place = 0
   const charged = origin.parts.map(({ set }) =>
     set.logs.filter(() => origin.charged[place++] === true).map((log) => log.name),
   )
   // Who has decided any of it in place of the store keeps no reservations.
   const isKept = origin.sources === undefined && origin.source === 'store'
-  return { key, units: decision.cost, name: isKept ? name : '', charged }
+  // The store settles it: a refund would return it once more.
+  if (isKept) origin.left = 0
+  const instants = origin.instants ?? origin.parts.map(() => origin.atMs)
+  return { key, units: decision.cost, name: isKept ? name : '', charged, instants }
 }
 
-function tokenOf(limiter: string, { key, units, name, charged }: Claim): string {
-  return Buffer.from(JSON.stringify([VERSION, limiter, key, units, name, charged])).toString('base64url')
+function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim): string {
+  const words = [VERSION, limiter, key, units, name, charged, instants]
+  return Buffer.from(JSON.stringify(words)).toString('base64url')
 }
 
 /** @throws {SlidegateError} `invalid_reservation` for what is no token of this limiter */
 function parseToken(limiter: string, token: unknown): Claim {
   const words = typeof token === 'string' ? wordsOf(token) : undefined
-  if (words?.length !== 6 || words[0] !== VERSION) {
+  if (words?.length !== 7 || words[0] !== VERSION) {
     throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
   }
-  const [, of, key, units, name, charged] = words
+  const [, of, key, units, name, charged, instants] = words
   if (of !== limiter)
     throw invalid(`the token is one of the limiter ${show(of)}, not of ${show(limiter)}`, token)
   const isSound =
@@ -82,9 +92,11 @@ function parseToken(limiter: string, token: unknown): Claim {
     // What the store knows is the name, so that the units are what it says.
     (name === '' || name.endsWith(`.${units}`)) &&
     Array.isArray(charged) &&
-    charged.every((logs) => Array.isArray(logs))
+    charged.every((logs) => Array.isArray(logs)) &&
+    Array.isArray(instants) &&
+    instants.every((atMs) => Number.isSafeInteger(atMs))
   if (!isSound) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
-  return { key: key as AnyKey, units: units as number, name, charged }
+  return { key: key as AnyKey, units: units as number, name, charged, instants }
 }
 
 function wordsOf(token: string): unknown[] | undefined {
@@ -145,7 +157,13 @@ export class Reservations {
       if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
       const op = settleOp(parts, claim, actual)
       isOver = claim.name === ''
-      return this.#settle(op, claim)
+      try {
+        return await this.#settle(op, claim)
+      } catch (error) {
+        // What has not left this process may be tried again.
+        if (isUnsent(error)) isOver = false
+        throw error
+      }
     }
     const token = allowed ? tokenOf(this.#limiter, claim) : ''
     return { decision, allowed, token, settle, cancel: () => settle(0) }
@@ -179,12 +197,13 @@ export class Reservations {
 }
 
 function settleOp(parts: readonly Part[], claim: Claim, actual: unknown): SettleOp {
-  const { units, name, charged } = claim
+  const { units, name, charged, instants } = claim
   return {
     type: 'settle',
     parts,
     reservation: name,
     units,
+    instants: parts.map((_, i) => instants[i] ?? 0),
     actual: parseUnits(actual, 'invalid_cost', 0),
     charged: parts.flatMap(({ set }, i) =>
       set.logs.map(({ name: log, role }) => {

@@ -35,6 +35,9 @@ import { inLine, LimiterAsker } from './waiting/asker.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/wait-options.ts'
 import { WaitingRoom, type WaitingState } from './waiting/waiting.ts'
 
+/** Requests of one `consumeMany` at most. */
+const MAX_BULK = 10_000
+
 interface Settings {
   readonly overrides?: OverridesOptions | true
   readonly maxWaiting?: number
@@ -154,10 +157,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
-    if (!Array.isArray(requests)) {
+    if (!Array.isArray(requests) || requests.length > MAX_BULK) {
+      const what = Array.isArray(requests) ? `${requests.length}` : show(requests)
       throw new SlidegateError(
         'invalid_option',
-        `the requests are ${show(requests)}; they must be an array of { key, cost }`,
+        `the requests are ${what}; they must be an array of at most ${MAX_BULK} of { key, cost }`,
         requests,
       )
     }
@@ -167,7 +171,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const settled = await Promise.allSettled(sent)
     const failed = settled.find(({ status }) => status === 'rejected')
     if (failed === undefined) return Promise.all(sent)
-    await Promise.allSettled(settled.map((each) => each.status === 'fulfilled' && this.#giveBack(each.value)))
+    // Whoever has chosen an id asks again with it: what it was charged may be of an earlier request.
+    const charged = settled.filter((each, i) => each.status === 'fulfilled' && ops[i]!.mayRepeat !== true)
+    await Promise.allSettled(
+      charged.map((each) => this.#giveBack((each as PromiseFulfilledResult<Decision>).value)),
+    )
     throw (failed as PromiseRejectedResult).reason
   }
 
@@ -237,6 +245,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   waiting(key?: AnyKey): WaitingState {
+    this.#checkOpen()
     return this.#room.state(key === undefined ? undefined : this.#keys.wordsOf(key).join())
   }
 
@@ -328,7 +337,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   get overrides(): Overrides<Partial<AnyKey>> {
     const table = this.#overrides
     if (table !== undefined) {
-      const changed = (key: Partial<AnyKey>) => this.#room.wake(this.#keys.wordsOf(key))
+      const changed = (key: Partial<AnyKey>) => this.#room.wake(this.#keys.someWordsOf(key))
       const list = async () => {
         this.#checkOpen()
         return table.list()
@@ -418,6 +427,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       apply: (op) => this.#apply(op),
       applySync: applySync && ((op) => applySync.call(this.#store, [op])[0]),
       declaredLimitsOf: (dimension, key) => this.#keys.declaredFor(dimension, key),
+      damaged: (error) => this.#announcer.tell('storeError', { error }),
     })
   }
 

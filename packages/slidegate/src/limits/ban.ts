@@ -162,6 +162,8 @@ const banKind: Kind<Ban, BanParams> = {
   },
 
   ban: {
+    counts: ({ after }) => after > 0,
+
     look(ban, params, nowMs) {
       return {
         blockedMs: Math.max(0, ban.blockedUntilMs - nowMs),
@@ -172,7 +174,6 @@ const banKind: Kind<Ban, BanParams> = {
 
     denied(ban, params, nowMs, count) {
       const { after, for: times, forgetAfter } = params
-      if (after === 0) return 0
       const denialsMs = counting(ban, params, nowMs)
       if (denialsMs.length + count < after) {
         ban.denialsMs = [...denialsMs, ...new Array<number>(count).fill(nowMs)]

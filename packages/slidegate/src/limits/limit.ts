@@ -127,6 +127,15 @@ export interface Ticket {
   readonly sinceMs: number
 }
 
+/** Those who wait before a request. */
+export interface Ahead {
+  readonly tickets: number
+  /** Units that they wait for. */
+  readonly units: number
+  /** Of these, the units of those who are awaited before the request is admitted. */
+  readonly awaited: number
+}
+
 export interface Note {
   /** As stored. */
   readonly name: string
@@ -136,18 +145,44 @@ export interface Note {
   readonly ttlMs: number
   /** Where it was read: milliseconds since it was written. */
   readonly ageMs?: number
+  /** Whether it is there, and cannot be read. */
+  readonly isDamaged?: boolean
 }
 
-/** What was written to a table since some version. */
+/** What is asked of a table. */
+export interface NotesAsked {
+  /** The version of what is known; 0 for nothing. */
+  readonly since: number
+  /** Where the page begins, where it is not the first of all there are. */
+  readonly from?: string | undefined
+}
+
+/** What was written to a table since some version, or a page of that. */
 export interface Notes {
+  /** Of all there are, each page tells its own: what was written since that of the first may be missing. */
   readonly version: number
-  /** Whether `notes` are all there are, rather than those that were changed. */
+  /** Whether `notes` are of all there are, rather than of those that were changed. */
   readonly isAll: boolean
+  /** Of all there are, some may be told twice. */
   readonly notes: readonly Note[]
+  /** What is to be asked for the next page; left out with the last. */
+  readonly next?: NotesAsked
+  /** Of all there are: their number, with those that are gone and still there. */
+  readonly size?: number
+}
+
+/** What became of a note that was to be written. */
+export interface Noted {
+  /** Whether there was room for it. */
+  readonly noted: boolean
+  /** Where not: from where to look on for notes that have expired; left out where there are none. */
+  readonly next?: string
 }
 
 /** Blocks a key for some time after too many denials. */
 export interface BanKeeping<State, Params extends LogParams> {
+  /** Whether denials are counted at all. */
+  counts(params: Params): boolean
   look(state: State, params: Params, nowMs: number): BanState
   /** So many requests were denied. Answers for how many milliseconds the key is blocked by that; 0 for not. */
   denied(state: State, params: Params, nowMs: number, count: number): number
@@ -157,8 +192,13 @@ export interface BanKeeping<State, Params extends LogParams> {
 
 /** Those that wait for a key to have room, one for each process, each for so many units. */
 export interface LineKeeping<State, Params extends LogParams> {
-  /** Units that those wait for who came before this one, as long as they may be expected to ask again. */
-  ahead(state: State, params: Params, nowMs: number, ticket: Ticket): number
+  /**
+   * Those who came before this one, as long as they may be expected to ask again.
+   *
+   * @param room units that are free
+   * @param soonMs who would have room, but is expected for later than that, is not awaited
+   */
+  ahead(state: State, params: Params, nowMs: number, ticket: Ticket, room: number, soonMs: number): Ahead
   /** Puts it where it belongs, or moves it; it is expected to ask again by then. */
   put(state: State, params: Params, nowMs: number, ticket: Ticket, units: number, untilMs: number): void
   remove(state: State, params: Params, nowMs: number, id: string): void
@@ -166,8 +206,7 @@ export interface LineKeeping<State, Params extends LogParams> {
 
 /** A table of texts by name, with the order in which they were changed. */
 export interface TableKeeping<State, Params extends LogParams> {
-  /** Answers whether there was room. */
-  write(state: State, params: Params, nowMs: number, note: Note): boolean
+  write(state: State, params: Params, nowMs: number, note: Note): Noted
   read(state: State, params: Params, nowMs: number, since: number): Notes
 }
 

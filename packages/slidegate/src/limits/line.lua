@@ -27,10 +27,10 @@ local function is_less(a, b)
 end
 
 -- Whether another is to be admitted before this one.
-local function is_before(id, since, ticket)
-  if id == ticket.id then return false end
-  if ticket.sinceMs == 0 or since < ticket.sinceMs then return true end
-  return since == ticket.sinceMs and is_less(id, ticket.id)
+local function is_before(id, since, own, own_since)
+  if id == own then return false end
+  if own_since == 0 or since < own_since then return true end
+  return since == own_since and is_less(id, own)
 end
 
 -- Those that still wait, but for this one.
@@ -82,13 +82,17 @@ function line.restamp(log)
   log.tickets, log.stamp = '', 0
 end
 
-function line.ahead(log, _, now, ticket)
-  local ahead = 0
+-- The units of those before, of those who are awaited, and how many they are.
+function line.ahead(log, _, now, ticket, room, soon)
+  local ahead, awaited, tickets, own_since = 0, 0, 0, math.min(ticket.sinceMs, now)
   for at = 1, #log.tickets, TICKET_SIZE do
     local id, since, units, until_ms = struct_unpack(TICKET_FORMAT, log.tickets, at)
-    if until_ms > now and is_before(id, since, ticket) then ahead = ahead + units end
+    if until_ms > now and is_before(id, since, ticket.id, own_since) then
+      ahead, tickets = ahead + units, tickets + 1
+      if until_ms <= soon or units > room then awaited = awaited + units end
+    end
   end
-  return math.min(ahead, MOST_WAITING)
+  return math.min(ahead, MOST_WAITING), math.min(awaited, MOST_WAITING), tickets
 end
 
 function line.put(log, _, now, ticket, units, until_ms)

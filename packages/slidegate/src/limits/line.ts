@@ -58,10 +58,11 @@ const lineKind: Kind<Line> = {
   expiresAt: ({ tickets }) => tickets.reduce((latestMs, { untilMs }) => Math.max(latestMs, untilMs), 0),
 
   line: {
-    ahead({ tickets }, _params, nowMs, ticket) {
-      let units = 0
-      for (const each of tickets) if (each.untilMs > nowMs && isBefore(each, ticket)) units += each.units
-      return Math.min(units, MOST_UNITS)
+    ahead(line, _params, nowMs, { id, sinceMs }, room, soonMs) {
+      const own = { id, sinceMs: Math.min(sinceMs, nowMs) }
+      const before = othersIn(line, nowMs, id).filter((each) => isBefore(each, own))
+      const awaited = before.filter((each) => each.untilMs <= soonMs || each.units > room)
+      return { tickets: before.length, units: unitsOf(before), awaited: unitsOf(awaited) }
     },
 
     put(line, _params, nowMs, { id, sinceMs }, units, untilMs) {
@@ -87,9 +88,15 @@ export const lineLog: ExtraLog = {
 
 /** Whether another is to be admitted before this one. */
 function isBefore(other: Ticket, { id, sinceMs }: Ticket): boolean {
-  if (other.id === id) return false
   if (sinceMs === 0 || other.sinceMs < sinceMs) return true
   return other.sinceMs === sinceMs && other.id < id
+}
+
+function unitsOf(tickets: readonly Standing[]): number {
+  return Math.min(
+    tickets.reduce((sum, { units }) => sum + units, 0),
+    MOST_UNITS,
+  )
 }
 
 /** Those that still wait, but for this one. */

@@ -9,16 +9,24 @@
 -- by a failover, does not come again and stand for something else.
 -- TTL: none while a note never expires, else until the last one does + slack. It outlives its notes by FORGOTTEN at
 -- least, for as long as the clock may be set back.
--- Work: a read asks for one field where nothing was changed, for what was changed where that is known, else for all. No
--- table holds more than MAX_NOTES.
--- A read is JSON: version in text, whether it is all (1) or what was changed (0), then per note: name, milliseconds until
--- it expires (0 for never), milliseconds since it was written, text or '' where it is gone.
+-- Work: a read asks for one field where nothing was changed, for what was changed where that is known, else for all. Both
+-- are told in pages of some PAGE_NOTES notes or PAGE_BYTES. No table holds more than MAX_NOTES; in one that is full, whoever
+-- writes looks for those that have expired page by page, too.
+-- A read is JSON: version in text; whether it is all (1) or what was changed (0); where the next page begins, in text: '0'
+-- where there is none, else the cursor of HSCAN, or '1' for what was changed since the version of this page; how many notes
+-- there are (0 for what was changed); then per note: name, milliseconds until it expires (0 for never, -1 where it is
+-- damaged), milliseconds since it was written, text or '' where it is gone or damaged. Of all, a note may be told twice, and
+-- what is written meanwhile may be missing: whoever reads asks for that afterwards.
 
 local MAX_NOTES = 10000
 local FORGOTTEN = 600000
 local MAX_CHANGES = 256
--- Arguments per command: unpack takes no more than 8,000.
-local REMOVED_AT_ONCE = 4000
+local PAGE_NOTES = 250
+local PAGE_BYTES = 65536
+-- So few, because each may be as long as a page.
+local READ_AT_ONCE = 16
+-- Of a hash that was larger once, most places are empty.
+local MAX_READS = 64
 
 local notes = {}
 
@@ -37,16 +45,16 @@ local function head_of(log)
   return { version = version + 0, floor = floor + 0, lasting = lasting + 0, last = last + 0, changes = changes + 0 }
 end
 
+-- Nothing for one that is damaged.
 local function note_of(raw)
   local written, expiry, text = string.match(raw, '^(%d+) (%d+) (.*)$')
-  if not written then error({ unusable = 'a damaged note' }) end
-  return { written = written + 0, expiry = expiry + 0, text = text }
+  return written and { written = written + 0, expiry = expiry + 0, text = text }
 end
 
+-- Nothing for one that is damaged, or lost.
 local function change_of(raw)
-  local version, name = string.match(raw, '^(%d+) (.*)$')
-  if not version then error({ unusable = 'a damaged change' }) end
-  return version + 0, name
+  local version, name = string.match(raw or '', '^(%d+) (.*)$')
+  return version and { version = version + 0, name = name }
 end
 
 local function slot_of(change)
@@ -57,59 +65,84 @@ local function is_expired(note, now)
   return note.expiry > 0 and note.expiry <= now
 end
 
--- The notes of a table: names and notes in turn.
-local function all_of(log)
-  local all, found = call_redis('HGETALL', log.key), {}
-  for i = 1, #all, 2 do
-    local first = string.byte(all[i])
-    if first and first ~= 32 then
-      found[#found + 1], found[#found + 2] = all[i], note_of(all[i + 1])
+local function size_of(log, head)
+  return math.max(0, call_redis('HLEN', log.key) - 1 - math.min(head.changes, MAX_CHANGES))
+end
+
+-- A page of the table: where the next one begins, then names and what is stored of them in turn.
+local function page_of(log, from)
+  local found, bytes = {}, 0
+  for _ = 1, MAX_READS do
+    local scanned = call_redis('HSCAN', log.key, from, 'COUNT', READ_AT_ONCE)
+    local fields = scanned[2]
+    from = scanned[1]
+    for i = 1, #fields, 2 do
+      local first = string.byte(fields[i])
+      if first and first ~= 32 then
+        found[#found + 1], found[#found + 2] = fields[i], fields[i + 1]
+        bytes = bytes + #fields[i + 1]
+      end
     end
+    if from == '0' or #found >= 2 * PAGE_NOTES or bytes >= PAGE_BYTES then break end
   end
-  return found
+  return from, found
 end
 
--- The names of those that have expired.
-local function expired_in(log, now)
-  local all, gone = all_of(log), {}
-  for i = 1, #all, 2 do
-    if is_expired(all[i + 1], now) then gone[#gone + 1] = all[i] end
-  end
-  return gone
-end
-
--- The same of those that were changed since; false in place of a note that is no more.
+-- A page of what was changed since: the version by which it ends, whether there is more, then as above, with false for a
+-- note that is no more. Nothing where that is not known.
 local function changed_in(log, head, since)
-  local slots, names, found, is_known = {}, {}, {}, {}
-  for change = 0, math.min(head.changes, MAX_CHANGES) - 1 do slots[change + 1] = slot_of(change) end
+  local slots, changes, found = {}, {}, {}
+  for change = math.max(0, head.changes - MAX_CHANGES), head.changes - 1 do slots[#slots + 1] = slot_of(change) end
+  if not slots[1] then return nil end
   for _, raw in ipairs(call_redis('HMGET', log.key, unpack(slots))) do
-    local version, name = change_of(raw or '')
-    if version > since and not is_known[name] then
-      is_known[name], names[#names + 1] = true, name
+    local change = change_of(raw)
+    if not change then return nil end
+    if change.version > since then changes[#changes + 1] = change end
+  end
+  local at, bytes, is_known = 1, 0, {}
+  while at <= #changes and bytes < PAGE_BYTES do
+    local names = {}
+    while at <= #changes and #names < READ_AT_ONCE do
+      local name = changes[at].name
+      if not is_known[name] then is_known[name], names[#names + 1] = true, name end
+      at = at + 1
+    end
+    if not names[1] then break end
+    for i, raw in ipairs(call_redis('HMGET', log.key, unpack(names))) do
+      found[#found + 1], found[#found + 2] = names[i], raw
+      bytes = bytes + #(raw or '')
     end
   end
-  if not names[1] then return found end
-  for i, raw in ipairs(call_redis('HMGET', log.key, unpack(names))) do
-    found[#found + 1], found[#found + 2] = names[i], raw and note_of(raw)
-  end
-  return found
+  local is_more = at <= #changes
+  return is_more and changes[at - 1].version or head.version, is_more, found
 end
 
+-- Answers whether there was room; where not, a cursor: from there on notes may still be found that have expired.
 function notes.write(log, _, now, note, _, is_clock_given)
   local key, head, gone = log.key, head_of(log), {}
-  local known = head.version > 0 and call_redis('HGET', key, note.name)
-  known = known and note_of(known)
-  if not note.text and not known then return true end
+  local raw = head.version > 0 and call_redis('HGET', key, note.name)
+  local known = raw and note_of(raw)
+  if not note.text and not raw then return true end
+  local is_new = head.version == 0
   head.version = math.max(head.version + 1, now)
+  -- Who knows of a table that was lost is told all; so is, below, who has not heard of a change that is forgotten now.
+  if is_new then head.floor = head.version end
   local kept = head.changes >= MAX_CHANGES and call_redis('HGET', key, slot_of(head.changes))
-  -- Who has not heard of the change that is forgotten now is told all.
-  if kept then head.floor = math.max(head.floor, (change_of(kept))) end
-  if not known and call_redis('HLEN', key) - 1 - math.min(head.changes, MAX_CHANGES) >= MAX_NOTES then
-    gone = expired_in(log, now)
-    if not gone[1] then return false end
+  if head.changes >= MAX_CHANGES then
+    local change = change_of(kept)
+    head.floor = change and math.max(head.floor, change.version) or head.version
+  end
+  if not raw and size_of(log, head) >= MAX_NOTES then
+    local next, found = page_of(log, note.from or '0')
+    for i = 1, #found, 2 do
+      local other = note_of(found[i + 1])
+      if other and is_expired(other, now) then gone[#gone + 1] = found[i] end
+    end
+    if not gone[1] then return false, next end
     head.floor = head.version
   end
   local expiry = note.ttlMs > 0 and now + note.ttlMs or 0
+  -- Of one that is damaged nobody knows: the table then lives too long rather than too short.
   if known and known.expiry == 0 then head.lasting = head.lasting - 1 end
   if note.text then
     if expiry == 0 then head.lasting = head.lasting + 1 end
@@ -121,9 +154,7 @@ function notes.write(log, _, now, note, _, is_clock_given)
   for i = 1, #numbers do numbers[i] = text_of(numbers[i]) end
   local change = text_of(head.version) .. ' ' .. note.name
   call_redis('HSET', key, '', '1 ' .. table.concat(numbers, ' '), slot_of(head.changes), change)
-  for first = 1, #gone, REMOVED_AT_ONCE do
-    call_redis('HDEL', key, unpack(gone, first, math.min(#gone, first + REMOVED_AT_ONCE - 1)))
-  end
+  if gone[1] then call_redis('HDEL', key, unpack(gone)) end
   if note.text then
     call_redis('HSET', key, note.name, text_of(now) .. ' ' .. text_of(expiry) .. ' ' .. note.text)
   else
@@ -137,21 +168,31 @@ function notes.write(log, _, now, note, _, is_clock_given)
   return true
 end
 
-function notes.read(log, _, now, since)
+-- A page: of what was changed since, or of all; `from` is where it begins, where it is not the first of these.
+function notes.read(log, _, now, since, from)
   local head = head_of(log)
-  local version = text_of(head.version)
-  if head.version == since then return { version, 0 } end
-  local is_all = since == 0 or since < head.floor or since > head.version
-  local flat = { version, is_all and 1 or 0 }
-  local found = is_all and all_of(log) or changed_in(log, head, since)
+  if not from and head.version == since then return { text_of(since), 0, '0', 0 } end
+  local version, is_more, found
+  if not (from or since == 0 or since < head.floor or since > head.version) then
+    version, is_more, found = changed_in(log, head, since)
+  end
+  local flat
+  if version then
+    flat = { text_of(version), 0, is_more and '1' or '0', 0 }
+  else
+    local next
+    next, found = page_of(log, from or '0')
+    flat = { text_of(head.version), 1, next, size_of(log, head) }
+  end
   for i = 1, #found, 2 do
-    local name, note = found[i], found[i + 1]
-    local at = #flat
+    local raw, at = found[i + 1], #flat
+    local note = raw and note_of(raw)
+    flat[at + 1], flat[at + 2], flat[at + 3], flat[at + 4] = found[i], 0, 0, ''
     if note and not is_expired(note, now) then
-      flat[at + 1], flat[at + 2] = name, note.expiry == 0 and 0 or note.expiry - now
+      flat[at + 2] = note.expiry == 0 and 0 or note.expiry - now
       flat[at + 3], flat[at + 4] = math.max(0, now - note.written), note.text
-    elseif not is_all then
-      flat[at + 1], flat[at + 2], flat[at + 3], flat[at + 4] = name, 0, 0, ''
+    elseif raw and not note then
+      flat[at + 2] = -1
     end
   end
   return flat

@@ -1,5 +1,5 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
-import type { Kind, LogParams, Logs, Note } from './limit.ts'
+import type { Kind, LogParams, Logs, Note, Notes } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
 
 /** Notes that a table holds at most. */
@@ -97,12 +97,14 @@ const notesKind: Kind<NoteTable> = {
     write(table, _params, nowMs, { name, text, ttlMs }) {
       const { notes, changes } = table
       const isKnown = notes.has(name)
-      if (text === undefined && !isKnown) return true
+      if (text === undefined && !isKnown) return { noted: true }
       const version = Math.max(table.version + 1, nowMs)
       if (!isKnown && notes.size >= MAX_NOTES) {
-        if (!sweep(notes, nowMs)) return false
+        if (!sweep(notes, nowMs)) return { noted: false }
         table.floor = version
       }
+      // Who knows of a table that was lost is told all.
+      if (table.version === 0) table.floor = version
       table.version = version
       if (changes.push({ version, name }) > MAX_CHANGES) {
         table.floor = Math.max(table.floor, changes.shift()!.version)
@@ -112,10 +114,11 @@ const notesKind: Kind<NoteTable> = {
       } else {
         notes.set(name, { writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
       }
-      return true
+      return { noted: true }
     },
 
-    read({ version, floor, notes, changes }, _params, nowMs, since) {
+    // All at once: there is no other process to be held up.
+    read({ version, floor, notes, changes }, _params, nowMs, since): Notes {
       if (version === since) return { version, isAll: false, notes: [] }
       const isAll = since === 0 || since < floor || since > version
       const missed = changes.filter((change) => change.version > since).map(({ name }) => name)
@@ -123,9 +126,9 @@ const notesKind: Kind<NoteTable> = {
       for (const name of isAll ? notes.keys() : new Set(missed)) {
         const note = notes.get(name)
         if (note !== undefined && !isExpired(note, nowMs)) read.push(asRead(name, note, nowMs))
-        else if (!isAll) read.push({ name, ttlMs: 0, ageMs: 0 })
+        else read.push({ name, ttlMs: 0, ageMs: 0 })
       }
-      return { version, isAll, notes: read }
+      return isAll ? { version, isAll, notes: read, size: notes.size } : { version, isAll, notes: read }
     },
   },
 }

@@ -1,4 +1,4 @@
-import type { Limit, Notes } from '../limits/limit.ts'
+import type { Limit, Note, Notes } from '../limits/limit.ts'
 import { MAX_NOTES } from '../limits/notes.ts'
 import { type LimitsText, limitsOf, noteOf, type OverrideNote, stateOf } from './override-note.ts'
 import type { Override } from './overrides.ts'
@@ -12,7 +12,7 @@ export interface InForce {
 }
 
 /** What is known of a key. */
-interface Known {
+export interface Known {
   readonly note: OverrideNote
   /** By the clock of this process, or later. */
   readonly writtenAtMs: number
@@ -22,11 +22,13 @@ interface Known {
 
 /** The overrides of a limiter, as this process has read them, by their names. Times pass by its own clock. */
 export class KnownOverrides {
-  readonly #known = new Map<string, Known>()
+  #known = new Map<string, Known>()
   readonly #lists = new LimitLists()
   readonly #now: () => number
   /** That of the table when it was last read. */
   version = 0
+  /** By how many notes what was told of all last differed from what there should be. None, unless others write to the table. */
+  surplus = 0
 
   constructor(now: () => number) {
     this.#now = now
@@ -40,7 +42,8 @@ export class KnownOverrides {
     const known = this.#known.get(name)
     if (known === undefined) return undefined
     if (known.changesAtMs !== Number.POSITIVE_INFINITY && this.#now() >= known.changesAtMs) {
-      this.#arrange(name, known)
+      this.#arrange(known)
+      if (known.inForce === undefined) this.#known.delete(name)
     }
     return known.inForce
   }
@@ -68,27 +71,71 @@ export class KnownOverrides {
     )
   }
 
-  learn({ version, isAll, notes }: Notes): void {
-    if (isAll) this.#known.clear()
-    for (const { name, text, ageMs = 0 } of notes) this.keep(name, text, ageMs)
+  /** Takes in what was changed; answers the names of those that cannot be read. */
+  learn({ version, notes }: Notes): readonly string[] {
     this.version = version
+    return notes.filter((note) => !this.#put(note, this.#known)).map(({ name }) => name)
   }
 
-  keep(name: string, text: string | undefined, ageMs: number): void {
-    this.#known.delete(name)
-    const note = text === undefined ? undefined : noteOf(text)
-    if (note === undefined) return
+  /** Begins to take in all there is; nothing of it is in force before it {@link replace}s what is known. */
+  begin(): AllOverrides {
+    return new AllOverrides((note, into) => this.#put(note, into))
+  }
+
+  /** Answers the names of those that cannot be read. */
+  replace({ known, damaged }: AllOverrides, version: number): readonly string[] {
+    this.#known = known
+    this.version = version
+    return Array.from(damaged)
+  }
+
+  keep(name: string, text: string | undefined): void {
+    this.#put({ name, text, ttlMs: 0 }, this.#known)
+  }
+
+  /** Answers whether it can be read. Of one that is damaged what was known stands. */
+  #put({ name, text, ageMs = 0, isDamaged }: Note, into: Map<string, Known>): boolean {
+    if (isDamaged) {
+      const before = this.#known.get(name)
+      if (before !== undefined) into.set(name, before)
+      return false
+    }
+    into.delete(name)
+    if (text === undefined) return true
+    const note = noteOf(text)
+    if (note === undefined) return false
     const known = { note, writtenAtMs: this.#now() - ageMs, inForce: undefined, changesAtMs: 0 }
-    this.#known.set(name, known)
-    this.#arrange(name, known)
+    const isReadable = this.#arrange(known)
+    if (known.inForce !== undefined) into.set(name, known)
+    return isReadable
   }
 
-  /** What is in force from now on, and until when. */
-  #arrange(name: string, known: Known): void {
+  /** What is in force from now on, and until when; answers whether those limits are known here. */
+  #arrange(known: Known): boolean {
     const { limits, formerly, changesAtMs } = stateOf(known.note, known.writtenAtMs, this.#now())
     known.inForce = this.#lists.inForce(limits, formerly)
     known.changesAtMs = changesAtMs
-    if (known.inForce === undefined) this.#known.delete(name)
+    return limits === undefined || known.inForce?.limits !== undefined
+  }
+}
+
+/** All the overrides there are, as far as they have been told. */
+export class AllOverrides {
+  readonly known: Map<string, Known> = new Map()
+  /** Of all that were told, gone ones included. */
+  readonly names: Set<string> = new Set()
+  readonly damaged: Set<string> = new Set()
+  readonly #put: (note: Note, into: Map<string, Known>) => boolean
+
+  constructor(put: (note: Note, into: Map<string, Known>) => boolean) {
+    this.#put = put
+  }
+
+  add({ notes }: Notes): void {
+    for (const note of notes) {
+      this.names.add(note.name)
+      if (!this.#put(note, this.known)) this.damaged.add(note.name)
+    }
   }
 }
 
@@ -97,35 +144,35 @@ const MAX_REMEMBERED: number = 2 * MAX_NOTES
 
 /** Limits, and what is in force, by what they are stored as: where it is the same, the objects are the same. */
 class LimitLists {
-  readonly #lists = new Map<LimitsText, readonly Limit[]>()
-  readonly #inForce = new Map<string, InForce>()
+  readonly #lists = new Map<LimitsText, readonly Limit[] | undefined>()
+  readonly #inForce = new Map<string, InForce | undefined>()
 
-  /** Nothing where there is nothing to say, or a limit is none that is known here. */
+  /** Nothing where there is nothing to say. Limits that are not known here are left out. */
   inForce(limits: LimitsText | undefined, formerly: readonly LimitsText[]): InForce | undefined {
-    if (limits === undefined && formerly.length === 0) return undefined
-    try {
-      return found(this.#inForce, [limits, ...formerly].join('\n'), () =>
-        Object.freeze({
-          limits: limits === undefined ? undefined : this.#of(limits),
-          formerly: Object.freeze(formerly.map((text) => this.#of(text))),
-        }),
-      )
-    } catch {
-      return undefined
-    }
+    return found(this.#inForce, [limits, ...formerly].join('\n'), () => {
+      const now = limits === undefined ? undefined : this.#of(limits)
+      const then = formerly.map((text) => this.#of(text)).filter((known) => known !== undefined)
+      if (now === undefined && then.length === 0) return undefined
+      return Object.freeze({ limits: now, formerly: Object.freeze(then) })
+    })
   }
 
-  #of(text: LimitsText): readonly Limit[] {
-    return found(this.#lists, text, () => limitsOf(text))
+  #of(text: LimitsText): readonly Limit[] | undefined {
+    return found(this.#lists, text, () => {
+      try {
+        return limitsOf(text)
+      } catch {
+        return undefined
+      }
+    })
   }
 }
 
 function found<Value>(known: Map<string, Value>, text: string, make: () => Value): Value {
-  let value = known.get(text)
-  if (value === undefined) {
-    value = make()
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(text, value)
-  }
-  return value
+  const value = known.get(text)
+  if (value !== undefined || known.has(text)) return value as Value
+  const made = make()
+  if (known.size >= MAX_REMEMBERED) known.clear()
+  known.set(text, made)
+  return made
 }

@@ -1,6 +1,7 @@
 import { SlidegateError, show } from '../errors.ts'
 import { declarationOf, limitOf } from '../limits/declaration.ts'
 import type { Limit } from '../limits/limit.ts'
+import { limitSet } from '../limits/limit-set.ts'
 
 // An override as it is stored: JSON, in which every time is told from the instant at which it was written. Of that the
 // store tells how long ago it is, so that no clock of any process has a say in it.
@@ -24,7 +25,7 @@ export interface OverrideNote {
   readonly ttlMs: number
   /** For so long after that what was charged to them may still count. */
   readonly keptMs: number
-  /** The last one first. */
+  /** The last one first, each of other logs. */
   readonly before: readonly Former[]
 }
 
@@ -36,8 +37,11 @@ export interface OverrideState {
   readonly changesAtMs: number
 }
 
-/** Sets of former limits that are remembered of a key at most: who changes it more often loses the oldest. */
+/** Sets of former limits, each of other logs, that may still count when a key is given others. */
 const MAX_FORMER = 8
+
+/** Who holds on to what he has acquired renews it where it was charged, perhaps for ever: for so long it is looked for. */
+const HELD_MS = 30 * 86_400_000
 
 /** A table is read as a whole: none of its notes may be too long. */
 const MAX_TEXT = 8192
@@ -71,6 +75,9 @@ export interface Change {
   readonly staleMs: number
 }
 
+/**
+ * @throws {SlidegateError} `invalid_limit` where limits are to be set, and those of too many logs may still count
+ */
 export function noteAfter(
   last: { readonly note: OverrideNote; readonly writtenAtMs: number } | undefined,
   nowMs: number,
@@ -78,27 +85,78 @@ export function noteAfter(
 ): OverrideNote {
   const declaredText = declared.length > 0 ? limitsText(declared) : undefined
   const text = limits && limitsText(limits)
-  const before: Former[] = []
-  const remember = (former: LimitsText, leftMs: number): void => {
-    const isKnown = former === (text ?? declaredText) || before.some((known) => known.limits === former)
-    if (leftMs > 0 && !isKnown) before.push({ limits: former, leftMs: Math.ceil(leftMs) })
-  }
+  const before = new FormerLimits(text ?? declaredText, keptMs(limits ?? declared) + staleMs)
   const inForce = last && stateOf(last.note, last.writtenAtMs, nowMs).limits
-  if (inForce !== undefined) remember(inForce, last!.note.keptMs)
-  else if (declaredText !== undefined) remember(declaredText, keptMs(declared) + staleMs)
+  if (inForce !== undefined) before.remember(inForce, last!.note.keptMs)
+  else if (declaredText !== undefined) before.remember(declaredText, keptMs(declared) + staleMs)
   if (last !== undefined) {
     const { note, writtenAtMs } = last
     const ageMs = nowMs - writtenAtMs
-    if (note.limits !== undefined) remember(note.limits, note.ttlMs + note.keptMs - ageMs)
-    for (const former of note.before) remember(former.limits, former.leftMs - ageMs)
+    if (note.limits !== undefined) before.remember(note.limits, note.ttlMs + note.keptMs - ageMs)
+    for (const former of note.before) before.remember(former.limits, former.leftMs - ageMs)
   }
+  if (text !== undefined) before.check(key)
   return {
     key,
     dimension,
     limits: text,
     ttlMs,
     keptMs: limits === undefined ? 0 : keptMs(limits) + staleMs,
-    before: before.slice(0, MAX_FORMER),
+    before: before.all(),
+  }
+}
+
+/** Of all limits that charge the same logs the one set that counts longest: it tells what all of them would. */
+class FormerLimits {
+  readonly #byLogs = new Map<string, Former>()
+  readonly #logs: string | undefined
+  readonly #keptMs: number
+
+  /** With what is in force from now on, and for how long that will still count when it is no more. */
+  constructor(inForce: LimitsText | undefined, keptMs: number) {
+    this.#logs = inForce && logsOf(inForce)
+    this.#keptMs = keptMs
+  }
+
+  remember(limits: LimitsText, leftMs: number): void {
+    const logs = logsOf(limits)
+    // Shadow limits alone leave nothing behind, and those that are in force speak for others of their logs.
+    if (leftMs <= 0 || logs === '' || (logs === this.#logs && leftMs <= this.#keptMs)) return
+    const known = this.#byLogs.get(logs)
+    if (known === undefined || known.leftMs < leftMs) {
+      this.#byLogs.set(logs, { limits, leftMs: Math.ceil(leftMs) })
+    }
+  }
+
+  all(): readonly Former[] {
+    return Array.from(this.#byLogs.values())
+  }
+
+  /** One that was forgotten could let in what it has counted once more. */
+  check(key: string): void {
+    const others = Array.from(this.#byLogs).filter(([logs]) => logs !== this.#logs)
+    if (others.length <= MAX_FORMER) return
+    const nextMs = Math.min(...others.map(([, { leftMs }]) => leftMs))
+    throw new SlidegateError(
+      'invalid_limit',
+      `${show(key)} was held to limits of ${others.length} other kinds, windows or precisions that may still count; ` +
+        `it may be ${MAX_FORMER}: wait ${nextMs} ms, or set limits that differ from those in force only in their numbers`,
+      key,
+    )
+  }
+}
+
+/** What tells the logs that limits charge from those of others: of these, all tell the same. */
+function logsOf(text: LimitsText): string {
+  try {
+    const logs = limitSet('formerly', limitsOf(text)).logs.filter(({ shadow }) => !shadow)
+    return logs
+      .map(({ name }) => name)
+      .toSorted()
+      .join(' ')
+  } catch {
+    // Of a later version, perhaps: who knows them knows their logs.
+    return text
   }
 }
 
@@ -112,11 +170,12 @@ export function lifetimeOf({ limits, ttlMs, keptMs, before }: OverrideNote): num
 
 /** For how long at most a charge to such limits counts. */
 function keptMs(limits: readonly Limit[]): number {
-  const times = limits.map(({ kind, windowMs, precisionMs }) =>
+  const times = limits.map(({ kind, windowMs, precisionMs }) => {
+    if (kind.entries?.are === 'holder') return Math.max(HELD_MS, 2 * windowMs)
     // Two numbers tell of two windows, and what was charged without asking may leave a bucket in debt.
-    kind.keepsTimes ? windowMs + precisionMs : 2 * windowMs,
-  )
-  return Math.max(...times)
+    return kind.keepsTimes ? windowMs + precisionMs : 2 * windowMs
+  })
+  return Math.max(0, ...times)
 }
 
 export function limitsText(limits: readonly Limit[]): LimitsText {
@@ -138,11 +197,12 @@ export function textOf(note: OverrideNote): string {
   const formers = before.map((former) => ({ limits: JSON.parse(former.limits), leftMs: former.leftMs }))
   const declarations = limits === undefined ? null : JSON.parse(limits)
   const text = JSON.stringify({ key, dimension, limits: declarations, ttlMs, keptMs, before: formers })
-  if (text.length <= MAX_TEXT) return text
-  if (before.length > 0) return textOf({ ...note, before: before.slice(0, -1) })
+  // A deletion brings nothing that was not there, and is never refused.
+  if (text.length <= MAX_TEXT || limits === undefined) return text
+  const besides = before.length > 0 ? 'its key, and limits of before that may still count,' : 'its key'
   throw new SlidegateError(
     'invalid_limit',
-    `the override of ${show(key)} takes ${text.length} characters; with its key it may take ${MAX_TEXT}`,
+    `the override of ${show(key)} takes ${text.length} characters; with ${besides} it may take ${MAX_TEXT}`,
     key,
   )
 }

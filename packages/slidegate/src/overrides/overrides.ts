@@ -1,12 +1,13 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import { asUnavailable, checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import { storedKey } from '../key.ts'
-import type { Limit, Notes } from '../limits/limit.ts'
+import type { Limit, Noted, Notes, NotesAsked } from '../limits/limit.ts'
 import { limitSet, withLog } from '../limits/limit-set.ts'
 import { MAX_NOTES, notesLog } from '../limits/notes.ts'
-import type { NoteOp, NoteOutcome, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
+import type { NoteOp, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
 import { type InForce, KnownOverrides } from './known-overrides.ts'
 import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
+import { type Reading, reading } from './reading.ts'
 
 export type { InForce }
 
@@ -14,7 +15,8 @@ export interface OverridesOptions {
   /**
    * Milliseconds, an integer from 10 to 2^31 - 1, after which an override that another process has set or deleted is in
    * force in this one at the latest. Twice in that time the store is asked, while there are requests; the first one after a
-   * while waits for that. On a store in this process all is in force at once. Default: 1000.
+   * while waits for that: for one call, or for one of some 250 overrides each where all have to be read. On a store in this
+   * process all is in force at once. Default: 1000.
    */
   readonly maxStaleMs?: number
 }
@@ -47,7 +49,8 @@ export interface Override {
  */
 export interface Overrides<Key> {
   /**
-   * At most 10,000 keys of a limiter have one: above that a `StoreUnavailableError` of reason `full`.
+   * At most 10,000 keys of a limiter have one, counting those whose override was deleted, or has ended, while what was charged
+   * to it still counts: above that a `StoreUnavailableError` of reason `full`.
    *
    * @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_window` (for `ttl`), `invalid_key`
    */
@@ -66,8 +69,10 @@ export interface OverrideTableOptions {
   readonly apply: (op: Op) => Promise<Outcome>
   /** Where the state is in this process: it is then asked each time. */
   readonly applySync?: ((op: Op) => Outcome) | undefined
-  /** The limits that a key is held to without an override; none where that cannot be told. */
+  /** The limits that a key is held to without an override. What it throws, or tells wrong, means that it cannot be told. */
   readonly declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
+  /** Is told, once for each read, that some of it is damaged: the other overrides are in force. */
+  readonly damaged?: ((error: StoreUnavailableError) => void) | undefined
   /** A monotonic clock of this process, in milliseconds. */
   readonly now?: (() => number) | undefined
 }
@@ -85,6 +90,7 @@ export class OverrideTable {
   readonly #apply: (op: Op) => Promise<Outcome>
   readonly #applySync: ((op: Op) => Outcome) | undefined
   readonly #declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
+  readonly #damaged: ((error: StoreUnavailableError) => void) | undefined
   readonly #now: () => number
   readonly #parts: readonly [Part]
   readonly #known: KnownOverrides
@@ -95,7 +101,7 @@ export class OverrideTable {
 
   /** @throws {SlidegateError} `invalid_option` */
   constructor(options: OverrideTableOptions) {
-    const { limiter, maxStaleMs = 1000, apply, applySync, declaredLimitsOf, now } = options
+    const { limiter, maxStaleMs = 1000, apply, applySync, declaredLimitsOf, damaged, now } = options
     if (!Number.isInteger(maxStaleMs) || maxStaleMs < 10 || maxStaleMs > 2 ** 31 - 1) {
       throw new SlidegateError(
         'invalid_option',
@@ -108,6 +114,7 @@ export class OverrideTable {
     this.#apply = apply
     this.#applySync = applySync
     this.#declaredLimitsOf = declaredLimitsOf
+    this.#damaged = damaged
     this.#now = now ?? (() => performance.now())
     this.#known = new KnownOverrides(this.#now)
     this.#parts = [{ key: TABLE_KEY, set: withLog(limitSet(limiter, []), notesLog) }]
@@ -190,14 +197,13 @@ export class OverrideTable {
   /** With nothing in place of limits the declared ones are in force again. */
   async #write(name: string, asked: Pick<Change, 'dimension' | 'key' | 'limits' | 'ttlMs'>): Promise<void> {
     const { dimension, key } = asked
-    const declared = this.#declaredLimitsOf(dimension, key)
+    const declared = this.#declared(dimension, key)
     const change = { ...asked, declared, staleMs: this.#maxStaleMs }
     const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
     const lifetimeMs = lifetimeOf(note)
     const text = lifetimeMs === undefined ? undefined : textOf(note)
     const op: NoteOp = { type: 'note', parts: this.#parts, name, text, ttlMs: lifetimeMs ?? 0 }
-    const { noted } = (await this.#apply(op)) as NoteOutcome
-    if (!noted) {
+    if (!(await this.#note(op))) {
       throw new StoreUnavailableError(
         'full',
         `no override for ${show(key)}: the limiter ${show(this.#limiter)} has ${MAX_NOTES} already`,
@@ -207,7 +213,27 @@ export class OverrideTable {
       await this.#readAnew()
     } catch {
       // It was written all the same.
-      this.#known.keep(name, text, 0)
+      this.#known.keep(name, text)
+    }
+  }
+
+  /** Answers whether there was room; in a table that is full, notes that have expired are looked for bit by bit. */
+  async #note(op: NoteOp): Promise<boolean> {
+    let noted = (await this.#apply(op)) as Noted
+    while (!noted.noted && noted.next !== undefined) {
+      noted = (await this.#apply({ ...op, from: noted.next })) as Noted
+    }
+    return noted.noted
+  }
+
+  /** None where that cannot be told: a function may need a request, and there is none here. */
+  #declared(dimension: string | undefined, key: string): readonly Limit[] {
+    try {
+      const limits = this.#declaredLimitsOf(dimension, key)
+      limitsText(limits)
+      return limits
+    } catch {
+      return []
     }
   }
 
@@ -236,8 +262,11 @@ export class OverrideTable {
   async #readOnce(): Promise<void> {
     const startedAtMs = this.#now()
     try {
-      this.#known.learn((await this.#apply(this.#readOp())) as Notes)
+      const pages = reading(this.#known)
+      let page = pages.next()
+      while (!page.done) page = this.#after(pages, (await this.#apply(this.#readOp(page.value))) as Notes)
       this.#readAtMs = startedAtMs
+      this.#tell(page.value)
     } catch (error) {
       this.#failedAtMs = this.#now()
       throw error
@@ -245,7 +274,29 @@ export class OverrideTable {
   }
 
   #readSync(): void {
-    if (this.#applySync !== undefined) this.#known.learn(this.#applySync(this.#readOp()) as Notes)
+    if (this.#applySync === undefined) return
+    const pages = reading(this.#known)
+    let page = pages.next()
+    while (!page.done) page = this.#after(pages, this.#applySync(this.#readOp(page.value)) as Notes)
+    this.#tell(page.value)
+  }
+
+  /** What to ask for next; that a call fails is told by whoever makes it. */
+  #after(pages: Reading, page: Notes): ReturnType<Reading['next']> {
+    try {
+      return pages.next(page)
+    } catch (error) {
+      this.#damaged?.(asUnavailable(error))
+      throw error
+    }
+  }
+
+  #tell(damaged: readonly string[]): void {
+    if (damaged.length === 0) return
+    const others = damaged.length > 1 ? `, and ${damaged.length - 1} more` : ''
+    this.#damaged?.(
+      new StoreUnavailableError('state', `the override of ${show(damaged[0])} cannot be read${others}`),
+    )
   }
 
   /** By a read that begins now: one that is on its way may have missed what has just been written. */
@@ -258,8 +309,8 @@ export class OverrideTable {
     await this.#read()
   }
 
-  #readOp(): NotesOp {
-    return { type: 'notes', parts: this.#parts, since: this.#known.version }
+  #readOp(asked: NotesAsked): NotesOp {
+    return { type: 'notes', parts: this.#parts, ...asked }
   }
 }
 

@@ -240,7 +240,8 @@ class SplittingStore implements Store {
 
   #settle(op: SettleOp, call: Call): void {
     const shares = this.#sharesOf(op).map((share) => {
-      return { ...share, op: { ...share.op, charged: chargedIn(op, share) } }
+      const instants = share.places.map((place) => op.instants[place]!)
+      return { ...share, op: { ...share.op, charged: chargedIn(op, share), instants } }
     })
     this.#askAll(shares, call, (told): SettleOutcome => {
       const settled = told.every(({ outcome }) => (outcome as SettleOutcome).settled)

@@ -39,6 +39,7 @@ export function joinedOutcome(
     ...(costs.length > 0 && !isUnseen && { costs: joined(parts, costs, limitsIn, cost) }),
     ...(blockedMs > 0 && { blockedMs }),
     ...(isUnseen && { isUnseen }),
+    ...(op.type === 'consume' && op.ticket !== undefined && { isJoined: true }),
     ...(op.type === 'consume' && admitted > 0 && originsOf(parts, said)),
   }
 }

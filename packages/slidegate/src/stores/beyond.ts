@@ -1,14 +1,21 @@
-import type { BanState, Ticket } from '../limits/limit.ts'
-import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
-import type { ConsumeOp, SettleOp } from './store.ts'
+import type { Ahead, BanState, Ticket } from '../limits/limit.ts'
+import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
+import type { ConsumeOp, Part, SettleOp } from './store.ts'
 
 // What few ops need of the driver: bans, lines, reservations, and logs of former limits. The twin of redis/beyond.lua.
 
 /** Who waits and does not ask when he might be admitted loses his place after so long. */
 const PATIENCE_MS = 500
 
-/** Who would have room, were it not the turn of others, asks again so soon. */
+/** Who would have room, were it not the turn of others, asks again after so long for each of them, and after `HELD_MS` at most. */
 const TURN_MS = 5
+
+/** Where a release may give room at any time, those who wait ask again so soon. */
+const HELD_MS = 100
+
+/** Who waits behind more than fit a limit at a time is told so much more for each time that it is filled, up to the most. */
+const FILL_MS = 100
+const MOST_FILLS_MS = 1000
 
 /** For how many milliseconds more any part is blocked. */
 export function blockedFor(loaded: Loaded, nowMs: number): number {
@@ -45,15 +52,17 @@ export function addFormer(loaded: Loaded, { log, first, used }: LoadedLog, nowMs
   }
 }
 
-/** Units of those who wait for the same part before the request. */
-export function unitsAhead(loaded: Loaded, { part }: LoadedLog, nowMs: number, ticket: Ticket): number {
-  for (const held of loaded) {
-    const { kind, params } = held.log
-    if (held.part === part && kind.line !== undefined) {
-      return kind.line.ahead(stateOf(held), params, nowMs, ticket)
+/** Those who wait for the same part before the request. Who sleeps though there is room for him holds up nobody. */
+export function whoIsAhead(loaded: Loaded, held: LoadedLog, nowMs: number, ticket: Ticket): Ahead {
+  const { limits } = held.log.params
+  const room = Math.min(...limits.map((limit, i) => limit - held.used[i]!))
+  for (const line of loaded) {
+    const { kind, params } = line.log
+    if (line.part === held.part && kind.line !== undefined) {
+      return kind.line.ahead(stateOf(line), params, nowMs, ticket, room, nowMs + 2 * PATIENCE_MS)
     }
   }
-  return 0
+  return NOBODY
 }
 
 /**
@@ -65,7 +74,8 @@ export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: 
   let blockedMs = 0
   for (const held of loaded) {
     const { kind, params } = held.log
-    if (kind.ban === undefined || !loaded.some((each) => each.part === held.part && hasDenied(each))) continue
+    if (kind.ban?.counts(params) !== true) continue
+    if (!loaded.some((each) => each.part === held.part && hasDenied(each))) continue
     blockedMs = Math.max(blockedMs, kind.ban.denied(stateOf(held), params, nowMs, denied))
   }
   return blockedMs
@@ -78,7 +88,23 @@ function hasDenied(held: LoadedLog): boolean {
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 
-/** Puts those who were not admitted in their place in the line, or takes one who was out of it. */
+/** The longest wait of each part, for limits that are enforced. */
+function waitsOf(parts: readonly Part[], limits: readonly number[]): number[] {
+  let place = 1
+  return parts.map(({ set }) => {
+    let waitMs = 0
+    for (const { shadow } of set.limits) {
+      if (!shadow) waitMs = Math.max(waitMs, limits[place]!)
+      place += 3
+    }
+    return waitMs
+  })
+}
+
+/**
+ * Puts those who were not admitted in their place in the line, or takes one who was out of it. A part that has room long
+ * before the others is not waited for.
+ */
 export function queue(
   loaded: Loaded,
   nowMs: number,
@@ -88,33 +114,34 @@ export function queue(
 ): void {
   const { ticket } = op
   if (ticket === undefined) return
-  const declared = op.parts.flatMap(({ set }) => set.limits)
-  const waits = declared.map(({ shadow }, i) => (shadow ? 0 : limits[3 * i + 1]!))
-  const waitMs = Math.max(0, ...waits)
+  const waits = waitsOf(op.parts, limits)
+  const waitMs = Math.max(...waits)
+  const isOut = admitted === op.count || waitMs === Number.POSITIVE_INFINITY
+  const isHeld = loaded.some(({ log }) => log.role === 'count' && !log.shadow && log.kind.entries?.are === 'holder')
+  const untilMs = nowMs + (isHeld ? Math.min(waitMs, HELD_MS) : waitMs) + PATIENCE_MS
+  // Where some of a process were admitted, the next of it come after those that wait elsewhere.
+  const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : Math.min(ticket.sinceMs, nowMs)
   for (const held of loaded) {
     const { kind, params } = held.log
     if (kind.line === undefined) continue
     const state = stateOf(held)
-    if (admitted === op.count || waitMs === Number.POSITIVE_INFINITY) {
-      kind.line.remove(state, params, nowMs, ticket.id)
-    } else {
-      // Where some of a process were admitted, the next of it come after those that wait elsewhere.
-      const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : ticket.sinceMs
-      const untilMs = nowMs + waitMs + PATIENCE_MS
-      kind.line.put(state, params, nowMs, { id: ticket.id, sinceMs }, op.cost, untilMs)
-    }
+    if (isOut || waits[held.part]! < waitMs - PATIENCE_MS) kind.line.remove(state, params, nowMs, ticket.id)
+    else kind.line.put(state, params, nowMs, { id: ticket.id, sinceMs }, op.cost, untilMs)
   }
 }
 
 /** Until there is room for the cost, and for those who wait before. */
 export function retryAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: number): number {
   const { cost, ahead, used, charged } = held
-  const limit = held.log.params.limits[i]!
+  const { params } = held.log
+  const limit = params.limits[i]!
   if (cost > limit) return Number.POSITIVE_INFINITY
-  const wanted = Math.min(cost + ahead, limit)
+  const wanted = Math.min(cost + ahead.units, limit)
+  const fills = Math.floor((cost + ahead.units - 1) / limit)
+  const laterMs = Math.min(fills * Math.min(params.windows[i]!, FILL_MS), MOST_FILLS_MS)
   // It is the turn of others, and they are about to take it.
-  if (used[i]! + charged + wanted <= limit) return TURN_MS
-  return roomAfter(loaded, held, i, nowMs, wanted)
+  if (used[i]! + charged + wanted <= limit) return Math.min(TURN_MS * ahead.tickets, HELD_MS) + laterMs
+  return roomAfter(loaded, held, i, nowMs, wanted) + laterMs
 }
 
 /** Until limit `i` of the log has room for so many units, which it has not now. */
@@ -183,9 +210,12 @@ function placeIn(former: LoadedLog, { log }: LoadedLog, i: number): number {
 /** What stays of what is used at a later time. */
 function usedAt(held: LoadedLog, i: number, atMs: number): number {
   const { kind, params } = held.log
+  const place = Math.min(i, params.windows.length - 1)
+  // Of a log that serves many limits only one is asked for, again and again.
+  const one = { ...params, windows: [params.windows[place]!], limits: [params.limits[place]!] }
   const used: number[] = []
-  kind.check(stateOf(held), params, atMs, used)
-  return used[Math.min(i, used.length - 1)]!
+  kind.check(stateOf(held), one, atMs, used)
+  return used[0]!
 }
 
 const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -200,7 +230,12 @@ export function freesOf(loaded: Loaded, nowMs: number): number[][] {
       const used = held.used[i]!
       const formers = formersOf(loaded, held, i, nowMs)
       const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
-      const times = freed.map((units) => fallsTo(held, formers, i, nowMs, used - units))
+      const { kind, params } = held.log
+      const times = freed.map((units) =>
+        formers.length === 0
+          ? kind.retryAfter(stateOf(held), params, i, nowMs, params.limits[i]! - used + units)
+          : fallsTo(held, formers, i, nowMs, used - units),
+      )
       frees[held.first + serves[i]!] = times
     }
   }
@@ -230,7 +265,8 @@ export function settle(loaded: Loaded, nowMs: number, op: SettleOp): number[] | 
       const entry = are === undefined ? '' : reservation
       kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
     }
-    if (actual >= units || op.charged[i] !== true) return 0
-    return kind.refund(state, params, nowMs, chargedAtMs.get(held.part)!, units - actual, '')
+    const atMs = op.instants[held.part]!
+    if (actual >= units || op.charged[i] !== true || chargedAtMs.get(held.part) !== atMs) return 0
+    return kind.refund(state, params, nowMs, atMs, units - actual, '')
   })
 }

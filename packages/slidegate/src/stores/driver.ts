@@ -1,7 +1,7 @@
 import type { Entries, Entry } from '../limits/limit.ts'
-import { addFormer, resetAfter, retryAfter, unitsAhead } from './beyond.ts'
+import { addFormer, resetAfter, retryAfter, whoIsAhead } from './beyond.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
-import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
+import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
 import {
   type ChargeOp,
   type ConsumeOp,
@@ -71,7 +71,7 @@ export function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
     kind.check(stateOf(held), params, nowMs, held.used)
     addFormer(loaded, held, nowMs)
     held.cost = costIn(held, nowMs, op.cost, op)
-    held.ahead = ticket === undefined ? 0 : unitsAhead(loaded, held, nowMs, ticket)
+    held.ahead = ticket === undefined ? NOBODY : whoIsAhead(loaded, held, nowMs, ticket)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, admitted))
   }
   return admitted
@@ -120,7 +120,7 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
     if (role !== 'count') continue
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
-      const isFull = used[i]! + charged + ahead + cost > params.limits[i]!
+      const isFull = used[i]! + charged + ahead.units + cost > params.limits[i]!
       numbers[place] = used[i]!
       numbers[place + 1] = isFull && charged < cost * count ? retryAfter(loaded, held, i, nowMs) : 0
       numbers[place + 2] = resetAfter(loaded, held, i, nowMs)
@@ -216,7 +216,7 @@ function roomIn({ log, used, cost, ahead }: LoadedLog, count: number): number {
   const { limits } = log.params
   let room = count
   for (let i = 0; i < limits.length; i++) {
-    const free = Math.max(0, limits[i]! - used[i]! - ahead)
+    const free = Math.max(0, limits[i]! - used[i]! - ahead.awaited)
     if (free < cost * room) room = Math.floor(free / cost)
   }
   return room

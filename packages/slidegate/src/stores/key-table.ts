@@ -59,6 +59,8 @@ export class KeyTable {
   readonly #freeGroups: number[] = []
   #lastGroup: Group | undefined
   #ops = 0
+  /** What had expired by then is forgotten wherever it is met. */
+  #goneMs = 0
   /** Slots that the present op needs. */
   #inUse: readonly number[] = NO_SLOTS
   size = 0
@@ -88,6 +90,7 @@ export class KeyTable {
 
   /** To be called with each op, before it uses any slot. */
   sweep(nowMs: number): void {
+    this.#goneMs = nowMs - this.#graceMs
     this.#ops = (this.#ops + 1) % OPS_PER_SWEEP
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
@@ -175,12 +178,19 @@ export class KeyTable {
     const numbers = new Map(held.map(({ log, number }) => [log.name, number]))
     const { logs } = group.set
     const names = new Set(logs.map(({ name }) => name))
+    const others = held.filter(({ log }) => !names.has(log.name))
+    const gone = others.filter((other) => this.#isGone(other))
+    for (const { log, number } of gone) this.#logsOf(log.kind).delete(number)
     this.#keep(slot, [
       ...logs.map((log) => ({ log, number: numbers.get(log.name) ?? this.#logsOf(log.kind).create() })),
-      ...held.filter(({ log }) => !names.has(log.name)),
+      ...others.filter((other) => !gone.includes(other)),
     ])
     this.#leave(slot)
     this.#join(slot, group)
+  }
+
+  #isGone({ log: { kind, params }, number }: Held): boolean {
+    return kind.expiresAt(this.#logsOf(kind).at(number), params) <= this.#goneMs
   }
 
   #held(slot: number): readonly Held[] {

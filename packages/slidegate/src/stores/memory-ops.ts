@@ -1,5 +1,5 @@
 import { StoreUnavailableError, show } from '../errors.ts'
-import type { Notes } from '../limits/limit.ts'
+import type { Noted, Notes } from '../limits/limit.ts'
 import { banDenied, bansOf, blockedFor, freesOf, queue, settle } from './beyond.ts'
 import {
   answer,
@@ -16,7 +16,7 @@ import {
   settleInstant,
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
-import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
+import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
 import type {
   BlockOp,
   ChargeOp,
@@ -30,7 +30,6 @@ import type {
   ListOp,
   ListOutcome,
   NoteOp,
-  NoteOutcome,
   NotesOp,
   Op,
   Outcome,
@@ -219,18 +218,22 @@ export class MemoryOps {
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
-    if (!this.#makeRoom(parts, loaded, nowMs)) throw full(parts)
-    for (const held of loaded) held.log.kind.ban?.block(stateOf(held), held.log.params, nowMs, ms)
-    this.#keep(parts, loaded, nowMs)
+    // Who is let go and is not known needs no room.
+    if (ms > 0 && !this.#makeRoom(parts, loaded, nowMs)) throw full(parts)
+    for (const held of loaded) {
+      const { kind, params } = held.log
+      if (held.number !== 0) kind.ban?.block(stateOf(held), params, nowMs, ms)
+    }
+    if (ms > 0) this.#keep(parts, loaded, nowMs)
   }
 
-  #note({ parts, name, text, ttlMs }: NoteOp, clockMs: number): NoteOutcome {
+  #note({ parts, name, text, ttlMs }: NoteOp, clockMs: number): Noted {
     const loaded = this.#load(parts)
     if (!this.#makeRoom(parts, loaded, clockMs)) throw full(parts)
     const { kind, params } = loaded[0]!.log
     const noted = kind.table!.write(stateOf(loaded[0]!), params, clockMs, { name, text, ttlMs })
     this.#keep(parts, loaded, clockMs)
-    return { noted }
+    return noted
   }
 
   #notes({ parts, since }: NotesOp, clockMs: number): Notes {
@@ -279,7 +282,7 @@ export class MemoryOps {
         held.part = p
         held.first = first
         held.charged = 0
-        held.ahead = 0
+        held.ahead = NOBODY
       }
       first += set.limits.length
     }
@@ -301,7 +304,7 @@ export class MemoryOps {
         part: 0,
         first: 0,
         used: [],
-        ahead: 0,
+        ahead: NOBODY,
         cost: 0,
         charged: 0,
       }))
@@ -345,8 +348,8 @@ function isBan({ log }: LoadedLog): boolean {
 }
 
 /** Whether it keeps something of those that were denied. */
-function remembers({ log: { kind } }: LoadedLog): boolean {
-  return kind.ban !== undefined || kind.line !== undefined
+function remembers({ log: { kind, params } }: LoadedLog): boolean {
+  return kind.ban?.counts(params) === true || kind.line !== undefined
 }
 
 const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
@@ -359,7 +362,9 @@ function blocked({ parts }: RequestOp, atMs: number, blockedMs: number): Consume
 
 function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)
-  return withCosts(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
+  const isBehind = loaded.some(({ ahead }) => ahead.units > 0)
+  const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+  return withCosts(loaded, op, isBehind ? { ...outcome, isBehind } : outcome)
 }
 
 function repeated(loaded: Loaded, nowMs: number, atMs: number, op: RequestOp): ConsumeOutcome {

@@ -1,5 +1,5 @@
 import type { Source } from '../decision.ts'
-import type { BanState, Entry, Notes, Ticket } from '../limits/limit.ts'
+import type { BanState, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
@@ -117,6 +117,8 @@ export interface SettleOp {
   readonly actual: number
   /** Per log, over all parts in order: whether it was charged then. */
   readonly charged: readonly boolean[]
+  /** Per part, when it was charged: what was counted anew since, for the clock was set back, is not returned. */
+  readonly instants: readonly number[]
 }
 
 /** Blocks keys from now on, or lets them go and forgets their denials. Needs logs of bans. */
@@ -146,14 +148,14 @@ export interface NoteOp {
   readonly text?: string | undefined
   /** Milliseconds after which it is gone; 0 for never. */
   readonly ttlMs: number
+  /** In a table that is full: see {@link Noted.next}. */
+  readonly from?: string | undefined
 }
 
-/** What was written to a table since. Writes nothing. */
-export interface NotesOp {
+/** What was written to a table since, a page at a time. Writes nothing. */
+export interface NotesOp extends NotesAsked {
   readonly type: 'notes'
   readonly parts: readonly Part[]
-  /** The version of what is known; 0 for nothing. */
-  readonly since: number
 }
 
 export type Op =
@@ -196,6 +198,10 @@ export interface ConsumeOutcome {
   readonly blockedMs?: number
   /** Whether it was blocked before, so that its limits were not looked at: `limits` are all 0. */
   readonly isUnseen?: boolean
+  /** Whether others wait before it, whose units are counted in its waits: it may be sooner, where they give up. */
+  readonly isBehind?: boolean
+  /** Whether parts were decided apart: a denial may come of another who held one of them for a moment. Said to those who wait. */
+  readonly isJoined?: boolean
   /**
    * Per part, the instant at which it was charged, by the clock of where its key lives: what a refund needs. Only where
    * parts were decided apart, and then `atMs` is the latest of them.
@@ -242,12 +248,6 @@ export interface ListOutcome {
   readonly lists: readonly (readonly Entry[])[]
 }
 
-/** The outcome of a note op. */
-export interface NoteOutcome {
-  /** Whether there was room for it. */
-  readonly noted: boolean
-}
-
 /** What an op answers. Those that have nothing to say answer nothing. */
 export type Outcome =
   | ConsumeOutcome
@@ -256,7 +256,7 @@ export type Outcome =
   | HoldOutcome
   | ListOutcome
   | SettleOutcome
-  | NoteOutcome
+  | Noted
   | Notes
   | undefined
 

@@ -286,7 +286,10 @@ export class KeyedOracle {
         .filter((each) => charged.has(logOf(each)))
         .map((each) => {
           const units = { ...request, units: request.units - actual }
-          return { isShadow: each.limit.shadow, units: this.#oracle.takeBack(each, nowMs, atMs[i]!, units) }
+          // What counts from another time than it was charged at, for the clock was set back, is nobody's to return.
+          const isMoved = atMs[i] !== decision.atMs
+          const taken = isMoved ? 0 : this.#oracle.takeBack(each, nowMs, atMs[i]!, units)
+          return { isShadow: each.limit.shadow, units: taken }
         })
     })
     const enforced = returned.filter(({ isShadow }) => !isShadow).map(({ units }) => units)

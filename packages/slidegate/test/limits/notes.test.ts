@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
-import type { Note, Notes } from '../../src/limits/limit.ts'
+import type { Note, Noted, Notes } from '../../src/limits/limit.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
 import { MAX_NOTES, notesLog } from '../../src/limits/notes.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import type { NoteOp, NoteOutcome, Op, Outcome, Part, Store } from '../../src/stores/store.ts'
+import type { NoteOp, Op, Outcome, Part, Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -31,13 +31,51 @@ const noteOp = (name: string, text: string | undefined, ttlMs = 0): NoteOp => ({
 async function ask(store: Store, op: Op): Promise<Outcome> {
   return (await outcomesOf(store, [op]))[0]
 }
-const write = async (store: Store, name: string, text: string | undefined, ttlMs = 0) =>
-  ((await ask(store, noteOp(name, text, ttlMs))) as NoteOutcome).noted
-const read = async (store: Store, since = 0) =>
-  sorted((await ask(store, { type: 'notes', parts, since })) as Notes)
+const write = async (store: Store, name: string, text: string | undefined, ttlMs = 0) => {
+  const op = noteOp(name, text, ttlMs)
+  let noted = (await ask(store, op)) as Noted
+  while (noted.next !== undefined) noted = (await ask(store, { ...op, from: noted.next })) as Noted
+  return noted.noted
+}
+const read = async (store: Store, since = 0) => whole(await pagesOf(store, since))
+const live = ({ notes }: Notes) => notes.filter(({ text }) => text !== undefined)
 
-function sorted({ notes, ...rest }: Notes): Notes {
-  return { ...rest, notes: notes.toSorted((a, b) => (a.name < b.name ? -1 : 1)) }
+async function pagesOf(store: Store, since = 0): Promise<Notes[]> {
+  const pages: Notes[] = []
+  let asked: Notes['next'] = { since }
+  while (asked !== undefined) {
+    pages.push((await ask(store, { type: 'notes', parts, ...asked })) as Notes)
+    asked = pages.at(-1)!.next
+  }
+  return pages
+}
+
+/** What pages tell, where nothing is written between them. */
+function whole(pages: readonly Notes[]): Notes {
+  const { next, ...last } = pages.at(-1)!
+  const notes = new Map(pages.flatMap((page) => page.notes.map((note) => [note.name, note])))
+  return { ...last, notes: Array.from(notes.values()).toSorted((a, b) => (a.name < b.name ? -1 : 1)) }
+}
+
+async function fill(store: Store, count: number, text = 'text', ttlMs: (i: number) => number = () => 0) {
+  for (let first = 0; first < count; first += 1000) {
+    const ops = Array.from({ length: Math.min(1000, count - first) }, (_, i) =>
+      noteOp(`n${first + i}`, text, ttlMs(first + i)),
+    )
+    await outcomesOf(store, ops)
+  }
+}
+
+/** Microseconds that the slowest call of a script took, of those that were made meanwhile. */
+async function slowestMicros(act: () => Promise<unknown>): Promise<number> {
+  await redis.config('SET', 'slowlog-log-slower-than', '0', 'slowlog-max-len', '1000')
+  await redis.slowlog('RESET')
+  await act()
+  const log = (await redis.slowlog('GET', '1000')) as [number, number, number, string[]][]
+  await redis.config('SET', 'slowlog-log-slower-than', '10000')
+  const calls = log.filter(([, , , words]) => words[0]!.toLowerCase() === 'evalsha')
+  expect(calls.length).toBeGreaterThan(0)
+  return Math.max(...calls.map(([, , micros]) => micros))
 }
 
 const clock = new ManualClock()
@@ -123,7 +161,11 @@ describe.each(Object.keys(stores))('a table in %s', (name) => {
     expect((await read(store, version)).notes).toEqual([{ name: 'a', text: 'one', ttlMs: 1, ageMs: 99 }])
     await write(store, 'b', 'two')
     clock.advance(1)
-    expect((await read(store)).notes.map((note) => note.name)).toEqual(['b'])
+    expect(await read(store)).toMatchObject({
+      notes: [{ name: 'a', ttlMs: 0, ageMs: 0 }, { name: 'b' }],
+      size: 2,
+    })
+    expect(live(await read(store)).map((note) => note.name)).toEqual(['b'])
   })
 
   it('says of changed notes that they are gone meanwhile', async () => {
@@ -137,21 +179,37 @@ describe.each(Object.keys(stores))('a table in %s', (name) => {
 
   it(`holds ${MAX_NOTES} notes; where they are more, those that have expired make room`, async () => {
     const store = open()
-    for (let first = 0; first < MAX_NOTES; first += 1000) {
-      const ops = Array.from({ length: 1000 }, (_, i) =>
-        noteOp(`n${first + i}`, 'text', first + i < 6000 ? 1000 : 0),
-      )
-      await outcomesOf(store, ops)
-    }
+    await fill(store, MAX_NOTES, 'text', (i) => (i < 6000 ? 1000 : 0))
     const { version } = await read(store)
     expect(await write(store, 'more', 'text')).toBe(false)
     expect((await read(store, version)).version).toBe(version)
     expect(await write(store, 'n7', 'other', 1000)).toBe(true)
     clock.advance(1000)
     expect(await write(store, 'more', 'text')).toBe(true)
-    const { isAll, notes } = await read(store, version)
-    expect(isAll).toBe(true)
-    expect(notes).toHaveLength(4001)
+    const all = await read(store, version)
+    expect(all.isAll).toBe(true)
+    expect(live(all)).toHaveLength(4001)
+  })
+
+  it('of which few have expired: they are found', async () => {
+    const store = open()
+    await fill(store, MAX_NOTES, 'text', (i) => (i === 4711 ? 1000 : 0))
+    expect(await write(store, 'more', 'text')).toBe(false)
+    clock.advance(1000)
+    expect(await write(store, 'more', 'text')).toBe(true)
+    expect(await write(store, 'one more', 'text')).toBe(false)
+    expect(live(await read(store))).toHaveLength(MAX_NOTES)
+  })
+
+  it('tells all to who knows of one that was lost, though it has been written to since', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    const next = store.applySync === undefined ? store : open()
+    await redis.flushall()
+    clock.advance(1)
+    await write(next, 'b', 'two')
+    expect(await read(next, version)).toMatchObject({ isAll: true, notes: [{ name: 'b' }] })
   })
 
   it('is the same whatever is written and read', async () => {
@@ -196,7 +254,7 @@ async function play(store: Store, steps: readonly Step[]): Promise<void> {
       else known.set(note.name, note)
     }
     version = news.version
-    const all = (await read(store)).notes
+    const all = live(await read(store))
     for (const { name, text } of all) expect(known.get(name)?.text).toBe(text)
     // What is known besides has had a ttl that has passed.
     for (const [name, note] of known) {
@@ -222,7 +280,7 @@ it('both twins answer the same, to the last number', async () => {
       const [ours, theirs] = [await ask(memory, op), await ask(inRedis, op)]
       if (op.type === 'note') expect(theirs).toEqual(ours)
       else {
-        expect(sorted(theirs as Notes)).toEqual(sorted(ours as Notes))
+        expect(whole([theirs as Notes])).toEqual(whole([ours as Notes]))
         versions.push((ours as Notes).version)
       }
     }
@@ -257,7 +315,7 @@ describe('in Redis', () => {
     const { version } = await read(store)
     const calls = async () => {
       const stats = await redis.info('commandstats')
-      return ['hget', 'hgetall'].map((name) =>
+      return ['hget', 'hscan'].map((name) =>
         Number(/calls=(\d+)/.exec(stats.split(`cmdstat_${name}:`)[1] ?? '')?.[1] ?? 0),
       )
     }
@@ -280,6 +338,79 @@ describe('in Redis', () => {
     await expect(read(store)).rejects.toMatchObject({ code: 'store_unavailable', reason: 'state' })
     await expect(write(store, 'b', 'two')).rejects.toMatchObject({ reason: 'state' })
     expect(await redis.dumpBuffer(key)).toEqual(dump)
+  })
+
+  const calls = async (command: string) => {
+    const stats = await redis.info('commandstats')
+    const [, count = 0] = /calls=(\d+)/.exec(stats.split(`cmdstat_${command}:`)[1] ?? '') ?? []
+    return Number(count)
+  }
+
+  it('tells a damaged note as one, and all others', async () => {
+    for (let i = 0; i < 40; i++) await write(store, `n${i}`, `text ${'x'.repeat(70)}`)
+    const key = await tableKey()
+    const { version } = await read(store)
+    await write(store, 'n7', 'text')
+    await redis.hset(key, 'n7', 'text without times', 'n8', '')
+    const damaged = (name: string) => ({ name, ttlMs: 0, ageMs: 0, isDamaged: true })
+    expect((await read(store, version)).notes).toEqual([damaged('n7')])
+    const all = await read(store)
+    expect(all.notes.filter(({ isDamaged }) => isDamaged)).toEqual([damaged('n7'), damaged('n8')])
+    expect(live(all)).toHaveLength(38)
+    await write(store, 'n8', 'repaired')
+    await write(store, 'n7', undefined)
+    expect(live(await read(store))).toHaveLength(39)
+    // Whoever is told of them is told of the last changes, too.
+    expect(await read(store, version)).toMatchObject({
+      isAll: false,
+      notes: [{ name: 'n7' }, { name: 'n8' }],
+    })
+  })
+
+  it.each([
+    ['damaged', (key: string) => redis.hset(key, ' 3', 'x')],
+    ['lost', (key: string) => redis.hdel(key, ' 3')],
+  ])('tells all where a change is %s, and writes on', async (_, damage) => {
+    for (let i = 0; i < 10; i++) await write(store, `n${i}`, 'text')
+    const { version } = await read(store)
+    await damage(await tableKey())
+    await write(store, 'more', 'text')
+    expect(await read(store, version)).toMatchObject({ isAll: true })
+    for (let i = 0; i < 256; i++) await write(store, `n${i % 5}`, 'text')
+    expect(live(await read(store, version))).toHaveLength(11)
+    const last = await read(store)
+    await write(store, 'last', 'text')
+    expect(await read(store, last.version)).toMatchObject({ isAll: false, notes: [{ name: 'last' }] })
+  })
+
+  it('tells many changes, and long notes, in pages', async () => {
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    for (let i = 0; i < 100; i++) await write(store, `n${i % 60}`, `${i} ${'x'.repeat(8000)}`)
+    for (const pages of [await pagesOf(store, version), await pagesOf(store)]) {
+      expect(pages.length).toBeGreaterThan(4)
+      for (const { notes } of pages) expect(notes.length).toBeLessThanOrEqual(40)
+    }
+    const { isAll, notes } = await read(store, version)
+    expect(isAll).toBe(false)
+    expect(notes).toHaveLength(60)
+    expect(notes.find(({ name }) => name === 'n3')!.text).toMatch(/^63 /)
+  })
+
+  it(`of ${MAX_NOTES} notes no call takes long, whatever is asked`, async () => {
+    const text = 'x'.repeat(300)
+    await fill(store, MAX_NOTES, text)
+    const { version } = await read(store)
+    const before = await calls('evalsha')
+    const pages = await pagesOf(store)
+    expect(pages.length).toBe((await calls('evalsha')) - before)
+    expect(pages.length).toBeLessThan(100)
+    expect(whole(pages).notes).toHaveLength(MAX_NOTES)
+    // All at once it is 70 ms.
+    expect(await slowestMicros(() => pagesOf(store))).toBeLessThan(15_000)
+    expect(await slowestMicros(() => write(store, 'more', text))).toBeLessThan(15_000)
+    for (let i = 0; i < 250; i++) await write(store, `n${i}`, text)
+    expect(await slowestMicros(() => pagesOf(store, version))).toBeLessThan(15_000)
   })
 
   it('by its own clock, too', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Limit, slidingWindow } from '../../src/index.ts'
+import { fixedWindow, type Limit, slidingCounter, slidingWindow } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { clock, declared, inRedis, memory, namesOf, processOn } from './tables.ts'
@@ -11,11 +11,11 @@ const { redis } = await useRedis()
 
 const CHOICES: readonly (readonly Limit[])[] = [
   declared,
-  [slidingWindow({ limit: 5, window: '10s', name: 'short' })],
-  [slidingWindow({ limit: 50, window: '5m', name: 'long' })],
+  [slidingWindow({ limit: 5, window: '10s', precision: 5, name: 'short' })],
+  [fixedWindow({ limit: 50, window: '5m', name: 'long' })],
   [
     slidingWindow({ limit: 2, window: '1s', name: 'second' }),
-    slidingWindow({ limit: 9, window: '1m', name: 'minute' }),
+    slidingCounter({ limit: 9, window: '1m', name: 'minute' }),
   ],
 ]
 

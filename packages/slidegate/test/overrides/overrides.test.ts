@@ -1,12 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'
+import { fixedWindow, type Limit, tokenBucket } from '../../src/index.ts'
 import { MAX_NOTES } from '../../src/limits/notes.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { NoteOp, Op, Store } from '../../src/stores/store.ts'
 import { useRedis } from '../support/use-redis.ts'
 import {
   clock,
-  declared,
   formerNames,
   inRedis,
   KEPT_MS,
@@ -127,13 +126,6 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
     expect(formerNames(await other.ask('k'))).toEqual([[DECLARED], ['trial']])
     clock.advance(1)
     expect(formerNames(await other.ask('k'))).toEqual([[DECLARED]])
-  })
-
-  it('remembers eight sets of limits, the last ones', async () => {
-    for (let i = 0; i < 12; i++) {
-      await one.set('k', [slidingWindow({ limit: 5, window: '1m', name: `n${i}` })])
-    }
-    expect(formerNames(await one.ask('k'))).toEqual([10, 9, 8, 7, 6, 5, 4, 3].map((i) => [`n${i}`]))
   })
 
   it('is the same object until it changes, and of all keys for which it is the same', async () => {
@@ -273,16 +265,5 @@ describe('what is refused', () => {
     expect(() => processOn(memory(), { maxStaleMs: maxStaleMs as number })).toThrow(
       expect.objectContaining({ code: 'invalid_option' }),
     )
-  })
-
-  it('former limits are forgotten before a note gets too long', async () => {
-    const limits = Array.from({ length: 60 }, (_, i) =>
-      slidingWindow({ limit: 5, window: '1m', name: `n${i}` }),
-    )
-    await table.set(undefined, 'k', limits)
-    await table.set(undefined, 'k', vip)
-    await table.set(undefined, 'k', limits)
-    expect(table.of(undefined, 'k')!.limits).toHaveLength(60)
-    expect(declared).toHaveLength(1)
   })
 })

@@ -1,5 +1,9 @@
 import { type Limit, memoryStore, slidingWindow } from '../../src/index.ts'
-import { type OverrideOptions, OverrideTable, type OverrideTableOptions } from '../../src/overrides/overrides.ts'
+import {
+  type OverrideOptions,
+  OverrideTable,
+  type OverrideTableOptions,
+} from '../../src/overrides/overrides.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Op, Outcome, Store } from '../../src/stores/store.ts'
@@ -9,11 +13,16 @@ import { ManualClock } from '../../src/testing.ts'
 export const clock = new ManualClock()
 
 export const declared: readonly Limit[] = [slidingWindow({ limit: 10, window: '1m' })]
-export const vip: readonly Limit[] = [slidingWindow({ limit: 1000, window: '1h', name: 'vip' })]
-export const trial: readonly Limit[] = [slidingWindow({ limit: 3, window: '10s', name: 'trial' })]
+// Each of another precision, and so of a log of its own.
+export const vip: readonly Limit[] = [
+  slidingWindow({ limit: 1000, window: '1h', precision: 20, name: 'vip' }),
+]
+export const trial: readonly Limit[] = [
+  slidingWindow({ limit: 3, window: '10s', precision: 5, name: 'trial' }),
+]
 
 /** For how long charges to such limits may count when they are in force no more, with processes that know it a second later. */
-export const KEPT_MS = { declared: 61_001, vip: 3_601_001, trial: 11_001 } as const
+export const KEPT_MS = { declared: 61_001, vip: 3_601_020, trial: 11_005 } as const
 
 /** The overrides of a limiter as one process knows them, and what it asks of its store. */
 export interface Process {

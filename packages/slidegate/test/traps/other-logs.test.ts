@@ -359,8 +359,6 @@ describe('out of memory,', () => {
       'block again': () => limiter.block('blocked', '2h'),
       reserve: () => limiter.reserve('k', 1),
       'settle above': () => limiter.settle(low.token, 7),
-      'a denial that counts': () => limiter.consume('k', { cost: 19 }),
-      'who waits': () => limiter.wait('k', { cost: 19, maxWaitMs: 2 ** 31 - 1 }),
       'set an override': () => limiter.overrides.set('k', [slidingWindow({ limit: 5, window: '1h' })]),
       'set it anew': () => limiter.overrides.set('other', [slidingWindow({ limit: 9, window: '1h' })]),
       'delete one': () => limiter.overrides.delete('other'),
@@ -373,6 +371,10 @@ describe('out of memory,', () => {
       expect(error, name).toMatchObject({ reason: 'error', message: expect.stringContaining('OOM') })
       expect(await contents(), name).toEqual(before)
     }
+    // A denial stays a denial, though it is not counted; and who waits does so in no line.
+    expect((await limiter.consume('k', { cost: 19 })).deniedBy).toEqual(['20-per-1h', 'fixed'])
+    await expect(limiter.wait('k', { cost: 19, maxWaitMs: 50 })).rejects.toMatchObject({ reason: 'late' })
+    expect(await contents()).toEqual(before)
     // What needs no memory goes on.
     expect((await limiter.consume('blocked')).blockedMs).toBeGreaterThan(0)
     expect((await limiter.explain('k')).allowed).toBe(true)

@@ -76,7 +76,7 @@ export class Batch {
 
 /** How long an op takes Redis, as a multiple of what the usual one does, and no more than a whole call may take. */
 function weightOf(op: Op): number {
-  // Each of its times is searched for, and each table read as a whole.
+  // Each of its times is searched for, and some hundred notes are read at a time.
   let weight = op.type === 'explain' || op.type === 'notes' ? MAX_BATCH / 8 : 1
   for (const { set } of op.parts) {
     for (const { kind, role } of set.logs) {

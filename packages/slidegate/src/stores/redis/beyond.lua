@@ -1,9 +1,14 @@
 -- What few ops need of the general driver: Redis makes all functions of a script anew at each call.
 
 -- Who waits and does not ask when he might be admitted loses his place after so long; who would have room, were it not
--- the turn of others, asks again so soon.
+-- the turn of others, asks again after so long for each of them, and after HELD at most; so do all where a release may
+-- give room at any time. Who waits behind more than fit a limit at a time is told so much more for each time that it is
+-- filled, up to the most.
 local PATIENCE = 500
 local TURN = 5
+local HELD = 100
+local FILL = 100
+local MOST_FILLS = 1000
 
 local function make_beyond()
 
@@ -30,12 +35,22 @@ function more.add_former(logs, log, now)
   end
 end
 
--- Units of those who wait for the same part before the request.
-function more.units_ahead(logs, log, now, ticket)
+-- Units of those who wait for the same part before the request, of those who are awaited, and how many they are. Who
+-- sleeps though there is room for him holds up nobody.
+function more.who_is_ahead(logs, log, now, ticket)
+  local room = math.huge
+  for j = 1, #log.params.limits do room = math.min(room, log.params.limits[j] - log.used[j]) end
   for _, line in ipairs(logs.line or {}) do
-    if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket) end
+    if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket, room, now + 2 * PATIENCE) end
   end
-  return 0
+  return 0, 0, 0
+end
+
+function more.is_behind(logs)
+  for i = 1, #logs do
+    if logs[i].ahead > 0 then return true end
+  end
+  return false
 end
 
 -- Whether the limits of the part have no room for one request more.
@@ -65,11 +80,17 @@ function more.ban_denied(logs, now, run, denied)
   return blocked
 end
 
--- What stays of what is used at a later time.
+-- What stays of what is used at a later time. Of a log that serves many limits only one is asked for, again and again.
 local later = {}
 local function used_at(log, j, at_ms)
-  log.kind.check(log, log.params, at_ms, later, true)
-  return later[j]
+  log.ones = log.ones or {}
+  local params, one = log.params, log.ones[j]
+  if not one then
+    one = setmetatable({ windows = { params.windows[j] }, limits = { params.limits[j] } }, { __index = params })
+    log.ones[j] = one
+  end
+  log.kind.check(log, one, at_ms, later, true)
+  return later[1]
 end
 
 -- Logs of former limits that hold anything of limit j of the log.
@@ -107,6 +128,13 @@ local function falls_to(log, formers, j, now, units)
   return after
 end
 
+-- Until so many units of what is used are free.
+local function frees(log, formers, j, now, units)
+  local used = log.used[j]
+  if formers then return falls_to(log, formers, j, now, used - units) end
+  return log.kind.retry_after(log, log.params, j, now, log.params.limits[j] - used + units)
+end
+
 -- Until there is room for the cost, and for those who wait before; and until all is free.
 function more.waits(logs, log, j, now, is_full)
   local formers = formers_of(logs, log, j, now)
@@ -115,43 +143,52 @@ function more.waits(logs, log, j, now, is_full)
   local limit, cost = log.params.limits[j], log.cost
   if cost > limit then return NEVER, reset end
   local wanted = math.min(cost + log.ahead, limit)
+  local fills = math.floor((cost + log.ahead - 1) / limit)
+  local later = math.min(fills * math.min(log.params.windows[j], FILL), MOST_FILLS)
   -- It is the turn of others, and they are about to take it.
-  if log.used[j] + log.charged + wanted <= limit then return TURN, reset end
-  if formers then return falls_to(log, formers, j, now, limit - wanted), reset end
-  return log.kind.retry_after(log, log.params, j, now, wanted), reset
+  if log.used[j] + log.charged + wanted <= limit then return math.min(TURN * log.tickets_ahead, HELD) + later, reset end
+  if formers then return falls_to(log, formers, j, now, limit - wanted) + later, reset end
+  return log.kind.retry_after(log, log.params, j, now, wanted) + later, reset
 end
 
--- The longest wait of an answer, for limits that are enforced.
-local function wait_in(logs, run, first)
-  local wait, place = 0, first
+-- The longest wait of an answer, for limits that are enforced; and that of each part.
+local function waits_in(logs, run, first)
+  local wait, waits, place = 0, {}, first
   for i = 1, #logs do
     local log = logs[i]
+    waits[log.part] = waits[log.part] or 0
     if log.counts then
       if takes_once(log, run) then place = place + 1 end
       for _ = 1, #log.params.limits do
         local retry = log.is_shadow and 0 or reply[place + 2]
-        wait = math.max(wait, retry == NEVER and math.huge or retry)
+        waits[log.part] = math.max(waits[log.part], retry == NEVER and math.huge or retry)
         place = place + 3
       end
     end
+    wait = math.max(wait, waits[log.part])
   end
-  return wait
+  return wait, waits
 end
 
 -- Puts those who were not admitted in their place in the line, or takes one who was out of it; after the answer, which
--- begins behind `first`.
+-- begins behind `first`. A part that has room long before the others is not waited for.
 function more.queue(logs, run, clock, now, admitted, first)
-  local ticket, wait = run.ticket, wait_in(logs, run, first)
+  local ticket, wait, waits = run.ticket, waits_in(logs, run, first)
+  local is_out, expected = admitted == run.count or wait == math.huge, wait
+  for i = 1, #logs do
+    if logs[i].entries == 'holder' and not logs[i].is_shadow then expected = math.min(wait, HELD) end
+  end
+  local since = (admitted > 0 or ticket.sinceMs == 0) and now or math.min(ticket.sinceMs, now)
   for _, log in ipairs(logs.line or {}) do
     log.is_changed = true
-    if admitted == run.count or wait == math.huge then
+    if is_out or waits[log.part] < wait - PATIENCE then
       log.kind.remove(log, log.params, now, ticket.id)
     else
-      local since = (admitted > 0 or ticket.sinceMs == 0) and now or ticket.sinceMs
-      log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + wait + PATIENCE)
+      log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + expected + PATIENCE)
     end
   end
-  save(logs.line, clock, run.is_clock_given)
+  -- Where Redis is out of memory whoever is denied waits all the same, in no line.
+  pcall(save, logs.line, clock, run.is_clock_given)
 end
 
 function ops.charge(logs, run, clock, now, filled)
@@ -275,7 +312,7 @@ function ops.settle(logs, run, clock, now, filled)
         log.kind.commit(log, log.params, now, rest, 0, log.entries and run.reservation or '')
         log.is_changed = true
       end
-    elseif rest < 0 and run.charged[i] then
+    elseif rest < 0 and run.charged[i] and charged_at[log.part] == run.instants[log.part] then
       returned = log.kind.refund(log, log.params, now, charged_at[log.part], -rest, '')
       log.is_changed = log.is_changed or returned > 0
     end
@@ -315,9 +352,8 @@ function ops.explain(logs, run, _, now, filled)
       local used, formers, times = log.used[j], formers_of(logs, log, j, now), 0
       if used > 0 then
         times = 11
-        reply[filled + 2] = falls_to(log, formers, j, now, used - 1)
-        for tenth = 1, 10 do
-          reply[filled + 2 + tenth] = falls_to(log, formers, j, now, used - math.ceil(used * tenth / 10))
+        for step = 0, 10 do
+          reply[filled + 2 + step] = frees(log, formers, j, now, step == 0 and 1 or math.ceil(used * step / 10))
         end
       end
       reply[filled + 1] = times
@@ -333,14 +369,17 @@ end
 
 function ops.note(logs, run, clock, now, filled)
   local log = logs[1]
-  reply[filled + 1] = log.kind.write(log, log.params, now, run, clock, run.is_clock_given) and 1 or 0
-  return filled + 1
+  local noted, next = log.kind.write(log, log.params, now, run, clock, run.is_clock_given)
+  reply[filled + 1] = noted and 1 or 0
+  if noted then return filled + 1 end
+  reply[filled + 2] = next
+  return filled + 2
 end
 
--- 0, then JSON: version, whether it is all, and per note its name, ttl, age and text, or '': see notes.lua.
+-- 0, then JSON: a page, see notes.lua.
 function ops.notes(logs, run, _, now, filled)
   local log = logs[1]
-  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(log.kind.read(log, log.params, now, run.since))
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(log.kind.read(log, log.params, now, run.since, run.from))
   return filled + 2
 end
 

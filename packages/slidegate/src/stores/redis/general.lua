@@ -8,6 +8,7 @@ local AHEAD = -2
 local AGAIN = -3
 local BLOCKED = -4
 local UNSEEN = -5
+local BEHIND = -6
 
 -- What few ops need, made when it is first needed.
 local beyond
@@ -48,7 +49,8 @@ local function load(logs, keys_read, are_bans)
   for i = 1, #logs do
     local log = logs[i]
     if are_bans == nil or (log.params.role == 'ban') == are_bans then
-      log.key, log.cost, log.charged, log.ahead, log.is_changed = KEYS[keys_read + i], 0, 0, 0, false
+      log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
+      log.ahead, log.awaited = 0, 0
       damage = log.kind.load(log) or damage
     end
   end
@@ -119,7 +121,7 @@ end
 local function room_in(log, count)
   local limits, used, cost = log.params.limits, log.used, log.cost
   for i = 1, #limits do
-    local free = math.max(0, limits[i] - used[i] - log.ahead)
+    local free = math.max(0, limits[i] - used[i] - log.awaited)
     if free < cost * count then count = math.floor(free / cost) end
   end
   return count
@@ -133,7 +135,9 @@ local function check(logs, now, run)
       log.kind.check(log, log.params, now, log.used)
       if logs.former then beyond().add_former(logs, log, now) end
       log.cost = cost_in(log, now, run.cost, run)
-      if run.ticket then log.ahead = beyond().units_ahead(logs, log, now, run.ticket) end
+      if run.ticket then
+        log.ahead, log.awaited, log.tickets_ahead = beyond().who_is_ahead(logs, log, now, run.ticket)
+      end
       if not log.is_shadow then admitted = room_in(log, admitted) end
     end
   end
@@ -218,11 +222,20 @@ function ops.consume(logs, run, clock, now, filled)
     return answer_again(logs, run, clock, now, first_at)
   end
   local blocked = 0
-  if logs.ban and admitted < run.count then blocked = beyond().ban_denied(logs, now, run, run.count - admitted) end
+  if logs.ban and admitted < run.count then
+    blocked = beyond().ban_denied(logs, now, run, run.count - admitted)
+    -- Where Redis is out of memory a denial stays one, though it is not counted.
+    if admitted == 0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end
+    for i = 1, admitted == 0 and #logs.ban or 0 do logs.ban[i].is_changed = false end
+  end
   save(logs, clock, run.is_clock_given)
   if blocked > 0 then
     reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
     filled = filled + 2
+  end
+  if run.ticket and beyond().is_behind(logs) then
+    filled = filled + 1
+    reply[filled] = BEHIND
   end
   reply[filled + 1] = admitted
   local answered = answer(logs, run, now, run.count, filled + 1)

@@ -24,7 +24,7 @@
 --          explain        as peek; then per limit: how many times follow, and these; then per log of bans: level, denials,
 --                         milliseconds for which it blocks
 --          leave, block   0
---          note           1 where there was room, else 0
+--          note           1 where there was room, else 0 and a cursor in text: see notes.lua
 --          notes          0, then JSON: see notes.lua
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:
@@ -32,6 +32,7 @@
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
 --          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
 --          -4, ms         a key is blocked for so long; it was before where then -5 follows, and nothing more
+--          -6             others wait before it, and are counted in its waits
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --

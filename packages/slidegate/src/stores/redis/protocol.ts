@@ -1,5 +1,5 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { BanState, Entry, Notes } from '../../limits/limit.ts'
+import type { BanState, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
   type ConsumeOp,
@@ -38,6 +38,7 @@ const AHEAD = -2
 const AGAIN = -3
 const BLOCKED = -4
 const UNSEEN = -5
+const BEHIND = -6
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -262,6 +263,8 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       blockedMs = next()
       first = next()
     }
+    const isBehind = first === BEHIND
+    if (isBehind) first = next()
     const isRepeat = first === AGAIN
     if (isRepeat) {
       atMs = nowMs + next()
@@ -271,7 +274,10 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'consume':
       case 'peek':
         if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
-        return withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs)
+        return {
+          ...withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs),
+          ...(isBehind && { isBehind }),
+        }
       case 'explain': {
         const outcome = withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs)
         return { ...outcome, ...explanation(op.parts, next) }
@@ -289,7 +295,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'list':
         return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(numbers[place++]))) }
       case 'note':
-        return { noted: first === 1 }
+        return first === 1 ? { noted: true } : notNoted(numbers[place++])
       case 'notes':
         return notesOf(numbers[place++])
       default:
@@ -362,16 +368,34 @@ function explanation(parts: readonly Part[], next: () => number): Pick<ExplainOu
   return { frees, bans }
 }
 
-/** The JSON of a table: `[version, isAll as 0 or 1, then name, ttl, age and text ('' for none) of each note]`. */
+/** What a cursor says where nothing follows. */
+const END = '0'
+
+function notNoted(cursor: unknown): Noted {
+  return { noted: false, ...(String(cursor) !== END && { next: String(cursor) }) }
+}
+
+/** The JSON of a page of a table: version, isAll as 0 or 1, cursor, size; then name, ttl, age and text of each note. */
 function notesOf(json: unknown): Notes {
-  const [version, isAll, ...words]: (string | number)[] = JSON.parse(String(json))
-  const notes = Array.from({ length: words.length / 4 }, (_, i) => {
+  const [told, all, cursor, size, ...words]: (string | number)[] = JSON.parse(String(json))
+  const version = Number(told)
+  const notes = Array.from({ length: words.length / 4 }, (_, i): Note => {
     const [name, ttlMs, ageMs, text] = words.slice(4 * i, 4 * i + 4)
+    if (ttlMs === DAMAGED) return { name: String(name), ttlMs: 0, ageMs: 0, isDamaged: true }
     const times = { ttlMs: Number(ttlMs), ageMs: Number(ageMs) }
     return { name: String(name), ...times, ...(text !== '' && { text: String(text) }) }
   })
-  return { version: Number(version), isAll: isAll === 1, notes }
+  const isAll = all === 1
+  const next = isAll ? { since: 0, from: String(cursor) } : { since: version }
+  return {
+    ...{ version, isAll, notes },
+    ...(isAll && { size: Number(size) }),
+    ...(cursor !== END && { next }),
+  }
 }
+
+/** The ttl of a note that cannot be read. */
+const DAMAGED = -1
 
 /** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */
 function entriesOf(json: unknown): Entry[] {
