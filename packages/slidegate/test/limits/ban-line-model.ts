@@ -41,18 +41,23 @@ export class KeyModel {
     const hasLine = ticket !== undefined
     const nowMs = this.#settle(clockMs, hasLine)
     const used = this.#used(nowMs)
-    const ahead = hasLine ? this.#ahead(nowMs, ticket) : 0
-    const room = Math.max(0, CAPACITY - used - ahead)
+    const before = hasLine ? this.#before(nowMs, ticket) : []
+    const ahead = unitsOf(before)
+    const awaited = before.filter(({ units, untilMs }) => untilMs <= nowMs + 1000 || units > CAPACITY - used)
+    const room = Math.max(0, CAPACITY - used - unitsOf(awaited))
     const admitted = Math.min(count, Math.floor(room / cost))
     const charged = admitted * cost
     if (admitted > 0) this.#bucket = { atMs: nowMs, owedMs: this.#owed(nowMs) + charged * TOKEN_MS }
-    const limits = this.#limits(nowMs, used, charged, ahead, cost, count)
-    const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+    const limits = this.#limits(nowMs, used, charged, ahead, cost, count, before.length)
+    const outcome = {
+      ...({ source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const),
+      ...(ahead > 0 && { isBehind: true }),
+    }
     if (hasLine) {
       const waitMs = limits[1]!
       const others = this.#line.waiting.filter(({ id, untilMs }) => id !== ticket.id && untilMs > nowMs)
       const isGone = admitted === count || waitMs === Number.POSITIVE_INFINITY
-      const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : ticket.sinceMs
+      const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : Math.min(ticket.sinceMs, nowMs)
       const own = { id: ticket.id, sinceMs, units: cost, untilMs: nowMs + waitMs + 500 }
       this.#stand(nowMs, isGone ? others : [...others, own])
       return outcome
@@ -177,24 +182,27 @@ export class KeyModel {
     ahead: number,
     cost: number,
     count: number,
+    tickets = 0,
   ): readonly number[] {
     const owedMs = this.#owed(nowMs)
     let waitMs = 0
     if (charged < cost * count && used + charged + ahead + cost > CAPACITY) {
       const wanted = Math.min(cost + ahead, CAPACITY)
       if (cost > CAPACITY) waitMs = Number.POSITIVE_INFINITY
-      else if (used + charged + wanted <= CAPACITY) waitMs = 5
+      else if (used + charged + wanted <= CAPACITY) waitMs = Math.min(5 * tickets, 100)
       else waitMs = owedMs - (CAPACITY - wanted) * TOKEN_MS
+      // For each time that the bucket is emptied: it takes longer than that to be filled.
+      waitMs += Math.min(100 * Math.floor((cost + ahead - 1) / CAPACITY), 1000)
     }
     return [used, waitMs, owedMs]
   }
 
-  #ahead(nowMs: number, { id, sinceMs }: Ticket): number {
-    const before = this.#line.waiting.filter((each) => {
+  #before(nowMs: number, { id, sinceMs }: Ticket): readonly Waiting[] {
+    const since = Math.min(sinceMs, nowMs)
+    return this.#line.waiting.filter((each) => {
       if (each.id === id || each.untilMs <= nowMs) return false
-      return sinceMs === 0 || each.sinceMs < sinceMs || (each.sinceMs === sinceMs && each.id < id)
+      return since === 0 || each.sinceMs < since || (each.sinceMs === since && each.id < id)
     })
-    return before.reduce((sum, { units }) => sum + units, 0)
   }
 
   #stand(nowMs: number, waiting: Waiting[]): void {
@@ -242,4 +250,8 @@ export class KeyModel {
     const { blockedMs, level, agesMs } = this.#ban
     if (blockedMs === 0 && level === 0 && agesMs.length === 0) this.#ban.atMs = 0
   }
+}
+
+function unitsOf(waiting: readonly Waiting[]): number {
+  return waiting.reduce((sum, { units }) => sum + units, 0)
 }

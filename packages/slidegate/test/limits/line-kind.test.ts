@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { slidingWindow, tokenBucket } from '../../src/index.ts'
-import type { Ticket } from '../../src/limits/limit.ts'
+import type { Ahead, Ticket } from '../../src/limits/limit.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
 import { lineLog } from '../../src/limits/line.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -229,7 +229,12 @@ describe('the line is bounded', () => {
       kind.line!.put(state, params, 1000, { id: idOf(id), sinceMs: 1000 }, 2 ** 52, 2000)
     putOf('a')
     putOf('b')
-    expect(kind.line!.ahead(state, params, 1000, { id: idOf('z'), sinceMs: 0 })).toBe(2 ** 40)
+    const most = 2 ** 40
+    expect(kind.line!.ahead(state, params, 1000, { id: idOf('z'), sinceMs: 0 }, 0, 0)).toEqual({
+      tickets: 2,
+      units: most,
+      awaited: most,
+    })
   })
 })
 
@@ -357,14 +362,17 @@ class PlainLine {
     this.#tickets.splice(0, this.#tickets.length, ...stay)
   }
 
-  ahead(nowMs: number, id: string, sinceMs: number): number {
-    let units = 0
+  ahead(nowMs: number, id: string, sinceMs: number, room: number, soonMs: number): Ahead {
+    let [tickets, units, awaited] = [0, 0, 0]
     for (const each of this.#tickets) {
       const isBehind = sinceMs > 0 && (each.sinceMs > sinceMs || (each.sinceMs === sinceMs && each.id > id))
       if (isBehind) break
-      if (each.id !== id && each.untilMs > nowMs) units += each.units
+      if (each.id === id || each.untilMs <= nowMs) continue
+      tickets++
+      units += each.units
+      if (each.untilMs <= soonMs || each.units > room) awaited += each.units
     }
-    return units
+    return { tickets, units, awaited }
   }
 }
 
@@ -396,7 +404,9 @@ it('random lines are those of a plain list', () => {
           line.put(state, params, nowMs, { ...ticket, sinceMs: sinceMs + 1 }, units, nowMs + forMs)
           plain.put(nowMs, ticket.id, sinceMs + 1, units, nowMs + forMs)
         }
-        expect(line.ahead(state, params, nowMs, ticket)).toBe(plain.ahead(nowMs, ticket.id, sinceMs))
+        const [room, soonMs] = [units, nowMs + forMs]
+        const ahead = line.ahead(state, params, nowMs, ticket, room, soonMs)
+        expect(ahead).toEqual(plain.ahead(nowMs, ticket.id, sinceMs, room, soonMs))
       }
     }),
     { numRuns: 500 },

@@ -329,6 +329,7 @@ describe('in Redis', () => {
   it.each([
     ['a value of another type', async (key: string) => redis.set(key, 'text')],
     ['another format', async (key: string) => redis.hset(key, '', '2 5 5 5 5 5')],
+    ['a hash of others', async (key: string) => redis.hset(key, 'x', 'y')],
   ])('refuses %s, and leaves it', async (_, damage) => {
     await write(store, 'a', 'one')
     const key = await tableKey()

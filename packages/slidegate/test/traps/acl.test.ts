@@ -24,7 +24,7 @@ const COMMANDS = [
   ],
   ...['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
   // Of overrides.
-  ...['hget', 'hset', 'hdel', 'hgetall', 'hmget', 'hlen', 'persist'],
+  ...['hget', 'hset', 'hdel', 'hscan', 'hmget', 'hlen', 'persist'],
 ]
 
 let server: RedisServer
