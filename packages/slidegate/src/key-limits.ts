@@ -23,6 +23,9 @@ export interface Rules {
   readonly ban?: BanOptions | true | undefined
 }
 
+/** Limits that a key is held to at most. */
+const MAX_LIMITS = 64
+
 /** Sets that a function has told, and that are kept for when it tells the same again. */
 const MAX_SETS = 1024
 
@@ -327,6 +330,13 @@ function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {
     throw new SlidegateError(
       'invalid_limit',
       `${what} is ${show(limits)}; it must be an array with at least one limit`,
+      limits,
+    )
+  }
+  if (limits.length > MAX_LIMITS) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `${what} has ${limits.length} limits; there must be at most ${MAX_LIMITS}`,
       limits,
     )
   }

@@ -52,7 +52,7 @@ interface CommonOptions {
 
 export interface LimiterOptions extends CommonOptions {
   /**
-   * What each key is held to, all of it: at least one limit. Or a function that tells it, by the plan of a tenant for
+   * What each key is held to, all of it: 1 to 64 limits. Or a function that tells it, by the plan of a tenant for
    * instance: from the key, and from what was handed in as `request`. It should tell the same array for the same
    * limits, never one that was changed in place, and must not wait for anything. What a key has used counts on when its limits change, as long as they are of
    * the same kind and, but for sliding windows, of the same length; else see `formerly`.

@@ -36,6 +36,13 @@ describe('createLimiter refuses', () => {
     await expectRefusal(() => create({ limits: value }), { code: 'invalid_limit', value, right })
   })
 
+  it('more limits than anybody reads', async () => {
+    const many = Array.from({ length: 65 }, (_, i) => slidingWindow({ limit: 1, window: 1000 + i }))
+    const right = /has 65 limits; there must be at most 64/
+    await expectRefusal(() => create({ limits: many }), { code: 'invalid_limit', value: many, right })
+    create({ limits: many.slice(1) }).close()
+  })
+
   it('no limits', async () => {
     const right = /must be an array with at least one limit/
     await expectRefusal(() => create({ limits: none }), { code: 'invalid_limit', value: none, right })
