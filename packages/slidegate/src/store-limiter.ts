@@ -89,6 +89,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     })
     const asker = new LimiterAsker({
       names: this.#names,
+      refresh: () => (this.#isStale ? this.#overrides!.refresh() : undefined),
       apply: (op) => this.#apply(op),
       decide: (op, outcome, position) => this.decide(op, outcome, position),
       giveBack: (decision) => this.#giveBack(decision),

@@ -129,7 +129,6 @@ export interface Ticket {
 
 /** Those who wait before a request. */
 export interface Ahead {
-  readonly tickets: number
   /** Units that they wait for. */
   readonly units: number
   /** Of these, the units of those who are awaited before the request is admitted. */
@@ -173,9 +172,11 @@ export interface Notes {
 
 /** What became of a note that was to be written. */
 export interface Noted {
-  /** Whether there was room for it. */
+  /** Whether there was room for it, and nobody else has written it since. */
   readonly noted: boolean
-  /** Where not: from where to look on for notes that have expired; left out where there are none. */
+  /** Whether it may have been written since the version of which was told. */
+  readonly isStale?: boolean
+  /** Where there was no room: from where to look on for notes that have expired; left out where there are none. */
   readonly next?: string
 }
 
@@ -206,7 +207,8 @@ export interface LineKeeping<State, Params extends LogParams> {
 
 /** A table of texts by name, with the order in which they were changed. */
 export interface TableKeeping<State, Params extends LogParams> {
-  write(state: State, params: Params, nowMs: number, note: Note): Noted
+  /** @param since where it must not have been written since that version */
+  write(state: State, params: Params, nowMs: number, note: Note, since: number | undefined): Noted
   read(state: State, params: Params, nowMs: number, since: number): Notes
 }
 

@@ -29,7 +29,7 @@ end
 -- Whether another is to be admitted before this one.
 local function is_before(id, since, own, own_since)
   if id == own then return false end
-  if own_since == 0 or since < own_since then return true end
+  if since < own_since then return true end
   return since == own_since and is_less(id, own)
 end
 
@@ -82,17 +82,17 @@ function line.restamp(log)
   log.tickets, log.stamp = '', 0
 end
 
--- The units of those before, of those who are awaited, and how many they are.
+-- The units of those before, and of those who are awaited.
 function line.ahead(log, _, now, ticket, room, soon)
-  local ahead, awaited, tickets, own_since = 0, 0, 0, math.min(ticket.sinceMs, now)
+  local ahead, awaited, own_since = 0, 0, ticket.sinceMs == 0 and now or math.min(ticket.sinceMs, now)
   for at = 1, #log.tickets, TICKET_SIZE do
     local id, since, units, until_ms = struct_unpack(TICKET_FORMAT, log.tickets, at)
     if until_ms > now and is_before(id, since, ticket.id, own_since) then
-      ahead, tickets = ahead + units, tickets + 1
+      ahead = ahead + units
       if until_ms <= soon or units > room then awaited = awaited + units end
     end
   end
-  return math.min(ahead, MOST_WAITING), math.min(awaited, MOST_WAITING), tickets
+  return math.min(ahead, MOST_WAITING), math.min(awaited, MOST_WAITING)
 end
 
 function line.put(log, _, now, ticket, units, until_ms)

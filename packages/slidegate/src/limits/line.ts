@@ -59,10 +59,11 @@ const lineKind: Kind<Line> = {
 
   line: {
     ahead(line, _params, nowMs, { id, sinceMs }, room, soonMs) {
-      const own = { id, sinceMs: Math.min(sinceMs, nowMs) }
+      // Who comes now stands where it will stand when it asks again: told another time, the others would wait for it.
+      const own = { id, sinceMs: sinceMs === 0 ? nowMs : Math.min(sinceMs, nowMs) }
       const before = othersIn(line, nowMs, id).filter((each) => isBefore(each, own))
       const awaited = before.filter((each) => each.untilMs <= soonMs || each.units > room)
-      return { tickets: before.length, units: unitsOf(before), awaited: unitsOf(awaited) }
+      return { units: unitsOf(before), awaited: unitsOf(awaited) }
     },
 
     put(line, _params, nowMs, { id, sinceMs }, units, untilMs) {
@@ -88,8 +89,7 @@ export const lineLog: ExtraLog = {
 
 /** Whether another is to be admitted before this one. */
 function isBefore(other: Ticket, { id, sinceMs }: Ticket): boolean {
-  if (sinceMs === 0 || other.sinceMs < sinceMs) return true
-  return other.sinceMs === sinceMs && other.id < id
+  return other.sinceMs < sinceMs || (other.sinceMs === sinceMs && other.id < id)
 }
 
 function unitsOf(tickets: readonly Standing[]): number {

@@ -6,7 +6,8 @@
 -- by its name, which has no space: `written expiry text`. All integers, in text; times are milliseconds by the store's
 -- clock, 0 for never.
 -- Version: rises with each change, and is never below the time of the last one. So one that was lost, with the key or
--- by a failover, does not come again and stand for something else.
+-- by a failover, does not come again and stand for something else: who knows of a version that is not among the last
+-- changes is told all, and writes nothing before.
 -- TTL: none while a note never expires, else until the last one does + slack. It outlives its notes by FORGOTTEN at
 -- least, for as long as the clock may be set back.
 -- Work: a read asks for one field where nothing was changed, for what was changed where that is known, else for all. Both
@@ -39,8 +40,9 @@ end
 local function head_of(log)
   local raw = pcall_redis('HGET', log.key, '')
   if type(raw) == 'table' then error({ unusable = raw.err }) end
+  if not raw and call_redis('HLEN', log.key) == 0 then raw = '1 0 0 0 0 0' end
   local version, floor, lasting, last, changes =
-    string.match(raw or '1 0 0 0 0 0', '^1 (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    string.match(raw or '', '^1 (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if not version then error({ unusable = 'not a table of notes of format 1' }) end
   return { version = version + 0, floor = floor + 0, lasting = lasting + 0, last = last + 0, changes = changes + 0 }
 end
@@ -88,18 +90,37 @@ local function page_of(log, from)
   return from, found
 end
 
--- A page of what was changed since: the version by which it ends, whether there is more, then as above, with false for a
--- note that is no more. Nothing where that is not known.
-local function changed_in(log, head, since)
-  local slots, changes, found = {}, {}, {}
+-- The changes since a version; nothing where it is none that is remembered: another history may have led to it.
+local function changes_since(log, head, since)
+  if since == 0 or since < head.floor or since > head.version then return nil end
+  local slots, changes, is_known = {}, {}, since == head.floor
   for change = math.max(0, head.changes - MAX_CHANGES), head.changes - 1 do slots[#slots + 1] = slot_of(change) end
   if not slots[1] then return nil end
   for _, raw in ipairs(call_redis('HMGET', log.key, unpack(slots))) do
     local change = change_of(raw)
     if not change then return nil end
+    is_known = is_known or change.version == since
     if change.version > since then changes[#changes + 1] = change end
   end
-  local at, bytes, is_known = 1, 0, {}
+  return is_known and changes or nil
+end
+
+-- Whether a note may have been written since a version.
+local function is_written_since(log, head, name, since)
+  if not since or since == head.version then return false end
+  local changes = changes_since(log, head, since)
+  for _, change in ipairs(changes or {}) do
+    if change.name == name then return true end
+  end
+  return not changes
+end
+
+-- A page of what was changed since: the version by which it ends, whether there is more, then as above, with false for a
+-- note that is no more. Nothing where that is not known.
+local function changed_in(log, head, since)
+  local changes = changes_since(log, head, since)
+  if not changes then return nil end
+  local found, at, bytes, is_known = {}, 1, 0, {}
   while at <= #changes and bytes < PAGE_BYTES do
     local names = {}
     while at <= #changes and #names < READ_AT_ONCE do
@@ -117,12 +138,14 @@ local function changed_in(log, head, since)
   return is_more and changes[at - 1].version or head.version, is_more, found
 end
 
--- Answers whether there was room; where not, a cursor: from there on notes may still be found that have expired.
+-- Answers 1; 2 where the note may have been written since the version that the writer knew; or, where there is no room, 0
+-- and a cursor: from there on notes may still be found that have expired.
 function notes.write(log, _, now, note, _, is_clock_given)
   local key, head, gone = log.key, head_of(log), {}
+  if is_written_since(log, head, note.name, note.since) then return 2 end
   local raw = head.version > 0 and call_redis('HGET', key, note.name)
   local known = raw and note_of(raw)
-  if not note.text and not raw then return true end
+  if not note.text and not raw then return 1 end
   local is_new = head.version == 0
   head.version = math.max(head.version + 1, now)
   -- Who knows of a table that was lost is told all; so is, below, who has not heard of a change that is forgotten now.
@@ -138,7 +161,7 @@ function notes.write(log, _, now, note, _, is_clock_given)
       local other = note_of(found[i + 1])
       if other and is_expired(other, now) then gone[#gone + 1] = found[i] end
     end
-    if not gone[1] then return false, next end
+    if not gone[1] then return 0, next end
     head.floor = head.version
   end
   local expiry = note.ttlMs > 0 and now + note.ttlMs or 0
@@ -165,7 +188,7 @@ function notes.write(log, _, now, note, _, is_clock_given)
   else
     call_redis('PEXPIRE', key, ttl_of(math.max(head.last - now, FORGOTTEN), is_clock_given))
   end
-  return true
+  return 1
 end
 
 -- A page: of what was changed since, or of all; `from` is where it begins, where it is not the first of these.
@@ -173,9 +196,7 @@ function notes.read(log, _, now, since, from)
   local head = head_of(log)
   if not from and head.version == since then return { text_of(since), 0, '0', 0 } end
   local version, is_more, found
-  if not (from or since == 0 or since < head.floor or since > head.version) then
-    version, is_more, found = changed_in(log, head, since)
-  end
+  if not from then version, is_more, found = changed_in(log, head, since) end
   local flat
   if version then
     flat = { text_of(version), 0, is_more and '1' or '0', 0 }

@@ -94,8 +94,9 @@ const notesKind: Kind<NoteTable> = {
   expiresAt: ({ version }) => (version > 0 ? Number.MAX_SAFE_INTEGER : 0),
 
   table: {
-    write(table, _params, nowMs, { name, text, ttlMs }) {
+    write(table, _params, nowMs, { name, text, ttlMs }, since) {
       const { notes, changes } = table
+      if (since !== undefined && isWrittenSince(table, name, since)) return { noted: false, isStale: true }
       const isKnown = notes.has(name)
       if (text === undefined && !isKnown) return { noted: true }
       const version = Math.max(table.version + 1, nowMs)
@@ -118,12 +119,12 @@ const notesKind: Kind<NoteTable> = {
     },
 
     // All at once: there is no other process to be held up.
-    read({ version, floor, notes, changes }, _params, nowMs, since): Notes {
-      if (version === since) return { version, isAll: false, notes: [] }
-      const isAll = since === 0 || since < floor || since > version
-      const missed = changes.filter((change) => change.version > since).map(({ name }) => name)
+    read(table, _params, nowMs, since): Notes {
+      const { version, notes } = table
+      const changes = changesSince(table, since)
+      const isAll = changes === undefined
       const read: Note[] = []
-      for (const name of isAll ? notes.keys() : new Set(missed)) {
+      for (const name of isAll ? notes.keys() : new Set(changes.map((change) => change.name))) {
         const note = notes.get(name)
         if (note !== undefined && !isExpired(note, nowMs)) read.push(asRead(name, note, nowMs))
         else read.push({ name, ttlMs: 0, ageMs: 0 })
@@ -139,6 +140,19 @@ export const notesLog: ExtraLog = {
   kind: notesKind,
   role: 'table',
   params: PARAMS,
+}
+
+/** None where it is no version that is remembered: another history may have led to it. */
+function changesSince({ version, floor, changes }: NoteTable, since: number): readonly Change[] | undefined {
+  if (since === version) return []
+  if (since === 0 || since < floor || since > version) return undefined
+  const isKnown = since === floor || changes.some((change) => change.version === since)
+  return isKnown ? changes.filter((change) => change.version > since) : undefined
+}
+
+/** Whether a note may have been written since a version. */
+function isWrittenSince(table: NoteTable, name: string, since: number): boolean {
+  return changesSince(table, since)?.some((change) => change.name === name) ?? true
 }
 
 function asRead(name: string, { writtenAtMs, expiresAtMs, text }: WrittenNote, nowMs: number): Note {

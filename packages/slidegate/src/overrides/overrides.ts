@@ -43,6 +43,8 @@ export interface Override {
  * What was charged to the limits before still counts until their windows have passed, through changes, deletions and the
  * end of a ttl. When a promise resolves, the change is in force in this process; elsewhere within `maxStaleMs`, in which
  * those who have not heard of it yet hold the key to the limits before, and do not see what others charge to the new ones.
+ * What `concurrency` has let in, and is held on to by renewing it, counts for 30 days after its limits were changed to
+ * others with another ttl.
  *
  * All reject with a `StoreUnavailableError` where the store gave no answer; whether what was to be written has been is then
  * unknown.
@@ -51,6 +53,10 @@ export interface Overrides<Key> {
   /**
    * At most 10,000 keys of a limiter have one, counting those whose override was deleted, or has ended, while what was charged
    * to it still counts: above that a `StoreUnavailableError` of reason `full`.
+   *
+   * Limits that differ from those in force only in their numbers can be set as often as one likes. Of limits of other
+   * kinds, windows (other than of `slidingWindow`) or precisions, 8 sets for a key may still count, in 8,192 characters with
+   * what is in force: what would be more is refused as `invalid_limit` until the windows of one have passed. Deletions never are.
    *
    * @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_window` (for `ttl`), `invalid_key`
    */
@@ -76,6 +82,12 @@ export interface OverrideTableOptions {
   /** A monotonic clock of this process, in milliseconds. */
   readonly now?: (() => number) | undefined
 }
+
+/** What is asked for in place of what is in force. */
+type Asked = Pick<Change, 'dimension' | 'key' | 'limits' | 'ttlMs'>
+
+/** So often a change is begun anew when others write the same override. */
+const MAX_TRIES = 8
 
 /** The stored key of the table: no caller's key is ever stored like that. */
 const TABLE_KEY = '~overrides'
@@ -171,7 +183,6 @@ export class OverrideTable {
     limitsText(limits)
     limitSet(this.#limiter, limits)
     const ttlMs = options.ttl === undefined ? 0 : parseWindow(options.ttl, 'the ttl')
-    await this.#readAnew()
     await this.#write(name, { dimension, key, limits, ttlMs })
   }
 
@@ -183,10 +194,7 @@ export class OverrideTable {
 
   async delete(dimension: string | undefined, key: string): Promise<boolean> {
     const name = nameOf(dimension, storedKey(key))
-    await this.#readAnew()
-    if (this.#known.overrideOf(name) === undefined) return false
-    await this.#write(name, { dimension, key, limits: undefined, ttlMs: 0 })
-    return true
+    return this.#write(name, { dimension, key, limits: undefined, ttlMs: 0 })
   }
 
   async list(): Promise<readonly Override[]> {
@@ -194,36 +202,60 @@ export class OverrideTable {
     return this.#known.all()
   }
 
-  /** With nothing in place of limits the declared ones are in force again. */
-  async #write(name: string, asked: Pick<Change, 'dimension' | 'key' | 'limits' | 'ttlMs'>): Promise<void> {
-    const { dimension, key } = asked
-    const declared = this.#declared(dimension, key)
-    const change = { ...asked, declared, staleMs: this.#maxStaleMs }
-    const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
-    const lifetimeMs = lifetimeOf(note)
-    const text = lifetimeMs === undefined ? undefined : textOf(note)
-    const op: NoteOp = { type: 'note', parts: this.#parts, name, text, ttlMs: lifetimeMs ?? 0 }
-    if (!(await this.#note(op))) {
-      throw new StoreUnavailableError(
-        'full',
-        `no override for ${show(key)}: the limiter ${show(this.#limiter)} has ${MAX_NOTES} already`,
-      )
-    }
-    try {
+  /**
+   * With nothing in place of limits the declared ones are in force again. What is written follows from what was there, so
+   * whoever meets somebody else who has written meanwhile begins anew. Answers whether there was an override.
+   */
+  async #write(name: string, asked: Asked): Promise<boolean> {
+    for (let tries = 1; tries <= MAX_TRIES; tries++) {
       await this.#readAnew()
-    } catch {
-      // It was written all the same.
-      this.#known.keep(name, text)
+      // In this process nobody comes between the read and the write.
+      this.#readSync()
+      const wasThere = this.#known.overrideOf(name) !== undefined
+      // What cannot be read is to be deleted all the same; without a table there is nothing.
+      if (!wasThere && asked.limits === undefined && this.#known.version === 0) return false
+      const op = this.#noteOp(name, asked)
+      const { noted, isStale = false } = await this.#note(op)
+      if (isStale) continue
+      if (!noted) {
+        throw new StoreUnavailableError(
+          'full',
+          `no override for ${show(asked.key)}: the limiter ${show(this.#limiter)} has ${MAX_NOTES} already`,
+        )
+      }
+      try {
+        await this.#readAnew()
+      } catch {
+        // It was written all the same.
+        this.#known.keep(name, op.text)
+      }
+      return wasThere
+    }
+    throw new StoreUnavailableError(
+      'error',
+      `the override of ${show(asked.key)} was written by others ${MAX_TRIES} times meanwhile; try again`,
+    )
+  }
+
+  #noteOp(name: string, asked: Asked): NoteOp {
+    const declared = this.#declared(asked.dimension, asked.key)
+    const change: Change = { ...asked, declared, staleMs: this.#maxStaleMs }
+    const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
+    const ttlMs = lifetimeOf(note)
+    const text = ttlMs === undefined ? undefined : textOf(note)
+    return {
+      ...{ type: 'note', parts: this.#parts, name, text },
+      ...{ ttlMs: ttlMs ?? 0, since: this.#known.version },
     }
   }
 
-  /** Answers whether there was room; in a table that is full, notes that have expired are looked for bit by bit. */
-  async #note(op: NoteOp): Promise<boolean> {
-    let noted = (await this.#apply(op)) as Noted
+  /** In a table that is full, notes that have expired are looked for bit by bit. */
+  async #note(op: NoteOp): Promise<Noted> {
+    let noted = (await (this.#applySync ?? this.#apply)(op)) as Noted
     while (!noted.noted && noted.next !== undefined) {
       noted = (await this.#apply({ ...op, from: noted.next })) as Noted
     }
-    return noted.noted
+    return noted
   }
 
   /** None where that cannot be told: a function may need a request, and there is none here. */

@@ -7,9 +7,6 @@ import type { ConsumeOp, Part, SettleOp } from './store.ts'
 /** Who waits and does not ask when he might be admitted loses his place after so long. */
 const PATIENCE_MS = 500
 
-/** Who would have room, were it not the turn of others, asks again after so long for each of them, and after `HELD_MS` at most. */
-const TURN_MS = 5
-
 /** Where a release may give room at any time, those who wait ask again so soon. */
 const HELD_MS = 100
 
@@ -117,7 +114,9 @@ export function queue(
   const waits = waitsOf(op.parts, limits)
   const waitMs = Math.max(...waits)
   const isOut = admitted === op.count || waitMs === Number.POSITIVE_INFINITY
-  const isHeld = loaded.some(({ log }) => log.role === 'count' && !log.shadow && log.kind.entries?.are === 'holder')
+  const isHeld = loaded.some(
+    ({ log }) => log.role === 'count' && !log.shadow && log.kind.entries?.are === 'holder',
+  )
   const untilMs = nowMs + (isHeld ? Math.min(waitMs, HELD_MS) : waitMs) + PATIENCE_MS
   // Where some of a process were admitted, the next of it come after those that wait elsewhere.
   const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : Math.min(ticket.sinceMs, nowMs)
@@ -138,10 +137,10 @@ export function retryAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: nu
   if (cost > limit) return Number.POSITIVE_INFINITY
   const wanted = Math.min(cost + ahead.units, limit)
   const fills = Math.floor((cost + ahead.units - 1) / limit)
-  const laterMs = Math.min(fills * Math.min(params.windows[i]!, FILL_MS), MOST_FILLS_MS)
-  // It is the turn of others, and they are about to take it.
-  if (used[i]! + charged + wanted <= limit) return Math.min(TURN_MS * ahead.tickets, HELD_MS) + laterMs
-  return roomAfter(loaded, held, i, nowMs, wanted) + laterMs
+  const fillMs = Math.min(fills * Math.min(params.windows[i]!, FILL_MS), MOST_FILLS_MS)
+  // It is the turn of others, and they are about to take it all.
+  if (used[i]! + charged + wanted <= limit) return fillMs
+  return roomAfter(loaded, held, i, nowMs, wanted) + fillMs
 }
 
 /** Until limit `i` of the log has room for so many units, which it has not now. */

@@ -22,7 +22,7 @@ export interface LoadedLog {
   charged: number
 }
 
-export const NOBODY: Ahead = { tickets: 0, units: 0, awaited: 0 }
+export const NOBODY: Ahead = { units: 0, awaited: 0 }
 
 /** The logs of an op, over all of its parts in order. */
 export type Loaded = readonly LoadedLog[]

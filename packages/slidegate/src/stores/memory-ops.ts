@@ -227,11 +227,11 @@ export class MemoryOps {
     if (ms > 0) this.#keep(parts, loaded, nowMs)
   }
 
-  #note({ parts, name, text, ttlMs }: NoteOp, clockMs: number): Noted {
+  #note({ parts, name, text, ttlMs, since }: NoteOp, clockMs: number): Noted {
     const loaded = this.#load(parts)
     if (!this.#makeRoom(parts, loaded, clockMs)) throw full(parts)
     const { kind, params } = loaded[0]!.log
-    const noted = kind.table!.write(stateOf(loaded[0]!), params, clockMs, { name, text, ttlMs })
+    const noted = kind.table!.write(stateOf(loaded[0]!), params, clockMs, { name, text, ttlMs }, since)
     this.#keep(parts, loaded, clockMs)
     return noted
   }

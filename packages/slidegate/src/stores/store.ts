@@ -148,6 +148,8 @@ export interface NoteOp {
   readonly text?: string | undefined
   /** Milliseconds after which it is gone; 0 for never. */
   readonly ttlMs: number
+  /** The version of what is known: where the note may have been written since, it is not written now. Left out: it is. */
+  readonly since?: number | undefined
   /** In a table that is full: see {@link Noted.next}. */
   readonly from?: string | undefined
 }

@@ -17,6 +17,12 @@ export function areJoined(parts: readonly Part[]): boolean {
   return parts.every(({ set }) => set.logs.every(({ kind, role }) => role !== 'count' || !kind.entries))
 }
 
+/** Whether two requests are held to the same limits of the same keys. */
+export function areAlike(some: readonly Part[], others: readonly Part[]): boolean {
+  if (some.length !== others.length) return false
+  return some.every(({ key, set }, i) => key === others[i]!.key && set === others[i]!.set)
+}
+
 /** Whether some of what is used may be released at any time. */
 export function areHeld(parts: readonly Part[]): boolean {
   return limitsOf(parts).some(({ kind, shadow }) => !shadow && kind.entries?.are === 'holder')

@@ -3,7 +3,7 @@ import type { Decision } from '../decision.ts'
 import type { Ticket } from '../limits/limit.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
 import { Alarm } from './alarm.ts'
-import { areHeld, areJoined, rateOf, waitIn } from './answers.ts'
+import { areAlike, areHeld, areJoined, rateOf, waitIn } from './answers.ts'
 import { Heap } from './heap.ts'
 import { WaitError, type WaitErrorReason } from './wait-error.ts'
 import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
@@ -13,6 +13,9 @@ const MAX_RUN = 256
 
 /** For so long at most nobody asks where a release may let the next one in at any time. */
 const MAX_HELD_MS = 100
+
+/** Nor for longer than this where others may have been in the way for a moment; for half of it at least, by chance. */
+const MAX_JOINED_MS = 1000
 
 /** What was dropped is swept out of the heaps when it is more than what is left, and this. */
 const MIN_SWEEP = 64
@@ -33,6 +36,8 @@ export interface Answer {
 
 /** Who asks the store, and makes decisions of what it answers. */
 export interface Asker {
+  /** Sees to it that a waiter's parts are those in force now; nothing where they are. Never fails. */
+  refresh(): Promise<void> | undefined
   ask(parts: readonly Part[], question: Question): Promise<Answer>
   /** Gives up a place in the store's line. */
   leave(parts: readonly Part[], ticketId: string): Promise<void>
@@ -53,6 +58,7 @@ export interface Surroundings {
 
 /** No room for a request, until it is worth while to ask again. */
 interface Denial {
+  readonly parts: readonly Part[]
   readonly cost: number
   readonly value: string | undefined
   readonly dueAtMs: number
@@ -148,7 +154,11 @@ export class Queue {
         this.#around.origin.runInAsyncScope(() => void this.#ask())
         return
       }
-      if (!this.#rejectUntil(denial.closedUntilMs ?? performance.now())) {
+      const closedUntilMs = denial.closedUntilMs ?? performance.now()
+      if (first.untilMs <= closedUntilMs) {
+        // What holds for it may not hold for those behind it.
+        this.reject(first, 'late')
+      } else if (!this.#rejectUntil(closedUntilMs)) {
         const endMs = denial.closedUntilMs === undefined ? firstOf(this.#ends)!.untilMs : denial.dueAtMs
         this.#alarm.set(Math.min(endMs, denial.dueAtMs))
         return
@@ -170,7 +180,7 @@ export class Queue {
     this.#denial = undefined
     this.#alarm.clear()
     // Those who come in the same tick are asked for together. And what fails at once does so in a tick of its own.
-    await undefined
+    await this.#around.asker.refresh()
     this.#isWoken = false
     let run: readonly Waiter[] = []
     try {
@@ -195,11 +205,29 @@ export class Queue {
   /** The first, and those behind it that can be asked for in the same op. */
   #takeRun(first: Waiter): Waiter[] {
     const most = areJoined(this.#parts) ? MAX_RUN : 1
-    const run: Waiter[] = []
-    while (run.length < most && firstOf(this.#line)?.request.cost === first.request.cost) {
-      run.push(this.#line.pop()!)
+    const run: Waiter[] = [this.#line.pop()!]
+    while (run.length < most) {
+      const next = this.#takeAlike(first)
+      if (next === undefined) break
+      run.push(next)
     }
     return run
+  }
+
+  /** The next in line, if it asks for the same, of the same keys and limits. */
+  #takeAlike({ request }: Waiter): Waiter | undefined {
+    const next = firstOf(this.#line)
+    if (next?.request.cost !== request.cost || next.request.value !== request.value) return undefined
+    return this.#isHeldTo(next, this.#parts) ? this.#line.pop() : undefined
+  }
+
+  #isHeldTo(waiter: Waiter, parts: readonly Part[]): boolean {
+    try {
+      return areAlike(waiter.parts(), parts)
+    } catch {
+      // It is told when its turn comes.
+      return false
+    }
   }
 
   #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number): void {
@@ -207,25 +235,21 @@ export class Queue {
     const { asker } = this.#around
     const waiting = run.filter(isWaiting)
     for (let position = 0; position < outcome.admitted; position++) {
+      // Before anybody is taken out: where it fails, those who were asked for are told so.
+      const decision = asker.decide(op, outcome, position)
       // What was charged for one who has gone meanwhile is for the next who asks for the same.
       const waiter = waiting[position] ?? this.#takeAlike(run[0]!)
       if (waiter === undefined) {
         asker.giveBack(op, outcome, position)
       } else {
         this.#drop(waiter)
-        waiter.resolve(asker.decide(op, outcome, position))
+        waiter.resolve(decision)
       }
     }
     const denied = waiting.slice(outcome.admitted)
     if (outcome.admitted < op.count) this.#denied(denied, answer, sentAtMs)
     else [this.#sinceMs, this.#mayStand] = [0, false]
     for (const waiter of denied) if (isWaiting(waiter)) this.#line.push(waiter)
-  }
-
-  #takeAlike({ request }: Waiter): Waiter | undefined {
-    const next = firstOf(this.#line)
-    if (next?.request.cost !== request.cost || next.request.value !== request.value) return undefined
-    return this.#line.pop()
   }
 
   #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number): void {
@@ -235,20 +259,29 @@ export class Queue {
     const waitMs = waitIn(answer)
     if (outcome.source === 'store') {
       this.#mayStand = waitMs !== Number.POSITIVE_INFINITY
-      if (this.#sinceMs === 0 || outcome.admitted > 0) this.#sinceMs = outcome.atMs
+      // Later than now is what a clock was set back from.
+      if (this.#sinceMs === 0 || this.#sinceMs > outcome.atMs || outcome.admitted > 0) {
+        this.#sinceMs = outcome.atMs
+      }
     }
     if (waitMs === Number.POSITIVE_INFINITY) {
       for (const waiter of denied) this.reject(waiter, 'never')
     } else if (!this.#isWoken) {
       const nowMs = performance.now()
       const isHeld = areHeld(op.parts)
+      const isCertain = outcome.source === 'store' && !(isHeld || outcome.isBehind || outcome.isJoined)
+      const mostMs = Math.min(
+        isHeld ? MAX_HELD_MS : Number.POSITIVE_INFINITY,
+        // Who got in each other's way does not come at the same time again.
+        outcome.isJoined ? MAX_JOINED_MS * (1 - Math.random() / 2) : Number.POSITIVE_INFINITY,
+      )
       this.#denial = {
+        parts: this.#parts,
         cost: op.cost,
         value: op.value,
-        dueAtMs: nowMs + (isHeld ? Math.min(waitMs, MAX_HELD_MS) : waitMs),
+        dueAtMs: nowMs + Math.min(waitMs, mostMs),
         // The store has decided after it was asked, by a clock of whole milliseconds.
-        closedUntilMs:
-          isHeld || outcome.source !== 'store' ? undefined : Math.max(nowMs, sentAtMs + waitMs - 1),
+        closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
       }
     }
   }
@@ -265,8 +298,10 @@ export class Queue {
   }
 
   /** Whether the first is denied as well. What costs less may have room, and so may another value. */
-  #isInForce({ cost, value, dueAtMs }: Denial, { request }: Waiter): boolean {
-    return performance.now() < dueAtMs && request.cost >= cost && request.value === value
+  #isInForce({ parts, cost, value, dueAtMs }: Denial, waiter: Waiter): boolean {
+    const { request } = waiter
+    if (performance.now() >= dueAtMs || request.cost < cost || request.value !== value) return false
+    return this.#isHeldTo(waiter, parts)
   }
 
   /** Rejects those who do not wait for any longer than until then; whether there were any. */

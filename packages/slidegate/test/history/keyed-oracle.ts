@@ -2,7 +2,7 @@ import type { BanExplanation, Decision, Explanation, Settlement } from '../../sr
 import type { ManualClock } from '../../src/testing.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
-import { isAny, LISTED, WHOLE } from './kind-traits.ts'
+import { HELD, isAny, LISTED, VALUED, WHOLE } from './kind-traits.ts'
 import { BanModel } from './models/ban.ts'
 import { RequestsModel } from './models/entries.ts'
 import { withFormer } from './models/former.ts'
@@ -271,7 +271,9 @@ export class KeyedOracle {
     this.seen.settled++
     for (const model of noted) model.entries.remove(nowMs, request.id)
     if (actual > request.units) {
-      this.#oracle.charge(ruledIn(parts), nowMs, { ...request, units: actual - request.units })
+      // What is settled is no holder, and brings no value.
+      const charged = ruledIn(parts).filter((each) => !isAny([each], HELD) && !isAny([each], VALUED))
+      this.#oracle.charge(charged, nowMs, { ...request, units: actual - request.units })
     }
     if (actual >= request.units) return { returned: 0, added: actual - request.units }
     const charged = new Set(

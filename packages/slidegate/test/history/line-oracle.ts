@@ -1,5 +1,6 @@
+import type { Limit } from '../../src/limits/limit.ts'
 import { BanModel, type BanRule } from './models/ban.ts'
-import { LineModel, type Ticket } from './models/line.ts'
+import { type Awaited, LineModel, type Ticket } from './models/line.ts'
 import type { Request } from './models/log-model.ts'
 import { type Beside, firstAfter, Oracle, type Ruled } from './oracle.ts'
 
@@ -10,6 +11,7 @@ export interface LineAnswer {
   readonly admitted: number
   readonly limits: readonly number[]
   readonly waitMs: 0
+  readonly isBehind?: true
   readonly blockedMs?: number
   readonly isUnseen?: true
 }
@@ -17,14 +19,15 @@ export interface LineAnswer {
 /** Who waits and does not ask when he might be admitted loses his place after so long. */
 const PATIENCE_MS = 500
 
-/** Who would have room, were it not the turn of others, asks again so soon. */
-const TURN_MS = 5
+/** Who waits for a limit to be filled more than once is told so much more for each time, up to the most. */
+const FILL_MS = 100
+const MOST_FILLS_MS = 1000
 
 const LINE: Beside<LineModel> = { name: '/line', model: () => new LineModel() }
 
 /**
  * A key for which some wait in line: by the order in which they came, and by what is truly used of each limit. Who waits is
- * admitted where there is room for him and all before him.
+ * admitted where there is room for him and all before him who do not sleep though there is room.
  */
 export class LineOracle {
   readonly #ruled: readonly Ruled[]
@@ -45,11 +48,13 @@ export class LineOracle {
     const besides = ticket === undefined ? [this.#ban] : [this.#ban, LINE]
     const nowMs = this.#oracle.settle(this.#ruled, clockMs, besides)
     const line = this.#oracle.beside(LINE)
-    const ahead = ticket === undefined ? 0 : line.ahead(nowMs, ticket)
+    const ahead = ticket === undefined ? [] : line.ahead(nowMs, ticket)
     const used = this.#ruled.map((each) => this.#oracle.used(each, nowMs))
-    const room = this.#ruled.map(({ limit }, i) =>
-      Math.floor(Math.max(0, limit.limit - used[i]! - ahead) / cost),
-    )
+    const room = this.#ruled.map((ruled, i) => {
+      const free = this.#freeOf(ruled, used)
+      const awaited = ahead.filter(({ units, untilMs }) => units > free || untilMs <= nowMs + 2 * PATIENCE_MS)
+      return Math.floor(Math.max(0, ruled.limit.limit - used[i]! - unitsOf(awaited)) / cost)
+    })
     const enforced = room.filter((_, i) => !this.#ruled[i]!.limit.shadow)
     const admitted = Math.min(count, ...enforced)
     const charged = this.#ruled.map(({ limit }, i) =>
@@ -60,8 +65,12 @@ export class LineOracle {
       const wait = charged[i]! === count ? 0 : this.#waitFor(each, nowMs, cost, ahead)
       return [used[i]!, wait, this.#resetOf(each, nowMs)]
     })
-    if (ahead > 0) this.seen[admitted > 0 ? 'behind' : 'held']++
-    const answer = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+    const isBehind = ahead.length > 0
+    if (isBehind) this.seen[admitted > 0 ? 'behind' : 'held']++
+    const answer = {
+      ...({ source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const),
+      ...(isBehind && ({ isBehind } as const)),
+    }
     if (ticket !== undefined) this.#queue(line, nowMs, cost, admitted, count, ticket, limits)
     else if (admitted < count) {
       const blocks = Array.from({ length: count - admitted }, () => this.#deny(nowMs))
@@ -107,15 +116,30 @@ export class LineOracle {
     }
   }
 
+  /** What is free of the limit, and of all that share its log. */
+  #freeOf({ limit }: Ruled, used: readonly number[]): number {
+    const logOf = (each: Limit) => each.kind.logName(each) + (each.shadow ? each.name : '')
+    const frees = this.#ruled.map((each, i) =>
+      logOf(each.limit) === logOf(limit) ? each.limit.limit - used[i]! : Number.POSITIVE_INFINITY,
+    )
+    return Math.min(...frees)
+  }
+
   /** Until both have room: it, and those before it. */
-  #waitFor(ruled: Ruled, nowMs: number, cost: number, ahead: number): number {
+  #waitFor(ruled: Ruled, nowMs: number, cost: number, before: readonly Awaited[]): number {
+    const ahead = unitsOf(before)
     const { limit } = ruled.limit
     if (cost > limit) return Number.POSITIVE_INFINITY
     const used = (ms: number) => this.#oracle.used(ruled, ms)
     if (used(nowMs) + ahead + cost <= limit) return 0
     const wanted = Math.min(ahead + cost, limit)
-    if (used(nowMs) + wanted <= limit) return TURN_MS
-    return firstAfter(nowMs, (ms) => used(ms) + wanted <= limit) - nowMs
+    const fills = Math.floor((ahead + cost - 1) / limit)
+    // As its log rounds it up.
+    const windowMs = ruled.limit.kind.params([ruled.limit]).windows[0]!
+    const laterMs = Math.min(MOST_FILLS_MS, fills * Math.min(FILL_MS, windowMs))
+    // It is the turn of others.
+    if (used(nowMs) + wanted <= limit) return laterMs
+    return firstAfter(nowMs, (ms) => used(ms) + wanted <= limit) - nowMs + laterMs
   }
 
   #resetOf(ruled: Ruled, nowMs: number): number {
@@ -139,9 +163,13 @@ export class LineOracle {
       line.remove(nowMs, id)
       return
     }
-    const since = admitted > 0 || sinceMs === 0 ? nowMs : sinceMs
+    const since = admitted > 0 || sinceMs === 0 ? nowMs : Math.min(sinceMs, nowMs)
     line.put(nowMs, { id, sinceMs: since }, cost, nowMs + waitMs + PATIENCE_MS)
   }
+}
+
+function unitsOf(tickets: readonly Awaited[]): number {
+  return tickets.reduce((sum, { units }) => sum + units, 0)
 }
 
 function requestOf(units: number): Request {

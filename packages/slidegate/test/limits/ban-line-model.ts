@@ -48,7 +48,7 @@ export class KeyModel {
     const admitted = Math.min(count, Math.floor(room / cost))
     const charged = admitted * cost
     if (admitted > 0) this.#bucket = { atMs: nowMs, owedMs: this.#owed(nowMs) + charged * TOKEN_MS }
-    const limits = this.#limits(nowMs, used, charged, ahead, cost, count, before.length)
+    const limits = this.#limits(nowMs, used, charged, ahead, cost, count)
     const outcome = {
       ...({ source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const),
       ...(ahead > 0 && { isBehind: true }),
@@ -182,26 +182,25 @@ export class KeyModel {
     ahead: number,
     cost: number,
     count: number,
-    tickets = 0,
   ): readonly number[] {
     const owedMs = this.#owed(nowMs)
     let waitMs = 0
     if (charged < cost * count && used + charged + ahead + cost > CAPACITY) {
       const wanted = Math.min(cost + ahead, CAPACITY)
-      if (cost > CAPACITY) waitMs = Number.POSITIVE_INFINITY
-      else if (used + charged + wanted <= CAPACITY) waitMs = Math.min(5 * tickets, 100)
-      else waitMs = owedMs - (CAPACITY - wanted) * TOKEN_MS
       // For each time that the bucket is emptied: it takes longer than that to be filled.
-      waitMs += Math.min(100 * Math.floor((cost + ahead - 1) / CAPACITY), 1000)
+      const laterMs = Math.min(100 * Math.floor((cost + ahead - 1) / CAPACITY), 1000)
+      if (cost > CAPACITY) waitMs = Number.POSITIVE_INFINITY
+      else if (used + charged + wanted <= CAPACITY) waitMs = laterMs
+      else waitMs = owedMs - (CAPACITY - wanted) * TOKEN_MS + laterMs
     }
     return [used, waitMs, owedMs]
   }
 
   #before(nowMs: number, { id, sinceMs }: Ticket): readonly Waiting[] {
-    const since = Math.min(sinceMs, nowMs)
+    const since = sinceMs === 0 ? nowMs : Math.min(sinceMs, nowMs)
     return this.#line.waiting.filter((each) => {
       if (each.id === id || each.untilMs <= nowMs) return false
-      return since === 0 || each.sinceMs < since || (each.sinceMs === since && each.id < id)
+      return each.sinceMs < since || (each.sinceMs === since && each.id < id)
     })
   }
 

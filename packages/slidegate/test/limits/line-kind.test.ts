@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { slidingWindow, tokenBucket } from '../../src/index.ts'
+import { concurrency, slidingWindow, tokenBucket } from '../../src/index.ts'
 import type { Ahead, Ticket } from '../../src/limits/limit.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
 import { lineLog } from '../../src/limits/line.ts'
@@ -78,10 +78,10 @@ describe('who waits', () => {
     await wait('a', 10)
     twins.clock.advance(995)
     const late = await wait('b', 5)
-    // Ahead and cost are more than the limit: it cannot wait for more than an empty bucket.
-    expect(late).toMatchObject({ admitted: 0, limits: [1, 5, 5] })
+    // Ahead and cost are more than the limit: it waits for an empty bucket, and for what the first then takes.
+    expect(late).toMatchObject({ admitted: 0, limits: [1, 105, 5], isBehind: true })
     twins.clock.advance(5)
-    expect(await wait('b', 5, late.ticket.sinceMs)).toMatchObject({ admitted: 0, limits: [0, 5, 0] })
+    expect(await wait('b', 5, late.ticket.sinceMs)).toMatchObject({ admitted: 0, limits: [0, 100, 0] })
   })
 
   it('comes before one that asks later, whoever asks first again; of the same time, by id', async () => {
@@ -89,8 +89,7 @@ describe('who waits', () => {
     const b = await wait('b', 1)
     const a = await wait('a', 1)
     expect(a.ticket.sinceMs).toBe(b.ticket.sinceMs)
-    // When it came, it was behind all that were there; since then the order is that of the ids.
-    expect(a.limits[1]).toBe(200)
+    expect(a.limits[1]).toBe(100)
     expect((await wait('b', 1, b.ticket.sinceMs)).limits[1]).toBe(200)
     expect((await wait('a', 1, a.ticket.sinceMs)).limits[1]).toBe(100)
     twins.clock.advance(1)
@@ -172,6 +171,54 @@ describe('who waits', () => {
     expect(await twins.peek(set, 2)).toMatchObject({ admitted: 0, limits: [10, 200, 1000] })
   })
 
+  it('who sleeps though there is room holds up nobody; who has none yet, or is about to come, does', async () => {
+    const hour = withLog(limitSet('hour', [slidingWindow({ limit: 5, window: '1h' })]), lineLog)
+    const ask = (name: string, cost: number, sinceMs: number) =>
+      twins.consume(hour, { cost, ticket: { id: idOf(name), sinceMs } })
+    const charged = await twins.consume(hour, { cost: 5 })
+    const { atMs: sinceMs } = await ask('a', 3, 0)
+    const op = { type: 'refund', parts: [{ key: 'k', set: hour }], atMs: charged.atMs } as const
+    await twins.ask({ ...op, units: 2, charged: [true, false] })
+    twins.clock.advance(1)
+    expect(await ask('b', 1, 0)).toMatchObject({ admitted: 0, isBehind: true })
+    await twins.ask({ ...op, units: 2, charged: [true, false] })
+    expect(await ask('b', 1, sinceMs + 1)).toMatchObject({ admitted: 1, isBehind: true })
+    // The first will come for what it was told.
+    twins.clock.advance(3_600_000 - 502)
+    expect((await ask('c', 1, 0)).admitted).toBe(1)
+    twins.clock.advance(1)
+    expect((await ask('d', 2, 0)).admitted).toBe(0)
+  })
+
+  it('where something is held, is expected to ask again soon', async () => {
+    const held = withLog(limitSet('held', [concurrency({ limit: 1, ttl: '1m' })]), lineLog)
+    const ask = (name: string, ticket?: Ticket) => twins.consume(held, { requestId: name, ticket })
+    await ask('holder')
+    const { atMs: sinceMs } = await ask('dead', { id: idOf('dead'), sinceMs: 0 })
+    twins.clock.advance(1)
+    await twins.ask({ type: 'release', parts: [{ key: 'k', set: held }], requestId: 'holder', units: 1 })
+    expect((await ask('b', { id: idOf('b'), sinceMs: 0 })).limits[1]).toBe(100)
+    twins.clock.advance(599)
+    expect((await ask('b', { id: idOf('b'), sinceMs: sinceMs + 1 })).admitted).toBe(1)
+  })
+
+  it('is told a time apart from those of the others, where a limit is filled many times', async () => {
+    const waits = async (limit: number, windowMs: number) => {
+      const many = withLog(limitSet('many', [slidingWindow({ limit, window: windowMs })]), lineLog)
+      const told: number[] = []
+      for (let i = 0; i < 30; i++) {
+        const ticket = { id: idOf(`w${100 + i}`), sinceMs: 0 }
+        told.push((await twins.consume(many, { ticket, cost: i === 0 ? limit : 1 }, `${limit}`)).limits[1]!)
+      }
+      return told
+    }
+    const ranks = Array.from({ length: 29 }, (_, i) => i)
+    expect(await waits(1, 100)).toEqual([0, ...ranks.map((rank) => 100 + Math.min(100 * rank, 1000))])
+    const ofTen = (await waits(10, 2000)).slice(1)
+    expect(ofTen).toEqual(ranks.map((rank) => 2000 + 100 * Math.floor(rank / 10)))
+    expect((await waits(100, 2000)).slice(1)).toEqual(ranks.map(() => 2000))
+  })
+
   it('lines of several parts are each their own', async () => {
     const other = withLog(limitSet('m', [slidingWindow({ limit: 5, window: '1s' })]), lineLog)
     await drain()
@@ -182,6 +229,13 @@ describe('who waits', () => {
       admitted: 0,
       limits: [10, 400, 1000, 0, 0, 0],
     })
+    expect(await redis.keys('*:q')).toHaveLength(2)
+    // Not of what has room long before.
+    expect(await twins.consume(set, { parts: both, ticket, cost: 3 })).toMatchObject({
+      limits: [10, 600, 1000, 0, 0, 0],
+    })
+    expect(await redis.keys('*:q')).toHaveLength(1)
+    await twins.consume(set, { parts: both, ticket })
     expect(await redis.keys('*:q')).toHaveLength(2)
     await twins.ask({ type: 'leave', parts: both, id: ticket.id })
     expect(await redis.keys('*:q')).toHaveLength(1)
@@ -198,16 +252,17 @@ describe('the line is bounded', () => {
     const ask = (name: string, sinceMs = 0) => twins.consume(large, { ticket: { id: idOf(name), sinceMs } })
     const nowMs = twins.clock.now()
     for (let i = 0; i < 256; i++) await ask(`w${i}`)
-    expect((await ask('late-1')).limits[1]).toBe(257_000)
-    expect((await ask('late-2')).limits[1]).toBe(257_000)
+    expect((await ask('x-late-1')).limits[1]).toBe(257_000)
+    expect((await ask('x-late-2')).limits[1]).toBe(257_000)
     const [key = ''] = await redis.keys('*:q')
     expect(await redis.strlen(key)).toBe(7 + 256 * 30)
     // One who stands there may move.
     expect((await ask('w0', nowMs)).limits[1]).toBe(1000)
     expect(await redis.strlen(key)).toBe(7 + 256 * 30)
     await twins.ask({ type: 'leave', parts: [{ key: 'k', set: large }], id: idOf('w7') })
-    await ask('late-1', nowMs + 1)
-    expect((await ask('late-2', nowMs + 2)).limits[1]).toBe(257_000)
+    twins.clock.advance(2)
+    await ask('x-late-1', nowMs + 1)
+    expect((await ask('x-late-2', nowMs + 2)).limits[1]).toBe(256_998)
     // All are over, and are forgotten with the next that is written.
     twins.clock.advance(300_000)
     expect((await ask('new')).admitted).toBe(1)
@@ -218,9 +273,9 @@ describe('the line is bounded', () => {
     const limit = 2 ** 40
     const huge = withLog(limitSet('huge', [slidingWindow({ limit, window: '1s' })]), lineLog)
     await twins.ask({ type: 'charge', parts: [{ key: 'k', set: huge }], units: limit })
-    for (const name of ['a', 'b', 'c']) {
+    for (const [name, waitMs] of Object.entries({ a: 1000, b: 1100, c: 1100 })) {
       const outcome = await twins.consume(huge, { cost: limit, ticket: { id: idOf(name), sinceMs: 0 } })
-      expect(outcome).toMatchObject({ admitted: 0, limits: [limit, 1000, 1000] })
+      expect(outcome).toMatchObject({ admitted: 0, limits: [limit, waitMs, 1000] })
     }
     const { kind, params } = lineLog
     const logs = kind.createLogs()
@@ -231,7 +286,6 @@ describe('the line is bounded', () => {
     putOf('b')
     const most = 2 ** 40
     expect(kind.line!.ahead(state, params, 1000, { id: idOf('z'), sinceMs: 0 }, 0, 0)).toEqual({
-      tickets: 2,
       units: most,
       awaited: most,
     })
@@ -244,7 +298,11 @@ describe('a clock that was set back', () => {
     const a = await wait('a', 3)
     twins.clock.advance(-5000)
     expect((await wait('b', 2)).limits[1]).toBe(200)
-    expect((await wait('a', 3, a.ticket.sinceMs)).limits[1]).toBe(500)
+    twins.clock.advance(1)
+    // Later than now counts as now.
+    expect((await wait('a', 3, a.ticket.sinceMs)).limits[1]).toBe(499)
+    twins.clock.advance(1)
+    expect((await wait('c', 1, a.ticket.sinceMs)).limits[1]).toBe(598)
   })
 
   it('leaving then does not hide it', async () => {
@@ -363,16 +421,16 @@ class PlainLine {
   }
 
   ahead(nowMs: number, id: string, sinceMs: number, room: number, soonMs: number): Ahead {
-    let [tickets, units, awaited] = [0, 0, 0]
+    let [units, awaited] = [0, 0]
     for (const each of this.#tickets) {
-      const isBehind = sinceMs > 0 && (each.sinceMs > sinceMs || (each.sinceMs === sinceMs && each.id > id))
+      const since = sinceMs || nowMs
+      const isBehind = each.sinceMs > since || (each.sinceMs === since && each.id > id)
       if (isBehind) break
       if (each.id === id || each.untilMs <= nowMs) continue
-      tickets++
       units += each.units
       if (each.untilMs <= soonMs || each.units > room) awaited += each.units
     }
-    return { tickets, units, awaited }
+    return { units, awaited }
   }
 }
 

@@ -212,6 +212,34 @@ describe.each(Object.keys(stores))('a table in %s', (name) => {
     expect(await read(next, version)).toMatchObject({ isAll: true, notes: [{ name: 'b' }] })
   })
 
+  it('is not written by who does not know what others have written since', async () => {
+    const store = open()
+    const since = async (name: string, text: string | undefined, version: number) =>
+      (await ask(store, { ...noteOp(name, text), since: version })) as Noted
+    expect(await since('a', 'one', 0)).toEqual({ noted: true })
+    expect(await since('a', 'two', 0)).toEqual({ noted: false, isStale: true })
+    const { version } = await read(store)
+    clock.advance(5)
+    await write(store, 'b', 'one')
+    expect(await since('a', 'two', version)).toEqual({ noted: true })
+    expect(await since('b', 'two', version)).toEqual({ noted: false, isStale: true })
+    expect(await since('b', undefined, version)).toEqual({ noted: false, isStale: true })
+    // No version of this table: it may be one of a history that was lost.
+    expect(await since('c', 'one', version + 1)).toEqual({ noted: false, isStale: true })
+    expect(await since('c', 'one', 2 ** 46)).toEqual({ noted: false, isStale: true })
+    expect((await read(store)).notes.map(({ text }) => text)).toEqual(['two', 'one'])
+  })
+
+  it('tells all to who knows a version that it never had', async () => {
+    const store = open()
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    clock.advance(5)
+    await write(store, 'b', 'two')
+    expect((await read(store, version)).isAll).toBe(false)
+    expect((await read(store, version + 1)).isAll).toBe(true)
+  })
+
   it('is the same whatever is written and read', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), (steps) => play(open(), steps)),
@@ -223,7 +251,13 @@ describe.each(Object.keys(stores))('a table in %s', (name) => {
 })
 
 type Step =
-  | { readonly do: 'write'; readonly name: number; readonly text: string | undefined; readonly ttlMs: number }
+  | {
+      readonly do: 'write'
+      readonly name: number
+      readonly text: string | undefined
+      readonly ttlMs: number
+      readonly back: number | undefined
+    }
   | { readonly do: 'read'; readonly back: number }
   | { readonly do: 'wait'; readonly ms: number }
 
@@ -233,6 +267,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     name: fc.nat({ max: 3 }),
     text: fc.option(fc.string({ minLength: 1, unit: 'binary' }), { nil: undefined, freq: 3 }),
     ttlMs: fc.constantFrom(0, 0, 10, 1000),
+    back: fc.option(fc.nat({ max: 4 }), { nil: undefined }),
   }),
   fc.record({ do: fc.constant('read' as const), back: fc.nat({ max: 4 }) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 9, 10, 700, -5, -2000) }),
@@ -270,11 +305,15 @@ it('both twins answer the same, to the last number', async () => {
     const versions = [0, 1]
     for (const each of steps) {
       if (each.do === 'wait') clock.advance(each.ms)
+      const knownAt = (back: number) => versions.at(-1 - (back % versions.length))!
       const op: Op | undefined =
         each.do === 'write'
-          ? noteOp(`n${each.name}`, each.text, each.ttlMs)
+          ? {
+              ...noteOp(`n${each.name}`, each.text, each.ttlMs),
+              since: each.back === undefined ? undefined : knownAt(each.back),
+            }
           : each.do === 'read'
-            ? { type: 'notes', parts, since: versions.at(-1 - (each.back % versions.length))! }
+            ? { type: 'notes', parts, since: knownAt(each.back) }
             : undefined
       if (op === undefined) continue
       const [ours, theirs] = [await ask(memory, op), await ask(inRedis, op)]

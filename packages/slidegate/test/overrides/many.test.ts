@@ -28,7 +28,7 @@ async function fill(count: number): Promise<void> {
   for (let first = 1; first < count; first += 1000) {
     const ops = Array.from({ length: Math.min(1000, count - first) }, (_, i): NoteOp => {
       const name = `k${first + i}`
-      return { ...like!, name, text: like!.text!.replace('"k0"', JSON.stringify(name)) }
+      return { ...like!, since: undefined, name, text: like!.text!.replace('"k0"', JSON.stringify(name)) }
     })
     await outcomesOf(store, ops)
   }
@@ -249,7 +249,7 @@ describe('a function that tells limits only by a request', () => {
     expect((await limiter.consume('k', { request: 1 })).remaining).toBe(999)
     expect(await limiter.overrides.delete('k')).toBe(true)
     // What was charged to it still counts.
-    expect((await limiter.consume("k", { request: 1 })).remaining).toBe(8)
+    expect((await limiter.consume('k', { request: 1 })).remaining).toBe(8)
     limiter.close()
   })
 

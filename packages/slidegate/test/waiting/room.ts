@@ -26,7 +26,12 @@ export interface Room {
   readonly sent: Op[]
 }
 
-export function roomOn(store: Store, limits: readonly Limit[], maxWaiting = 20_000): Room {
+export function roomOn(
+  store: Store,
+  limits: readonly Limit[],
+  maxWaiting = 20_000,
+  decide: Asker['decide'] = decisionOf,
+): Room {
   const set = withLog(limitSet('waiting', limits), lineLog)
   const partsOf = (key: string): readonly Part[] => [{ key, set }]
   const asked: { op: ConsumeOp; outcome: ConsumeOutcome }[] = []
@@ -37,6 +42,7 @@ export function roomOn(store: Store, limits: readonly Limit[], maxWaiting = 20_0
     await outcomesOf(store, [op])
   }
   const asker: Asker = {
+    refresh: () => undefined,
     async ask(parts, question) {
       const isNamed = set.logs.some(({ kind }) => kind.entries !== undefined)
       const op: ConsumeOp = {
@@ -51,7 +57,7 @@ export function roomOn(store: Store, limits: readonly Limit[], maxWaiting = 20_0
       return { op, outcome }
     },
     leave: (parts, id) => send({ type: 'leave', parts, id }),
-    decide: decisionOf,
+    decide,
     giveBack(op, outcome, position) {
       for (const refund of refundsOf(op, outcome, position, position + 1)) void send(refund)
     },

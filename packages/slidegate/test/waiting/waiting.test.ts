@@ -3,6 +3,7 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {
   concurrency,
+  createLimiter,
   memoryStore,
   SlidegateError,
   type Store,
@@ -10,6 +11,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
 import { WaitError } from '../../src/waiting/wait-error.ts'
 import { parseWaitOptions } from '../../src/waiting/wait-options.ts'
 import { errorOf } from '../input/refusal.ts'
@@ -289,9 +291,12 @@ describe('the line between processes', () => {
     await fill(one, 'k', 3)
     const abort = new AbortController()
     const big = one.wait('k', { cost: 4, maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
-    await turn()
-    // Behind the other, there is no room for it.
-    expect((await rejection(other.wait('k', { maxWaitMs: 500 }))).reason).toBe('late')
+    // Who comes in the same millisecond comes at the same time.
+    await delay(3)
+    // Behind the other, there is no room for it; but the other may give up.
+    const startMs = performance.now()
+    expect((await rejection(other.wait('k', { maxWaitMs: 50 }))).reason).toBe('late')
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(50)
     abort.abort()
     await rejection(big)
     expect((await other.wait('k', { maxWaitMs: 500 })).allowed).toBe(true)
@@ -314,7 +319,156 @@ describe('the line between processes', () => {
   })
 })
 
+describe('limits that are not the same for all', () => {
+  it('are for each his own: nobody is admitted, or refused, by those of another', async () => {
+    const [few, many] = [
+      [slidingWindow({ limit: 1, window: '1h' })],
+      [slidingWindow({ limit: 100, window: '1h' })],
+    ]
+    const limiter = createLimiter({
+      name: 'told',
+      store: memoryStore(),
+      limits: (_, request) => (request === 'many' ? many : few),
+    })
+    const ask = (request: unknown, cost = 1) => limiter.wait('k', { request, cost, maxWaitMs: 1000 })
+    const never = rejection(ask('few', 5))
+    expect((await ask('many', 5)).limits[0]).toMatchObject({ limit: 100, remaining: 95 })
+    expect((await never).reason).toBe('never')
+    const late = rejection(ask('few'))
+    expect((await ask('many')).allowed).toBe(true)
+    expect((await late).reason).toBe('late')
+  })
+
+  it('who is too late himself takes none with him that may have room', async () => {
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 3)
+    const late = rejection(room.wait('k', { cost: 5, maxWaitMs: 1000 }))
+    expect((await room.wait('k', { cost: 1, maxWaitMs: 500 })).allowed).toBe(true)
+    expect((await late).reason).toBe('late')
+  })
+
+  it('those set by others are heard of while somebody waits', async () => {
+    const store = memoryStore()
+    // No store in this process, by what it can do.
+    const far: Store = { apply: (ops, call) => store.apply(ops, call), close() {} }
+    const make = () =>
+      createLimiter({
+        name: 'set',
+        store: far,
+        limits: [slidingWindow({ limit: 4, window: 300 })],
+        overrides: { maxStaleMs: 50 },
+      })
+    const [one, other] = [make(), make()]
+    await one.consume('k', { cost: 4 })
+    const waits = Array.from({ length: 3 }, () => one.wait('k'))
+    await delay(20)
+    await other.overrides.set('k', [slidingWindow({ limit: 2, window: 300 })])
+    const decisions = await Promise.all(waits)
+    expect(decisions.map(({ limits }) => limits[0]!.limit)).toEqual([2, 2, 2])
+    for (const limiter of [one, other]) limiter.close()
+  })
+})
+
+describe('a key of several dimensions', () => {
+  const dimensions = {
+    user: [slidingWindow({ limit: 1, window: '1h' })],
+    endpoint: [slidingWindow({ limit: 10, window: '1s' })],
+  }
+
+  it('is not waited for in vain behind those whose other key is at its limit', async () => {
+    const limiter = createLimiter({ name: 'several', store: memoryStore(), dimensions })
+    const waits: Promise<unknown>[] = []
+    for (let i = 0; i < 10; i++) {
+      await limiter.consume({ user: `u${i}`, endpoint: null })
+      waits.push(limiter.wait({ user: `u${i}`, endpoint: 'e' }, { maxWaitMs: 2 ** 31 - 1 }))
+    }
+    await turn()
+    expect((await limiter.wait({ user: 'free', endpoint: 'e' }, { maxWaitMs: 100 })).allowed).toBe(true)
+    limiter.close()
+    await Promise.allSettled(waits)
+  })
+
+  it('in different domains is asked for again soon: who was in the way may have gone', async () => {
+    const domains = [memoryStore(), memoryStore()]
+    const domainOf: NonNullable<Store['domainOf']> = ({ parts }) => {
+      return parts[0]!.set.limiter.endsWith('user') ? 0 : 1
+    }
+    /** Each is nearer to another domain. */
+    const storeAt = (near: number): Store => ({
+      domainOf,
+      apply(ops, call) {
+        const domain = domainOf(ops[0]!)
+        setTimeout(() => domains[domain]!.apply(ops, call), domain === near ? 1 : 15)
+      },
+      close() {},
+    })
+    const limiters = [0, 1].map((near) =>
+      createLimiter({
+        name: 'apart',
+        store: storeAt(near),
+        timeoutMs: 5000,
+        dimensions: { ...dimensions, endpoint: dimensions.user },
+      }),
+    )
+    const key = { user: 'u', endpoint: 'e' }
+    const startMs = performance.now()
+    const waits = limiters.map((limiter) => limiter.wait(key, { maxWaitMs: 2 ** 31 - 1 }))
+    const settled = Promise.allSettled(waits)
+    expect((await Promise.race(waits)).allowed).toBe(true)
+    expect(performance.now() - startMs).toBeLessThan(4000)
+    for (const limiter of limiters) limiter.close()
+    await settled
+  })
+})
+
+describe('a decision that cannot be made', () => {
+  it('is told to who was asked for', async () => {
+    const wrong = new Error('no decision')
+    const room = roomOn(memoryStore(), HOUR, 10, () => {
+      throw wrong
+    })
+    expect(await Promise.all([room.wait('k'), room.wait('k')].map((wait) => errorOf(() => wait)))).toEqual([
+      wrong,
+      wrong,
+    ])
+    expect(room.room.state().length).toBe(0)
+  })
+})
+
 describe('what is returned', () => {
+  it('is for who asks for it where the first of another process sleeps', async () => {
+    const store = memoryStore()
+    const [one, other] = [roomOn(store, HOUR), roomOn(store, HOUR)]
+    await fill(other, 'k', 5)
+    const first = one.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await delay(3)
+    const second = other.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    const { op, outcome } = other.asked[0]!
+    await other.giveBack(op, outcome)
+    other.room.wake(['k'])
+    expect((await second).allowed).toBe(true)
+    one.room.close()
+    await errorOf(() => first)
+  })
+
+  it('is not waited for behind a process that has died', async () => {
+    const store = memoryStore()
+    const limits = [concurrency({ limit: 1, ttl: '1h' })]
+    const one = roomOn(store, limits)
+    await one.wait('k')
+    const { op } = one.asked[0]!
+    await outcomesOf(store, [{ ...op, requestId: 'of the dead', ticket: { id: 'dead--------', sinceMs: 0 } }])
+    await delay(3)
+    const wait = one.wait('k', { maxWaitMs: 10_000 })
+    await turn()
+    await one.release(op)
+    const startMs = performance.now()
+    expect((await wait).allowed).toBe(true)
+    expect(performance.now() - startMs).toBeLessThan(2000)
+    expect(one.asked.length).toBeLessThan(15)
+  })
+
   it('is for the next at once, when the room is told', async () => {
     const room = roomOn(memoryStore(), HOUR)
     await fill(room, 'k', 5)

@@ -1,11 +1,9 @@
 -- What few ops need of the general driver: Redis makes all functions of a script anew at each call.
 
--- Who waits and does not ask when he might be admitted loses his place after so long; who would have room, were it not
--- the turn of others, asks again after so long for each of them, and after HELD at most; so do all where a release may
--- give room at any time. Who waits behind more than fit a limit at a time is told so much more for each time that it is
--- filled, up to the most.
+-- Who waits and does not ask when he might be admitted loses his place after so long; where a release may give room at
+-- any time, those who wait ask again after HELD. Who waits behind more than fit a limit at a time is told so much more for
+-- each time that it is filled, up to the most.
 local PATIENCE = 500
-local TURN = 5
 local HELD = 100
 local FILL = 100
 local MOST_FILLS = 1000
@@ -35,15 +33,15 @@ function more.add_former(logs, log, now)
   end
 end
 
--- Units of those who wait for the same part before the request, of those who are awaited, and how many they are. Who
--- sleeps though there is room for him holds up nobody.
+-- Units of those who wait for the same part before the request, and of those who are awaited. Who sleeps though there is
+-- room for him holds up nobody.
 function more.who_is_ahead(logs, log, now, ticket)
   local room = math.huge
   for j = 1, #log.params.limits do room = math.min(room, log.params.limits[j] - log.used[j]) end
   for _, line in ipairs(logs.line or {}) do
     if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket, room, now + 2 * PATIENCE) end
   end
-  return 0, 0, 0
+  return 0, 0
 end
 
 function more.is_behind(logs)
@@ -144,11 +142,11 @@ function more.waits(logs, log, j, now, is_full)
   if cost > limit then return NEVER, reset end
   local wanted = math.min(cost + log.ahead, limit)
   local fills = math.floor((cost + log.ahead - 1) / limit)
-  local later = math.min(fills * math.min(log.params.windows[j], FILL), MOST_FILLS)
-  -- It is the turn of others, and they are about to take it.
-  if log.used[j] + log.charged + wanted <= limit then return math.min(TURN * log.tickets_ahead, HELD) + later, reset end
-  if formers then return falls_to(log, formers, j, now, limit - wanted) + later, reset end
-  return log.kind.retry_after(log, log.params, j, now, wanted) + later, reset
+  local fill_time = math.min(fills * math.min(log.params.windows[j], FILL), MOST_FILLS)
+  -- It is the turn of others, and they are about to take it all.
+  if log.used[j] + log.charged + wanted <= limit then return fill_time, reset end
+  if formers then return falls_to(log, formers, j, now, limit - wanted) + fill_time, reset end
+  return log.kind.retry_after(log, log.params, j, now, wanted) + fill_time, reset
 end
 
 -- The longest wait of an answer, for limits that are enforced; and that of each part.
@@ -369,9 +367,9 @@ end
 
 function ops.note(logs, run, clock, now, filled)
   local log = logs[1]
-  local noted, next = log.kind.write(log, log.params, now, run, clock, run.is_clock_given)
-  reply[filled + 1] = noted and 1 or 0
-  if noted then return filled + 1 end
+  local outcome, next = log.kind.write(log, log.params, now, run, clock, run.is_clock_given)
+  reply[filled + 1] = outcome
+  if not next then return filled + 1 end
   reply[filled + 2] = next
   return filled + 2
 end

@@ -135,9 +135,7 @@ local function check(logs, now, run)
       log.kind.check(log, log.params, now, log.used)
       if logs.former then beyond().add_former(logs, log, now) end
       log.cost = cost_in(log, now, run.cost, run)
-      if run.ticket then
-        log.ahead, log.awaited, log.tickets_ahead = beyond().who_is_ahead(logs, log, now, run.ticket)
-      end
+      if run.ticket then log.ahead, log.awaited = beyond().who_is_ahead(logs, log, now, run.ticket) end
       if not log.is_shadow then admitted = room_in(log, admitted) end
     end
   end

@@ -24,7 +24,7 @@
 --          explain        as peek; then per limit: how many times follow, and these; then per log of bans: level, denials,
 --                         milliseconds for which it blocks
 --          leave, block   0
---          note           1 where there was room, else 0 and a cursor in text: see notes.lua
+--          note           1; 2 where others may have written it; 0 and a cursor in text where there was no room: see notes.lua
 --          notes          0, then JSON: see notes.lua
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:

@@ -274,12 +274,9 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'consume':
       case 'peek':
         if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
-        return {
-          ...withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs),
-          ...(isBehind && { isBehind }),
-        }
+        return withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
       case 'explain': {
-        const outcome = withBlock(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs)
+        const outcome = withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
         return { ...outcome, ...explanation(op.parts, next) }
       }
       case 'refund':
@@ -295,6 +292,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'list':
         return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(numbers[place++]))) }
       case 'note':
+        if (first === 2) return { noted: false, isStale: true }
         return first === 1 ? { noted: true } : notNoted(numbers[place++])
       case 'notes':
         return notesOf(numbers[place++])
@@ -310,8 +308,9 @@ function blockedOutcome({ parts }: RequestOp, atMs: number, blockedMs: number): 
   return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
 }
 
-function withBlock(outcome: ConsumeOutcome, blockedMs: number): ConsumeOutcome {
-  return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+function withMarks(outcome: ConsumeOutcome, blockedMs: number, isBehind: boolean): ConsumeOutcome {
+  if (blockedMs === 0 && !isBehind) return outcome
+  return { ...outcome, ...(blockedMs > 0 && { blockedMs }), ...(isBehind && { isBehind }) }
 }
 
 function consumeOutcome(

@@ -6,10 +6,12 @@ export interface Ticket {
   readonly sinceMs: number
 }
 
-interface Standing extends Ticket {
+export interface Awaited {
   readonly units: number
   readonly untilMs: number
 }
+
+type Standing = Ticket & Awaited
 
 /** Those that wait for a key, each on behalf of one process. */
 export class LineModel implements Timed {
@@ -33,13 +35,11 @@ export class LineModel implements Timed {
     this.#writtenAtMs = 0
   }
 
-  /** Units of those who came before and may be expected to ask again. */
-  ahead(nowMs: number, { id, sinceMs }: Ticket): number {
-    const comesBefore = (other: Ticket) =>
-      sinceMs === 0 || other.sinceMs < sinceMs || (other.sinceMs === sinceMs && other.id < id)
-    return this.#others(nowMs, id)
-      .filter(comesBefore)
-      .reduce((sum, { units }) => sum + units, 0)
+  /** Those who came before and may be expected to ask again: for how many units, and by when. */
+  ahead(nowMs: number, { id, sinceMs }: Ticket): readonly Awaited[] {
+    const since = sinceMs === 0 ? nowMs : Math.min(sinceMs, nowMs)
+    const comesBefore = (other: Ticket) => other.sinceMs < since || (other.sinceMs === since && other.id < id)
+    return this.#others(nowMs, id).filter(comesBefore)
   }
 
   put(nowMs: number, ticket: Ticket, units: number, untilMs: number): void {
