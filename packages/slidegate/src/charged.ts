@@ -9,6 +9,11 @@ interface Usual {
 }
 
 const usualOf = new WeakMap<LimitSet, Usual>()
+/** That of the last decision: most are of the same limits as the one before. */
+let last: { readonly set: LimitSet | undefined; readonly usual: Usual } = {
+  set: undefined,
+  usual: { all: [], enforced: [] },
+}
 
 /**
  * Per log over all parts in order: whether an admitted request was charged to it, and can be returned. Shadow limits that
@@ -33,6 +38,7 @@ function isUsual({ limits }: Decision, costs: readonly number[] | undefined): bo
 }
 
 function usual(set: LimitSet): Usual {
+  if (last.set === set) return last.usual
   let known = usualOf.get(set)
   if (known === undefined) {
     known = {
@@ -41,6 +47,7 @@ function usual(set: LimitSet): Usual {
     }
     usualOf.set(set, known)
   }
+  last = { set, usual: known }
   return known
 }
 

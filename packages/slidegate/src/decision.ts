@@ -81,8 +81,9 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
 
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
 export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
-  const { blockedMs = 0 } = outcome
-  if (blockedMs > 0 && position >= outcome.admitted) return denialOfBlocked(op, outcome, blockedMs)
+  const { blockedMs } = outcome
+  if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted)
+    return denialOfBlocked(op, outcome, blockedMs)
   return decisionByLimits(limitsOf(op.parts), op, outcome, position)
 }
 

@@ -30,6 +30,7 @@ export class Names {
    * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
    */
   of(options: RequestNames | undefined, parts: readonly Part[]): Named {
+    if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
     const asked = namesAsked(options, parts)
     if (!areWhole(parts) || asked.requestId !== undefined) return asked
     return { ...this.made(parts), value: asked.value }
@@ -58,9 +59,10 @@ export function namesAsked(options: RequestNames | undefined, parts: readonly Pa
   }
 }
 
-/** Whether any limit keeps entries. */
+/** Whether any limit keeps entries. Asked of each request: a loop takes less than a callback. */
 export function areKept(parts: readonly Part[]): boolean {
-  return parts.some(({ set }) => set.keeps.size > 0)
+  for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
+  return false
 }
 
 /** Whether a limit keeps those that are under way. */

@@ -136,9 +136,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
       )
     }
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
-    // The op is filled in anew by the next request; a decision remembers its own parts.
-    const parts = this.#syncOps === undefined ? op.parts : [{ ...op.parts[0]! }]
-    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0, parts) : decisionOf(op, outcome, 0)
+    const decision =
+      outcome.admitted > 0 ? this.#admitted(op, outcome, 0, this.#ownParts(op)) : decisionOf(op, outcome, 0)
     if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
     return decision
   }
@@ -155,6 +154,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#checkOpen()
     op.parts[0].key = storedKey(key)
     return op
+  }
+
+  /** The op is filled in anew by the next request; a decision remembers its own parts. */
+  #ownParts({ parts }: ConsumeOp): readonly Part[] {
+    return this.#syncOps === undefined ? parts : [{ key: parts[0]!.key, set: parts[0]!.set }]
   }
 
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
@@ -472,12 +476,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number, parts = op.parts): Decision {
     const decision = decisionOf(op, outcome, position)
     const { cost, atMs, source } = decision
-    const left = (outcome.sources ?? [source]).some(isCounted) ? cost : 0
+    const { instants, sources } = outcome
+    const wasCounted = sources === undefined ? isCounted(source) : sources.some(isCounted)
+    const left = wasCounted ? cost : 0
     const charged = chargedLogs(parts, decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS
-    const { instants, sources } = outcome
-    const when = { atMs, instants, source, sources }
-    markOrigin(decision, { limiter: this, parts, names, cost, ...when, charged, left })
+    const origin = { limiter: this, parts, names, cost, atMs, instants, source, sources, charged, left }
+    markOrigin(decision, origin)
     return decision
   }
 
