@@ -62,7 +62,7 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
       `${name}: charged ${charged} ms after it was due, and told ${medianOf(lateMs).toFixed(2)} ms (medians)`,
     )
     expect(lateMs.length).toBeGreaterThan(40)
-    expect(medianOf(lateMs)).toBeLessThan(5 + 2 * medianOf(controlLateMs))
+    expect(medianOf(lateMs)).toBeLessThan(10 + 3 * medianOf(controlLateMs))
     expectNoneEarly(room)
     // Each was asked for twice: when it came, and when there was room.
     expect(room.asked.length).toBeLessThanOrEqual(2 * 121)
@@ -120,7 +120,7 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     const tookMs = times.at(-1)!.atMs - times[0]!.atMs
     console.log(`${name}: ${tookMs} ms for 9 windows of ${window}, ${Math.round(perWaiter)} bytes a waiter`)
     expect(tookMs).toBeGreaterThanOrEqual(9 * window)
-    expect(tookMs).toBeLessThan(2 * 9 * window)
+    expect(tookMs).toBeLessThan(4 * 9 * window)
     expect(perWaiter).toBeLessThan(3000)
     expectNoneEarly(room)
   })
@@ -132,7 +132,7 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     const tookMs = performance.now() - startMs
     // What is beyond its capacity takes 2 ms each.
     expect(tookMs).toBeGreaterThanOrEqual(399)
-    expect(tookMs).toBeLessThan(800)
+    expect(tookMs).toBeLessThan(1600)
     expectNoneEarly(room)
   })
 })

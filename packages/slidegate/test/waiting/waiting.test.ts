@@ -144,10 +144,10 @@ describe('who is not admitted', () => {
     await fill(room, 'k', 4)
     const startMs = performance.now()
     const patient = room.wait('k', { cost: 2, maxWaitMs: 2 ** 31 - 1 })
-    const together = rejection(room.wait('k', { maxWaitMs: 1000 }))
+    const together = rejection(room.wait('k', { maxWaitMs: 10_000 }))
     await together
     const { reason, decision } = await rejection(room.wait('k', { cost: 2 }))
-    expect(performance.now() - startMs).toBeLessThan(900)
+    expect(performance.now() - startMs).toBeLessThan(5000)
     expect(reason).toBe('late')
     expect(decision?.retryAfterMs).toBeGreaterThan(3_000_000)
     expect(room.asked).toHaveLength(2)
@@ -506,7 +506,7 @@ describe('what is returned', () => {
     await room.release(op)
     const startMs = performance.now()
     expect((await wait).allowed).toBe(true)
-    expect(performance.now() - startMs).toBeLessThan(1000)
+    expect(performance.now() - startMs).toBeLessThan(5000)
   })
 
   it('may come late: who waits for a release does so to the end of its time', async () => {
