@@ -1,7 +1,7 @@
 import { SlidegateError, show } from './errors.ts'
 import { storedKey } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
-import { isDeclared, parseName } from './limits/declare.ts'
+import { checkCount, isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
 import type { InForce, OverrideTable } from './overrides/overrides.ts'
@@ -22,9 +22,6 @@ export interface Rules {
   readonly formerly?: readonly (readonly Limit[])[] | undefined
   readonly ban?: BanOptions | true | undefined
 }
-
-/** Limits that a key is held to at most. */
-const MAX_LIMITS = 64
 
 /** Sets that a function has told, and that are kept for when it tells the same again. */
 const MAX_SETS = 1024
@@ -333,13 +330,7 @@ function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {
       limits,
     )
   }
-  if (limits.length > MAX_LIMITS) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `${what} has ${limits.length} limits; there must be at most ${MAX_LIMITS}`,
-      limits,
-    )
-  }
+  checkCount(limits, what)
   for (const limit of limits) {
     if (!isDeclared(limit)) {
       throw new SlidegateError(

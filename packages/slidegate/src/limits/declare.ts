@@ -72,6 +72,19 @@ export function checkDeclaration(options: unknown, form: string): void {
   }
 }
 
+/** Limits that a key is held to at most. */
+const MAX_LIMITS = 64
+
+/** `invalid_limit` for more limits than a key may be held to. */
+export function checkCount(limits: readonly unknown[], what: string): void {
+  if (limits.length <= MAX_LIMITS) return
+  throw new SlidegateError(
+    'invalid_limit',
+    `${what} has ${limits.length} limits; there must be at most ${MAX_LIMITS}`,
+    limits,
+  )
+}
+
 /** A number of units as it was declared; `invalid_limit` unless it is an integer from 1 to `most`. */
 export function parseLimit(limit: unknown, what = 'the limit', most: number = MAX_LIMIT): number {
   if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > most) {

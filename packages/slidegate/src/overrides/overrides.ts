@@ -1,6 +1,7 @@
 import { type Duration, parseWindow } from '../duration.ts'
 import { asUnavailable, checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import { storedKey } from '../key.ts'
+import { checkCount } from '../limits/declare.ts'
 import type { Limit, Noted, Notes, NotesAsked } from '../limits/limit.ts'
 import { limitSet, withLog } from '../limits/limit-set.ts'
 import { MAX_NOTES, notesLog } from '../limits/notes.ts'
@@ -179,6 +180,7 @@ export class OverrideTable {
         limits,
       )
     }
+    checkCount(limits, 'the override')
     // Both throw where a limit is wrong.
     limitsText(limits)
     limitSet(this.#limiter, limits)

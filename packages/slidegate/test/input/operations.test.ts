@@ -351,6 +351,8 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     for (const value of [undefined, null, {}, '10/1m', 5, limits[0], () => limits, []]) {
       await refuse(value, 'invalid_limit', value, /must be an array of one or more/)
     }
+    const many = Array.from({ length: 65 }, (_, i) => slidingWindow({ limit: 1, window: 1000 + i }))
+    await refuse(many, 'invalid_limit', many, /the override has 65 limits; there must be at most 64/)
     for (const value of [undefined, null, 5, { ...limits[0] }, {}]) {
       await refuse([limits[0], value], 'invalid_limit', value, /must be made by slidingWindow/)
     }
