@@ -1,4 +1,5 @@
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, PeekOp } from '../stores/store.ts'
+import { zerosFor } from '../stores/unseen.ts'
 import { LocalShare, type LocalStore } from './local-share.ts'
 
 /**
@@ -53,7 +54,7 @@ function unseen(
   told: 'deny' | 'allow',
   pauseMs: number,
 ): ConsumeOutcome {
-  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
+  const limits = zerosFor(parts)
   const atMs = Date.now()
   return told === 'allow'
     ? { source: 'failOpen', atMs, admitted: count, limits, waitMs: 0 }

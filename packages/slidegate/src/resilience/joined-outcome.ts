@@ -1,5 +1,6 @@
 import { isDecided, type Source } from '../decision.ts'
 import type { ConsumeOutcome, Part, RequestOp } from '../stores/store.ts'
+import { zerosFor } from '../stores/unseen.ts'
 import { byPart, joined, limitsIn, numbersIn } from './shares.ts'
 
 /** What one domain says of its parts. */
@@ -52,10 +53,6 @@ function numbersOf(
   const rows = said.map(({ places, outcome }) => [places, outcome.limits] as const)
   const told = byPart(parts, rows, numbersIn)
   return parts.flatMap((part, place) => told[place] ?? known.get(place) ?? zerosFor([part]))
-}
-
-function zerosFor(parts: readonly Part[]): number[] {
-  return new Array<number>(parts.reduce((sum, part) => sum + numbersIn(part), 0)).fill(0)
 }
 
 /** When each part was charged, and by whom. */

@@ -42,6 +42,7 @@ import type {
   SettleOp,
   SettleOutcome,
 } from './store.ts'
+import { blockedOutcome } from './unseen.ts'
 
 export type OnFull = 'throw' | 'deny' | 'allow'
 
@@ -123,7 +124,7 @@ export class MemoryOps {
     const nowMs = settleInstant(bans, clockMs)
     restamp(bans, nowMs)
     const blockedMs = blockedFor(bans, nowMs)
-    return blockedMs > 0 ? blocked(op, nowMs, blockedMs) : undefined
+    return blockedMs > 0 ? blockedOutcome(op, nowMs, blockedMs) : undefined
   }
 
   #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
@@ -353,12 +354,6 @@ function remembers({ log: { kind, params } }: LoadedLog): boolean {
 }
 
 const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
-
-/** The limits of a key that is blocked are not looked at. */
-function blocked({ parts }: RequestOp, atMs: number, blockedMs: number): ConsumeOutcome {
-  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
-  return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
-}
 
 function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)

@@ -1,4 +1,3 @@
-import { fork } from 'node:child_process'
 import type {
   ConcurrencyOptions,
   DistinctOptions,
@@ -7,7 +6,10 @@ import type {
   SlidingWindowOptions,
   TokenBucketOptions,
 } from '../../src/index.ts'
+import { work } from '../support/work.ts'
 import type { Admission } from './fullest-window.ts'
+
+const WORKER = new URL('worker.js', import.meta.url)
 
 /** A limit, as the options that make it. */
 export type LimitOrder =
@@ -66,25 +68,9 @@ export interface Report {
 
 /** Sets processes to work at once, all on one Redis, and gathers what they were told. */
 export async function audit(orders: readonly Order[]): Promise<Report> {
-  const reports = await Promise.all(orders.map(work))
+  const reports = await Promise.all(orders.map((order) => work<Order, Report>(WORKER, order)))
   return {
     admissions: reports.flatMap(({ admissions }) => admissions),
     denied: reports.reduce((sum, { denied }) => sum + denied, 0),
   }
-}
-
-function work(order: Order): Promise<Report> {
-  return new Promise((resolve, reject) => {
-    const child = fork(new URL('worker.js', import.meta.url), { execArgv: [] })
-    let report: Report | undefined
-    child.once('message', (message: Report) => {
-      report = message
-    })
-    child.once('error', reject)
-    child.once('close', (code) => {
-      if (code === 0 && report !== undefined) resolve(report)
-      else reject(new Error(`a worker ended with code ${code}; has the package been built?`))
-    })
-    child.send(order)
-  })
 }

@@ -1,8 +1,10 @@
-import { fork } from 'node:child_process'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import { useRedis } from '../support/use-redis.ts'
+import { work } from '../support/work.ts'
+
+const WORKER = new URL('worker.js', import.meta.url)
 
 /** What a process is to do: so many callers wait for the same key, one time after the other. */
 export interface Order {
@@ -32,22 +34,6 @@ const proxy = await startProxy(server.port)
 afterAll(() => proxy.stop())
 beforeEach(() => redis.flushall())
 
-function work(order: Order): Promise<Report> {
-  return new Promise((resolve, reject) => {
-    const child = fork(new URL('worker.js', import.meta.url), { execArgv: [] })
-    let report: Report | undefined
-    child.once('message', (message: Report) => {
-      report = message
-    })
-    child.once('error', reject)
-    child.once('close', (code) => {
-      if (code === 0 && report !== undefined) resolve(report)
-      else reject(new Error(`a worker ended with code ${code}; has the package been built?`))
-    })
-    child.send(order)
-  })
-}
-
 it.each([
   ['one at a time', { limit: 5, cost: 5, windowMs: 40, callers: 6 }],
   ['one each at a time', { limit: 4, cost: 1, windowMs: 100, callers: 6 }],
@@ -58,7 +44,7 @@ it.each([
   const orders = Array.from({ length: PROCESSES }, (_, i) =>
     i === 0 ? { ...order, port: proxy.port } : order,
   )
-  const reports = await Promise.all(orders.map(work))
+  const reports = await Promise.all(orders.map((order) => work<Order, Report>(WORKER, order)))
 
   // As long as all of them ask.
   const shares = reports.map(

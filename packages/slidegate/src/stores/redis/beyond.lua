@@ -189,6 +189,13 @@ function more.queue(logs, run, clock, now, admitted, first)
   pcall(save, logs.line, clock, run.is_clock_given)
 end
 
+-- Of ops that have nothing to say.
+local function finish(logs, run, clock, filled)
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
+end
+
 function ops.charge(logs, run, clock, now, filled)
   restamp(logs, now)
   for i = 1, #logs do
@@ -199,9 +206,7 @@ function ops.charge(logs, run, clock, now, filled)
       log.is_changed = true
     end
   end
-  save(logs, clock, run.is_clock_given)
-  reply[filled + 1] = 0
-  return filled + 1
+  return finish(logs, run, clock, filled)
 end
 
 -- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
@@ -282,9 +287,7 @@ function ops.leave(logs, run, clock, now, filled)
     log.kind.remove(log, log.params, now, run.id)
     log.is_changed = true
   end
-  save(logs, clock, run.is_clock_given)
-  reply[filled + 1] = 0
-  return filled + 1
+  return finish(logs, run, clock, filled)
 end
 
 function ops.settle(logs, run, clock, now, filled)
@@ -327,9 +330,7 @@ function ops.block(logs, run, clock, now, filled)
     log.kind.block(log, log.params, now, run.ms)
     log.is_changed = true
   end
-  save(logs, clock, run.is_clock_given)
-  reply[filled + 1] = 0
-  return filled + 1
+  return finish(logs, run, clock, filled)
 end
 
 -- What a request would be told; then, per limit, eleven times or none, with their number before them; then for each log of

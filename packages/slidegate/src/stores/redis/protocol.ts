@@ -14,6 +14,7 @@ import {
   type RequestOp,
   takesOnce,
 } from '../store.ts'
+import { blockedOutcome } from '../unseen.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -300,12 +301,6 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         return undefined
     }
   })
-}
-
-/** The limits of a key that is blocked were not looked at. */
-function blockedOutcome({ parts }: RequestOp, atMs: number, blockedMs: number): ConsumeOutcome {
-  const limits = new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
-  return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
 }
 
 function withMarks(outcome: ConsumeOutcome, blockedMs: number, isBehind: boolean): ConsumeOutcome {
