@@ -39,6 +39,24 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     return { clock, limiter }
   }
 
+  it('a scheduled task holds what it was given until it has ended, however it ends', async () => {
+    const { limiter } = setUp()
+    let running = 0
+    const most: number[] = []
+    const task = async (n: number) => {
+      most.push(++running)
+      await delay(5)
+      running--
+      if (n === 3) throw new Error('the task has failed')
+      return n
+    }
+    const tasks = Array.from({ length: 6 }, (_, n) => limiter.schedule('k', () => task(n)))
+    const ended = await Promise.allSettled(tasks)
+    expect(ended.map(({ status }) => status === 'fulfilled')).toEqual([true, true, true, false, true, true])
+    expect(Math.max(...most)).toBe(2)
+    expect((await limiter.peek('k')).remaining).toBe(2)
+  })
+
   it('holds so many at the same time, until they are released', async () => {
     const { limiter } = setUp()
     const first = await limiter.acquire('k')
