@@ -80,10 +80,23 @@ export function isBranded(candidate: unknown, brand: symbol): boolean {
 /** A value as it stands in an error message: short, and never a flood. */
 export function show(value: unknown): string {
   if (typeof value === 'string')
-    return value.length > 64 ? `${JSON.stringify(value.slice(0, 64))}...` : JSON.stringify(value)
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+    return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
+  if (typeof value === 'object' && value !== null) return isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
-  return String(value)
+  // Symbols and bigints may be of any length, too.
+  const text = String(value)
+  return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text
+}
+
+const SHOWN = 64
+
+/** Of a proxy that was revoked nobody can say. */
+function isArray(value: object): boolean {
+  try {
+    return Array.isArray(value)
+  } catch {
+    return false
+  }
 }
 
 /** Options as they were given; `invalid_option` unless they are an object. */

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Decision } from './decision.ts'
 import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
+import { Tally } from './tally.ts'
 
 /** What a limiter tells those who listen. */
 export interface LimiterEvents<Key extends AnyKey = string> {
@@ -47,13 +48,14 @@ export interface Logger {
   warn(line: string): void
 }
 
-/** Hands events to those who listen. What they throw is theirs: it is logged once, and troubles no request. */
+/** Hands events to those who listen, and counts failures for those who ask. What they throw is theirs: it is logged once, and troubles no request. */
 export class Announcer {
   readonly #limiter: string
   readonly #logger: Logger | undefined
   #emitter: EventEmitter | undefined
   /** Listeners of which it was logged that they fail. */
   readonly #failing = new WeakSet<object>()
+  readonly tally: Tally = new Tally()
 
   constructor(limiter: string, logger: Logger | undefined) {
     this.#limiter = limiter
@@ -62,27 +64,25 @@ export class Announcer {
 
   /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
-    if (!Object.hasOwn(EVENTS, event)) {
-      const known = Object.keys(EVENTS).join(', ')
-      throw new SlidegateError('invalid_option', `there is no event ${show(event)}, only ${known}`, event)
-    }
-    if (typeof listener !== 'function') {
-      throw new SlidegateError(
-        'invalid_option',
-        `the listener is ${show(listener)}; it must be a function`,
-        listener,
-      )
-    }
+    check(event, listener)
     this.#emitter ??= new EventEmitter()
     this.#emitter.on(event, listener)
   }
 
+  /** @throws as `on` does */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
+    check(event, listener)
     this.#emitter?.off(event, listener)
   }
 
   isHeard(event: LimiterEvent): boolean {
     return this.#emitter !== undefined && this.#emitter.listenerCount(event) > 0
+  }
+
+  /** Something was asked of the store without an answer. */
+  storeFailed(error: StoreUnavailableError): void {
+    this.tally.storeErrors[error.reason]++
+    this.tell('storeError', { error })
   }
 
   tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents<AnyKey>[Event]): void {
@@ -111,5 +111,19 @@ export class Announcer {
     } catch {
       // A log that fails is no reason to refuse a request.
     }
+  }
+}
+
+function check(event: unknown, listener: unknown): void {
+  if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
+    const known = Object.keys(EVENTS).join(', ')
+    throw new SlidegateError('invalid_option', `there is no event ${show(event)}, only ${known}`, event)
+  }
+  if (typeof listener !== 'function') {
+    throw new SlidegateError(
+      'invalid_option',
+      `the listener is ${show(listener)}; it must be a function`,
+      listener,
+    )
   }
 }

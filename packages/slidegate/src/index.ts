@@ -9,6 +9,7 @@ export {
 } from './errors.ts'
 export type { LimiterEvent, LimiterEvents, LimiterListener, Logger } from './events.ts'
 export type { BanExplanation, Explanation, LimitExplanation } from './explanation.ts'
+export { tupleKey } from './key.ts'
 export type { AnyKey, Keys, LimitsOf } from './key-limits.ts'
 export {
   type BulkRequest,
@@ -45,6 +46,7 @@ export { type SlidingCount, type SlidingCountOptions, slidingCount } from './sli
 export type { Call } from './stores/call.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore, type OnFull } from './stores/memory.ts'
 export type { Store } from './stores/store.ts'
+export type { LimiterStats } from './tally.ts'
 export { WaitError, type WaitErrorReason } from './waiting/wait-error.ts'
 export type { WaitOptions } from './waiting/wait-options.ts'
 export type { WaitingState } from './waiting/waiting.ts'

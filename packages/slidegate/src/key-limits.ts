@@ -1,5 +1,5 @@
 import { SlidegateError, show } from './errors.ts'
-import { storedKey } from './key.ts'
+import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
 import { checkCount, isDeclared, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
@@ -161,6 +161,8 @@ interface Given {
 /** All that a limiter holds keys to. */
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
+  /** How all that callers choose is stored. */
+  readonly spelling: Spelling
   /** Those that hold for every key. */
   readonly limits: readonly Limit[]
   /** Limits of single keys in place of these. */
@@ -168,8 +170,9 @@ export class KeyLimits {
   /** The only dimension, where it has no name. */
   readonly #only: Dimension | undefined
 
-  constructor(dimensions: readonly Dimension[]) {
+  constructor(dimensions: readonly Dimension[], spelling = plainSpelling) {
     this.dimensions = dimensions
+    this.spelling = spelling
     this.limits = dimensions.flatMap(({ limits }) => limits)
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
@@ -248,7 +251,7 @@ export class KeyLimits {
 
   #allOf(key: AnyKey): readonly Given[] {
     const only = this.#only
-    if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
+    if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
     for (const { name } of this.dimensions) {
       if (keyIn(keys, name!) !== undefined) continue
@@ -264,11 +267,13 @@ export class KeyLimits {
 
   #someOf(key: Partial<AnyKey>): readonly Given[] {
     const only = this.#only
-    if (only !== undefined) return [{ dimension: only, given: key as string, key: storedKey(key) }]
+    if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
     const found = this.dimensions.flatMap((dimension) => {
       const given = keyIn(keys, dimension.name!)
-      return given === undefined || given === null ? [] : [{ dimension, given, key: storedKey(given) }]
+      return given === undefined || given === null
+        ? []
+        : [{ dimension, given, key: this.spelling.key(given) }]
     })
     if (found.length > 0) return found
     throw new SlidegateError('invalid_key', 'the key has no dimension; it must have one at least', key)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 
 const MAX_KEY_BYTES = 64 * 1024
@@ -7,28 +7,86 @@ const MAX_PLAIN_LENGTH = 128
 const EXCLAMATION_MARK = 0x21
 const TILDE = 0x7e
 
+const MIN_SECRET_BYTES = 16
+const HASH_BYTES = 16
+
+/** How a caller's key, and any other text that he may have chosen, stands in the store. Nothing in it is ever parsed. */
+export interface Spelling {
+  /** Whether nobody can tell the text from it. */
+  readonly isSecret: boolean
+  /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
+  key(key: unknown): string
+  /** The same for any other text; `what` says what it is, in errors. */
+  text(text: unknown, what: string, code: SlidegateErrorCode): string
+}
+
+/** As it is where it is short and printable, else `~` and its SHA-256. */
+export const plainSpelling: Spelling = { isSecret: false, key: storedKey, text: storedText }
+
 /**
- * A caller's key as it is stored: as it is where it is short and printable, else `~` and its SHA-256. Nothing
- * in a key is ever parsed.
+ * `~` and 128 bits of its HMAC-SHA-256 (RFC 2104).
  *
- * @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8
+ * @throws {SlidegateError} `invalid_option` unless the secret has 16 bytes or more
  */
+function secretSpelling(secret: unknown): Spelling {
+  const key = secretKey(secret)
+  const text: Spelling['text'] = (given, what, code) => {
+    checkText(given, what, code)
+    // A value is not to be known by a key that is the same text.
+    const mac = createHmac('sha256', key)
+      .update(`${what}:`)
+      .update(given as string)
+      .digest()
+    return `~${mac.toString('base64url', 0, HASH_BYTES)}`
+  }
+  return { isSecret: true, key: (given) => text(given, 'key', 'invalid_key'), text }
+}
+
+/**
+ * How the options of a limiter have it. A secret that is named but undefined, such as a variable of the environment that is
+ * not set, must not lead to plain keys unnoticed.
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function spellingBy(options: { readonly hashKeys?: string | Uint8Array }): Spelling {
+  return Object.hasOwn(options, 'hashKeys') ? secretSpelling(options.hashKeys) : plainSpelling
+}
+
+function secretKey(secret: unknown): KeyObject {
+  const bytes = typeof secret === 'string' ? Buffer.from(secret) : secret
+  if (!(bytes instanceof Uint8Array) || bytes.length < MIN_SECRET_BYTES) {
+    // The secret itself is no business of whoever reads the error.
+    const what = bytes instanceof Uint8Array ? `${bytes.length} bytes` : `of type ${typeof secret}`
+    throw new SlidegateError(
+      'invalid_option',
+      `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
+    )
+  }
+  return createSecretKey(bytes)
+}
+
+/** A caller's key by {@link plainSpelling}. */
 export function storedKey(key: unknown): string {
   return typeof key === 'string' && isPlain(key) ? key : storedText(key, 'key', 'invalid_key')
 }
 
-/** Any other text that a caller has chosen, as it is stored, in the same way. `what` says what it is, in errors. */
-export function storedText(key: unknown, what: string, code: SlidegateErrorCode): string {
-  const invalid = (message: string) => new SlidegateError(code, message, key)
-  if (typeof key !== 'string') throw invalid(`the ${what} is ${show(key)}; it must be a string`)
-  if (isPlain(key)) return key
-  if (key === '') throw invalid(`the ${what} is empty; it must be at least one character`)
+function storedText(text: unknown, what: string, code: SlidegateErrorCode): string {
+  if (typeof text === 'string' && isPlain(text)) return text
+  checkText(text, what, code)
+  return `~${createHash('sha256')
+    .update(text as string)
+    .digest('base64url')}`
+}
+
+function checkText(text: unknown, what: string, code: SlidegateErrorCode): void {
+  const invalid = (message: string) => new SlidegateError(code, message, text)
+  if (typeof text !== 'string') throw invalid(`the ${what} is ${show(text)}; it must be a string`)
+  if (text === '') throw invalid(`the ${what} is empty; it must be at least one character`)
   // The length in UTF-16 units comes first: it is never above the bytes, and costs nothing to ask.
-  if (key.length > MAX_KEY_BYTES || Buffer.byteLength(key) > MAX_KEY_BYTES) {
-    throw invalid(`the ${what} has more than ${MAX_KEY_BYTES} bytes of UTF-8: ${show(key)}`)
+  if (text.length > MAX_KEY_BYTES || Buffer.byteLength(text) > MAX_KEY_BYTES) {
+    throw invalid(`the ${what} has more than ${MAX_KEY_BYTES} bytes of UTF-8: ${show(text)}`)
   }
-  if (!key.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(key)}`)
-  return `~${createHash('sha256').update(key).digest('base64url')}`
+  if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
 }
 
 /** Short, printable ASCII without spaces, and not to be mistaken for a hash. A loop takes half of a pattern's time. */
@@ -39,4 +97,24 @@ function isPlain(key: string): boolean {
     if (code < EXCLAMATION_MARK || code > TILDE) return false
   }
   return true
+}
+
+/**
+ * One key for several parts, such as a user and a route: no other parts have the same, whatever is in them.
+ *
+ * @throws {SlidegateError} `invalid_key` unless there are parts, all of them non-empty strings
+ */
+export function tupleKey(...parts: readonly string[]): string {
+  if (parts.length === 0)
+    throw new SlidegateError('invalid_key', 'the key has no parts; it must have one at least')
+  return parts
+    .map((part) => {
+      if (typeof part === 'string' && part !== '') return part.replaceAll('%', '%25').replaceAll('|', '%7C')
+      throw new SlidegateError(
+        'invalid_key',
+        `a part of the key is ${show(part)}; it must be a string of at least one character`,
+        part,
+      )
+    })
+    .join('|')
 }

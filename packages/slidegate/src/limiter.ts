@@ -4,6 +4,7 @@ import { checkOptions, SlidegateError, show } from './errors.ts'
 import type { LimiterEvent, LimiterListener, Logger } from './events.ts'
 import type { Explanation } from './explanation.ts'
 import { guardedStore } from './guarded-store.ts'
+import { spellingBy } from './key.ts'
 import { type AnyKey, Dimension, KeyLimits, type Keys, type LimitsOf, parseDimension } from './key-limits.ts'
 import type { BanOptions } from './limits/ban.ts'
 import { parseName } from './limits/declare.ts'
@@ -17,6 +18,7 @@ import type { OnStoreError } from './resilience/answers.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
 import { StoreLimiter } from './store-limiter.ts'
 import type { Store } from './stores/store.ts'
+import type { LimiterStats } from './tally.ts'
 import type { WaitOptions } from './waiting/wait-options.ts'
 import type { WaitingState } from './waiting/waiting.ts'
 
@@ -48,6 +50,13 @@ interface CommonOptions {
   readonly maxWaiting?: number
   /** For how long a reservation can be settled, from 10 ms to 366 days: see {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
+  /**
+   * A secret of 16 bytes or more, the same in all processes: keys, ids of requests and values are stored as 128 bits of
+   * their HMAC-SHA-256, so that nobody who reads the store can tell whom it is about, and no caller can choose where in a
+   * Cluster he is counted. With another secret every count begins anew. Default: they are stored as they are where that
+   * is short and printable.
+   */
+  readonly hashKeys?: string | Uint8Array
 }
 
 export interface LimiterOptions extends CommonOptions {
@@ -192,6 +201,8 @@ export interface Limiter<Key extends AnyKey = string> {
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
+  /** What has gone wrong since the limiter was made: numbers, never keys. */
+  stats(): LimiterStats
   /**
    * Ends timers, so that permits are not renewed any more, and whoever waits is rejected; every later call is refused with
    * `closed`. Never closes the store or its client.
@@ -213,7 +224,7 @@ export function createLimiter(options: LimiterOptions): Limiter
 export function createLimiter(options: LimiterOptions | DimensionOptions<string>): Limiter<AnyKey> {
   checkOptions(options, 'createLimiter')
   const name = parseName(options.name ?? 'default')
-  const keys = new KeyLimits(dimensionsOf(name, options))
+  const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
   const { store, announcer } = guardedStore(name, options)
   // Keys of one request may live on several servers.
   const domainOf = keys.dimensions.length > 1 ? options.store?.domainOf : undefined

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { SlidegateError } from './errors.ts'
-import { storedText } from './key.ts'
+import type { Spelling } from './key.ts'
 import type { Entries } from './limits/limit.ts'
 import type { Named, Part } from './stores/store.ts'
 
@@ -22,7 +22,12 @@ export const NAMELESS: Named = {}
 /** What requests of a limiter are called in logs that keep entries: few do, and then all of this is nothing. */
 export class Names {
   readonly #head = randomBytes(9).toString('base64url')
+  readonly #spelling: Spelling
   #made = 0
+
+  constructor(spelling: Spelling) {
+    this.#spelling = spelling
+  }
 
   /**
    * Of a request that is to be charged. Where it needs an id and has none, one is made.
@@ -31,7 +36,7 @@ export class Names {
    */
   of(options: RequestNames | undefined, parts: readonly Part[]): Named {
     if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
-    const asked = namesAsked(options, parts)
+    const asked = this.asked(options, parts)
     if (!areWhole(parts) || asked.requestId !== undefined) return asked
     return { ...this.made(parts), value: asked.value }
   }
@@ -41,21 +46,43 @@ export class Names {
     if (!areWhole(parts)) return NAMELESS
     return { requestId: `${this.#head}-${(this.#made++).toString(36)}`, mayRepeat: false }
   }
-}
 
-/**
- * Of a request that is not to be charged, and so needs no id.
- *
- * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
- */
-export function namesAsked(options: RequestNames | undefined, parts: readonly Part[]): Named {
-  const requestId = options?.requestId
-  const value = options?.value
-  if (requestId === undefined && value === undefined && !keep(parts, 'value')) return NAMELESS
-  return {
-    requestId: parseId(requestId, parts),
-    mayRepeat: requestId !== undefined,
-    value: parseValue(value, parts),
+  /**
+   * Of a request that is not to be charged, and so needs no id.
+   *
+   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
+   */
+  asked(options: RequestNames | undefined, parts: readonly Part[]): Named {
+    const requestId = options?.requestId
+    const value = options?.value
+    if (requestId === undefined && value === undefined && !keep(parts, 'value')) return NAMELESS
+    return {
+      requestId: this.#parsedId(requestId, parts),
+      mayRepeat: requestId !== undefined,
+      value: this.#parsedValue(value, parts),
+    }
+  }
+
+  #parsedId(requestId: string | undefined, parts: readonly Part[]): string | undefined {
+    if (requestId === undefined) return undefined
+    if (!keep(parts, 'request') && !keep(parts, 'holder')) {
+      throw new SlidegateError(
+        'invalid_request_id',
+        "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
+        requestId,
+      )
+    }
+    return this.#spelling.text(requestId, 'requestId', 'invalid_request_id')
+  }
+
+  #parsedValue(value: string | undefined, parts: readonly Part[]): string | undefined {
+    if (keep(parts, 'value')) return this.#spelling.text(value, 'value', 'invalid_value')
+    if (value === undefined) return undefined
+    throw new SlidegateError(
+      'invalid_value',
+      'no limit of this limiter counts values; one made with distinct() does',
+      value,
+    )
   }
 }
 
@@ -77,26 +104,4 @@ export function areWhole(parts: readonly Part[]): boolean {
 
 function keep(parts: readonly Part[], are: Entries): boolean {
   return parts.some(({ set }) => set.keeps.has(are))
-}
-
-function parseId(requestId: string | undefined, parts: readonly Part[]): string | undefined {
-  if (requestId === undefined) return undefined
-  if (!keep(parts, 'request') && !keep(parts, 'holder')) {
-    throw new SlidegateError(
-      'invalid_request_id',
-      "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
-      requestId,
-    )
-  }
-  return storedText(requestId, 'requestId', 'invalid_request_id')
-}
-
-function parseValue(value: string | undefined, parts: readonly Part[]): string | undefined {
-  if (keep(parts, 'value')) return storedText(value, 'value', 'invalid_value')
-  if (value === undefined) return undefined
-  throw new SlidegateError(
-    'invalid_value',
-    'no limit of this limiter counts values; one made with distinct() does',
-    value,
-  )
 }

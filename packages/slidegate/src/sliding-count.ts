@@ -3,7 +3,7 @@ import { type Duration, parseWindow } from './duration.ts'
 import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
 import type { Logger } from './events.ts'
 import { guardedStore } from './guarded-store.ts'
-import { storedKey } from './key.ts'
+import { type Spelling, spellingBy } from './key.ts'
 import { MAX_LIMIT, MAX_UNITS, parseName } from './limits/declare.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { slidingWindow } from './limits/sliding-window.ts'
@@ -32,6 +32,8 @@ export interface SlidingCountOptions {
   readonly breaker?: BreakerOptions
   /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
   readonly logger?: Logger | false
+  /** As in `createLimiter`: keys are stored as their hashes by this secret. Default: as they are. */
+  readonly hashKeys?: string | Uint8Array
 }
 
 /**
@@ -77,7 +79,11 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
   const window = parseWindow(period, 'the period')
   const limit = slidingWindow({ limit: MAX_LIMIT, window, ...(precision !== undefined && { precision }) })
   const set = limitSet(name, [{ ...limit, limit: NO_LIMIT }])
-  return new StoreCount(set, guardedStore(name, { store, timeoutMs, breaker, logger }).store)
+  return new StoreCount(
+    set,
+    spellingBy(options),
+    guardedStore(name, { store, timeoutMs, breaker, logger }).store,
+  )
 }
 
 class StoreCount implements SlidingCount {
@@ -85,15 +91,17 @@ class StoreCount implements SlidingCount {
   readonly periodMs: number
   readonly precisionMs: number
   readonly #set: LimitSet
+  readonly #spelling: Spelling
   readonly #store: Store
   #isClosed = false
 
-  constructor(set: LimitSet, store: Store) {
+  constructor(set: LimitSet, spelling: Spelling, store: Store) {
     const { windowMs, precisionMs } = set.limits[0]!
     this.name = set.limiter
     this.periodMs = windowMs
     this.precisionMs = precisionMs
     this.#set = set
+    this.#spelling = spelling
     this.#store = store
   }
 
@@ -125,7 +133,7 @@ class StoreCount implements SlidingCount {
   #parts(key: string): readonly [Part] {
     if (this.#isClosed)
       throw new SlidegateError('closed', `the count ${show(this.name)} is closed`, this.name)
-    return [{ key: storedKey(key), set: this.#set }]
+    return [{ key: this.#spelling.key(key), set: this.#set }]
   }
 
   async #apply(op: Op): Promise<Outcome> {

@@ -5,12 +5,11 @@ import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
 import { type Explanation, explanationOf } from './explanation.ts'
-import { storedKey } from './key.ts'
 import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
 import type { BulkRequest, ConsumeOptions, KeyOptions, LimitEntries, Limiter } from './limiter.ts'
 import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
-import { areHeld, areKept, NAMELESS, Names, namesAsked } from './names.ts'
+import { areHeld, areKept, NAMELESS, Names } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
 import { type Overrides, type OverridesOptions, OverrideTable, overridesOf } from './overrides/overrides.ts'
 import { type Permit, Permits } from './permit.ts'
@@ -30,6 +29,7 @@ import type {
   PeekOp,
   Store,
 } from './stores/store.ts'
+import type { LimiterStats } from './tally.ts'
 import { parseCost, parseUnits } from './units.ts'
 import { inLine, LimiterAsker } from './waiting/asker.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/wait-options.ts'
@@ -57,7 +57,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #store: Store
   readonly #announcer: Announcer
   readonly #overrides: OverrideTable | undefined
-  readonly #names = new Names()
+  readonly #names: Names
   readonly #permits: Permits
   readonly #room: WaitingRoom
   readonly #reservations: Reservations
@@ -79,6 +79,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#keys = keys
     this.#store = store
     this.#announcer = announcer
+    this.#names = new Names(keys.spelling)
     this.#overrides = this.#overridesBy(settings.overrides)
     keys.overrides = this.#overrides
     this.#permits = new Permits((op) => (op.type === 'release' ? this.#freeing(op) : this.#apply(op)))
@@ -152,7 +153,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const names = this.#names.of(options, op.parts)
     if (names !== NAMELESS) Object.assign(op, names)
     this.#checkOpen()
-    op.parts[0].key = storedKey(key)
+    op.parts[0].key = this.#keys.spelling.key(key)
     return op
   }
 
@@ -188,7 +189,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#parts(key, options)
-    const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...namesAsked(options, parts) }
+    const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...this.#names.asked(options, parts) }
     return decisionOf(op, (await this.#apply(op)) as ConsumeOutcome, 0)
   }
 
@@ -223,7 +224,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const request = parseWaitOptions(options)
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
-    const { value } = namesAsked({ value: request.value }, parts())
+    const { value } = this.#names.asked({ value: request.value }, parts())
     const decision = this.#room.wait(wordsOf(parts()).join(), parts, { ...request, value })
     return this.#announcer.isHeard('decision') ? this.#announced(key, decision) : decision
   }
@@ -281,7 +282,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
     // Without a value it tells of one that is new.
-    const { value } = options?.value === undefined ? NAMELESS : namesAsked({ value: options.value }, parts)
+    const { value } =
+      options?.value === undefined ? NAMELESS : this.#names.asked({ value: options.value }, parts)
     const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value }
     const outcome = (await this.#apply(op)) as ExplainOutcome
     const found = this.#keys
@@ -366,6 +368,10 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return this
   }
 
+  stats(): LimiterStats {
+    return this.#announcer.tally.stats()
+  }
+
   close(): void {
     this.#isClosed = true
     this.#permits.close()
@@ -400,7 +406,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#checkOpen()
     return this.#set === undefined
       ? this.#keys.partsOf(key, options?.request)
-      : [{ key: storedKey(key), set: this.#set }]
+      : [{ key: this.#keys.spelling.key(key), set: this.#set }]
   }
 
   #someParts(key: Partial<AnyKey>, options: KeyOptions | undefined): readonly Part[] {
@@ -428,11 +434,12 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const { applySync } = this.#store
     return new OverrideTable({
       limiter: this.name,
+      spelling: this.#keys.spelling,
       maxStaleMs: options === true ? undefined : options.maxStaleMs,
       apply: (op) => this.#apply(op),
       applySync: applySync && ((op) => applySync.call(this.#store, [op])[0]),
       declaredLimitsOf: (dimension, key) => this.#keys.declaredFor(dimension, key),
-      damaged: (error) => this.#announcer.tell('storeError', { error }),
+      damaged: (error) => this.#announcer.storeFailed(error),
     })
   }
 

@@ -1,9 +1,10 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
-import { addressKey, spoofableAddress } from '../http/address.ts'
+import { addressKey } from '../http/address.ts'
 import { after, settle } from '../http/at-once.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import type { Header } from '../http/headers.ts'
 import type { GuardOptions } from '../http/options.ts'
+import { believesAnybody, type IsTrusted, spoofableAddress } from '../http/trust.ts'
 
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
@@ -13,11 +14,12 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
  * Without a `key` function callers are told apart by `req.ip`, which is right only if the app's `trust proxy`
- * names its proxies: with `true` callers choose their own address, so that is refused (`invalid_option`).
+ * names its proxies: where it trusts everybody callers choose their own address, so that is refused
+ * (`invalid_option`).
  * Errors, `StoreUnavailableError` among them, go to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
-  const guard = createGuard(options, clientAddressKey)
+  const guard = createGuard(options, clientAddressKey())
   const { onDenied } = options
 
   function admits(req: Request, res: Response, next: NextFunction): boolean | PromiseLike<boolean> {
@@ -42,9 +44,17 @@ export function rateLimit(options: RateLimitOptions): RequestHandler {
     )
 }
 
-function clientAddressKey(req: Request): string {
-  if (req.app.get('trust proxy') === true) throw spoofableAddress("'trust proxy'")
-  return addressKey(req.ip)
+/** The setting may change while the app is put together. */
+function clientAddressKey(): (req: Request) => string {
+  let checked: IsTrusted | undefined
+  return (req) => {
+    const isTrusted = req.app.get('trust proxy fn') as IsTrusted
+    if (isTrusted !== checked) {
+      if (believesAnybody(isTrusted)) throw spoofableAddress("'trust proxy'")
+      checked = isTrusted
+    }
+    return addressKey(req.ip)
+  }
 }
 
 function setHeaders(res: Response, headers: readonly Header[]): void {

@@ -1,9 +1,10 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
-import { addressKey, spoofableAddress } from '../http/address.ts'
+import { addressKey } from '../http/address.ts'
 import { after, settle } from '../http/at-once.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import type { Header } from '../http/headers.ts'
 import type { GuardOptions } from '../http/options.ts'
+import { spoofableAddress } from '../http/trust.ts'
 
 export type RateLimitOptions = GuardOptions<
   [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]

@@ -22,18 +22,23 @@ export interface AddressKeyOptions {
  */
 export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
   const { ipv6Prefix = 64 } = options
-  if (!Number.isInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128) {
+  checkPrefix(ipv6Prefix)
+  if (typeof address !== 'string') return UNKNOWN_ADDRESS
+  if (isIPv4(address)) return address
+  // How a server that listens on IPv6 too knows all callers by IPv4.
+  if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
+  return networkOf(address, ipv6Prefix)
+}
+
+/** @throws {SlidegateError} `invalid_option` */
+export function checkPrefix(ipv6Prefix: unknown): void {
+  if (!Number.isInteger(ipv6Prefix) || (ipv6Prefix as number) < 1 || (ipv6Prefix as number) > 128) {
     throw new SlidegateError(
       'invalid_option',
       `ipv6Prefix is ${show(ipv6Prefix)}; it must be a whole number of bits from 1 to 128`,
       ipv6Prefix,
     )
   }
-  if (typeof address !== 'string') return UNKNOWN_ADDRESS
-  if (isIPv4(address)) return address
-  // How a server that listens on IPv6 too knows all callers by IPv4.
-  if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length)
-  return networkOf(address, ipv6Prefix)
 }
 
 const MAPPED = '::ffff:'
@@ -58,11 +63,19 @@ function networkOf(address: string, prefix: number): string {
 const MAX_SPELLING = 64
 
 function readNetwork(address: string, prefix: number): string {
+  const read = readAddress(address)
+  if (read === undefined) return UNKNOWN_ADDRESS
+  if (read instanceof ipaddr.IPv4) return read.toString()
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${read}/${prefix}`)}/${prefix}`
+}
+
+/** An address in any of its spellings; one of IPv4 that is mapped into IPv6 is read as what it is. */
+export function readAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (isIPv4(address)) return ipaddr.IPv4.parse(address)
   const hex = hexadecimal(address)
-  if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return UNKNOWN_ADDRESS
+  if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return undefined
   const ipv6 = ipaddr.IPv6.parse(hex)
-  if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address().toString()
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${hex}/${prefix}`)}/${prefix}`
+  return ipv6.isIPv4MappedAddress() ? ipv6.toIPv4Address() : ipv6
 }
 
 /**
@@ -78,13 +91,4 @@ function hexadecimal(address: string): string | undefined {
   if (!ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
   return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
-}
-
-/** Why addresses are no keys where the framework is set to believe whatever anybody says about them. */
-export function spoofableAddress(setting: string): SlidegateError {
-  return new SlidegateError(
-    'invalid_option',
-    `with ${setting} set to true the client's address is whatever the client says; set it to the addresses of your proxies, or give a key function`,
-    true,
-  )
 }

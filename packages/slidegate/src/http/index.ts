@@ -1,4 +1,18 @@
 export { type AddressKeyOptions, addressKey, UNKNOWN_ADDRESS } from './address.ts'
+export {
+  apiKeyKey,
+  emailKey,
+  type RoutedRequest,
+  routeKey,
+  sessionKey,
+  userKey,
+} from './caller-keys.ts'
+export {
+  type AddressedRequest,
+  type AddressHeader,
+  type ClientAddressOptions,
+  clientAddress,
+} from './client-address.ts'
 export { createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
 export {
   draft7Headers,
@@ -16,3 +30,4 @@ export {
   type QuotaExceededProblem,
   type ReducedCapacityProblem,
 } from './problem.ts'
+export type { Trust } from './trust.ts'

@@ -1,3 +1,4 @@
+import { mapKey } from '../map-key.ts'
 import type { Charge, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
 import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, subtract } from './window-log.ts'
@@ -10,8 +11,8 @@ export const MAX_ENTRIES = 10_000
 const MAX_REWRITTEN = 1024
 
 /**
- * A window log, and what it counts one by one, in order of time: by name, or where the same name may come again, by a
- * number.
+ * A window log, and what it counts one by one, in order of time: by {@link mapKey} of the name, or where the same name may
+ * come again, by a number.
  */
 interface EntryLog {
   log: WindowLog
@@ -22,30 +23,30 @@ const NO_ENTRIES: Map<string, Entry> = new Map()
 
 class EntryLogs implements Logs<EntryLog> {
   readonly #logs = new WindowLogs()
-  readonly #entries = new Map<number, Map<string, Entry>>()
+  readonly #entries: Map<string, Entry>[] = []
   readonly #shown: EntryLog = { log: this.#logs.at(0), entries: NO_ENTRIES }
 
   create(): number {
     const number = this.#logs.create()
-    this.#entries.set(number, new Map())
+    this.#entries[number] = new Map()
     return number
   }
 
   at(number: number): EntryLog {
     this.#shown.log = this.#logs.at(number)
-    this.#shown.entries = this.#entries.get(number) ?? NO_ENTRIES
+    this.#shown.entries = this.#entries[number] ?? NO_ENTRIES
     return this.#shown
   }
 
   copy(number: number): number {
     const copied = this.#logs.copy(number)
-    this.#entries.set(copied, new Map(this.#entries.get(number)))
+    this.#entries[copied] = new Map(this.#entries[number])
     return copied
   }
 
   delete(number: number): void {
     this.#logs.delete(number)
-    this.#entries.delete(number)
+    this.#entries[number] = NO_ENTRIES
   }
 }
 
@@ -98,7 +99,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     refund(state, params, nowMs, atMs, units, name) {
       if (are === 'value') return 0
-      const place = are === 'record' ? placeOf(state.entries, { name, units, atMs }) : name
+      const place = are === 'record' ? placeOf(state.entries, { name, units, atMs }) : mapKey(name)
       const entry = find(state, params, nowMs, place)
       if (entry === undefined || entry.units !== units) return 0
       if (are !== 'holder' && entry.atMs !== atMs) return 0
@@ -111,10 +112,11 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     entries: {
       are,
-      find,
+
+      find: (state, params, nowMs, name) => find(state, params, nowMs, mapKey(name)),
 
       renew(state, params, nowMs, name) {
-        const entry = find(state, params, nowMs, name)
+        const entry = find(state, params, nowMs, mapKey(name))
         if (entry === undefined) return false
         forgetGone(state.entries, params, nowMs)
         add(state, params, nowMs, { units: 0, leaseMs: 0, entry: name })
@@ -150,11 +152,12 @@ function placeOf(entries: Map<string, Entry>, { name, units, atMs }: Entry): str
 /** Adds an entry, or moves the one of this name to now. */
 function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
   const { units, leaseMs, entry: name } = charge
-  const known = state.entries.get(name)
-  if (known !== undefined) remove(state, name)
+  const own = mapKey(name)
+  const known = state.entries.get(own)
+  if (known !== undefined) remove(state, own)
   const kept = known?.units ?? Math.min(units, MAX_ENTRIES)
   packedWindowKind.commit(state.log, params, nowMs, { units: kept, leaseMs, entry: name })
-  state.entries.set(name, { name, units: kept, atMs: nowMs })
+  state.entries.set(own, { name, units: kept, atMs: nowMs })
   // What was charged without asking pushes out the oldest, which no limit can tell.
   for (const [place, { units: oldest }] of state.entries) {
     if (state.log.total - state.log.base - oldest < MAX_ENTRIES) return

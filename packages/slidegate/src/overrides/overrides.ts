@@ -1,6 +1,6 @@
 import { type Duration, parseWindow } from '../duration.ts'
 import { asUnavailable, checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
-import { storedKey } from '../key.ts'
+import { plainSpelling, type Spelling } from '../key.ts'
 import { checkCount } from '../limits/declare.ts'
 import type { Limit, Noted, Notes, NotesAsked } from '../limits/limit.ts'
 import { limitSet, withLog } from '../limits/limit-set.ts'
@@ -29,6 +29,7 @@ export interface OverrideOptions {
 
 /** Limits that are in force for a key in place of the declared ones. */
 export interface Override {
+  /** As it was given; with `hashKeys` as it is stored. */
   readonly key: string
   /** Where the limiter has dimensions: that of the key. */
   readonly dimension?: string
@@ -71,6 +72,8 @@ export interface Overrides<Key> {
 export interface OverrideTableOptions {
   /** The limiter's name. */
   readonly limiter: string
+  /** How keys are stored. Default: as they are. */
+  readonly spelling?: Spelling
   readonly maxStaleMs?: number | undefined
   /** Has a deadline of its own. */
   readonly apply: (op: Op) => Promise<Outcome>
@@ -99,6 +102,7 @@ const TABLE_KEY = '~overrides'
  */
 export class OverrideTable {
   readonly #limiter: string
+  readonly #spelling: Spelling
   readonly #maxStaleMs: number
   readonly #apply: (op: Op) => Promise<Outcome>
   readonly #applySync: ((op: Op) => Outcome) | undefined
@@ -123,6 +127,7 @@ export class OverrideTable {
       )
     }
     this.#limiter = limiter
+    this.#spelling = options.spelling ?? plainSpelling
     this.#maxStaleMs = maxStaleMs
     this.#apply = apply
     this.#applySync = applySync
@@ -171,7 +176,7 @@ export class OverrideTable {
     limits: readonly Limit[],
     options: OverrideOptions = {},
   ): Promise<void> {
-    const name = nameOf(dimension, storedKey(key))
+    const name = nameOf(dimension, this.#spelling.key(key))
     checkOptions(options, 'set')
     if (!Array.isArray(limits) || limits.length === 0) {
       throw new SlidegateError(
@@ -189,13 +194,13 @@ export class OverrideTable {
   }
 
   async get(dimension: string | undefined, key: string): Promise<Override | undefined> {
-    const name = nameOf(dimension, storedKey(key))
+    const name = nameOf(dimension, this.#spelling.key(key))
     await this.#readAnew()
     return this.#known.overrideOf(name)
   }
 
   async delete(dimension: string | undefined, key: string): Promise<boolean> {
-    const name = nameOf(dimension, storedKey(key))
+    const name = nameOf(dimension, this.#spelling.key(key))
     return this.#write(name, { dimension, key, limits: undefined, ttlMs: 0 })
   }
 
@@ -241,7 +246,8 @@ export class OverrideTable {
 
   #noteOp(name: string, asked: Asked): NoteOp {
     const declared = this.#declared(asked.dimension, asked.key)
-    const change: Change = { ...asked, declared, staleMs: this.#maxStaleMs }
+    const key = this.#spelling.isSecret ? this.#spelling.key(asked.key) : asked.key
+    const change: Change = { ...asked, key, declared, staleMs: this.#maxStaleMs }
     const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
     const ttlMs = lifetimeOf(note)
     const text = ttlMs === undefined ? undefined : textOf(note)

@@ -8,6 +8,8 @@ import { LocalShare, type LocalStore } from './local-share.ts'
  * - `deny`: it is denied, with the source `failClosed`
  * - `allow`: it is allowed, uncounted, with the source `failOpen`
  * - `local`: this process decides, by an equal share of the limits, with the source `fallback`
+ *
+ * Where so much was asked for a key at once that it waited for itself while the store was answering, `allow` and `local` deny it.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 
@@ -28,14 +30,16 @@ export class Answers {
    * Nothing where it should fail: whoever charges, returns or resets has to know that it was not done.
    *
    * @param pauseMs after which the store may be asked again
+   * @param isCrowd whether what was asked for their own keys was too much: nobody passes by that
    */
-  to(ops: readonly Op[], pauseMs: number): readonly Outcome[] | undefined {
+  to(ops: readonly Op[], pauseMs: number, isCrowd = false): readonly Outcome[] | undefined {
     if (this.#told === 'throw') return undefined
+    const told = isCrowd ? 'deny' : this.#told
     const answers: Outcome[] = []
     for (const op of ops) {
       if (op.type === 'charge' && this.#told === 'local') this.#local.charge(op)
       if (op.type !== 'consume' && op.type !== 'peek') return undefined
-      answers.push(this.#told === 'local' ? this.#local.decide(op, pauseMs) : unseen(op, this.#told, pauseMs))
+      answers.push(told === 'local' ? this.#local.decide(op, pauseMs) : unseen(op, told, pauseMs))
     }
     return answers
   }

@@ -1,3 +1,4 @@
+import { mapKey } from '../map-key.ts'
 import type { Part } from '../stores/store.ts'
 
 /**
@@ -8,18 +9,18 @@ export class ByKey<Entry> {
   readonly #limiters = new Map<string, Map<string, Entry>>()
 
   get({ set, key }: Part): Entry | undefined {
-    return this.#limiters.get(set.limiter)?.get(key)
+    return this.#limiters.get(set.limiter)?.get(mapKey(key))
   }
 
   set({ set, key }: Part, entry: Entry): void {
     const keys = this.#limiters.get(set.limiter)
-    if (keys === undefined) this.#limiters.set(set.limiter, new Map([[key, entry]]))
-    else keys.set(key, entry)
+    if (keys === undefined) this.#limiters.set(set.limiter, new Map([[mapKey(key), entry]]))
+    else keys.set(mapKey(key), entry)
   }
 
   delete({ set, key }: Part): void {
     const keys = this.#limiters.get(set.limiter)
-    keys?.delete(key)
+    keys?.delete(mapKey(key))
     if (keys?.size === 0) this.#limiters.delete(set.limiter)
   }
 

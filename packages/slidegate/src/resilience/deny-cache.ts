@@ -53,6 +53,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
       }
     },
     domainOf: store.domainOf?.bind(store),
+    isCrowded: store.isCrowded?.bind(store),
     close: () => store.close(),
   }
 }

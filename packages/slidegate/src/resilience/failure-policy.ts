@@ -30,6 +30,9 @@ export interface FailurePolicy {
 /** What has these reasons is the matter of one key, or of this process. */
 const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
 
+/** What has these reasons may be a key's own flood. */
+const MAY_BE_CROWDED: readonly StoreUnavailableReason[] = ['timeout', 'overload']
+
 /** A step of a clock that is seen so soon after another, and differs by so little, is taken for the same one. */
 const SAME_STEP_MS = 1000
 
@@ -47,7 +50,7 @@ interface Domain {
  */
 export function withFailurePolicy(store: Store, policy: FailurePolicy): Store {
   if (store.applySync === undefined) return new GuardedStore(store, policy)
-  return policy.onStoreError === 'throw' ? store : new GuardedLocalStore(store as LocalStore, policy)
+  return new GuardedLocalStore(store as LocalStore, policy)
 }
 
 class GuardedStore implements Store {
@@ -133,14 +136,17 @@ class GuardedStore implements Store {
       return false
     }
     const error = asUnavailable(reason)
+    const isCrowd = MAY_BE_CROWDED.includes(error.reason) && this.#store.isCrowded?.(ops[0]!, sentAtMs) === true
     if (HAS_ANSWERED.includes(error.reason)) {
       domain.breaker.succeeded(sentAtMs, isAttempt)
+    } else if (isCrowd) {
+      // A key's own flood says nothing of the store.
+      if (isAttempt) domain.breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || isAttempt) {
-      // One caller's flood says nothing of the store.
       domain.breaker.failed(performance.now(), error, isAttempt)
     }
-    this.#announcer.tell('storeError', { error })
-    return this.#answer(ops, call, domain, error)
+    this.#announcer.storeFailed(error)
+    return this.#answer(ops, call, domain, error, isCrowd)
   }
 
   /** What is admitted now has been told something else: that it failed, or that it may pass without the store. */
@@ -157,12 +163,23 @@ class GuardedStore implements Store {
   }
 
   /** Tells a call what the policy says. Answers whether that was that it may pass. */
-  #answer(ops: readonly Op[], call: Call, { breaker }: Domain, error?: StoreUnavailableError): boolean {
+  #answer(
+    ops: readonly Op[],
+    call: Call,
+    { breaker }: Domain,
+    error?: StoreUnavailableError,
+    isCrowd = false,
+  ): boolean {
     this.#health.decided()
+    const { tally } = this.#announcer
+    if (error === undefined) tally.storeErrors.down++
     const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(performance.now()))
-    const answers = this.#answers.to(ops, pauseMs)
+    const answers = this.#answers.to(ops, pauseMs, isCrowd)
     if (answers === undefined) call.reject(error ?? new StoreUnavailableError('down', this.#health.reason))
-    else call.resolve(answers, 0)
+    else {
+      tally.count(answers)
+      call.resolve(answers, 0)
+    }
     return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
   }
 

@@ -1,4 +1,5 @@
 import { StoreUnavailableError } from '../errors.ts'
+import type { Announcer } from '../events.ts'
 import type { Call } from '../stores/call.ts'
 import type { Op, Outcome } from '../stores/store.ts'
 import { Answers, MIN_WAIT_MS } from './answers.ts'
@@ -9,9 +10,12 @@ import type { LocalStore } from './local-share.ts'
 export class GuardedLocalStore implements LocalStore {
   readonly #store: LocalStore
   readonly #answers: Answers
+  readonly #announcer: Announcer
 
-  constructor(store: LocalStore, { onStoreError, instances, createLocalStore }: FailurePolicy) {
+  constructor(store: LocalStore, policy: FailurePolicy) {
+    const { onStoreError, instances, createLocalStore, announcer } = policy
     this.#store = store
+    this.#announcer = announcer
     this.#answers = new Answers(onStoreError, instances, createLocalStore)
   }
 
@@ -48,6 +52,10 @@ export class GuardedLocalStore implements LocalStore {
   close(): void {}
 
   #answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
-    return error instanceof StoreUnavailableError ? this.#answers.to(ops, MIN_WAIT_MS) : undefined
+    if (!(error instanceof StoreUnavailableError)) return undefined
+    this.#announcer.storeFailed(error)
+    const answers = this.#answers.to(ops, MIN_WAIT_MS)
+    if (answers !== undefined) this.#announcer.tally.count(answers)
+    return answers
   }
 }

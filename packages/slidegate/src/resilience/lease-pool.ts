@@ -18,6 +18,12 @@ const SHARE = 1 / 4
 /** Requests that wait at most, in all pools. */
 const MAX_WAITING = 65_536
 
+/** Of the room that is left, what waits for a key may be this share. */
+const SHARE_WAITING = 1 / 4
+
+/** Requests of a key that wait without being in each other's way. */
+const MAX_UNCROWDED = 512
+
 /** What all pools of a store share. */
 export interface Supply {
   readonly store: Store
@@ -26,6 +32,14 @@ export interface Supply {
   waiting: number
   /** Returns what is held of the op's key; `undefined` where that is nothing. */
   freeUp(op: ConsumeOp): Promise<unknown> | undefined
+}
+
+/** Who waits in all pools of a key. */
+export interface Crowd {
+  size: number
+  /** When more than few were last seen to wait, and when the store last answered one of them. */
+  crowdedAtMs: number
+  heardAtMs: number
 }
 
 /** What is held for requests of one key, limit set and cost. */

@@ -41,6 +41,7 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
   return {
     apply: (ops, call) => leases.apply(ops, call),
     domainOf: store.domainOf?.bind(store),
+    isCrowded: (op, sinceMs) => leases.isCrowded(op, sinceMs),
     async close() {
       await leases.close()
       await store.close()

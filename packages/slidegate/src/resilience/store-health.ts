@@ -37,6 +37,7 @@ export class StoreHealth implements BreakerListener {
   opened(reason: unknown): void {
     const error = asUnavailable(reason)
     this.#message = error.message
+    this.#announcer.tally.opened++
     this.#down++
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()

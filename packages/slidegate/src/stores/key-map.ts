@@ -1,22 +1,25 @@
+import { randomInt } from 'node:crypto'
+import { mapKey } from '../map-key.ts'
+
 /** Keys that one map holds; with more, there are several. */
 const MOST_IN_ONE = 16_384
 
 const SHARD_BITS = 7
 
-/** Characters, counted from the end, that tell shards apart. */
-const TOLD_APART_BY = 16
+/** Nobody who chooses keys knows which of them fall into one shard. */
+const SEED = randomInt(2 ** 32) | 0
 
 /**
  * Keys and their slots. A `Map` that is full stops the process while it makes itself anew, twice as large:
  * with a million keys for 50 ms. So many keys are spread over 128 maps, each of which does so on its own.
- * Should somebody's keys all end alike, and fall into one, they have what a single map would give them.
  */
 export class KeyMap {
   /** All keys, or those that have not been asked for since there are shards: they move when they are. */
   #first: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] | undefined
 
-  get(key: string): number | undefined {
+  get(text: string): number | undefined {
+    const key = mapKey(text)
     if (this.#shards === undefined) return this.#first!.get(key)
     const shard = shardOf(this.#shards, key)
     const slot = shard.get(key)
@@ -30,7 +33,8 @@ export class KeyMap {
   }
 
   /** Only for a key that is not held. */
-  add(key: string, slot: number): void {
+  add(text: string, slot: number): void {
+    const key = mapKey(text)
     if (this.#shards === undefined) {
       this.#first!.set(key, slot)
       if (this.#first!.size === MOST_IN_ONE) {
@@ -41,7 +45,8 @@ export class KeyMap {
     }
   }
 
-  delete(key: string): void {
+  delete(text: string): void {
+    const key = mapKey(text)
     const isInShard = this.#shards !== undefined && shardOf(this.#shards, key).delete(key)
     if (!isInShard) this.#deleteFirst(key)
   }
@@ -53,10 +58,9 @@ export class KeyMap {
   }
 }
 
+/** By FNV-1a of all that a key is: keys that begin or end alike are spread, too. */
 function shardOf(shards: readonly Map<string, number>[], key: string): Map<string, number> {
-  let hash = 0
-  for (let i = Math.max(0, key.length - TOLD_APART_BY); i < key.length; i++) {
-    hash = (Math.imul(hash, 31) + key.charCodeAt(i)) | 0
-  }
+  let hash = SEED
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
   return shards[Math.imul(hash, 0x9e3779b1) >>> (32 - SHARD_BITS)]!
 }

@@ -30,6 +30,12 @@ interface Held {
   readonly number: number
 }
 
+/** Blocks of slots that are swept at most to make room once: they may all be due, and nothing in them have expired. */
+const MOST_SWEPT = 64
+
+/** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
+const MOST_LOOKED_AT = 2048
+
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
@@ -48,10 +54,10 @@ export class KeyTable {
   readonly #order: UseOrder
   readonly #parking = new Parking()
   readonly #expiry = new Expiry()
-  /** By slot. In pieces, since to enlarge one array for all of them would take long. */
+  /** By slot. In pieces, since to enlarge one array for all of them, or a map, would take long. */
   readonly #keys: string[][] = []
-  /** All logs of a slot but the first: most have but one. */
-  readonly #others = new Map<number, readonly Held[]>()
+  /** In the same way, all logs of a slot but the first: most have but one. */
+  readonly #others: (readonly Held[])[][] = []
   readonly #logs = new Map<Kind, Logs>()
   readonly #maps = new Map<string, KeyMap>()
   readonly #groupOf = new WeakMap<LimitSet, Group>()
@@ -63,6 +69,8 @@ export class KeyTable {
   #goneMs = 0
   /** Slots that the present op needs. */
   #inUse: readonly number[] = NO_SLOTS
+  /** Limits that may still be looked at for it. */
+  #lookingLeft = 0
   size = 0
   /** Live keys dropped to make room. */
   evicted = 0
@@ -112,21 +120,25 @@ export class KeyTable {
 
   /** The number of a log of the slot, in the order of its group's. */
   logOf(slot: number, index: number): number {
-    return index === 0 ? this.#read(slot, LOG) : this.#others.get(slot)![index - 1]!.number
+    return index === 0 ? this.#read(slot, LOG) : this.#othersOf(slot)[index - 1]!.number
   }
 
-  /** Whether this many keys more can be held; drops others for it, but none of those that are in use. */
+  /**
+   * Whether this many keys more can be held; drops others for it, but none of those that are in use. Where many are at
+   * their limits it gives up before all were looked at: the next search goes on from there.
+   */
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
+    this.#lookingLeft = MOST_LOOKED_AT
     while (this.size + keys > this.#maxKeys) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
     return true
   }
 
-  /** When the first key that is at its limit no longer is; only after {@link makeRoom} found no room. */
+  /** When there may be room: when the first key opens, or at once, where not all were looked at. Only after {@link makeRoom} found none. */
   get opensAtMs(): number {
-    return this.#parking.opensAtMs
+    return this.#lookingLeft > 0 ? this.#parking.opensAtMs : 0
   }
 
   /** Only after {@link makeRoom}; `logs` are those of the group, which are the table's from then on. */
@@ -137,7 +149,7 @@ export class KeyTable {
     group.keys.add(key, slot)
     this.size++
     this.#write(slot, LOG, logs[0]!)
-    if (logs.length > 1) this.#others.set(slot, heldBy(group.set, logs).slice(1))
+    if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
     this.#join(slot, group)
     this.#order.append(slot)
     this.#expiry.lower(slot, this.#expiresAt(slot))
@@ -145,7 +157,7 @@ export class KeyTable {
 
   delete(slot: number): void {
     for (const { log, number } of this.#held(slot)) this.#logsOf(log.kind).delete(number)
-    this.#others.delete(slot)
+    this.#keepOthers(slot, NONE)
     if (this.#order.has(slot)) this.#order.remove(slot)
     else this.#parking.leave(slot)
     this.#group(slot).keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
@@ -195,13 +207,21 @@ export class KeyTable {
 
   #held(slot: number): readonly Held[] {
     const first = { log: this.#group(slot).set.logs[0]!, number: this.#read(slot, LOG) }
-    return [first, ...(this.#others.get(slot) ?? [])]
+    return [first, ...this.#othersOf(slot)]
   }
 
   #keep(slot: number, [first, ...others]: readonly Held[]): void {
     this.#write(slot, LOG, first!.number)
-    if (others.length > 0) this.#others.set(slot, others)
-    else this.#others.delete(slot)
+    this.#keepOthers(slot, others)
+  }
+
+  #othersOf(slot: number): readonly Held[] {
+    return this.#others[slot >>> this.#slots.shift]?.[slot & this.#slots.mask] ?? NONE
+  }
+
+  #keepOthers(slot: number, others: readonly Held[]): void {
+    if (others.length === 0 && this.#othersOf(slot).length === 0) return
+    pieceOf(this.#others, slot >>> this.#slots.shift)[slot & this.#slots.mask] = others
   }
 
   #group(slot: number): Group {
@@ -225,12 +245,13 @@ export class KeyTable {
     group.id = FREE
   }
 
-  /** Drops keys that had expired by then; false where there are none. */
+  /** Drops keys that had expired by then; false where none were found. */
   #dropExpired(byMs: number): boolean {
-    for (;;) {
+    for (let swept = 0; swept < MOST_SWEPT; swept++) {
       const dropped = this.#sweepBlock(byMs)
       if (dropped !== 0) return dropped !== undefined
     }
+    return false
   }
 
   /** Drops the keys of one block that had expired by then; answers how many, or nothing where no block is due. */
@@ -250,9 +271,9 @@ export class KeyTable {
     return size - this.size
   }
 
-  /** Drops the least recently used key that is not at its limit; false where all are. */
+  /** Drops the least recently used key that is not at its limit; false where none was found. */
   #dropLeastRecent(nowMs: number): boolean {
-    for (;;) {
+    while (this.#lookingLeft > 0) {
       // Who is parked was used before all who are not.
       const slot = this.#parking.open(nowMs) || this.#order.oldest
       if (slot === 0 || this.#inUse.includes(slot)) return false
@@ -265,13 +286,14 @@ export class KeyTable {
       if (this.#order.has(slot)) this.#order.remove(slot)
       this.#parking.park(slot, nowMs + opensInMs)
     }
+    return false
   }
 
   #expiresAt(slot: number): number {
     const { set, logs } = this.#group(slot)
     const { kind, params } = set.logs[0]!
     let latest = kind.expiresAt(logs[0]!.at(this.#read(slot, LOG)), params)
-    for (const { log, number } of this.#others.get(slot) ?? NONE) {
+    for (const { log, number } of this.#othersOf(slot)) {
       latest = Math.max(latest, log.kind.expiresAt(this.#logsOf(log.kind).at(number), log.params))
     }
     return latest
@@ -282,6 +304,7 @@ export class KeyTable {
     const used: number[] = []
     let wait = 0
     for (const { log, number } of this.#held(slot)) {
+      this.#lookingLeft -= Math.max(1, log.params.limits.length)
       if (log.shadow) continue
       const { kind, params } = log
       const state = this.#logsOf(kind).at(number)
@@ -314,9 +337,7 @@ export class KeyTable {
 
   /** The piece of {@link #keys} that the slot is in. */
   #nameOf(slot: number): string[] {
-    const piece = slot >>> this.#slots.shift
-    while (piece >= this.#keys.length) this.#keys.push([])
-    return this.#keys[piece]!
+    return pieceOf(this.#keys, slot >>> this.#slots.shift)
   }
 
   #isUsed(slot: number): boolean {
@@ -333,6 +354,11 @@ export class KeyTable {
     const { ints, shift, mask } = this.#slots
     ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column] = value
   }
+}
+
+function pieceOf<T>(pieces: T[][], piece: number): T[] {
+  while (piece >= pieces.length) pieces.push([])
+  return pieces[piece]!
 }
 
 function heldBy({ logs }: LimitSet, numbers: readonly number[]): Held[] {

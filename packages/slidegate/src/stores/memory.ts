@@ -12,7 +12,8 @@ export interface MemoryStoreOptions {
   /** Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its limit. Default: 1,000,000. */
   readonly maxKeys?: number
   /**
-   * The answer to a new key where all that are held are at their limits: `throw` (the default) a
+   * The answer to a new key where all that are held are at their limits, or so many of those used longest ago that the
+   * search was given up (it looks at 2,048 limits, and the next goes on from there): `throw` (the default) a
    * `StoreUnavailableError` of reason `full`, `deny` until the first of them opens, or `allow` uncounted.
    */
   readonly onFull?: OnFull

@@ -279,6 +279,13 @@ export interface Store {
    * fate.
    */
   domainOf?(op: Op): number
+  /**
+   * Whether, at some time since then, so much was asked for the op's keys that it waited for itself, while the store was
+   * answering: what was not answered in time then says nothing of the store. Left out where nothing waits.
+   *
+   * @param sinceMs by `performance.now()`
+   */
+  isCrowded?(op: Op, sinceMs: number): boolean
   /** Ends what the store started, never what it was given; a promise where that takes time. */
   close(): void | Promise<void>
 }

@@ -30,15 +30,36 @@ describe.each([
   adapterSuite(adapter)
 
   describe('in particular', () => {
-    it("refuses 'trust proxy' set to true for address keys, at every request", async () => {
+    it.each<[string, unknown]>([
+      ['true', true],
+      ['a function that trusts all', () => true],
+      ['networks of all addresses', ['0.0.0.0/1', '128.0.0.0/1']],
+      ['all of IPv6', ['::/1', '8000::/1']],
+      ['more hops than there are', 1000],
+    ])(
+      "refuses a 'trust proxy' that believes everybody for address keys, at every request: %s",
+      async (_, trust) => {
+        const server = await temporary((app) => {
+          app.set('trust proxy', trust)
+          app.use(rateLimit(once()))
+        })
+        expect([await status(server), await status(server)]).toEqual([500, 500])
+        expect(server.errors).toEqual(
+          Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
+        )
+      },
+    )
+
+    it.each<[string, unknown]>([
+      ['networks', ['loopback', '10.0.0.0/8']],
+      ['a number of hops', 3],
+      ['a function that counts', (_: string, hop: number) => hop < 3],
+    ])("takes a 'trust proxy' that is bounded: %s", async (_, trust) => {
       const server = await temporary((app) => {
-        app.set('trust proxy', true)
+        app.set('trust proxy', trust)
         app.use(rateLimit(once()))
       })
-      expect([await status(server), await status(server)]).toEqual([500, 500])
-      expect(server.errors).toEqual(
-        Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
-      )
+      expect([await status(server), await status(server)]).toEqual([200, 429])
     })
 
     it("takes 'trust proxy' set to true with a key function", async () => {

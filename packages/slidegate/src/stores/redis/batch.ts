@@ -2,75 +2,105 @@ import type { Entries } from '../../limits/limit.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
 import type { Request } from './protocol.ts'
+import type { Line } from './queue.ts'
 
 /** Ops per call at most, so that no script holds Redis for long; those that take longer weigh more. */
-const MAX_BATCH = 128
+export const MAX_BATCH = 128
 
 /** Units that a log which keeps entries writes in about the time of one usual op. */
 const UNITS_PER_OP = 100
 
+/** Logs that are read and written in about that time, where a few is what an op has. */
+const LOGS_PER_OP = 2
+
 /** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
 export const MAX_REQUESTS: number = 512
 
-/** Entries in the table of ops that may be joined. */
-export const ENTRIES: number = 4096
+/** Ops that may remove a key. */
+const MAY_REMOVE: ReadonlySet<Op['type']> = new Set([
+  'reset',
+  'refund',
+  'release',
+  'settle',
+  'leave',
+  'block',
+])
 
 /** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 export class Pending implements Request {
   readonly op: Op
   readonly nowMs: number | undefined
-  readonly batch: Batch
-  /** Its place in the table of ops that may be joined. */
-  readonly slot: number
+  readonly line: Line
+  /** The time that it takes Redis, in usual ops. */
+  readonly weight: number
+  /**
+   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
+   * when it is out of memory.
+   */
+  readonly mayRemove: boolean
   calls: Call[]
+  /** Whether it stands in the queue; else it waits in its line for others of it to leave. */
+  isQueued = false
+  /** The one behind it. */
+  next: Pending | undefined
 
-  constructor(op: Op, nowMs: number | undefined, call: Call, batch: Batch, slot: number) {
+  constructor(op: Op, nowMs: number | undefined, call: Call, line: Line) {
     this.op = op
     this.nowMs = nowMs
-    this.batch = batch
-    this.slot = slot
+    this.line = line
+    this.weight = weightOf(op)
+    this.mayRemove = MAY_REMOVE.has(op.type)
     this.calls = [call]
   }
 
   get count(): number {
     return this.op.type === 'consume' ? this.op.count * this.calls.length : 1
   }
+
+  get isGivenUp(): boolean {
+    return this.calls.every(isSettled)
+  }
+
+  /** Who has given up must not be charged. */
+  forgetGivenUp(): void {
+    if (this.calls.some(isSettled)) this.calls = this.calls.filter((call) => !call.isSettled)
+  }
 }
 
 /** Ops that leave in one call. */
 export class Batch {
-  ops: Pending[] = []
-  /** Who waits for them, all in all. */
-  requests = 0
-  /** The time that they take Redis, in usual ops. */
-  #weight = 0
-  /**
-   * What removes keys does not travel with what writes: Redis lets a script that has removed something write on
-   * when it is out of memory.
-   */
-  readonly mayRemove: boolean
+  readonly ops: Pending[] = []
+  readonly sentAtMs: number
   /** Which of the calls in flight it is. */
   place = -1
+  /** Who waits for them, all in all. */
+  #requests = 0
+  #weight = 0
 
-  constructor(mayRemove: boolean) {
-    this.mayRemove = mayRemove
+  constructor(sentAtMs: number) {
+    this.sentAtMs = sentAtMs
   }
 
   get isGivenUp(): boolean {
-    return this.ops.every(({ calls }) => calls.every(isSettled))
+    return this.ops.every((pending) => pending.isGivenUp)
   }
 
   get hasRoom(): boolean {
-    return this.#weight < MAX_BATCH && this.requests < MAX_REQUESTS
+    return this.#weight < MAX_BATCH && this.#requests < MAX_REQUESTS
   }
 
-  hasRoomFor(op: Op): boolean {
-    return this.hasRoom && this.#weight + weightOf(op) <= MAX_BATCH
+  /** Whether it may leave with those before it. */
+  hasRoomFor({ weight, mayRemove, calls }: Pending): boolean {
+    const first = this.ops[0]
+    if (first === undefined) return true
+    if (first.mayRemove !== mayRemove) return false
+    return this.#weight + weight <= MAX_BATCH && this.#requests + calls.length <= MAX_REQUESTS
   }
 
-  add(pending: Pending): void {
+  take(pending: Pending): void {
     this.ops.push(pending)
-    this.#weight += weightOf(pending.op)
+    this.#weight += pending.weight
+    this.#requests += pending.calls.length
   }
 }
 
@@ -78,12 +108,14 @@ export class Batch {
 function weightOf(op: Op): number {
   // Each of its times is searched for, and some hundred notes are read at a time.
   let weight = op.type === 'explain' || op.type === 'notes' ? MAX_BATCH / 8 : 1
+  let logs = 0
   for (const { set } of op.parts) {
+    logs += set.logs.length
     for (const { kind, role } of set.logs) {
       if (role === 'count' && kind.entries !== undefined) weight += entriesWeight(op, kind.entries.are)
     }
   }
-  return Math.min(weight, MAX_BATCH)
+  return Math.min(weight + Math.ceil(logs / LOGS_PER_OP) - 1, MAX_BATCH)
 }
 
 /** Each unit or entry of such a log is written, or read, on its own. */
@@ -104,18 +136,6 @@ function entriesWeight(op: Op, are: Entries): number {
     default:
       return 0
   }
-}
-
-/** What waits in all batchers of a store. */
-export class Backlog {
-  /** Requests. */
-  size = 0
-  /**
-   * The last op that waits for a key, at the place of its hash. Where another key has taken the place, the
-   * next request just joins nobody. (A Map that is filled and emptied at this rate leaves behind old tables,
-   * which keep what they held alive.)
-   */
-  readonly lastAt: (Pending | undefined)[] = new Array<Pending | undefined>(ENTRIES).fill(undefined)
 }
 
 export function isSettled(call: Call): boolean {

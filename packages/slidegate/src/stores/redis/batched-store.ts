@@ -12,7 +12,7 @@ export function batchedStore(
   batchers: readonly Batcher[],
   domainOf: (op: Op) => number,
   now: () => number | undefined = () => undefined,
-): Required<Pick<Store, 'apply' | 'domainOf'>> {
+): Required<Pick<Store, 'apply' | 'domainOf' | 'isCrowded'>> {
   function sendAll(ops: readonly Op[], nowMs: number | undefined, call: Call): void {
     const outcomes: Outcome[] = ops.map(() => undefined)
     let left = ops.length
@@ -33,6 +33,7 @@ export function batchedStore(
 
   return {
     domainOf,
+    isCrowded: (op, sinceMs) => batchers[domainOf(op)]!.isCrowded(op, sinceMs),
     apply(ops, call) {
       const nowMs = now()
       if (ops.length === 1) batchers[domainOf(ops[0]!)]!.send(ops[0]!, nowMs, call)

@@ -2,9 +2,8 @@ import { AsyncResource } from 'node:async_hooks'
 import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
-import { type Backlog, Batch, ENTRIES, isSettled, MAX_REQUESTS, Pending } from './batch.ts'
-import { crc16 } from './keyspace.ts'
-import { canJoin } from './protocol.ts'
+import { Batch } from './batch.ts'
+import { type Backlog, Queue } from './queue.ts'
 import type { Result, Transport } from './transport.ts'
 
 /** Calls in flight at a time. */
@@ -17,24 +16,14 @@ export interface Width {
   readonly readsFirst: boolean
 }
 
-/** Ops that may remove a key. */
-const MAY_REMOVE: ReadonlySet<Op['type']> = new Set([
-  'reset',
-  'refund',
-  'release',
-  'settle',
-  'leave',
-  'block',
-])
-
 /** A Redis that has fallen silent is asked once in this time. */
 const PROBE_MS = 25
 
 /** A client that would queue what it is given is looked at again after so long. */
 const READY_MS = 10
 
-/** Requests waiting at most; more are refused. */
-const MAX_WAITING = 65_536
+/** Milliseconds that Redis should take for all that is in flight: whoever comes then waits for it. */
+const IN_FLIGHT_MS = 16
 
 /**
  * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
@@ -44,18 +33,17 @@ const MAX_WAITING = 65_536
 export class Batcher {
   readonly #transport: Transport
   readonly #width: Width
-  readonly #backlog: Backlog
-  /**
-   * Batches that wait, the last still open. (One list of ops, from which batches are cut, leaves behind tables that
-   * keep what they held alive.)
-   */
-  readonly #waiting: Batch[] = []
+  readonly #waiting: Queue
   /** Calls in flight, the oldest first. */
   readonly #calls: Batch[] = []
   /** The places that they do not have. */
   readonly #places: number[]
   /** Calls given up since Redis last answered. */
   #lost = 0
+  /** When Redis last answered. */
+  #heardAtMs = Number.NEGATIVE_INFINITY
+  /** Milliseconds that it has lately taken for a call, by the times between its answers. */
+  #tookMs = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
   #pause: NodeJS.Timeout | undefined
   /** For timers: made on behalf of a request, they would keep its async context. */
@@ -65,43 +53,18 @@ export class Batcher {
   constructor(transport: Transport, width: Width, backlog: Backlog) {
     this.#transport = transport
     this.#width = width
-    this.#backlog = backlog
+    this.#waiting = new Queue(backlog)
     this.#places = Array.from({ length: width.most }, (_, i) => width.most - 1 - i)
   }
 
   send(op: Op, nowMs: number | undefined, call: Call): void {
-    if (this.#backlog.size >= MAX_WAITING) {
-      call.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for Redis already`))
-      return
-    }
-    this.#backlog.size++
-    this.#place(op, nowMs, call).requests++
-    this.#schedule()
+    if (this.#waiting.add(op, nowMs, call)) this.#schedule()
+    else call.reject(new StoreUnavailableError('overload', 'too many requests wait for Redis already'))
   }
 
-  /** Finds a place for a request: at an op that it may join, or as an op of its own. */
-  #place(op: Op, nowMs: number | undefined, call: Call): Batch {
-    const slot = crc16(op.parts[0]!.key) % ENTRIES
-    const last = this.#backlog.lastAt[slot]
-    // A later request may join the last op of its key, but not overtake another.
-    if (last !== undefined && last.batch.requests < MAX_REQUESTS && canJoin(last, op, nowMs)) {
-      last.calls.push(call)
-      return last.batch
-    }
-    const batch = this.#openBatch(op)
-    const pending = new Pending(op, nowMs, call, batch, slot)
-    this.#backlog.lastAt[slot] = pending
-    batch.add(pending)
-    return batch
-  }
-
-  #openBatch(op: Op): Batch {
-    const mayRemove = MAY_REMOVE.has(op.type)
-    const last = this.#waiting.at(-1)
-    if (last?.mayRemove === mayRemove && last.hasRoomFor(op)) return last
-    const batch = new Batch(mayRemove)
-    this.#waiting.push(batch)
-    return batch
+  /** See `Store.isCrowded`. */
+  isCrowded(op: Op, sinceMs: number): boolean {
+    return this.#heardAtMs >= sinceMs && this.#waiting.isCrowded(op, sinceMs)
   }
 
   #schedule(): void {
@@ -120,7 +83,7 @@ export class Batcher {
   }
 
   #isDue(): boolean {
-    if (this.#waiting.length === 0 || this.#pause !== undefined) return false
+    if (this.#waiting.isEmpty || this.#pause !== undefined) return false
     // At full load this is asked for each request: a look at the oldest call must do.
     if (this.#calls[0]?.ops[0]?.calls[0]?.isSettled) this.#forgetLostCalls()
     return this.#calls.length < this.#callsAtOnce()
@@ -129,7 +92,8 @@ export class Batcher {
   #callsAtOnce(): number {
     // Until the script is loaded one by one, so that no call has to be sent again after a later one.
     if (!this.#transport.isOrdered || this.#isSilent) return 1
-    return this.#waiting[0]!.hasRoom ? this.#width.eager : this.#width.most
+    const { eager, most } = this.#width
+    return this.#waiting.fillsCall ? Math.max(eager, Math.min(most, IN_FLIGHT_MS / this.#tookMs)) : eager
   }
 
   /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
@@ -149,27 +113,21 @@ export class Batcher {
   #startPause(ms: number): void {
     const end = () => {
       this.#pause = undefined
-      this.#dropGivenUp()
-      if (this.#waiting.length === 0) return
+      this.#waiting.dropGivenUp(performance.now())
+      if (this.#waiting.isEmpty) return
       if (this.#transport.isReady) this.#schedule()
       else this.#startPause(READY_MS)
     }
     this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, ms).unref())
   }
 
-  /** What waits in an outage must not pile up. */
-  #dropGivenUp(): void {
-    while (this.#waiting[0]?.isGivenUp) this.#take(this.#waiting.shift()!)
-  }
-
-  /** It waits no longer. */
-  #take({ ops, requests }: Batch): void {
-    this.#backlog.size -= requests
-    const { lastAt } = this.#backlog
-    for (const pending of ops) if (lastAt[pending.slot] === pending) lastAt[pending.slot] = undefined
-  }
-
-  #heard(): void {
+  #heard({ sentAtMs }: Batch): void {
+    const nowMs = performance.now()
+    // What was in flight with another was begun when that was answered, or later. The shortest time says most: others
+    // have the way to Redis in them.
+    const tookMs = nowMs - Math.max(sentAtMs, this.#heardAtMs)
+    this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
+    this.#heardAtMs = nowMs
     this.#lost = 0
     clearTimeout(this.#pause)
     this.#pause = undefined
@@ -177,32 +135,11 @@ export class Batcher {
 
   /** Answers whether anybody still waited for it. */
   #sendBatch(): boolean {
-    const batch = this.#isSilent ? this.#firstAlone() : this.#waiting.shift()!
-    this.#take(batch)
-    let isGivenUp = false
-    for (const pending of batch.ops) {
-      // Who has given up must not be charged.
-      if (pending.calls.some(isSettled)) {
-        pending.calls = pending.calls.filter((call) => !call.isSettled)
-        isGivenUp ||= pending.calls.length === 0
-      }
-    }
-    if (isGivenUp) batch.ops = batch.ops.filter(({ calls }) => calls.length > 0)
+    const batch = new Batch(performance.now())
+    this.#waiting.fill(batch, this.#isSilent ? 1 : Number.POSITIVE_INFINITY)
     if (batch.ops.length === 0) return false
     void this.#execute(batch)
     return true
-  }
-
-  /** The op that has waited longest, in a batch of its own. */
-  #firstAlone(): Batch {
-    const first = this.#waiting[0]!
-    if (first.ops.length === 1) return this.#waiting.shift()!
-    const alone = new Batch(first.mayRemove)
-    const pending = first.ops.shift()!
-    alone.add(pending)
-    alone.requests = pending.calls.length
-    first.requests -= alone.requests
-    return alone
   }
 
   async #execute(batch: Batch): Promise<void> {
@@ -211,7 +148,7 @@ export class Batcher {
     this.#calls.push(batch)
     try {
       const results = await this.#transport.send(ops, batch.place)
-      this.#heard()
+      this.#heard(batch)
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
       // A client that is not installed is no outage.

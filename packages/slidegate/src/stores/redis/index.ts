@@ -2,13 +2,13 @@ import type { Clock } from '../../clock.ts'
 import { checkOptions } from '../../errors.ts'
 import { checkClock, readClock } from '../instant.ts'
 import type { Op, Store } from '../store.ts'
-import { Backlog } from './batch.ts'
 import { batchedStore } from './batched-store.ts'
 import { Batcher, type Width } from './batcher.ts'
 import { type Connection, connectionOf, type RedisClient } from './client.ts'
 import { warnOfClient } from './client-warnings.ts'
 import { connectionTo, isUrlOptions, type UrlOptions } from './connect.ts'
 import { bucketOf, keyspace } from './keyspace.ts'
+import { Backlog } from './queue.ts'
 import { ScriptTransport } from './transport.ts'
 
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
@@ -44,9 +44,10 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const keysOf = keyspace(prefix, buckets)
   const own = isUrlOptions(client) ? connectionTo(client) : undefined
   const connection = own ?? connectionTold(client as RedisClient)
-  const backlog = new Backlog()
   // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
-  const batchers = Array.from({ length: connection.isCluster ? buckets : 1 }, () => {
+  const length = connection.isCluster ? buckets : 1
+  const backlog = new Backlog(length)
+  const batchers = Array.from({ length }, () => {
     const transport = new ScriptTransport(connection, keysOf)
     return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog)
   })
@@ -54,9 +55,9 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
     batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
 
   const now = clock && (() => readClock(clock))
-  const { apply } = batchedStore(batchers, domainOf, now)
+  const { apply, isCrowded } = batchedStore(batchers, domainOf, now)
   // One server is up or down as a whole, and reaches all keys at once.
-  return { apply, ...(connection.isCluster && { domainOf }), close: () => own?.close() }
+  return { apply, isCrowded, ...(connection.isCluster && { domainOf }), close: () => own?.close() }
 }
 
 /** What is known of a client that was handed over, which is warned of where it would do harm. */

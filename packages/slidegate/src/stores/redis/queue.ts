@@ -1,0 +1,199 @@
+import { randomInt } from 'node:crypto'
+import type { Call } from '../call.ts'
+import type { Op } from '../store.ts'
+import { type Batch, MAX_BATCH, MAX_REQUESTS, Pending } from './batch.ts'
+import { canJoin } from './protocol.ts'
+
+/** Requests that wait at most, in all batchers of a store; more are refused. */
+const MAX_WAITING = 65_536
+
+/** Of the room that is left, what waits for a key may be this share. */
+const SHARE = 1 / 4
+
+/** The time that the ops of a key that stand in the queue may take Redis: half a call. */
+const MAX_QUEUED = MAX_BATCH / 2
+
+/** Ops that are looked at for a call. */
+const MAX_LOOKS = 4 * MAX_BATCH
+
+/** Lines of a store, whatever keys it has. */
+const LINES = 4096
+
+/** Which keys share a line nobody can know beforehand, so that nobody can choose to stand in another's. */
+const SEED = randomInt(2 ** 32)
+
+/** What waits in all batchers of a store. */
+export class Backlog {
+  /** Requests. */
+  size = 0
+  /** Lines of each batcher, a power of two. */
+  readonly lines: number
+
+  constructor(batchers = 1) {
+    this.lines = Math.max(64, LINES / batchers)
+  }
+}
+
+/** What waits for the same key, or for keys that share a place: its last op is the one that others may join. */
+export class Line {
+  last: Pending | undefined
+  /** Those that are not in the queue yet, from here to the last. */
+  aside: Pending | undefined
+  /** Who waits in it, all in all. */
+  requests = 0
+  /** Who waits for its ops in the queue, and the time that these take Redis. */
+  queuedRequests = 0
+  queuedWeight = 0
+  /** The last call that an op of it was left behind by. */
+  leftBehindBy = 0
+  /** When more than its share of a call was last seen to wait in it. */
+  crowdedAtMs = Number.NEGATIVE_INFINITY
+
+  /** Whether more waits in it than its share of a call. */
+  get isCrowded(): boolean {
+    return this.queuedWeight >= MAX_QUEUED || this.queuedRequests >= MAX_REQUESTS
+  }
+}
+
+/**
+ * Ops that wait, in the order in which they were asked for; but of each key no more than half a call. What is beyond waits
+ * for those before it in its own line, so that nobody waits for the many of another: a caller's flood delays himself.
+ *
+ * Lists are chained through the ops. (One array, from which batches are cut, leaves behind tables that keep what they held
+ * alive; so does a Map that is filled and emptied at this rate. Where keys share a line, some join nobody.)
+ */
+export class Queue {
+  readonly #backlog: Backlog
+  readonly #lines: (Line | undefined)[]
+  #first: Pending | undefined
+  #last: Pending | undefined
+  /** Who waits, in the queue and aside, and the time that it takes Redis. */
+  #requests = 0
+  #weight = 0
+  #calls = 0
+
+  constructor(backlog: Backlog) {
+    this.#backlog = backlog
+    this.#lines = new Array<Line | undefined>(backlog.lines).fill(undefined)
+  }
+
+  get isEmpty(): boolean {
+    return this.#first === undefined
+  }
+
+  /** Whether more waits than one call takes. */
+  get fillsCall(): boolean {
+    return this.#weight >= MAX_BATCH || this.#requests >= MAX_REQUESTS
+  }
+
+  /** Finds a place for a request: at an op that it may join, or as an op of its own. Answers whether there was room. */
+  add(op: Op, nowMs: number | undefined, call: Call): boolean {
+    const line = this.#lineOf(op)
+    const { last } = line
+    if (line.requests >= SHARE * (MAX_WAITING - this.#backlog.size)) return false
+    this.#backlog.size++
+    this.#requests++
+    line.requests++
+    // A later request may join the last op of its key, but not overtake another.
+    if (last !== undefined && last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)) {
+      last.calls.push(call)
+      if (last.isQueued) line.queuedRequests++
+      return true
+    }
+    const pending = new Pending(op, nowMs, call, line)
+    this.#weight += pending.weight
+    if (line.aside !== undefined) last!.next = pending
+    else if (line.isCrowded) line.aside = pending
+    else this.#enqueue(pending)
+    line.last = pending
+    return true
+  }
+
+  /** Those that leave next, up to so many ops: the first, and of the others those that may travel with it. */
+  fill(batch: Batch, mostOps: number): void {
+    const number = ++this.#calls
+    let isAnyLeft = false
+    let before: Pending | undefined
+    let pending = this.#first
+    for (let looks = 0; pending !== undefined && looks < MAX_LOOKS; looks++) {
+      if (!batch.hasRoom || batch.ops.length === mostOps) return
+      const { line, op } = pending
+      // Ops of several keys share some with others, and are decided in their order.
+      const mustStay = line.leftBehindBy === number || (isAnyLeft && op.parts.length > 1)
+      if (mustStay || !batch.hasRoomFor(pending)) {
+        line.leftBehindBy = number
+        isAnyLeft = true
+        before = pending
+      } else {
+        this.#remove(pending, before, batch.sentAtMs)
+        pending.forgetGivenUp()
+        if (pending.calls.length > 0) batch.take(pending)
+      }
+      pending = before === undefined ? this.#first : before.next
+    }
+  }
+
+  /** What waits in an outage must not pile up. */
+  dropGivenUp(nowMs: number): void {
+    while (this.#first?.isGivenUp) this.#remove(this.#first, undefined, nowMs)
+  }
+
+  /** Whether at some time since then more has waited for the op's keys than their share of a call. */
+  isCrowded(op: Op, sinceMs: number): boolean {
+    const line = this.#lineOf(op)
+    return line.isCrowded || line.crowdedAtMs >= sinceMs
+  }
+
+  #lineOf(op: Op): Line {
+    const place = placeOf(op, this.#lines.length)
+    let line = this.#lines[place]
+    if (line === undefined) {
+      line = new Line()
+      this.#lines[place] = line
+    }
+    return line
+  }
+
+  #enqueue(pending: Pending): void {
+    const { line, weight, calls } = pending
+    pending.isQueued = true
+    line.queuedWeight += weight
+    line.queuedRequests += calls.length
+    if (this.#last === undefined) this.#first = pending
+    else this.#last.next = pending
+    this.#last = pending
+  }
+
+  #remove(pending: Pending, before: Pending | undefined, nowMs: number): void {
+    const { line, weight, calls, next } = pending
+    if (before === undefined) this.#first = next
+    else before.next = next
+    if (next === undefined) this.#last = before
+    // What is old must not keep what is new alive.
+    pending.next = undefined
+    if (line.isCrowded) line.crowdedAtMs = nowMs
+    if (line.last === pending) line.last = undefined
+    line.requests -= calls.length
+    line.queuedRequests -= calls.length
+    line.queuedWeight -= weight
+    this.#backlog.size -= calls.length
+    this.#requests -= calls.length
+    this.#weight -= weight
+    while (line.aside !== undefined && !line.isCrowded) {
+      const { aside } = line
+      line.aside = aside.next
+      aside.next = undefined
+      this.#enqueue(aside)
+    }
+  }
+}
+
+/** The place of an op's keys among so many, a power of two (FNV-1a). */
+function placeOf({ parts }: Op, places: number): number {
+  let hash = SEED
+  for (let part = 0; part < parts.length; part++) {
+    const { key } = parts[part]!
+    for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  }
+  return (hash ^ (hash >>> 15)) & (places - 1)
+}

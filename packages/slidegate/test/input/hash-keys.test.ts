@@ -1,0 +1,176 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import {
+  concurrency,
+  createLimiter,
+  distinct,
+  type LimiterOptions,
+  memoryStore,
+  slidingCount,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+const { redis } = await useRedis()
+
+const SECRET = 'a secret of some length'
+const EMAIL = 'ada.lovelace@example.com'
+const OTHER = 'other.person@example.com'
+
+const limits = [slidingWindow({ limit: 5, window: '1h' })]
+
+function limiterWith(options: Partial<LimiterOptions>) {
+  return createLimiter({ limits, hashKeys: SECRET, timeoutMs: 30_000, ...options } as LimiterOptions)
+}
+
+/** All that stands in Redis, keys and values, as text. */
+async function allOf(): Promise<string> {
+  const keys = await redis.keys('*')
+  // A small value is not compressed in a dump.
+  await Promise.all(keys.map((key) => redis.persist(key)))
+  const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
+  return [...keys, ...dumps.map((dump) => dump!.toString('latin1'))].join('\n')
+}
+
+describe('with hashKeys', () => {
+  it('nothing of a key, a value, or the id of a request stands in Redis', async () => {
+    await redis.flushall()
+    await redis.config('SET', 'rdbcompression', 'no')
+    const store = redisStore(redis)
+    const limiter = limiterWith({
+      limits: [
+        ...limits,
+        tokenBucket({ capacity: 5, refill: 5, interval: '1h', name: 'bucket' }),
+        slidingWindow({ limit: 5, window: '1h', log: 'zset', name: 'entries' }),
+        slidingWindow({ limit: 5, window: '1h', log: 'stream', name: 'stream' }),
+        concurrency({ limit: 5, ttl: '1h', name: 'held' }),
+        distinct({ limit: 5, window: '1h', name: 'values' }),
+      ],
+      ban: true,
+      overrides: true,
+      store,
+    })
+    await limiter.consume(EMAIL, { value: `value of ${EMAIL}`, requestId: `id of ${EMAIL}` })
+    await limiter.acquire(EMAIL, { value: `${EMAIL}, too` })
+    await limiter.wait(EMAIL, { value: `${EMAIL}, waiting` })
+    await limiter.block(EMAIL, '1h')
+    await limiter.overrides.set(EMAIL, [slidingWindow({ limit: 50, window: '1h' })])
+    await limiterWith({ name: 'reserving', store }).reserve(EMAIL, 3)
+    await createLimiter({
+      dimensions: { user: limits, mail: limits },
+      ...{ name: 'several', hashKeys: SECRET, store, timeoutMs: 30_000 },
+    }).consume({ user: EMAIL, mail: EMAIL })
+    const count = slidingCount({ name: 'count', period: '1h', hashKeys: SECRET, store, timeoutMs: 30_000 })
+    await count.add(EMAIL)
+    const all = await allOf()
+    expect(all).not.toMatch(/ada|lovelace/i)
+    expect(all.match(/~[\w-]{22}/g)!.length).toBeGreaterThan(15)
+    // The same without it, so that this can be seen at all.
+    await createLimiter({ limits, store, timeoutMs: 30_000 }).consume(EMAIL)
+    expect(await allOf()).toMatch(/ada/)
+  })
+
+  it('a key is 128 bits of an HMAC, the same in every version', async () => {
+    await redis.flushall()
+    await limiterWith({ store: redisStore(redis) }).consume(EMAIL)
+    const mac = createHmac('sha256', SECRET).update(`key:${EMAIL}`).digest().subarray(0, 16)
+    const keys = (await redis.keys('*')).filter((key) => key.includes(':default:'))
+    expect(keys).toEqual([
+      expect.stringMatching(new RegExp(`^slidegate:\\{\\d+\\}:default:~${mac.toString('base64url')}:w1$`)),
+    ])
+    expect(keys[0]).toContain(':~RFHtpymicxkf0bQXO8n91g:')
+  })
+
+  it('all that is asked of a limiter is as without it', async () => {
+    for (const store of [memoryStore(), redisStore(redis, { prefix: 'slidegate:asked' })]) {
+      const limiter = limiterWith({ store, overrides: true, ban: true })
+      const same = limiterWith({ store, overrides: true, hashKeys: Buffer.from(SECRET) })
+      const first = await limiter.consume(EMAIL, { cost: 2 })
+      expect(first.remaining).toBe(3)
+      expect((await same.peek(EMAIL)).remaining).toBe(3)
+      expect((await limiter.peek(OTHER)).remaining).toBe(5)
+      expect(await limiter.refund(EMAIL, first, 1)).toBe(1)
+      await limiter.overrides.set(EMAIL, [slidingWindow({ limit: 50, window: '1h' })])
+      expect((await limiter.peek(EMAIL)).remaining).toBe(49)
+      const [override] = await limiter.overrides.list()
+      expect(override!.key).toMatch(/^~[\w-]{22}$/)
+      expect(await limiter.overrides.get(EMAIL)).toEqual(override)
+      expect((await limiter.explain(EMAIL)).overrides).toEqual([override])
+      expect(await limiter.overrides.delete(EMAIL)).toBe(true)
+      await limiter.block(EMAIL, '1h')
+      expect([await limiter.isBlocked(EMAIL), await limiter.isBlocked(OTHER)]).toEqual([true, false])
+      await limiter.reset(EMAIL)
+      expect((await limiter.consume(EMAIL)).remaining).toBe(4)
+      const reservation = await limiter.reserve(EMAIL, 3)
+      expect(await same.settle(reservation.token, 1)).toEqual({ returned: 2, added: 0 })
+    }
+  })
+
+  it('functions that tell limits are given the key as it was', async () => {
+    const told: string[] = []
+    const limiter = limiterWith({
+      limits: (key) => {
+        told.push(key)
+        return limits
+      },
+    })
+    await limiter.consume(EMAIL)
+    expect(told).toEqual([EMAIL])
+  })
+
+  it('another secret, or none, counts apart', async () => {
+    const store = memoryStore()
+    const remaining = async (options: { hashKeys?: string }) =>
+      (await createLimiter({ limits, store, ...options }).consume(EMAIL)).remaining
+    const own = { hashKeys: SECRET }
+    const other = { hashKeys: `${SECRET}!` }
+    expect([await remaining(own), await remaining(other), await remaining({}), await remaining(own)]).toEqual(
+      [4, 4, 4, 3],
+    )
+  })
+
+  it('a value is not known by a key of the same text', async () => {
+    const limiter = limiterWith({ limits: [distinct({ limit: 5, window: '1h' })], store: redisStore(redis) })
+    await redis.flushall()
+    await limiter.consume(EMAIL, { value: EMAIL })
+    const [, key] = /default:~([\w-]{22}):d/.exec((await redis.keys('*:d*')).join())!
+    expect(await allOf()).not.toMatch(new RegExp(`~${key}(?!:d)`))
+  })
+
+  it.each(['', 7, null, {}, Array(3)])('a key that is none is refused as ever: %j', async (key) => {
+    await expect(limiterWith({}).consume(key as never)).rejects.toMatchObject({ code: 'invalid_key' })
+  })
+
+  it.each([
+    ['short', 'fifteen bytes.', /14 bytes/],
+    ['empty', '', /0 bytes/],
+    ['bytes that are few', new Uint8Array(15), /15 bytes/],
+    ['no text', 7, /of type number/],
+    ['true', true, /of type boolean/],
+    ['null', null, /of type object/],
+    ['a variable that is not set', undefined, /of type undefined/],
+  ])('a secret that is %s is refused, and not shown', (_, hashKeys, message) => {
+    for (const make of [
+      () => createLimiter({ limits, hashKeys: hashKeys as string }),
+      () => slidingCount({ period: '1h', hashKeys: hashKeys as string }),
+    ]) {
+      expect(make).toThrow(
+        expect.objectContaining({
+          code: 'invalid_option',
+          value: undefined,
+          message: expect.stringMatching(message),
+        }),
+      )
+    }
+    if (typeof hashKeys === 'string' && hashKeys !== '') {
+      expect(() => createLimiter({ limits, hashKeys })).not.toThrow(new RegExp(hashKeys))
+    }
+  })
+
+  it('a secret of 16 bytes is taken', () => {
+    expect(() => createLimiter({ limits, hashKeys: 'x'.repeat(16) })).not.toThrow()
+    expect(() => createLimiter({ limits, hashKeys: new Uint8Array(16) })).not.toThrow()
+  })
+})
