@@ -89,7 +89,7 @@ export function clientAddress(options: ClientAddressOptions): (request: Addresse
       if (next === undefined) break
       address = withoutPort(next)
     }
-    return addressKey(address, options)
+    return addressKey(address, { ipv6Prefix })
   }
 }
 
