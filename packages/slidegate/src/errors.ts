@@ -42,7 +42,7 @@ export class SlidegateError extends Error {
  * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown
  * - `error`: the store answered with an error, or could not be reached; see `cause`
  * - `down`: it has failed too often lately, and is not asked for a moment
- * - `overload`: too many requests wait for it already
+ * - `overload`: too many requests wait for it already, of all callers or for this key
  * - `state`: what is stored under the key is damaged, or was written by a version that this one does not know
  * - `full`: a memory store in which every key is at its limit
  */

@@ -8,7 +8,8 @@ const EXCLAMATION_MARK = 0x21
 const TILDE = 0x7e
 
 const MIN_SECRET_BYTES = 16
-const HASH_BYTES = 16
+/** Of base64url, with 6 bits each. */
+const HASH_LENGTH = 22
 
 /** How a caller's key, and any other text that he may have chosen, stands in the store. Nothing in it is ever parsed. */
 export interface Spelling {
@@ -24,7 +25,7 @@ export interface Spelling {
 export const plainSpelling: Spelling = { isSecret: false, key: storedKey, text: storedText }
 
 /**
- * `~` and 128 bits of its HMAC-SHA-256 (RFC 2104).
+ * `~` and the first 132 bits of its HMAC-SHA-256 (RFC 2104).
  *
  * @throws {SlidegateError} `invalid_option` unless the secret has 16 bytes or more
  */
@@ -33,11 +34,8 @@ function secretSpelling(secret: unknown): Spelling {
   const text: Spelling['text'] = (given, what, code) => {
     checkText(given, what, code)
     // A value is not to be known by a key that is the same text.
-    const mac = createHmac('sha256', key)
-      .update(`${what}:`)
-      .update(given as string)
-      .digest()
-    return `~${mac.toString('base64url', 0, HASH_BYTES)}`
+    const mac = createHmac('sha256', key).update(`${what}:${given}`).digest('base64url')
+    return `~${mac.slice(0, HASH_LENGTH)}`
   }
   return { isSecret: true, key: (given) => text(given, 'key', 'invalid_key'), text }
 }
@@ -49,7 +47,7 @@ function secretSpelling(secret: unknown): Spelling {
  * @throws {SlidegateError} `invalid_option`
  */
 export function spellingBy(options: { readonly hashKeys?: string | Uint8Array }): Spelling {
-  return Object.hasOwn(options, 'hashKeys') ? secretSpelling(options.hashKeys) : plainSpelling
+  return 'hashKeys' in options ? secretSpelling(options.hashKeys) : plainSpelling
 }
 
 function secretKey(secret: unknown): KeyObject {

@@ -32,7 +32,8 @@ interface CommonOptions {
   readonly timeoutMs?: number
   /**
    * What a request is told when the store gives no answer: `throw` a `StoreUnavailableError`, `deny`, `allow`, or `local`:
-   * this process decides, by its share of the limits. All but requests fail in any case. Default: `throw`.
+   * this process decides, by its share of the limits. All but requests fail in any case. A key for which so much was asked
+   * that it waited for itself, while the store was answering, is denied rather than let pass. Default: `throw`.
    */
   readonly onStoreError?: OnStoreError
   /**
@@ -46,12 +47,15 @@ interface CommonOptions {
   readonly logger?: Logger | false
   /** Limits of single keys that are set while all runs, kept in the store: see {@link Limiter.overrides}. Default: none can be. */
   readonly overrides?: OverridesOptions | true
-  /** Requests that may wait at a time, of all keys, from 1 to 2^20: see {@link Limiter.wait}. Default: 10,000. */
+  /**
+   * Requests that may wait at a time, of all keys, from 1 to 2^20; of one key nine tenths of it, so that there is room for
+   * others: see {@link Limiter.wait}. Default: 10,000.
+   */
   readonly maxWaiting?: number
   /** For how long a reservation can be settled, from 10 ms to 366 days: see {@link Limiter.reserve}. Default: 1 hour. */
   readonly reservationTtl?: Duration
   /**
-   * A secret of 16 bytes or more, the same in all processes: keys, ids of requests and values are stored as 128 bits of
+   * A secret of 16 bytes or more, the same in all processes: keys, ids of requests and values are stored as 132 bits of
    * their HMAC-SHA-256, so that nobody who reads the store can tell whom it is about, and no caller can choose where in a
    * Cluster he is counted. With another secret every count begins anew. Default: they are stored as they are where that
    * is short and printable.
@@ -127,8 +131,8 @@ export interface Limiter<Key extends AnyKey = string> {
   /** The same at once; throws. Only on a store in this process, else `sync_unsupported`. */
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
-   * Many requests, up to 10,000, each decided on its own, in their order; they travel together. All are checked before any
-   * is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are settled, and what others
+   * Many requests, up to 10,000, each decided on its own, those of a key in their order; they travel together. All are
+   * checked before any is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are settled, and what others
    * were charged is returned, but for those with a `requestId`: they may be asked for again.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>

@@ -55,6 +55,10 @@ interface Claim {
 
 const VERSION = 1
 
+/** Keys of a request, and logs of each, that a token names at most: it may have been made by anybody. */
+const MOST_PARTS = 16
+const MOST_LOGS = 1024
+
 function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
   const origin = originOf(decision)
   if (origin === undefined || origin.left === 0) {
@@ -92,8 +96,10 @@ function parseToken(limiter: string, token: unknown): Claim {
     // What the store knows is the name, so that the units are what it says.
     (name === '' || name.endsWith(`.${units}`)) &&
     Array.isArray(charged) &&
-    charged.every((logs) => Array.isArray(logs)) &&
+    charged.length <= MOST_PARTS &&
+    charged.every((logs) => Array.isArray(logs) && logs.length <= MOST_LOGS) &&
     Array.isArray(instants) &&
+    instants.length <= MOST_PARTS &&
     instants.every((atMs) => Number.isSafeInteger(atMs))
   if (!isSound) throw invalid(`the token is ${show(token)}; it must be one of reserve()`, token)
   return { key: key as AnyKey, units: units as number, name, charged, instants }

@@ -28,7 +28,8 @@ export class Tally {
   count(answers: readonly Outcome[]): void {
     for (const answer of answers) {
       const source = answer !== undefined && 'source' in answer ? answer.source : undefined
-      if (source === 'failOpen' || source === 'failClosed' || source === 'fallback') this.withoutStore[source]++
+      if (source === 'failOpen' || source === 'failClosed' || source === 'fallback')
+        this.withoutStore[source]++
     }
   }
 

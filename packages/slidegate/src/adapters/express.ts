@@ -1,6 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { addressKey } from '../http/address.ts'
 import { after, settle } from '../http/at-once.ts'
+import { mayBeCut } from '../http/client-address.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import type { Header } from '../http/headers.ts'
 import type { GuardOptions } from '../http/options.ts'
@@ -53,7 +54,7 @@ function clientAddressKey(): (req: Request) => string {
       if (believesAnybody(isTrusted)) throw spoofableAddress("'trust proxy'")
       checked = isTrusted
     }
-    return addressKey(req.ip)
+    return addressKey(mayBeCut(req) ? undefined : req.ip)
   }
 }
 

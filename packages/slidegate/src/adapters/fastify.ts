@@ -1,10 +1,11 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { addressKey } from '../http/address.ts'
 import { after, settle } from '../http/at-once.ts'
+import { mayBeCut } from '../http/client-address.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import type { Header } from '../http/headers.ts'
 import type { GuardOptions } from '../http/options.ts'
-import { spoofableAddress } from '../http/trust.ts'
+import { MANY, STRANGERS, spoofableAddress } from '../http/trust.ts'
 
 export type RateLimitOptions = GuardOptions<
   [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
@@ -62,25 +63,28 @@ const PLUGIN = {
 
 /** The setting stands nowhere to be read. It is the same for all requests of an app, and so of a prototype. */
 function clientAddressKey(): (request: FastifyRequest) => string {
-  let checked: unknown
+  // Every plugin with routes has a prototype of its own.
+  const checked = new WeakSet<object>()
   return (request) => {
     const prototype = Object.getPrototypeOf(request)
-    if (prototype !== checked) {
+    if (!checked.has(prototype)) {
       if (believesAnybody(request)) throw spoofableAddress('trustProxy')
-      checked = prototype
+      checked.add(prototype)
     }
-    return addressKey(request.ip)
+    return addressKey(mayBeCut(request) ? undefined : request.ip)
   }
 }
 
-/** Whether a chain of strangers, longer than any of proxies, is believed up to its far end. */
+/** Whether a chain of strangers is believed up to its far end. */
 function believesAnybody(request: FastifyRequest): boolean {
-  const hops = Array<string>(64).fill('192.0.2.1')
-  const raw = {
-    headers: { 'x-forwarded-for': ['198.51.100.1', ...hops].join(', ') },
-    socket: { remoteAddress: '192.0.2.1' },
-  }
-  return Object.create(request, { raw: { value: raw } }).ip === '198.51.100.1'
+  const end = '198.51.100.1'
+  return STRANGERS.some((stranger) => {
+    const raw = {
+      headers: { 'x-forwarded-for': [end, ...Array<string>(MANY).fill(stranger)].join(', ') },
+      socket: { remoteAddress: stranger },
+    }
+    return Object.create(request, { raw: { value: raw } }).ip === end
+  })
 }
 
 function setHeaders(reply: FastifyReply, headers: readonly Header[]): void {

@@ -3,15 +3,16 @@ import { checkOptions, SlidegateError, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './address.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
-/** Headers in which a platform tells the one address that it knows. All of these replace what the caller has sent. */
+/**
+ * Headers in which a platform, or a proxy of one's own, tells the one address that it knows. Others pass on what the caller
+ * has sent, by default or always: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
+ */
 const PLATFORM_HEADERS = [
   'cf-connecting-ip',
   'do-connecting-ip',
   'fly-client-ip',
-  'true-client-ip',
   'x-appengine-user-ip',
-  'x-azure-clientip',
-  'x-envoy-external-address',
+  'x-azure-socketip',
   'x-nf-client-connection-ip',
   'x-real-ip',
   'x-vercel-forwarded-for',
@@ -38,6 +39,21 @@ export interface ClientAddressOptions extends AddressKeyOptions {
 export interface AddressedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly rawHeaders?: readonly string[]
+  /** Where the framework has a request of its own. */
+  readonly raw?: { readonly rawHeaders?: readonly string[] }
+}
+
+/**
+ * Of requests with more headers Node drops the last, unless it is one that refuses them (CVE-2026-58044): what is missing
+ * may be what a proxy has added.
+ */
+const MAX_HEADERS = 1000
+
+/** Whether headers of a request may be missing. */
+export function mayBeCut({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders' | 'raw'>): boolean {
+  const namesAndValues = rawHeaders ?? raw?.rawHeaders ?? []
+  return namesAndValues.length >= 2 * MAX_HEADERS
 }
 
 /** A `Forwarded` header is read as a whole: a longer one is not read. */
@@ -52,8 +68,8 @@ const MAX_FORWARDED = 4096
  * The peer of the connection is the first; where it is trusted, the one from whom it has the request, as it tells, and so on.
  * The first that is not trusted is the client, its key that of {@link addressKey}; where all are, the farthest. Whatever a
  * caller sends himself stands farther away, and is not read. An address that is missing or cannot be read is
- * `UNKNOWN_ADDRESS`; so is a whole `Forwarded` header that breaks its grammar. A server on a Unix socket knows no peer:
- * count proxies there.
+ * `UNKNOWN_ADDRESS`; so is a whole `Forwarded` header that breaks its grammar, and whatever a request with 1,000 headers or
+ * more tells. A server on a Unix socket knows no peer: count proxies there.
  *
  * A number trusts whoever connects: use it only where nobody can connect but your proxies.
  *
@@ -79,12 +95,12 @@ export function clientAddress(options: ClientAddressOptions): (request: Addresse
     )
   }
   const tellOf = tellerOf(header ?? 'x-forwarded-for')
-  return ({ socket, headers }) => {
-    let address = socket.remoteAddress
+  return (request) => {
+    let address = request.socket.remoteAddress
     let tell: Teller | undefined
     for (let hop = 0; isTrusted(address, hop); hop++) {
       if (hop === MAX_HOPS) return addressKey(undefined)
-      tell ??= tellOf(headers)
+      tell ??= mayBeCut(request) ? UNREADABLE : tellOf(request.headers)
       const next = tell()
       if (next === undefined) break
       address = withoutPort(next)

@@ -103,13 +103,16 @@ export function spoofableAddress(setting: string): SlidegateError {
   )
 }
 
-/** A chain of strangers, longer than any of proxies. */
-const STRANGERS = ['192.0.2.1', '2001:db8::1']
+/** Addresses that are nobody's. */
+export const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
+
+/** So many strangers in a row are more than there are proxies in any. */
+export const MANY: number = 4 * MAX_HOPS
 
 /** Whether strangers are believed, however many there are in a row. */
 export function believesAnybody(isTrusted: IsTrusted): boolean {
   return STRANGERS.some((address) => {
-    for (let hop = 0; hop <= 4 * MAX_HOPS; hop++) if (!isTrusted(address, hop)) return false
+    for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
     return true
   })
 }

@@ -28,6 +28,8 @@ local PAGE_BYTES = 65536
 local READ_AT_ONCE = 16
 -- Of a hash that was larger once, most places are empty.
 local MAX_READS = 64
+-- Above it, numbers have no neighbours: to count from one to the next would take for ever.
+local MAX_NUMBER = 2 ^ 52
 
 local notes = {}
 
@@ -43,20 +45,27 @@ local function head_of(log)
   if not raw and call_redis('HLEN', log.key) == 0 then raw = '1 0 0 0 0 0' end
   local version, floor, lasting, last, changes =
     string.match(raw or '', '^1 (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  if not version then error({ unusable = 'not a table of notes of format 1' }) end
-  return { version = version + 0, floor = floor + 0, lasting = lasting + 0, last = last + 0, changes = changes + 0 }
+  local head = version and {
+    version = version + 0, floor = floor + 0, lasting = lasting + 0, last = last + 0, changes = changes + 0,
+  }
+  if not head or math.max(head.version, head.floor, head.lasting, head.last, head.changes) > MAX_NUMBER then
+    error({ unusable = 'not a table of notes of format 1' })
+  end
+  return head
 end
 
 -- Nothing for one that is damaged.
 local function note_of(raw)
   local written, expiry, text = string.match(raw, '^(%d+) (%d+) (.*)$')
-  return written and { written = written + 0, expiry = expiry + 0, text = text }
+  if not written or math.max(written + 0, expiry + 0) > MAX_NUMBER then return nil end
+  return { written = written + 0, expiry = expiry + 0, text = text }
 end
 
 -- Nothing for one that is damaged, or lost.
 local function change_of(raw)
   local version, name = string.match(raw or '', '^(%d+) (.*)$')
-  return version and { version = version + 0, name = name }
+  if not version or version + 0 > MAX_NUMBER then return nil end
+  return { version = version + 0, name = name }
 end
 
 local function slot_of(change)
@@ -166,7 +175,7 @@ function notes.write(log, _, now, note, _, is_clock_given)
   end
   local expiry = note.ttlMs > 0 and now + note.ttlMs or 0
   -- Of one that is damaged nobody knows: the table then lives too long rather than too short.
-  if known and known.expiry == 0 then head.lasting = head.lasting - 1 end
+  if known and known.expiry == 0 then head.lasting = math.max(0, head.lasting - 1) end
   if note.text then
     if expiry == 0 then head.lasting = head.lasting + 1 end
     head.last = math.max(head.last, expiry)

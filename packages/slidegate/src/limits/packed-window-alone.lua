@@ -129,6 +129,8 @@ local function decide_alone(
       end
     end
     local used = total - before_window
+    -- Damaged.
+    if used < 0 then return nil end
     reply[answer] = used
     answer = answer + 3
     local free = limits[i] - used

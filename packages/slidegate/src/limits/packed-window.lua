@@ -22,10 +22,13 @@ function packed_window.restamp(log, params, now)
   log.leased = math.min(log.leased, now + log.lease)
 end
 
-function packed_window.check(log, params, now, used)
+function packed_window.check(log, params, now, used, is_later)
   local windows = params.windows
   for i = 1, #windows do
-    used[i] = log.total - total_up_to(log, now - span_of(log, windows[i], now))
+    local units = log.total - total_up_to(log, now - span_of(log, windows[i], now))
+    -- Of a time to come it is asked when all is written.
+    if units < 0 and not is_later then error({ unusable = 'a damaged window log' }) end
+    used[i] = math.max(0, units)
   end
 end
 

@@ -101,7 +101,7 @@ export const packedWindowKind: Kind<WindowLog> = {
     if (keepMs > longestMs || log.isLeased) return undefined
     if (!hasRoom) return false
     if (stamp <= nowMs - keepMs) clear(log)
-    else if (gone > 0) drop(log, gone)
+    else drop(log, gone)
     log.keepMs = longestMs
     append(log, grainOf(nowMs, params.precision), cost)
     return true

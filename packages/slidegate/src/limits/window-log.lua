@@ -43,7 +43,7 @@ local function load_log(log)
   log.ring = nil
   local is_whole = log.slots == 0 and log.pages == 0 or call_redis('STRLEN', log.key) == EDGES + log.slots * PAGE_WIDTH
   if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
-    or log.pages > log.slots or log.pages > 0 and front == 0 then
+    or log.pages > log.slots or log.pages > 0 and front == 0 or log.base > log.total then
     return 'a damaged window log'
   end
   log.front = numbers_of(raw, EDGES - front * WIDTH, EDGES)

@@ -8,7 +8,7 @@ import { MAX_NOTES, notesLog } from '../limits/notes.ts'
 import type { NoteOp, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
 import { type InForce, KnownOverrides } from './known-overrides.ts'
 import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
-import { type Reading, reading } from './reading.ts'
+import { MAX_PAGES, type Reading, reading } from './reading.ts'
 
 export type { InForce }
 
@@ -260,7 +260,7 @@ export class OverrideTable {
   /** In a table that is full, notes that have expired are looked for bit by bit. */
   async #note(op: NoteOp): Promise<Noted> {
     let noted = (await (this.#applySync ?? this.#apply)(op)) as Noted
-    while (!noted.noted && noted.next !== undefined) {
+    for (let pages = 1; !noted.noted && noted.next !== undefined && pages < MAX_PAGES; pages++) {
       noted = (await this.#apply({ ...op, from: noted.next })) as Noted
     }
     return noted

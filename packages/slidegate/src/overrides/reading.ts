@@ -4,11 +4,27 @@ import type { KnownOverrides } from './known-overrides.ts'
 
 export type Reading = Generator<NotesAsked, readonly string[], Notes>
 
+/** No table has nearly as many: a store that tells more would be asked for ever. */
+export const MAX_PAGES: number = 4096
+
+/** What a read asks for, as long as there may be an end to it. */
+export function* reading(known: KnownOverrides): Reading {
+  const pages = readingOn(known)
+  let step = pages.next()
+  for (let asked = 0; step.done !== true; asked++) {
+    if (asked === MAX_PAGES) {
+      throw new StoreUnavailableError('error', `the store has told overrides in more than ${MAX_PAGES} pages`)
+    }
+    step = pages.next(yield step.value)
+  }
+  return step.value
+}
+
 /**
  * One read of a table: asks for page after page, and answers the names of notes that cannot be read. What was changed is
  * known with each page; all there is only when it has been told to its end, with what was written meanwhile.
  */
-export function* reading(known: KnownOverrides): Reading {
+function* readingOn(known: KnownOverrides): Reading {
   let page = yield { since: known.version }
   if (page.isAll) return yield* readingAll(known, page)
   const damaged = [...known.learn(page)]

@@ -9,7 +9,7 @@ import { LocalShare, type LocalStore } from './local-share.ts'
  * - `allow`: it is allowed, uncounted, with the source `failOpen`
  * - `local`: this process decides, by an equal share of the limits, with the source `fallback`
  *
- * Where so much was asked for a key at once that it waited for itself while the store was answering, `allow` and `local` deny it.
+ * Where so much was asked for a key at once that it waited for itself while the store was answering, all but `throw` deny it.
  */
 export type OnStoreError = 'throw' | 'deny' | 'allow' | 'local'
 

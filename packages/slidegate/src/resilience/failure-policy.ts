@@ -30,9 +30,6 @@ export interface FailurePolicy {
 /** What has these reasons is the matter of one key, or of this process. */
 const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
 
-/** What has these reasons may be a key's own flood. */
-const MAY_BE_CROWDED: readonly StoreUnavailableReason[] = ['timeout', 'overload']
-
 /** A step of a clock that is seen so soon after another, and differs by so little, is taken for the same one. */
 const SAME_STEP_MS = 1000
 
@@ -136,7 +133,7 @@ class GuardedStore implements Store {
       return false
     }
     const error = asUnavailable(reason)
-    const isCrowd = MAY_BE_CROWDED.includes(error.reason) && this.#store.isCrowded?.(ops[0]!, sentAtMs) === true
+    const isCrowd = this.#isCrowd(ops[0]!, error, sentAtMs)
     if (HAS_ANSWERED.includes(error.reason)) {
       domain.breaker.succeeded(sentAtMs, isAttempt)
     } else if (isCrowd) {
@@ -147,6 +144,14 @@ class GuardedStore implements Store {
     }
     this.#announcer.storeFailed(error)
     return this.#answer(ops, call, domain, error, isCrowd)
+  }
+
+  /** Whether the op was not answered in time because of what else was asked for its keys. */
+  #isCrowd(op: Op, { reason }: StoreUnavailableError, sentAtMs: number): boolean {
+    if (reason !== 'timeout' && reason !== 'overload') return false
+    // What is refused at once has not waited, but others have.
+    const sinceMs = reason === 'timeout' ? sentAtMs : sentAtMs - this.timeoutMs
+    return this.#store.isCrowded?.(op, sinceMs) === true
   }
 
   /** What is admitted now has been told something else: that it failed, or that it may pass without the store. */

@@ -26,24 +26,14 @@ export class GuardedLocalStore implements LocalStore {
       return
     }
     // Not by `applySync`: what that answers is good until its next call only.
-    this.#store.apply(ops, {
-      get isSettled() {
-        return call.isSettled
-      },
-      resolve: (outcomes, position) => call.resolve(outcomes, position),
-      reject: (error) => {
-        const answers = this.#answersTo(ops, error)
-        if (answers === undefined) call.reject(error)
-        else call.resolve(answers, 0)
-      },
-    })
+    this.#store.apply(ops, new LocalCall(this, ops, call))
   }
 
   applySync(ops: readonly Op[]): readonly Outcome[] {
     try {
       return this.#store.applySync(ops)
     } catch (error) {
-      const answers = this.#answersTo(ops, error)
+      const answers = this.answersTo(ops, error)
       if (answers === undefined) throw error
       return answers
     }
@@ -51,11 +41,38 @@ export class GuardedLocalStore implements LocalStore {
 
   close(): void {}
 
-  #answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
+  /** What requests are told where the store has failed; nothing where they fail, too. */
+  answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
     if (!(error instanceof StoreUnavailableError)) return undefined
     this.#announcer.storeFailed(error)
     const answers = this.#answers.to(ops, MIN_WAIT_MS)
     if (answers !== undefined) this.#announcer.tally.count(answers)
     return answers
+  }
+}
+
+class LocalCall implements Call {
+  readonly #store: GuardedLocalStore
+  readonly #ops: readonly Op[]
+  readonly #call: Call
+
+  constructor(store: GuardedLocalStore, ops: readonly Op[], call: Call) {
+    this.#store = store
+    this.#ops = ops
+    this.#call = call
+  }
+
+  get isSettled(): boolean {
+    return this.#call.isSettled
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    this.#call.resolve(outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    const answers = this.#store.answersTo(this.#ops, error)
+    if (answers === undefined) this.#call.reject(error)
+    else this.#call.resolve(answers, 0)
   }
 }

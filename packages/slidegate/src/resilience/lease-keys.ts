@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../stores/store.ts'
 import { ByKey, placeOf } from './by-key.ts'
-import { FEW, Pool, type Supply } from './lease-pool.ts'
+import { FEW, type KeyCrowd, Pool, type Supply } from './lease-pool.ts'
 
 /** A lease that ends a millisecond early has to last for more than one. */
 export const MIN_LEASE_MS = 2
@@ -16,7 +16,7 @@ const PLACES = 16_384
 const CLOSE_MS = 1000
 
 /** A key with pools, one for each limit set and cost. */
-interface HotKey {
+interface HotKey extends KeyCrowd {
   readonly part: Part
   readonly pools: Pool[]
 }
@@ -80,6 +80,13 @@ export class Leases implements Supply {
     return holding.length === 0 ? undefined : Promise.all(holding.map((pool) => pool.giveBack()))
   }
 
+  /** See `Store.isCrowded`. */
+  isCrowded(op: Op, sinceMs: number): boolean {
+    if (this.store.isCrowded?.(op, sinceMs) === true) return true
+    const pools = this.#keys.get(op.parts[0]!)?.pools ?? []
+    return pools.some((pool) => pool.isCrowded) && !pools.some((pool) => pool.isPendingSince(sinceMs))
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -132,10 +139,9 @@ export class Leases implements Supply {
     const shortestMs = Math.min(...part.set.limits.map(({ windowMs }) => windowMs))
     const leaseMs = Math.min(this.#leaseMs, Math.floor(shortestMs / 10))
     if (leaseMs < MIN_LEASE_MS) return
-    const pool = new Pool(this, op, leaseMs, outcome)
-    const key = this.#keys.get(part)
-    if (key === undefined) this.#keys.set(part, { part, pools: [pool] })
-    else key.pools.push(pool)
+    const key = this.#keys.get(part) ?? { part, pools: [], waiting: 0 }
+    key.pools.push(new Pool(this, key, op, leaseMs, outcome))
+    this.#keys.set(part, key)
     this.#pools++
     this.#watch(this.clock() + leaseMs)
   }

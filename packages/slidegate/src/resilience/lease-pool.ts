@@ -21,9 +21,6 @@ const MAX_WAITING = 65_536
 /** Of the room that is left, what waits for a key may be this share. */
 const SHARE_WAITING = 1 / 4
 
-/** Requests of a key that wait without being in each other's way. */
-const MAX_UNCROWDED = 512
-
 /** What all pools of a store share. */
 export interface Supply {
   readonly store: Store
@@ -34,21 +31,22 @@ export interface Supply {
   freeUp(op: ConsumeOp): Promise<unknown> | undefined
 }
 
-/** Who waits in all pools of a key. */
-export interface Crowd {
-  size: number
-  /** When more than few were last seen to wait, and when the store last answered one of them. */
-  crowdedAtMs: number
-  heardAtMs: number
+/** What all pools of a key share. */
+export interface KeyCrowd {
+  /** Requests that wait, in all of them. */
+  waiting: number
 }
 
 /** What is held for requests of one key, limit set and cost. */
 export class Pool implements Taker {
   readonly op: ConsumeOp
   readonly #supply: Supply
+  readonly #key: KeyCrowd
   readonly #leaseMs: number
   #lease: Lease | undefined
   #pending: LeaseCall | undefined
+  /** When, by `performance.now()`. */
+  #askedAtMs = 0
   /** Those that have come since it was sent, in their order. */
   readonly #waiting: Call[] = []
   /** Requests that the next lease should be for. */
@@ -59,8 +57,9 @@ export class Pool implements Taker {
   #state: 'open' | 'closed' | 'void' = 'open'
 
   /** @param outcome the store's latest answer to this op */
-  constructor(supply: Supply, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
+  constructor(supply: Supply, key: KeyCrowd, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
     this.#supply = supply
+    this.#key = key
     this.op = op
     this.#leaseMs = leaseMs
     this.#room = roomAfter(op, outcome)
@@ -75,13 +74,23 @@ export class Pool implements Taker {
     const lease = this.#spendable()
     if (lease !== undefined) {
       lease.spendOn(call)
-    } else if (this.#supply.waiting >= MAX_WAITING) {
-      call.reject(new StoreUnavailableError('overload', `${MAX_WAITING} requests wait for leases already`))
+    } else if (this.isCrowded) {
+      call.reject(new StoreUnavailableError('overload', 'too many requests wait for leases already'))
     } else {
-      this.#supply.waiting++
+      this.#count(1)
       this.#waiting.push(call)
       if (this.#pending === undefined || this.#pending.isGivenUp) this.#take()
     }
+  }
+
+  /** Whether no more may wait for the key. */
+  get isCrowded(): boolean {
+    return this.#key.waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
+  }
+
+  /** Whether the store has had a lease to decide since before then. */
+  isPendingSince(ms: number): boolean {
+    return this.#pending !== undefined && this.#askedAtMs < ms
   }
 
   /** What the next request would be told from here; `undefined` where the store has to be asked. */
@@ -141,8 +150,13 @@ export class Pool implements Taker {
   void(): readonly Call[] {
     this.#state = 'void'
     this.#lease = undefined
-    this.#supply.waiting -= this.#waiting.length
+    this.#count(-this.#waiting.length)
     return this.#waiting.splice(0)
+  }
+
+  #count(waiting: number): void {
+    this.#supply.waiting += waiting
+    this.#key.waiting += waiting
   }
 
   #spendable(): Lease | undefined {
@@ -155,13 +169,14 @@ export class Pool implements Taker {
     const nowMs = this.#supply.clock()
     this.#hotAtMs = nowMs
     this.#end(nowMs)
-    this.#supply.waiting -= this.#waiting.length
+    this.#count(-this.#waiting.length)
     const calls = this.#waiting.splice(0).filter(isWaiting)
     if (calls.length === 0) return
     const most = this.#state === 'open' ? Math.floor(this.#room * SHARE) : 0
     const more = Math.max(0, Math.min(this.#size - calls.length, most))
     const op = { ...this.op, count: calls.length + more, leaseMs: more > 0 ? this.#leaseMs : 0 }
     this.#pending = new LeaseCall(this, op, calls, this.#supply.clock, false)
+    this.#askedAtMs = performance.now()
     this.#send(this.#pending)
   }
 
@@ -207,7 +222,7 @@ export class Pool implements Taker {
       lease.spendOn(call)
     }
     this.#waiting.splice(0, served)
-    this.#supply.waiting -= served
+    this.#count(-served)
     this.#pending = undefined
     if (this.#waiting.length > 0) this.#take()
   }

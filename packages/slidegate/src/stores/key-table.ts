@@ -34,7 +34,7 @@ interface Held {
 const MOST_SWEPT = 64
 
 /** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
-const MOST_LOOKED_AT = 2048
+const MOST_LOOKED_AT = 1024
 
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32

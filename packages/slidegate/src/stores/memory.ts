@@ -13,7 +13,7 @@ export interface MemoryStoreOptions {
   readonly maxKeys?: number
   /**
    * The answer to a new key where all that are held are at their limits, or so many of those used longest ago that the
-   * search was given up (it looks at 2,048 limits, and the next goes on from there): `throw` (the default) a
+   * search was given up (it looks at 1,024 limits, and the next goes on from there): `throw` (the default) a
    * `StoreUnavailableError` of reason `full`, `deny` until the first of them opens, or `allow` uncounted.
    */
   readonly onFull?: OnFull

@@ -24,7 +24,7 @@ export interface WaitingRoomOptions {
   readonly asker: Asker
   /** Whether requests have several keys, whose words make the name of a queue. */
   readonly hasDimensions?: boolean
-  /** Requests that wait at most, over all keys: from 1 to 2^20. Default: 10,000. */
+  /** Requests that wait at most, over all keys: from 1 to 2^20; of one key nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number | undefined
 }
 
@@ -81,10 +81,10 @@ export class WaitingRoom {
         new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }),
       )
     }
-    if (this.#length >= this.#maxWaiting) {
-      const denial = this.#queues.get(key)?.lastDenial
+    const queue = this.#queues.get(key)
+    if (this.#isFullFor(queue?.length ?? 0)) {
       return Promise.reject(
-        new WaitError('full', `${this.#length} requests wait already, as many as may`, denial),
+        new WaitError('full', `${this.#length} requests wait already, as many as may`, queue?.lastDenial),
       )
     }
     const waiter = new Waiter(key, request, parts, this.#places++)
@@ -119,6 +119,13 @@ export class WaitingRoom {
   close(): void {
     this.#isClosed = true
     for (const queue of this.#queues.values()) queue.close(closed())
+  }
+
+  /** The last tenth of the room is for keys of which few wait: no caller takes all of it from others. */
+  #isFullFor(waiting: number): boolean {
+    const reserve = Math.floor(this.#maxWaiting / 10)
+    const room = this.#maxWaiting - this.#length
+    return room <= 0 || (room <= reserve && waiting >= reserve)
   }
 
   #queueOf(key: string): Queue {

@@ -29,6 +29,7 @@ describe('Fastify 5', () => {
       ['true', true],
       ['a function that trusts all', () => true],
       ['networks of all addresses', '0.0.0.0/1, 128.0.0.0/1'],
+      ['all of IPv6', '::/1, 8000::/1'],
     ])(
       'refuses a trustProxy that believes everybody for address keys, at every request: %s',
       async (_, trustProxy) => {
@@ -43,6 +44,29 @@ describe('Fastify 5', () => {
       const right = await temporary((app) => app.register(plugin))
       const wrong = await temporary((app) => app.register(plugin), { trustProxy: true })
       expect([await statuses(right, ['/']), await statuses(wrong, ['/'])]).toEqual([[200], [500]])
+    })
+
+    it('looks into trustProxy once for each plugin, however requests alternate', async () => {
+      let asked = 0
+      const trustProxy = () => {
+        asked++
+        return false
+      }
+      const server = await temporary(
+        (app) => {
+          app.register(rateLimit({ ...once(), limits: [slidingWindow({ limit: 100, window: '1h' })] }))
+          for (const prefix of ['/a', '/b']) {
+            app.register(async (plugin) => void plugin.get('/', async () => 'served'), { prefix })
+          }
+        },
+        { trustProxy },
+      )
+      await statuses(server, ['/a', '/b'])
+      expect(asked).toBeGreaterThan(0)
+      asked = 0
+      // No request names an address that would have to be asked for.
+      await statuses(server, ['/a', '/b', '/a', '/b'])
+      expect(asked).toBe(0)
     })
 
     it('takes such a trustProxy with a key function', async () => {

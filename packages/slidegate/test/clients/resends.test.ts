@@ -114,15 +114,15 @@ async function isSentTwice(
   withinMs = 1500,
 ): Promise<boolean> {
   const { send } = dialectOf(client)!
-  await send('EVAL', SCRIPT, ['before{counter}'], [])
+  await send('EVAL', SCRIPT, ['slidegate:before{counter}'], [])
   server.freeze()
-  void send('EVAL', SCRIPT, ['counter'], []).catch(() => {})
+  void send('EVAL', SCRIPT, ['slidegate:{counter}'], []).catch(() => {})
   await delay(100)
   await server.kill()
   await server.start()
   const untilMs = performance.now() + withinMs
   while (performance.now() < untilMs) {
-    const count = await ask(server.port, 'EXISTS', 'counter').catch(() => 0)
+    const count = await ask(server.port, 'EXISTS', 'slidegate:{counter}').catch(() => 0)
     if (Number(count) === 1) return true
     await delay(50)
   }

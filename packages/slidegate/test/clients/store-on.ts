@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
-import { Backlog } from '../../src/stores/redis/batch.ts'
 import { Batcher } from '../../src/stores/redis/batcher.ts'
 import type { Connection } from '../../src/stores/redis/client.ts'
 import { keyspace } from '../../src/stores/redis/keyspace.ts'
+import { Backlog } from '../../src/stores/redis/queue.ts'
 import { ScriptTransport } from '../../src/stores/redis/transport.ts'
 import type { Store } from '../../src/stores/store.ts'
 

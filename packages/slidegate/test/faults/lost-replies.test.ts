@@ -40,7 +40,7 @@ it.each([1, 2, 20, 200])(
   async (requests) => {
     const client = new Losing()
     const limits = [slidingWindow({ limit: 300, window: '1h' })]
-    const store = redisStore(client, { prefix: `lost:${requests}` })
+    const store = redisStore(client, { prefix: `slidegate:lost:${requests}` })
     const limiter = createLimiter({ limits, store, timeoutMs: 10, breaker: UNBREAKABLE, logger: false })
     for (let i = 0; i < requests; i++) {
       const error = await limiter.consume('k').catch((reason: unknown) => reason)
@@ -56,7 +56,7 @@ it.each([1, 2, 20, 200])(
 it('what was given up while it waited for a silent Redis holds up nobody who comes later', async () => {
   const client = new Losing()
   const limits = [slidingWindow({ limit: 300, window: '1h' })]
-  const store = redisStore(client, { prefix: 'given-up' })
+  const store = redisStore(client, { prefix: 'slidegate:given-up' })
   const limiter = createLimiter({ limits, store, timeoutMs: 10, breaker: UNBREAKABLE, logger: false })
   for (let i = 0; i < 20; i++) await limiter.consume('k').catch(() => undefined)
   await Promise.allSettled(Array.from({ length: 2000 }, (_, i) => limiter.consume(`key${i}`)))

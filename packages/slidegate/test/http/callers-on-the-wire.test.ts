@@ -145,10 +145,35 @@ describe('CVE-2026-27700: the leftmost of X-Forwarded-For', () => {
   })
 })
 
+describe('CVE-2026-58044: more headers than Node keeps', () => {
+  /** What came last is dropped there, unless the server refuses all of it. */
+  const crowded = (first: string, more = 1100) =>
+    `GET / HTTP/1.1\nHost: x\nConnection: close\n${first}\n${'A:\n'.repeat(more)}X-Forwarded-For: 192.0.2.1\n\n`
+
+  it.each([1, ['127.0.0.0/8']])(
+    'what the caller wrote does not stand in for it, with trust %j',
+    async (trust) => {
+      const server = await serve({ trust })
+      const named = (address: string) => send(server, crowded(`X-Forwarded-For: ${address}`))
+      expect(await named('6.6.6.1')).toMatch(/^(200 unknown|431 )$/)
+      expect(await named('6.6.6.2')).toMatch(/^(429 unknown|431 )$/)
+    },
+  )
+
+  it('nor does the proxy itself', async () => {
+    expect(await send(await serve({ trust: 1 }), crowded('A:'))).toMatch(/^(200 unknown|431 )$/)
+  })
+
+  it('nobody is believed where it does not matter', async () => {
+    expect(await send(await serve({ trust: 0 }), crowded('A:'))).toMatch(/^(200 127\.0\.0\.1|431 )$/)
+    expect(await send(await serve({ trust: 1 }), crowded('A:', 900))).toBe('200 192.0.2.1')
+  })
+})
+
 describe('headers of platforms', () => {
   it('that were not chosen say nothing', async () => {
     const server = await serve({ trust: 1 })
-    for (const header of ['CF-Connecting-IP', 'X-Real-IP', 'True-Client-IP', 'Forwarded', 'X-Client-IP']) {
+    for (const header of ['CF-Connecting-IP', 'X-Real-IP', 'X-Azure-SocketIP', 'Forwarded', 'X-Client-IP']) {
       expect(await ask(server, { [header]: '6.6.6.1' })).toMatch(/ 127\.0\.0\.1$/)
     }
   })

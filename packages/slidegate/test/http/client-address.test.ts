@@ -52,12 +52,12 @@ describe('settings by which callers could choose their key are refused', () => {
     )
   })
 
-  it.each(['host', 'x-client-ip', 'X-Forwarded-For', '__proto__', '', 7, null])(
-    'a header that may come from anybody: %j',
-    (header) => {
-      expect(() => clientAddress({ trust: 1, header } as ClientAddressOptions)).toThrow(/header is .*one of/)
-    },
-  )
+  it.each([
+    ...['host', 'x-client-ip', 'fastly-client-ip', 'true-client-ip', 'x-azure-clientip'],
+    ...['x-envoy-external-address', 'X-Forwarded-For', '__proto__', '', 7, null],
+  ])('a header that may come from anybody: %j', (header) => {
+    expect(() => clientAddress({ trust: 1, header } as ClientAddressOptions)).toThrow(/header is .*one of/)
+  })
 
   it.each([0, []])('a header that nobody is trusted to set: trust %j', (trust) => {
     expect(() => clientAddress({ trust, header: 'cf-connecting-ip' })).toThrow(/nobody is trusted/)
@@ -210,6 +210,13 @@ describe('in the header of a platform', () => {
     expect(keyOf(options, '10.0.0.1', headers)).toBe('203.0.113.7')
     expect(keyOf({ ...options, trust: 3 }, '10.0.0.1', headers)).toBe('203.0.113.7')
     expect(keyOf(options, '198.51.100.1', headers)).toBe('198.51.100.1')
+  })
+
+  it.each([
+    ...['cf-connecting-ip', 'do-connecting-ip', 'fly-client-ip', 'x-appengine-user-ip', 'x-azure-socketip'],
+    ...['x-nf-client-connection-ip', 'x-real-ip', 'x-vercel-forwarded-for'],
+  ] as const)('%s', (header) => {
+    expect(keyOf({ trust: 1, header }, '10.0.0.1', { [header]: '203.0.113.7' })).toBe('203.0.113.7')
   })
 
   it('no list, and none that is missing', () => {

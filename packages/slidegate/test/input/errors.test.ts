@@ -46,10 +46,18 @@ it.each([undefined, null, 'no', {}, [], new Error('other'), () => {}])(
 )
 
 it('a message shows what was given, but never all of a flood', async () => {
-  const flood = 'x'.repeat(10_000_000)
-  const error = (await errorOf(() => createLimiter({ limits }).consume(flood))) as SlidegateError
-  expect(error.message.length).toBeLessThan(200)
-  expect(error.value).toBe(flood)
+  for (const flood of ['x'.repeat(10_000_000), Symbol('x'.repeat(10_000_000)), 10n ** 10_000n]) {
+    const error = (await errorOf(() => createLimiter({ limits }).consume(flood as string))) as SlidegateError
+    expect(error.message.length).toBeLessThan(200)
+    expect(error.value).toBe(flood)
+  }
+})
+
+it('a message says what it can of an object of which nothing can be said', async () => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const error = await errorOf(() => createLimiter({ limits }).consume(proxy as string))
+  expect(error).toMatchObject({ code: 'invalid_key', message: 'the key is an object; it must be a string' })
 })
 
 it('what a store has failed with is the cause, and never a flood of what is no error', async () => {

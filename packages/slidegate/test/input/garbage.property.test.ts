@@ -132,7 +132,10 @@ describe('garbage of any type is refused as such, or makes a limiter that works'
     fc.assert(
       fc.asyncProperty(garbage, async (time) => {
         const clock = () => time as number
-        for (const store of [memoryStore({ clock }), redisStore(redis, { clock, prefix: 'clock' })]) {
+        for (const store of [
+          memoryStore({ clock }),
+          redisStore(redis, { clock, prefix: 'slidegate:clock' }),
+        ]) {
           const limiter = createLimiter({ limits: [sliding], store, timeoutMs: 30_000 })
           const error = await errorOf(() => limiter.consume('k').then(expectDecision))
           if (error !== undefined) expect(error).toBeInstanceOf(SlidegateError)

@@ -72,14 +72,12 @@ describe('with hashKeys', () => {
     expect(await allOf()).toMatch(/ada/)
   })
 
-  it('a key is 128 bits of an HMAC, the same in every version', async () => {
+  it('a key is 132 bits of an HMAC, the same in every version', async () => {
     await redis.flushall()
     await limiterWith({ store: redisStore(redis) }).consume(EMAIL)
-    const mac = createHmac('sha256', SECRET).update(`key:${EMAIL}`).digest().subarray(0, 16)
+    const mac = createHmac('sha256', SECRET).update(`key:${EMAIL}`).digest('base64url').slice(0, 22)
     const keys = (await redis.keys('*')).filter((key) => key.includes(':default:'))
-    expect(keys).toEqual([
-      expect.stringMatching(new RegExp(`^slidegate:\\{\\d+\\}:default:~${mac.toString('base64url')}:w1$`)),
-    ])
+    expect(keys).toEqual([expect.stringMatching(new RegExp(`^slidegate:\\{\\d+\\}:default:~${mac}:w1$`))])
     expect(keys[0]).toContain(':~RFHtpymicxkf0bQXO8n91g:')
   })
 
@@ -167,6 +165,21 @@ describe('with hashKeys', () => {
     if (typeof hashKeys === 'string' && hashKeys !== '') {
       expect(() => createLimiter({ limits, hashKeys })).not.toThrow(new RegExp(hashKeys))
     }
+  })
+
+  it('a secret that the options have inherited is taken, and refused, as any other', async () => {
+    class Settings {
+      limits = limits
+      get hashKeys() {
+        return SECRET
+      }
+    }
+    const store = memoryStore()
+    await createLimiter({ ...new Settings(), hashKeys: SECRET, store }).consume(EMAIL)
+    const inherited = Object.assign(new Settings(), { store })
+    expect((await createLimiter(inherited).consume(EMAIL)).remaining).toBe(3)
+    const unset = Object.create({ limits, hashKeys: undefined })
+    expect(() => createLimiter(unset)).toThrow(/of type undefined/)
   })
 
   it('a secret of 16 bytes is taken', () => {

@@ -288,6 +288,26 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
       { numRuns: 200 },
     ))
 
+  it('refuses a token that names more keys, or logs, than any request has', async () => {
+    const words: unknown[] = JSON.parse(Buffer.from(token, 'base64url').toString())
+    const logs = Array.from({ length: 1025 }, () => 'w1')
+    const instants = Array.from({ length: 17 }, () => 0)
+    for (const [place, word] of [
+      [5, [logs]],
+      [5, instants.map(() => [])],
+      [6, instants],
+    ] as const) {
+      const forged = Buffer.from(JSON.stringify(words.with(place, word))).toString('base64url')
+      const right = /it must be one of reserve\(\)/
+      await expectRefusals([() => limiter.cancel(forged)], {
+        code: 'invalid_reservation',
+        value: forged,
+        right,
+      })
+    }
+    expect((await limiter.peek('k')).remaining).toBe(15)
+  })
+
   it('refuses to block for what is no duration', async () => {
     for (const value of [...NO_DURATIONS, ...OUT_OF_RANGE]) {
       const right = /the duration .*(must be whole milliseconds|must lie between)/

@@ -39,7 +39,7 @@ async function useUp(limiter: Limiter, key: string, units: number): Promise<void
 
 const stores: Record<string, (clock: ManualClock) => Store> = {
   memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `deny${scenes++}` }),
+  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:deny${scenes++}` }),
 }
 
 describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
@@ -284,7 +284,7 @@ describe('while an answer is on its way', () => {
 })
 
 it('on Redis, requests that are decided together and denied are all held as one', async () => {
-  const behind = recorded(redisStore(redis, { prefix: 'together' }))
+  const behind = recorded(redisStore(redis, { prefix: 'slidegate:together' }))
   const limits = [slidingWindow({ limit: 3, window: '1h' })]
   const limiter = createLimiter({ limits, store: withDenyCache(behind), timeoutMs: 30_000 })
   const together = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))

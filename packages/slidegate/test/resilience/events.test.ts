@@ -7,8 +7,10 @@ import {
   type LimiterOptions,
   memoryStore,
   type OnStoreError,
+  SlidegateError,
   slidingWindow,
 } from '../../src/index.ts'
+import { errorOf } from '../input/refusal.ts'
 import { FAILURES, type FailingStore, failing } from './failing-store.ts'
 
 const limits = [slidingWindow({ limit: 2, window: '1h', name: 'two' })]
@@ -250,5 +252,25 @@ describe('the log', () => {
     })
     await goDown(limiter)
     expect((await limiter.consume('k')).source).toBe('failOpen')
+  })
+})
+
+describe('an event that there is not, or a listener that is no function, is refused', () => {
+  const listener = () => {}
+  it.each<[string, unknown, unknown]>([
+    ['of another name', 'denied', listener],
+    ['that objects have', 'constructor', listener],
+    ['that is no text', Object.create(null), listener],
+    ['that is a symbol', Symbol('decision'), listener],
+    ['left out', undefined, listener],
+    ['with no listener', 'decision', undefined],
+    ['with an object', 'decision', {}],
+  ])('%s', async (_, event, given) => {
+    const limiter = create().on('decision', listener)
+    for (const name of ['on', 'off'] as const) {
+      const error = await errorOf(() => limiter[name](event as 'decision', given as typeof listener))
+      expect(error).toBeInstanceOf(SlidegateError)
+      expect(error).toMatchObject({ code: 'invalid_option' })
+    }
   })
 })

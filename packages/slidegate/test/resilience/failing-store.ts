@@ -39,6 +39,7 @@ export interface FailingStore extends Store {
   /** What has reached it. */
   readonly asked: readonly Op[]
   domainOf?(op: Op): number
+  isCrowded?(op: Op, sinceMs: number): boolean
 }
 
 /** Another store, that is not in this process as it seems, until it fails. */

@@ -152,6 +152,55 @@ describe('what a decision says of limits of which nothing is known', () => {
   })
 })
 
+describe.each(['says nothing', 'is overloaded'] as const)('what was asked for a crowded key, %s', (how) => {
+  /** Whose key it is that so much was asked for; and until then the store answers. */
+  const crowdedBy = (store: FailingStore, key: string) => {
+    store.isCrowded = (op) => op.parts[0]!.key === key
+    return store
+  }
+  const sourceOf = (request: Promise<Decision>) =>
+    settled(request).then(
+      ({ source }) => source,
+      (error: StoreUnavailableError) => error.reason,
+    )
+
+  it.each(POLICIES)('is not let pass, says nothing of the store, and is told: %s', async (onStoreError) => {
+    const failure = FAILURES[how]
+    const store = crowdedBy(storeThat(failure), 'hog')
+    const limiter = limiterOn(store, { onStoreError, breaker: { minRequests: 1 } })
+    let told = 0
+    limiter.on('storeError', () => told++)
+    for (let i = 0; i < 20; i++) {
+      const expected = onStoreError === 'throw' ? failure.reason : 'failClosed'
+      expect(await sourceOf(limiter.consume('hog'))).toBe(expected)
+    }
+    const { storeErrors, withoutStore, breakerOpened } = limiter.stats()
+    expect([storeErrors[failure.reason], told, breakerOpened]).toEqual([20, 20, 0])
+    expect(withoutStore.failClosed).toBe(onStoreError === 'throw' ? 0 : 20)
+    expect(store.asked.length).toBe(20)
+    store.failure = undefined
+    expect(await sourceOf(limiter.consume('other'))).toBe('store')
+  })
+
+  it('others are told what the policy says', async () => {
+    const store = crowdedBy(storeThat(FAILURES[how]), 'hog')
+    const limiter = limiterOn(store, { onStoreError: 'allow' })
+    expect(await sourceOf(limiter.consume('other'))).toBe('failOpen')
+  })
+
+  it('as an attempt leaves the next one to whoever comes', async () => {
+    const store = crowdedBy(storeThat(FAILURES.rejects), 'hog')
+    const limiter = limiterOn(store, { onStoreError: 'allow', breaker: { minRequests: 1, maxPauseMs: 1000 } })
+    await sourceOf(limiter.consume('other'))
+    await vi.advanceTimersByTimeAsync(1000)
+    store.failure = FAILURES[how]
+    expect(await sourceOf(limiter.consume('hog'))).toBe('failClosed')
+    store.failure = undefined
+    expect(await sourceOf(limiter.consume('other'))).toBe('store')
+    expect(limiter.stats().breakerOpened).toBe(1)
+  })
+})
+
 describe('a denial without the store', () => {
   it('names a wait that is neither none nor for ever, whenever it is asked', async () => {
     const store = storeThat(FAILURES.rejects)

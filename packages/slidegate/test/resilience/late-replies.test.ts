@@ -245,7 +245,7 @@ function holding() {
 describe('Redis: requests that were decided together', () => {
   it('of which some have given up: theirs come back, once, and those of the others stay', async () => {
     const gate = holding()
-    const store = redisStore(gate.client, { prefix: 'together' })
+    const store = redisStore(gate.client, { prefix: 'slidegate:together' })
     const limiter = createLimiter({ limits, store, timeoutMs: 2000, breaker: UNBREAKABLE, logger: false })
     const ask = (requests: number) => Array.from({ length: requests }, () => limiter.consume('k'))
     // The first loads the script; until it is known to be there, calls go one by one.

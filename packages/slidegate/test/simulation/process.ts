@@ -1,7 +1,7 @@
 import { type Store, withDenyCache, withLeases } from '../../src/index.ts'
-import { Backlog } from '../../src/stores/redis/batch.ts'
 import { batchedStore } from '../../src/stores/redis/batched-store.ts'
 import { Batcher } from '../../src/stores/redis/batcher.ts'
+import { Backlog } from '../../src/stores/redis/queue.ts'
 import type { Op, RefundOp } from '../../src/stores/store.ts'
 import type { Asked } from './asked.ts'
 import { Link } from './link.ts'
@@ -88,7 +88,7 @@ export class Process {
 
   /** As the store on a Cluster: what lives on each server has a batcher of its own. */
   #farStore(): Store {
-    const backlog = new Backlog()
+    const backlog = new Backlog(1, 1)
     // As on one server, and as on a Cluster.
     const width = { eager: EAGER, most: MOST, readsFirst: this.links.length > 1 }
     const batchers = this.links.map((link) => new Batcher(link, width, backlog))
@@ -96,6 +96,7 @@ export class Process {
     const store = batchedStore(batchers, domainOf)
     return {
       domainOf,
+      isCrowded: store.isCrowded,
       apply: (ops, call) => {
         for (const op of ops) if (op.type === 'refund') this.refunds.push(op)
         store.apply(ops, call)

@@ -2,7 +2,7 @@ import { ask } from './ask.ts'
 import { askView } from './cluster-view.ts'
 import { freeClusterPort } from './ports.ts'
 import { type RedisProcess, startProcess } from './redis-process.ts'
-import { QUIET } from './redis-server.ts'
+import { COMMON } from './redis-server.ts'
 import { until } from './until.ts'
 
 const SLOTS = 16_384
@@ -27,7 +27,7 @@ async function startNode(settings: readonly string[]): Promise<RedisProcess> {
     port,
     words: (folder) => [
       ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
-      ...QUIET,
+      ...COMMON,
       ...['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'],
       // A failover takes about twice this.
       ...['--cluster-node-timeout', '1500'],

@@ -12,8 +12,8 @@ afterAll(async () => {
 })
 
 /** Of all keys below. */
-const SLOT = Number(await askText(cluster.nodes[0]!.port, 'CLUSTER', 'KEYSLOT', '{tag}'))
-const KEYS = Array.from({ length: 50 }, (_, i) => `{tag}${i}`)
+const SLOT = Number(await askText(cluster.nodes[0]!.port, 'CLUSTER', 'KEYSLOT', 'slidegate:{tag}'))
+const KEYS = Array.from({ length: 50 }, (_, i) => `slidegate:{tag}${i}`)
 const fill = () => Promise.all(KEYS.map((key) => client.set(key, key)))
 
 async function onNode(port: number, words: readonly string[]): Promise<unknown> {
@@ -36,16 +36,16 @@ it('moves a slot with its keys, and can stop on the way', async () => {
   const to = (await cluster.masters()).find((master) => master !== from)!
   await cluster.migrateSlot(SLOT, to, {
     async leaveOpenUntil(open) {
-      expect(await open.move(['{tag}0'])).toBe(1)
+      expect(await open.move(['slidegate:{tag}0'])).toBe(1)
       expect(await open.keysLeft()).toHaveLength(49)
-      expect(await onNode(from.port, ['GET', '{tag}0'])).toBe(`ASK ${SLOT} 127.0.0.1:${to.port}`)
-      expect(await onNode(from.port, ['GET', '{tag}1'])).toBe('{tag}1')
-      expect(await onNode(from.port, ['MGET', '{tag}0', '{tag}1'])).toMatch(/^TRYAGAIN/)
-      expect(await client.get('{tag}0')).toBe('{tag}0')
+      expect(await onNode(from.port, ['GET', 'slidegate:{tag}0'])).toBe(`ASK ${SLOT} 127.0.0.1:${to.port}`)
+      expect(await onNode(from.port, ['GET', 'slidegate:{tag}1'])).toBe('slidegate:{tag}1')
+      expect(await onNode(from.port, ['MGET', 'slidegate:{tag}0', 'slidegate:{tag}1'])).toMatch(/^TRYAGAIN/)
+      expect(await client.get('slidegate:{tag}0')).toBe('slidegate:{tag}0')
     },
   })
   expect(await cluster.masterOf(SLOT)).toBe(to)
-  expect(await onNode(from.port, ['GET', '{tag}1'])).toBe(`MOVED ${SLOT} 127.0.0.1:${to.port}`)
+  expect(await onNode(from.port, ['GET', 'slidegate:{tag}1'])).toBe(`MOVED ${SLOT} 127.0.0.1:${to.port}`)
   expect(await client.mget(KEYS)).toEqual(KEYS)
 })
 

@@ -19,14 +19,14 @@ describe.each([1, 3])('with %s sentinels', (count) => {
   it('leads a client to the master', async () => {
     expect(redis.servers).toHaveLength(2)
     expect(await redis.master()).toBe(redis.servers[0])
-    await client.set('a', '1')
+    await client.set('slidegate:a', '1')
     expect(await client.wait(1, 5000)).toBe(1)
   })
 
   it('makes the replica the master when asked to, with its keys', async () => {
     expect(await redis.failover()).toBe(redis.servers[1])
     expect(await redis.master()).toBe(redis.servers[1])
-    expect(await client.get('a')).toBe('1')
+    expect(await client.get('slidegate:a')).toBe('1')
   })
 
   it('makes the replica the master when the master is killed, which comes back as its replica', async () => {
@@ -34,7 +34,7 @@ describe.each([1, 3])('with %s sentinels', (count) => {
     await old.kill()
     const next = await redis.replaced(old)
     expect(next).toBe(redis.servers[0])
-    expect(await client.get('a')).toBe('1')
+    expect(await client.get('slidegate:a')).toBe('1')
     await old.start()
     await redis.settled()
     expect(await redis.master()).toBe(next)

@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { RESTRICTED } from './access.ts'
 import { ask, askText } from './ask.ts'
 import { freePort } from './ports.ts'
 import { type RedisProcess, startProcess } from './redis-process.ts'
@@ -72,11 +73,13 @@ function configFile(folder: string, lines: readonly string[]): string {
 
 async function startServer(settings: readonly string[]): Promise<RedisServer> {
   const port = await freePort()
-  const lines = [`port ${port}`, 'save ""', 'appendonly no', 'repl-diskless-sync-delay 0', ...settings]
+  const user = `user ${RESTRICTED.join(' ')}`
+  const lines = [`port ${port}`, 'save ""', 'appendonly no', 'repl-diskless-sync-delay 0', user, ...settings]
   const process = await startProcess({ port, words: (folder) => [configFile(folder, lines)] })
   return Object.assign(process, { url: `redis://127.0.0.1:${port}` })
 }
 
+/** A sentinel holds no keys and runs no scripts, so its user is not restricted. */
 async function startWatcher(masterPort: number, quorum: number): Promise<RedisProcess> {
   const port = await freePort()
   const lines = [

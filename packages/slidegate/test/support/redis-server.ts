@@ -1,3 +1,4 @@
+import { RESTRICTED } from './access.ts'
 import { freePort } from './ports.ts'
 import { type ProcessOptions, type RedisProcess, startProcess } from './redis-process.ts'
 
@@ -9,7 +10,10 @@ export interface RedisServer extends RedisProcess {
 }
 
 /** Command line words that all servers of tests have in common. */
-export const QUIET: readonly string[] = ['--save', '', '--appendonly', 'no', '--loglevel', 'warning']
+export const COMMON: readonly string[] = [
+  ...['--save', '', '--appendonly', 'no', '--loglevel', 'warning'],
+  ...['--user', ...RESTRICTED],
+]
 
 /** Starts a redis-server; `settings` are further command line words, such as `['--maxmemory', '4mb']`. */
 export async function startRedis(
@@ -21,7 +25,7 @@ export async function startRedis(
     port,
     words: (folder) => [
       ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
-      ...QUIET,
+      ...COMMON,
       ...settings,
     ],
     ...(env && { env }),

@@ -34,9 +34,10 @@ async function connected(): Promise<Redis> {
   return redis
 }
 
+const KEY = 'slidegate:n'
 const CLOSED = 'closed'
-const incr = () => client.incr('n').catch(() => CLOSED)
-const executed = (count: number) => until('execution', async () => (await direct.get('n')) === `${count}`)
+const incr = () => client.incr(KEY).catch(() => CLOSED)
+const executed = (count: number) => until('execution', async () => (await direct.get(KEY)) === `${count}`)
 const stillOpen = async () => proxy.connections === 1
 
 it('hands on, and counts', async () => {
@@ -72,7 +73,7 @@ it('swallows all in a black hole, and keeps the connection open until it is heal
   await until('swallowed', stillOpen)
   await server.kill()
   await server.start()
-  expect(await direct.get('n')).toBe(null)
+  expect(await direct.get(KEY)).toBe(null)
   expect(proxy.connections).toBe(1)
   proxy.heal()
   expect(await lost).toBe(CLOSED)
@@ -88,7 +89,7 @@ it('a connection that lost something can stay silent for ever', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50))
   proxy.heal({ leaveSilent: true })
   const other = await connected()
-  expect(await other.incr('n')).toBe(1)
+  expect(await other.incr(KEY)).toBe(1)
   expect(await Promise.race([lost, incr(), other.ping()])).toBe('PONG')
   other.disconnect()
 })
@@ -107,7 +108,7 @@ it('drops replies of what is executed', async () => {
 it('drops replies and closes', async () => {
   proxy.dropReplies({ thenClose: true })
   expect(await Promise.all([incr(), incr()])).toEqual([CLOSED, CLOSED])
-  expect(await direct.get('n')).toBe('2')
+  expect(await direct.get(KEY)).toBe('2')
 })
 
 it('cuts in the middle of a reply, once', async () => {
@@ -120,7 +121,7 @@ it('cuts in the middle of a reply, once', async () => {
 it('cuts after a request was executed, once', async () => {
   proxy.cutAfterRequest()
   expect(await incr()).toBe(CLOSED)
-  expect(await direct.get('n')).toBe('1')
+  expect(await direct.get(KEY)).toBe('1')
   client = await connected()
   expect(await incr()).toBe(2)
 })

@@ -6,7 +6,7 @@ import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { freePort } from './ports.ts'
 import { startProcess } from './redis-process.ts'
-import { QUIET, type RedisServer } from './redis-server.ts'
+import { COMMON, type RedisServer } from './redis-server.ts'
 
 const run = promisify(execFile)
 
@@ -83,7 +83,7 @@ export async function startTlsRedis(
       ...['--port', '0', '--tls-port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
       ...['--tls-ca-cert-file', files.ca, '--tls-cert-file', files.certificate, '--tls-key-file', files.key],
       ...['--tls-auth-clients', 'no'],
-      ...QUIET,
+      ...COMMON,
       ...settings,
     ],
     answers: () => shakesHands(port, ca),

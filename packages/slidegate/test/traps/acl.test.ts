@@ -1,31 +1,21 @@
 import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, type Limit, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { storeConformance } from '../../src/testing.ts'
+import { codeBlocks, ROOT } from '../docs/markdown.ts'
+import { COMMANDS, COMMANDS_FOR, COMMANDS_OF_TESTS, rulesFor } from '../support/access.ts'
+import { startRedisWithClock } from '../support/clock-shim.ts'
+import { SAMPLES } from '../support/kinds.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
-
-/** All that the store needs of Redis. (The clients want +info and +client besides, but do without.) */
-const COMMANDS = [
-  ...['evalsha', 'eval', 'getrange', 'strlen', 'setrange', 'set', 'del', 'pexpire', 'time'],
-  // Of logs that keep entries, as sorted sets and as streams.
-  ...[
-    'zadd',
-    'zrem',
-    'zrange',
-    'zcount',
-    'zcard',
-    'zscore',
-    'zrangebyscore',
-    'zremrangebyrank',
-    'zremrangebyscore',
-  ],
-  ...['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
-  // Of overrides.
-  ...['hget', 'hset', 'hdel', 'hscan', 'hmget', 'hlen', 'persist'],
-]
+import { makeCertificates, startTlsRedis } from '../support/tls.ts'
 
 let server: RedisServer
 let admin: Redis
@@ -39,13 +29,12 @@ afterAll(async () => {
 })
 
 async function allow(username: string, commands: readonly string[]): Promise<void> {
-  const rules = ['resetkeys', '~slidegate:*', 'resetchannels', '-@all', ...commands.map((name) => `+${name}`)]
-  await admin.call('ACL', 'SETUSER', username, 'on', '>secret', ...rules)
+  await admin.call('ACL', 'SETUSER', username, 'reset', 'on', '>secret', ...rulesFor(commands))
 }
 
-function connect(username: string): Redis {
+function connect(username: string, port = server.port): Redis {
   // Its ready check would ask for INFO.
-  return new Redis(server.port, { username, password: 'secret', enableReadyCheck: false })
+  return new Redis(port, { username, password: 'secret', enableReadyCheck: false })
 }
 
 async function conform(client: RedisClient): Promise<void> {
@@ -110,4 +99,174 @@ it.each(COMMANDS)('without %s it would not do', async (missing) => {
   const client = connect(`without-${missing}`)
   await expect(conform(client)).rejects.toThrow(StoreUnavailableError)
   await client.quit()
+})
+
+describe('what only some limits need can be left out', () => {
+  const SORTED_SETS = [
+    'a sliding window as a sorted set',
+    'so many at the same time',
+    'so many different values',
+  ]
+  const groupOf = (name: string) => {
+    if (SORTED_SETS.includes(name)) return COMMANDS_FOR['a sorted set']
+    return name === 'a sliding window as a stream' ? COMMANDS_FOR['a stream'] : []
+  }
+
+  it.each(Object.entries(SAMPLES))('%s', async (name, { make, options, isRefundable }) => {
+    await allow('some', [...COMMANDS_FOR['any limit'], ...groupOf(name)])
+    const client = connect('some')
+    const store = redisStore(client, { prefix: `slidegate:${randomUUID()}` })
+    const ban = { after: 2, within: '1h', for: '1h' }
+    const limiter = createLimiter({ limits: [make({ limit: 2 })], ban, store, timeoutMs: 30_000 })
+    const decision = await limiter.consume('k', options?.(0))
+    expect(decision.allowed).toBe(true)
+    if (isRefundable) await limiter.refund('k', decision)
+    for (const n of [1, 2, 3, 4, 5]) await limiter.consume('k', options?.(n))
+    expect((await limiter.peek('k', options?.(6))).allowed).toBe(false)
+    await limiter.explain('k', options?.(6))
+    await limiter.reset('k')
+    expect((await limiter.consume('k', options?.(7))).allowed).toBe(true)
+    await client.quit()
+  })
+})
+
+describe('these are all commands there are', () => {
+  /** Names of commands, as this server spells them. */
+  let known: Set<string>
+  beforeAll(async () => {
+    known = new Set((await admin.call('COMMAND', 'LIST')) as string[])
+  })
+  const commandsAmong = (names: Iterable<string>) =>
+    Array.from(new Set(names), (name) => name.toLowerCase()).filter((name) => known.has(name))
+
+  const ALIASES = 'local call_redis, pcall_redis = redis.call, redis.pcall\n'
+  const script = SCRIPT.replaceAll(ALIASES, '')
+
+  it('the script reaches Redis by two functions, which are only ever called', () => {
+    expect(SCRIPT).toContain(ALIASES)
+    const otherWays = /\b(redis|server|_G|getfenv|setfenv|loadstring|rawget)\b|\bp?call_redis\b(?!\()/g
+    expect(script.match(otherWays) ?? []).toEqual([])
+  })
+
+  it('every call is of one that is documented', () => {
+    const named = Array.from(script.matchAll(/\bp?call_redis\('([^']*)'/g), ([, name]) => name!)
+    expect(named.filter((name) => !COMMANDS.includes(name.toLowerCase()))).toEqual([])
+    // In three places the name comes from elsewhere in the script.
+    const literals = Array.from(script.matchAll(/(['"])([A-Z]+)\1/g), ([, , text]) => text!)
+    const sent = ['evalsha', 'eval']
+    expect([...commandsAmong(literals), ...sent].sort()).toEqual([...COMMANDS].sort())
+  })
+
+  it('the store sends two', () => {
+    const folder = join(import.meta.dirname, '../../src/stores/redis')
+    const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.includes('generated'))
+    const literals = sources.flatMap((file) =>
+      Array.from(readFileSync(join(folder, file), 'utf8').matchAll(/'([A-Z]+)'/g), ([, text]) => text!),
+    )
+    expect(commandsAmong(literals).sort()).toEqual(['eval', 'evalsha'])
+  })
+
+  it('tests allow themselves none of them', () => {
+    expect(COMMANDS_OF_TESTS.filter((name) => COMMANDS.includes(name.split('|')[0]!))).toEqual([])
+  })
+})
+
+describe('docs/production.md', () => {
+  const blocks = codeBlocks(readFileSync(join(ROOT, 'docs/production.md'), 'utf8')).map(({ code }) => code)
+  const words = (code: string) => code.replaceAll("'", '').split(/\s+/)
+
+  /** As the server understands it, without the password. */
+  async function rightsOf(redis: Redis, username: string): Promise<unknown> {
+    const words = (await redis.call('ACL', 'GETUSER', username)) as unknown[]
+    return words.filter((_, i) => words[i - 1] !== 'passwords')
+  }
+
+  it('shows how to make this user', async () => {
+    await allow('right', COMMANDS)
+    const [block = ''] = blocks.filter((code) => code.includes(' reset on '))
+    const [cli, ...command] = words(block.replaceAll('\\\n', ''))
+    expect([cli, ...command.slice(0, 3)]).toEqual(['redis-cli', 'ACL', 'SETUSER', 'limiter'])
+    await admin.call(...(command as [string, ...string[]]))
+    expect(await rightsOf(admin, 'limiter')).toEqual(await rightsOf(admin, 'right'))
+    const client = connect('limiter')
+    await conform(client)
+    await client.quit()
+  })
+
+  it('shows the line of a users.acl', async () => {
+    const [line = ''] = blocks.filter((code) => code.startsWith('user limiter '))
+    expect(line).not.toContain('\n')
+    await admin.call('ACL', 'SETUSER', ...words(line).slice(1))
+    await allow('right', COMMANDS)
+    expect(await rightsOf(admin, 'limiter')).toEqual(await rightsOf(admin, 'right'))
+  })
+})
+
+describe('all tests have no more rights than that', () => {
+  async function expectRestricted(port: number, options = {}): Promise<void> {
+    const redis = new Redis(port, options)
+    const user = (await redis.call('ACL', 'GETUSER', 'default')) as unknown[]
+    const [flags, commands, keys, channels] = ['flags', 'commands', 'keys', 'channels'].map(
+      (name) => user[user.indexOf(name) + 1],
+    )
+    expect(flags).not.toEqual(expect.arrayContaining([expect.stringMatching(/^all/)]))
+    expect((commands as string).split(' ').sort()).toEqual(
+      ['-@all', ...COMMANDS.map((name) => `+${name}`)].sort(),
+    )
+    expect({ keys, channels }).toEqual({ keys: '~slidegate:*', channels: '' })
+    await expect(redis.set('elsewhere', 1)).rejects.toThrow('NOPERM')
+    await expect(redis.get('elsewhere')).rejects.toThrow('NOPERM')
+    redis.disconnect()
+  }
+
+  it('on one server, also after a restart', async () => {
+    const mortal = await startRedis()
+    await expectRestricted(mortal.port)
+    await mortal.kill()
+    await mortal.start()
+    await expectRestricted(mortal.port)
+    await mortal.stop()
+  })
+
+  it('with TLS', async () => {
+    const certificates = await makeCertificates()
+    const safe = await startTlsRedis(certificates)
+    await expectRestricted(safe.port, { tls: { ca: certificates.ca } })
+    await safe.stop()
+    await certificates.remove()
+  })
+
+  it('with a clock that can be set', async () => {
+    const stepped = await startRedisWithClock()
+    await expectRestricted(stepped.port)
+    await stepped.stop()
+  })
+
+  it('behind a Sentinel', async () => {
+    const sentinel = await startSentinel()
+    for (const { port } of sentinel.servers) await expectRestricted(port)
+    await sentinel.stop()
+  })
+
+  it('on a Cluster', async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 0 })
+    for (const { port } of cluster.nodes) await expectRestricted(port)
+    await cluster.stop()
+  })
+
+  it('and start no other servers, nor give everybody more', () => {
+    // A replay writes beside the keys of limiters.
+    const mayDoSo = /support.(access|redis-process|redis-server)\.ts$|server.test.replay|traps.acl/
+    const files = ['packages/slidegate/test', 'packages/server/test', 'examples/test'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+        join(folder, file),
+      ),
+    )
+    const lifting = files
+      .filter((file) => /\.[jt]s$/.test(file) && !mayDoSo.test(file))
+      .filter((file) =>
+        /allowAll|'SETUSER', 'default'|--user|'redis-server'/.test(readFileSync(join(ROOT, file), 'utf8')),
+      )
+    expect(lifting).toEqual([])
+  })
 })

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   concurrency,
@@ -348,4 +349,126 @@ describe.each(Object.entries(KEPT))('%s', (what, limits) => {
       }),
       { numRuns: 150 },
     ))
+})
+
+it('a window log whose oldest total is above its newest is no log of ours', async () => {
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 5, window: '1h' })],
+    store: redisStore(redis, { clock: clock.now }),
+    timeoutMs: 30_000,
+  })
+  const key = await filledLog(limiter, 3)
+  const value = (await redis.getBuffer(key))!
+  // All of it would be free, and far more.
+  const base = Buffer.from(value)
+  base.writeUIntBE(2 ** 40, 27, 6)
+  const record = Buffer.from(value)
+  record.writeUIntBE(2 ** 40, 63, 6)
+  for (const [changed, laterMs] of [
+    [base, 0],
+    [record, 3_599_998],
+  ] as const) {
+    await redis.set(key, changed)
+    clock.advance(laterMs)
+    await expect(limiter.consume('bad', { cost: 2 })).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
+  }
+})
+
+describe('a table of overrides', () => {
+  const options = { limits: [slidingWindow({ limit: 5, window: '1h' })], timeoutMs: 30_000 }
+  const create = () =>
+    createLimiter({ ...options, overrides: true, store: redisStore(redis, { clock: clock.now }) })
+  const vip = [slidingWindow({ limit: 500, window: '1h' })]
+  const tableOf = async () => (await redis.keys('*~overrides*'))[0]!
+  const HUGE = ['9007199254740993', '18446744073709551616', '9'.repeat(400)] as const
+
+  // Version, floor, how many last, until when, changes: to count from such a number to the next would take for ever.
+  const numbers = [1, 2, 3, 4, 5].flatMap((at) => HUGE.map((number) => [at, number.length, number] as const))
+  it.each(numbers)(
+    'whose number %i has %i digits is unavailable, and blocks nobody',
+    async (at, _, number) => {
+      const early = create()
+      await early.overrides.set('vip', vip)
+      const table = await tableOf()
+      const words = (await redis.hget(table, ''))!.split(' ')
+      // So that whoever has read it asks what was changed since.
+      words[1] = `${Number(words[1]) + 1}`
+      words[at] = number
+      await redis.hset(table, '', words.join(' '))
+      const other = createLimiter({
+        ...options,
+        name: 'other',
+        store: redisStore(redis, { clock: clock.now }),
+      })
+      const limiter = create()
+      const asked = await Promise.allSettled([
+        limiter.consume('vip'),
+        limiter.overrides.set('vip', vip),
+        early.overrides.list(),
+        other.consume('k'),
+      ])
+      expect(asked).toMatchObject([
+        // By the declared limits.
+        { value: { remaining: 4 } },
+        { reason: { reason: 'state' } },
+        { reason: { reason: 'state' } },
+        { value: { remaining: 4 } },
+      ])
+      await redis.del(table)
+      expect((await create().consume('vip')).limits[0]!.limit).toBe(5)
+    },
+  )
+
+  it.each(
+    HUGE.flatMap((number) => [
+      [number.length, 1, `${number} 0`] as const,
+      [1, number.length, `0 ${number}`] as const,
+    ]),
+  )('with a note of times of %i and %i digits leaves the others in force', async (_, __, times) => {
+    const limiter = create()
+    await limiter.overrides.set('vip', vip)
+    await limiter.overrides.set('other', vip)
+    const table = await tableOf()
+    const text = (await redis.hget(table, 'vip'))!.split(' ').slice(2).join(' ')
+    await redis.hset(table, 'vip', `${times} ${text}`)
+    const later = create()
+    expect((await later.consume('other')).limits[0]!.limit).toBe(500)
+    expect((await later.consume('vip')).limits[0]!.limit).toBe(5)
+  })
+
+  it('that counts fewer notes than there are is still one when they are gone', async () => {
+    const limiter = create()
+    await limiter.overrides.set('vip', vip)
+    const table = await tableOf()
+    const words = (await redis.hget(table, ''))!.split(' ')
+    words[3] = '0'
+    await redis.hset(table, '', words.join(' '))
+    await limiter.overrides.delete('vip')
+    await limiter.overrides.set('other', vip)
+    expect((await create().consume('other')).limits[0]!.limit).toBe(500)
+  })
+})
+
+describe.each(['zzzzzzzzzzzzzzzz', '~'.repeat(100), '7', ''])('what is no receipt: %s', (text) => {
+  it('in the place of one is written over', async () => {
+    const resending = new Redis(redis.options.port!, { autoResendUnfulfilledCommands: true })
+    const limiter = createLimiter({
+      limits: [slidingWindow({ limit: 500, window: '1h' })],
+      store: redisStore(resending, { clock: clock.now }),
+      timeoutMs: 30_000,
+    })
+    await limiter.consume('k')
+    const receipts = await redis.keys('*:~*')
+    expect(receipts.length).toBeGreaterThan(0)
+    for (const receipt of receipts) {
+      await redis.del(receipt)
+      if (text === '') await redis.rpush(receipt, 'x')
+      else await redis.set(receipt, text)
+    }
+    expect((await limiter.consume('k')).remaining).toBe(498)
+    expect((await limiter.consume('k')).remaining).toBe(497)
+    for (const receipt of receipts) expect(await redis.type(receipt)).toBe('string')
+    await resending.quit()
+  })
 })

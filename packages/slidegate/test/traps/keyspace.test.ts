@@ -33,7 +33,7 @@ async function keysWritten(
   options?: ConsumeOptions,
 ): Promise<string[]> {
   await redis.flushall()
-  const store = redisStore(redis, { prefix: 'my:app' })
+  const store = redisStore(redis, { prefix: 'slidegate:my:app' })
   await createLimiter({ name: 'api', limits, store, timeoutMs: 30_000 }).consume(key, options)
   return (await redis.keys('*')).filter((name) => !name.includes('}:~')).sort()
 }
@@ -50,7 +50,7 @@ describe('keys in Redis are spelt alike by every version', () => {
     ['beyond ASCII', 'Grüße', '{0}:api:~-D4Dl5bGRToQ9VGeOf0ROQFXIxahqOoHy1JdKAHf0HQ'],
   ])('%s', async (_, key, spelt) => {
     expect(await keysWritten(key, [slidingWindow({ limit: 3, window: '1m' })])).toEqual([
-      `my:app:${spelt}:w1`,
+      `slidegate:my:app:${spelt}:w1`,
     ])
   })
 
@@ -64,7 +64,7 @@ describe('keys in Redis are spelt alike by every version', () => {
       fixedWindow({ limit: 2, window: '10s', name: 'too', shadow: true }),
     ]
     const logs = ['f10000stoo', 'f86400000', 'w1', 'w1stried.out', 'w50']
-    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
   it('one log for each window whose requests, holders or values are kept one by one', async () => {
@@ -78,12 +78,14 @@ describe('keys in Redis are spelt alike by every version', () => {
       concurrency({ limit: 2, ttl: '1m', name: 'too', shadow: true }),
     ]
     const logs = ['k60000', 'k60000stoo', 'x3600000', 'x60000', 'z3600000stried', 'z60000']
-    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
   it('a log of values', async () => {
     const limits = [distinct({ limit: 3, window: '1h' }), distinct({ limit: 5, window: '1h', name: 'too' })]
-    expect(await keysWritten('a', limits, { value: '10.0.0.1' })).toEqual(['my:app:{122}:api:a:d3600000'])
+    expect(await keysWritten('a', limits, { value: '10.0.0.1' })).toEqual([
+      'slidegate:my:app:{122}:api:a:d3600000',
+    ])
   })
 
   it('one log for all fixed windows of an alignment', async () => {
@@ -103,7 +105,7 @@ describe('keys in Redis are spelt alike by every version', () => {
       'fmonth-America/Argentina/Buenos_Aires',
       'fweek-Etc/GMT+5stoo',
     ]
-    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
   it('one log for all token buckets of a rate, one for each window of a sliding counter', async () => {
@@ -118,7 +120,7 @@ describe('keys in Redis are spelt alike by every version', () => {
       slidingCounter({ limit: 3, window: '1m', name: 'too', shadow: true }),
     ]
     const logs = ['c1-60000', 'c1-60000stoo', 'c1000-3600000', 't1-100', 't7-60000', 't7-60000stried']
-    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `my:app:{122}:api:a:${log}`))
+    expect(await keysWritten('a', limits)).toEqual(logs.map((log) => `slidegate:my:app:{122}:api:a:${log}`))
   })
 
   it('the tags of the 64 buckets', () => {
@@ -226,7 +228,7 @@ describe('no key is ever that of something else', () => {
 
   it('the logs of a dimension, and those that no limit reads', async () => {
     await redis.flushall()
-    const store = redisStore(redis, { prefix: 'my:app' })
+    const store = redisStore(redis, { prefix: 'slidegate:my:app' })
     const limiter = createLimiter({
       name: 'api',
       dimensions: { user: [slidingWindow({ limit: 3, window: '1m' })] },
@@ -244,12 +246,12 @@ describe('no key is ever that of something else', () => {
     abort.abort()
     await expect(wait).rejects.toThrow()
     expect(keys).toEqual([
-      'my:app:{}:api/user:a:b',
-      'my:app:{}:api/user:a:r3600000',
-      'my:app:{}:api/user:a:w1',
-      'my:app:{}:api/user:b:q',
-      'my:app:{}:api/user:b:w1',
-      'my:app:{}:api:~overrides:n',
+      'slidegate:my:app:{}:api/user:a:b',
+      'slidegate:my:app:{}:api/user:a:r3600000',
+      'slidegate:my:app:{}:api/user:a:w1',
+      'slidegate:my:app:{}:api/user:b:q',
+      'slidegate:my:app:{}:api/user:b:w1',
+      'slidegate:my:app:{}:api:~overrides:n',
     ])
   })
 })

@@ -4,6 +4,7 @@ import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } fro
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT_SHA1 } from '../../src/stores/redis/script.generated.ts'
 import { CLIENTS, type Connection } from '../conformance-clients.ts'
+import { rulesFor } from '../support/access.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 let server: RedisServer
@@ -70,9 +71,13 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
 
 it('a Redis that would not take the script is asked again by the next request', async () => {
   await admin.script('FLUSH')
-  await admin.call('ACL', 'SETUSER', 'half', 'on', '>secret', '~*', '+@all', '-eval')
-  const client = new Redis(server.port, { username: 'half', password: 'secret' })
-  const limiter = createLimiter({ limits, store: redisStore(client, { prefix: 'half' }), timeoutMs: 30_000 })
+  await admin.call('ACL', 'SETUSER', 'half', 'on', '>secret', ...rulesFor(), '-eval')
+  const client = new Redis(server.port, { username: 'half', password: 'secret', enableReadyCheck: false })
+  const limiter = createLimiter({
+    limits,
+    store: redisStore(client, { prefix: 'slidegate:half' }),
+    timeoutMs: 30_000,
+  })
   const refused = await limiter.consume('k').catch((error: unknown) => error)
   expect(refused).toBeInstanceOf(StoreUnavailableError)
   expect(refused).toMatchObject({ reason: 'error', message: expect.stringContaining('NOPERM') })

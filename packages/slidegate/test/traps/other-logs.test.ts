@@ -33,7 +33,7 @@ function limiterWith(options: Partial<LimiterOptions> = {}, clock?: ManualClock)
   } as LimiterOptions)
 }
 
-const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'none'
+const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'slidegate:none'
 
 /** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
 const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)

@@ -283,6 +283,26 @@ it('a sliding counter lives until its window and the next are over', async () =>
   expect(await redis.pttl(key)).toBeGreaterThan(2 * hour)
 })
 
+it.each([
+  fixedWindow({ limit: 9, window: '1h' }),
+  fixedWindow({ limit: 9, window: '1h', align: 'first-hit', name: 'first-hit' }),
+  slidingCounter({ limit: 9, window: '1h', name: 'counter' }),
+])('the first charge in a window gives a key its time, and no other does: $name', async (limit) => {
+  const clock = new ManualClock()
+  const limiter = createLimiter({
+    limits: [limit],
+    store: redisStore(redis, { clock: clock.now }),
+    timeoutMs: 30_000,
+  })
+  const first = await limiter.consume('k')
+  const [key = ''] = await redis.keys('*')
+  expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
+  await redis.pexpire(key, 1_000_000)
+  await limiter.consume('k')
+  await limiter.refund('k', first)
+  expect(await redis.pttl(key)).toBeLessThanOrEqual(1_000_000)
+})
+
 it('a key that is charged when the clock says 0 has a time to live, too', async () => {
   const clock = new ManualClock(0)
   const limits = [

@@ -568,6 +568,24 @@ describe('many', () => {
     expect(room.room.state().length).toBe(0)
   })
 
+  it('of one key leave the last tenth of the room to others, who leave it to nobody', async () => {
+    const room = roomOn(memoryStore(), HOUR, 40)
+    for (const key of ['k', 'a', 'b']) await fill(room, key, 5)
+    const waits: Promise<unknown>[] = []
+    const full = async (key: string) => {
+      const wait = room.wait(key, { maxWaitMs: 2 ** 31 - 1 })
+      waits.push(wait.catch(() => {}))
+      return (await Promise.race([wait.catch((error) => error.reason), turn()])) === 'full'
+    }
+    for (let i = 0; i < 36; i++) expect(await full('k')).toBe(false)
+    expect(await full('k')).toBe(true)
+    for (const key of ['a', 'b', 'a', 'b']) expect(await full(key)).toBe(false)
+    expect([await full('a'), await full('k'), await full('c')]).toEqual([true, true, true])
+    expect(room.room.state().length).toBe(40)
+    room.room.close()
+    await Promise.all(waits)
+  })
+
   it('keys may be waited for at a time', async () => {
     const room = roomOn(memoryStore(), [slidingWindow({ limit: 1, window: 300 })])
     const keys = Array.from({ length: 10_000 }, (_, i) => `k${i}`)

@@ -10,8 +10,8 @@ export const MAX_BATCH = 128
 /** Units that a log which keeps entries writes in about the time of one usual op. */
 const UNITS_PER_OP = 100
 
-/** Logs that are read and written in about that time, where a few is what an op has. */
-const LOGS_PER_OP = 2
+/** Logs that an op has without taking longer than the usual one; more of them take as much longer. */
+const LOGS_PER_OP = 4
 
 /** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
 export const MAX_REQUESTS: number = 512
@@ -31,6 +31,8 @@ export class Pending implements Request {
   readonly op: Op
   readonly nowMs: number | undefined
   readonly line: Line
+  /** Whether it is of other keys than its line. */
+  readonly isGuest: boolean
   /** The time that it takes Redis, in usual ops. */
   readonly weight: number
   /**
@@ -44,10 +46,11 @@ export class Pending implements Request {
   /** The one behind it. */
   next: Pending | undefined
 
-  constructor(op: Op, nowMs: number | undefined, call: Call, line: Line) {
+  constructor(op: Op, nowMs: number | undefined, call: Call, line: Line, isGuest: boolean) {
     this.op = op
     this.nowMs = nowMs
     this.line = line
+    this.isGuest = isGuest
     this.weight = weightOf(op)
     this.mayRemove = MAY_REMOVE.has(op.type)
     this.calls = [call]

@@ -42,6 +42,8 @@ export class Batcher {
   #lost = 0
   /** When Redis last answered. */
   #heardAtMs = Number.NEGATIVE_INFINITY
+  /** Since when it owes an answer, and has given none. */
+  #owesSinceMs = Number.POSITIVE_INFINITY
   /** Milliseconds that it has lately taken for a call, by the times between its answers. */
   #tookMs = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
@@ -64,7 +66,7 @@ export class Batcher {
 
   /** See `Store.isCrowded`. */
   isCrowded(op: Op, sinceMs: number): boolean {
-    return this.#heardAtMs >= sinceMs && this.#waiting.isCrowded(op, sinceMs)
+    return this.#waiting.isCrowded(op, sinceMs) && this.#owesSinceMs >= sinceMs && this.#transport.isReady
   }
 
   #schedule(): void {
@@ -93,7 +95,9 @@ export class Batcher {
     // Until the script is loaded one by one, so that no call has to be sent again after a later one.
     if (!this.#transport.isOrdered || this.#isSilent) return 1
     const { eager, most } = this.#width
-    return this.#waiting.fillsCall ? Math.max(eager, Math.min(most, IN_FLIGHT_MS / this.#tookMs)) : eager
+    if (!this.#waiting.fillsCall) return eager
+    // Two at least: how long Redis takes shows only between the answers to them.
+    return Math.max(eager, 2, Math.min(most, IN_FLIGHT_MS / this.#tookMs))
   }
 
   /** A client may lose a reply for good: a call that all have given up stands in nobody's way. */
@@ -128,6 +132,7 @@ export class Batcher {
     const tookMs = nowMs - Math.max(sentAtMs, this.#heardAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
     this.#heardAtMs = nowMs
+    this.#owesSinceMs = nowMs
     this.#lost = 0
     clearTimeout(this.#pause)
     this.#pause = undefined
@@ -146,6 +151,7 @@ export class Batcher {
     const { ops } = batch
     batch.place = this.#places.pop()!
     this.#calls.push(batch)
+    this.#owesSinceMs = Math.min(this.#owesSinceMs, batch.sentAtMs)
     try {
       const results = await this.#transport.send(ops, batch.place)
       this.#heard(batch)
@@ -160,6 +166,7 @@ export class Batcher {
         this.#calls.splice(index, 1)
         this.#places.push(batch.place)
       }
+      if (this.#calls.length === 0 && this.#lost === 0) this.#owesSinceMs = Number.POSITIVE_INFINITY
       this.#schedule()
     }
   }

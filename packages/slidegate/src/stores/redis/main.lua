@@ -46,6 +46,7 @@ local apply_generally
 
 local RECEIPT_TTL = '600000'
 local STALE = -1
+local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
 
 local at, arguments, keys = 1, #ARGV, #KEYS
 local receipt, number
@@ -53,9 +54,10 @@ local receipt, number
 local is_repeatable = false
 if ARGV[1] == 'once' then
   receipt, number = KEYS[keys], ARGV[2]
-  local last = call_redis('GETRANGE', receipt, '0', '15')
+  local last = pcall_redis('GETRANGE', receipt, '0', '15')
   if last == number then return cmsgpack.unpack(call_redis('GETRANGE', receipt, '16', '-1')) end
-  if last > number then return { STALE } end
+  -- What is no receipt is written over.
+  if type(last) == 'string' and last > number and string.find(last, RECEIPT_NUMBER) then return { STALE } end
   at, keys, is_repeatable = 3, keys - 1, true
 end
 while at < arguments do

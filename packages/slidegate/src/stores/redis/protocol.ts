@@ -296,7 +296,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         if (first === 2) return { noted: false, isStale: true }
         return first === 1 ? { noted: true } : notNoted(numbers[place++])
       case 'notes':
-        return notesOf(numbers[place++])
+        return notesOf(numbers[place++], op.since)
       default:
         return undefined
     }
@@ -350,7 +350,12 @@ function explanation(parts: readonly Part[], next: () => number): Pick<ExplainOu
   for (const { set } of parts) {
     for (const { serves, role } of set.logs) {
       if (role !== 'count') continue
-      for (const limit of serves) frees[first + limit] = Array.from({ length: next() }, next)
+      for (const limit of serves) {
+        const times: number[] = []
+        // As many as there are: room is not made for as many as are said to follow.
+        for (let count = next(); count > 0; count--) times.push(next())
+        frees[first + limit] = times
+      }
     }
     first += set.limits.length
   }
@@ -369,22 +374,29 @@ function notNoted(cursor: unknown): Noted {
   return { noted: false, ...(String(cursor) !== END && { next: String(cursor) }) }
 }
 
-/** The JSON of a page of a table: version, isAll as 0 or 1, cursor, size; then name, ttl, age and text of each note. */
-function notesOf(json: unknown): Notes {
+/**
+ * The JSON of a page of a table: version, isAll as 0 or 1, cursor, size; then name, ttl, age and text of each note. One
+ * that does not lead on would be asked for for ever.
+ */
+function notesOf(json: unknown, since: number): Notes {
   const [told, all, cursor, size, ...words]: (string | number)[] = JSON.parse(String(json))
   const version = Number(told)
+  const isAll = all === 1
+  const isLast = cursor === END
+  if (!Number.isSafeInteger(version) || typeof cursor !== 'string' || !(isAll || isLast || version > since)) {
+    throw new StoreUnavailableError('error', `Redis answered ${show(json)}`)
+  }
   const notes = Array.from({ length: words.length / 4 }, (_, i): Note => {
     const [name, ttlMs, ageMs, text] = words.slice(4 * i, 4 * i + 4)
     if (ttlMs === DAMAGED) return { name: String(name), ttlMs: 0, ageMs: 0, isDamaged: true }
     const times = { ttlMs: Number(ttlMs), ageMs: Number(ageMs) }
     return { name: String(name), ...times, ...(text !== '' && { text: String(text) }) }
   })
-  const isAll = all === 1
-  const next = isAll ? { since: 0, from: String(cursor) } : { since: version }
+  const next = isAll ? { since: 0, from: cursor } : { since: version }
   return {
     ...{ version, isAll, notes },
     ...(isAll && { size: Number(size) }),
-    ...(cursor !== END && { next }),
+    ...(!isLast && { next }),
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { Call } from '../call.ts'
-import type { Op } from '../store.ts'
+import type { Op, Part } from '../store.ts'
 import { type Batch, MAX_BATCH, MAX_REQUESTS, Pending } from './batch.ts'
 import { canJoin } from './protocol.ts'
 
@@ -16,11 +16,9 @@ const MAX_QUEUED = MAX_BATCH / 2
 /** Ops that are looked at for a call. */
 const MAX_LOOKS = 4 * MAX_BATCH
 
-/** Lines of a store, whatever keys it has. */
+/** Lines of a store, however many keys it has, and of each of its batchers at least: few who wait find theirs taken. */
 const LINES = 4096
-
-/** Which keys share a line nobody can know beforehand, so that nobody can choose to stand in another's. */
-const SEED = randomInt(2 ** 32)
+const MIN_LINES = 256
 
 /** What waits in all batchers of a store. */
 export class Backlog {
@@ -28,19 +26,25 @@ export class Backlog {
   size = 0
   /** Lines of each batcher, a power of two. */
   readonly lines: number
+  readonly seed: number
 
-  constructor(batchers = 1) {
-    this.lines = Math.max(64, LINES / batchers)
+  /** @param seed of the hash by which keys get a line: nobody knows it, so that nobody can choose keys that share one */
+  constructor(batchers = 1, seed: number = randomInt(2 ** 32)) {
+    this.lines = Math.max(MIN_LINES, LINES / batchers)
+    this.seed = seed | 0
   }
 }
 
-/** What waits for the same key, or for keys that share a place: its last op is the one that others may join. */
+const NOBODYS: readonly Part[] = []
+
+/** What waits for the same keys: its last op is the one that others may join. */
 export class Line {
+  /** Whose it is; or was, where nobody waits in it but has been crowded. */
+  parts: readonly Part[] = NOBODYS
   last: Pending | undefined
   /** Those that are not in the queue yet, from here to the last. */
   aside: Pending | undefined
-  /** Who waits in it, all in all. */
-  requests = 0
+  asideRequests = 0
   /** Who waits for its ops in the queue, and the time that these take Redis. */
   queuedRequests = 0
   queuedWeight = 0
@@ -48,6 +52,17 @@ export class Line {
   leftBehindBy = 0
   /** When more than its share of a call was last seen to wait in it. */
   crowdedAtMs = Number.NEGATIVE_INFINITY
+
+  /** Whether it is that of these keys. */
+  isOf(parts: readonly Part[]): boolean {
+    if (this.parts.length !== parts.length) return false
+    for (let i = 0; i < parts.length; i++) if (this.parts[i]!.key !== parts[i]!.key) return false
+    return true
+  }
+
+  get requests(): number {
+    return this.queuedRequests + this.asideRequests
+  }
 
   /** Whether more waits in it than its share of a call. */
   get isCrowded(): boolean {
@@ -60,7 +75,7 @@ export class Line {
  * for those before it in its own line, so that nobody waits for the many of another: a caller's flood delays himself.
  *
  * Lists are chained through the ops. (One array, from which batches are cut, leaves behind tables that keep what they held
- * alive; so does a Map that is filled and emptied at this rate. Where keys share a line, some join nobody.)
+ * alive; so does a Map that is filled and emptied at this rate: lines stand at the place of their keys' hash.)
  */
 export class Queue {
   readonly #backlog: Backlog
@@ -89,22 +104,32 @@ export class Queue {
   /** Finds a place for a request: at an op that it may join, or as an op of its own. Answers whether there was room. */
   add(op: Op, nowMs: number | undefined, call: Call): boolean {
     const line = this.#lineOf(op)
+    const room = MAX_WAITING - this.#backlog.size
+    if (!line.isOf(op.parts)) {
+      if (line.requests > 0) return room > 0 && this.#addGuest(new Pending(op, nowMs, call, line, true))
+      line.parts = op.parts
+      line.crowdedAtMs = Number.NEGATIVE_INFINITY
+    }
+    if (line.requests >= SHARE * room) return false
     const { last } = line
-    if (line.requests >= SHARE * (MAX_WAITING - this.#backlog.size)) return false
     this.#backlog.size++
     this.#requests++
-    line.requests++
     // A later request may join the last op of its key, but not overtake another.
     if (last !== undefined && last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) line.queuedRequests++
+      else line.asideRequests++
       return true
     }
-    const pending = new Pending(op, nowMs, call, line)
+    const pending = new Pending(op, nowMs, call, line, false)
     this.#weight += pending.weight
-    if (line.aside !== undefined) last!.next = pending
-    else if (line.isCrowded) line.aside = pending
-    else this.#enqueue(pending)
+    if (line.isCrowded) {
+      if (line.aside === undefined) line.aside = pending
+      else last!.next = pending
+      line.asideRequests++
+    } else {
+      this.#enqueue(pending)
+    }
     line.last = pending
     return true
   }
@@ -119,7 +144,7 @@ export class Queue {
       if (!batch.hasRoom || batch.ops.length === mostOps) return
       const { line, op } = pending
       // Ops of several keys share some with others, and are decided in their order.
-      const mustStay = line.leftBehindBy === number || (isAnyLeft && op.parts.length > 1)
+      const mustStay = isAnyLeft && (line.leftBehindBy === number || op.parts.length > 1)
       if (mustStay || !batch.hasRoomFor(pending)) {
         line.leftBehindBy = number
         isAnyLeft = true
@@ -141,11 +166,11 @@ export class Queue {
   /** Whether at some time since then more has waited for the op's keys than their share of a call. */
   isCrowded(op: Op, sinceMs: number): boolean {
     const line = this.#lineOf(op)
-    return line.isCrowded || line.crowdedAtMs >= sinceMs
+    return line.isOf(op.parts) && (line.isCrowded || line.crowdedAtMs >= sinceMs)
   }
 
   #lineOf(op: Op): Line {
-    const place = placeOf(op, this.#lines.length)
+    const place = placeOf(op, this.#backlog)
     let line = this.#lines[place]
     if (line === undefined) {
       line = new Line()
@@ -154,11 +179,22 @@ export class Queue {
     return line
   }
 
+  /** Where the line of its keys is that of others it stands in the queue, joins nobody and is joined by nobody. */
+  #addGuest(pending: Pending): true {
+    this.#backlog.size++
+    this.#requests++
+    this.#weight += pending.weight
+    this.#enqueue(pending)
+    return true
+  }
+
   #enqueue(pending: Pending): void {
     const { line, weight, calls } = pending
     pending.isQueued = true
-    line.queuedWeight += weight
-    line.queuedRequests += calls.length
+    if (!pending.isGuest) {
+      line.queuedWeight += weight
+      line.queuedRequests += calls.length
+    }
     if (this.#last === undefined) this.#first = pending
     else this.#last.next = pending
     this.#last = pending
@@ -171,29 +207,31 @@ export class Queue {
     if (next === undefined) this.#last = before
     // What is old must not keep what is new alive.
     pending.next = undefined
-    if (line.isCrowded) line.crowdedAtMs = nowMs
-    if (line.last === pending) line.last = undefined
-    line.requests -= calls.length
-    line.queuedRequests -= calls.length
-    line.queuedWeight -= weight
     this.#backlog.size -= calls.length
     this.#requests -= calls.length
     this.#weight -= weight
+    if (pending.isGuest) return
+    if (line.isCrowded) line.crowdedAtMs = nowMs
+    if (line.last === pending) line.last = undefined
+    line.queuedRequests -= calls.length
+    line.queuedWeight -= weight
+    if (line.requests === 0 && line.crowdedAtMs === Number.NEGATIVE_INFINITY) line.parts = NOBODYS
     while (line.aside !== undefined && !line.isCrowded) {
       const { aside } = line
       line.aside = aside.next
       aside.next = undefined
+      line.asideRequests -= aside.calls.length
       this.#enqueue(aside)
     }
   }
 }
 
-/** The place of an op's keys among so many, a power of two (FNV-1a). */
-function placeOf({ parts }: Op, places: number): number {
-  let hash = SEED
+/** The line of an op's keys (FNV-1a). */
+function placeOf({ parts }: Op, { lines, seed }: Backlog): number {
+  let hash = seed
   for (let part = 0; part < parts.length; part++) {
     const { key } = parts[part]!
     for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
   }
-  return (hash ^ (hash >>> 15)) & (places - 1)
+  return (hash ^ (hash >>> 15)) & (lines - 1)
 }

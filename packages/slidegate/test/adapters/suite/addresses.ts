@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
 import { type AdapterUnderTest, inTurn, limitedTo, type Server, serve } from './fixture.ts'
@@ -63,6 +64,26 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       const server = await serve(adapter, limitedTo(1))
       const answers = await inTurn(['192.0.2.1', '192.0.2.2'], (address) => from(server, address))
       expect(answers.map(({ status }) => status)).toEqual([200, 429])
+    })
+
+    it('CVE-2026-58044: what a proxy has added behind more headers than Node keeps is not made up for', async () => {
+      const server = await serve(adapter, limitedTo(1), { behindProxy: true })
+      const answers = await inTurn(['6.6.6.1', '6.6.6.2'], async (first) => {
+        const named = (address: string) => ['X-Forwarded-For', address]
+        const headers = ['Host', 'x', ...named(first), ...Array(2200).fill('a'), ...named('192.0.2.1')]
+        return await new Promise((resolve, reject) => {
+          const sent = request(server.url, { headers, agent: false }, (response) => {
+            response.resume()
+            resolve(response.statusCode)
+          })
+          sent.on('error', reject).end()
+        })
+      })
+      // A server that is patched refuses all of it.
+      expect([
+        [200, 429],
+        [431, 431],
+      ]).toContainEqual(answers)
     })
 
     it('shares one bucket where it cannot be read', async () => {

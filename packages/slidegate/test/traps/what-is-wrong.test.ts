@@ -1,0 +1,68 @@
+import { beforeEach, expect, it } from 'vitest'
+import type { Limit } from '../../src/index.ts'
+import { banLog } from '../../src/limits/ban.ts'
+import { type LimitSet, limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { lineLog } from '../../src/limits/line.ts'
+import { notesLog } from '../../src/limits/notes.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Op } from '../../src/stores/store.ts'
+import { SAMPLES } from '../support/kinds.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// What stands in place of a log is told apart: another type of value by the words of Redis, other bytes by ours.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const consumed = (set: LimitSet, more: object = {}): Op => ({
+  type: 'consume',
+  parts: [{ key: 'k', set }],
+  ...{ cost: 1, count: 1, leaseMs: 0, requestId: 'r', value: 'v' },
+  ...more,
+})
+const limited = (limit: Limit, ...logs: readonly Parameters<typeof withLog>[1][]) =>
+  logs.reduce(withLog, limitSet('l', [limit]))
+
+const one = SAMPLES['a token bucket']!.make({ limit: 1 })
+const blocked: Op = { type: 'block', parts: [{ key: 'k', set: limited(one, banLog(true)) }], ms: 1000 }
+const noted: Op = {
+  type: 'note',
+  parts: [{ key: 'k', set: withLog(limitSet('l', []), notesLog) }],
+  ...{ name: 'a', text: 'one', ttlMs: 0 },
+}
+
+const LOGS: Readonly<Record<string, readonly [key: string, op: Op]>> = {
+  ...Object.fromEntries(
+    Object.entries(SAMPLES).map(([name, { make }]) => [name, ['*', consumed(limited(make({ limit: 1 })))]]),
+  ),
+  'a ban': ['*:b', blocked],
+  'a line': ['*:q', consumed(limited(one, lineLog), { cost: 1, ticket: { id: 'waiter-00001', sinceMs: 0 } })],
+  'a table': ['*:n', noted],
+}
+
+it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
+  const store = redisStore(redis)
+  await outcomesOf(store, [op])
+  // Who waits is in line from the second on.
+  await outcomesOf(store, [op])
+  const [key = ''] = await redis.keys(pattern)
+  const isText = (await redis.type(key)) === 'string'
+  await redis.del(key)
+  await redis.rpush(key, 'x')
+  await expect(outcomesOf(store, [op])).rejects.toThrow('WRONGTYPE')
+  if (!isText) return
+  await redis.set(key, 'x'.repeat(51))
+  await expect(outcomesOf(store, [op])).rejects.toThrow(/cannot be used: not an? .* of format 1$/)
+})
+
+it('a sliding counter whose window begins between two of its windows', async () => {
+  const store = redisStore(redis)
+  const op = LOGS['a sliding counter']![1]
+  await outcomesOf(store, [op])
+  const [key = ''] = await redis.keys('*')
+  const value = (await redis.getBuffer(key))!
+  value.writeUIntBE(value.readUIntBE(1, 6) + 1, 1, 6)
+  await redis.set(key, value)
+  await expect(outcomesOf(store, [op])).rejects.toThrow('not a sliding counter')
+})
