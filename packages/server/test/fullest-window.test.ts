@@ -54,3 +54,20 @@ it('stays right while idle keys are forgotten', () => {
   fullest.add('key 99500', 100_000)
   expect(fullest.count).toBe(2)
 })
+
+it('forgets those with the fewest where there are too many, and half of what it holds', () => {
+  const fullest = new FullestWindow(1_000_000, 1000)
+  for (let i = 0; i < 5000; i++) {
+    fullest.add(`once ${i}`, i)
+    if (i % 10 === 0) fullest.add('often', i)
+  }
+  expect(fullest.count).toBe(500)
+  expect(fullest.forgotten).toBeGreaterThan(4000)
+  expect(fullest.forgotten).toBeLessThan(5000)
+})
+
+it('what has left the window takes no room', () => {
+  const fullest = new FullestWindow(100, 1000)
+  for (let i = 0; i < 20_000; i++) fullest.add(`key ${i % 7}`, i)
+  expect([fullest.count, fullest.forgotten]).toEqual([15, 0])
+})

@@ -149,6 +149,14 @@ describe('times', () => {
   })
 })
 
+it('a key of 256 characters is itself, any longer one its beginning and a hash', () => {
+  const keyOf = (key: string) => parse(JSON.stringify({ time: T, ip: key }))
+  const long = 'x'.repeat(256)
+  expect(keyOf(long)).toMatchObject({ key: long })
+  expect(keyOf(`${long}y`)).toMatchObject({ key: expect.stringMatching(/^x{64}~[\w-]{43}$/) })
+  expect(keyOf(`${long}y`)).not.toEqual(keyOf(`${long}z`))
+})
+
 describe('garbage', () => {
   const valid = [`1.2.3.4 - - ${REST} "-" "x"`, '{"time":"2015-05-17T10:05:03Z","ip":"1.2.3.4"}']
   const damaged = fc

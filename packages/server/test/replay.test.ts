@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { ask } from '../../slidegate/test/support/ask.ts'
 import { type RedisServer, startRedis } from '../../slidegate/test/support/redis-server.ts'
 import type { Report } from '../src/replay/report.ts'
 import { replayJson, slidegate, temporaryFolder } from './support/cli.ts'
@@ -72,11 +73,19 @@ describe('a replay decides as if every event had been looked at', () => {
   })
 })
 
+/** A replay writes under a prefix of its own, and removes what it wrote. */
+async function startRedisToReplayOn(): Promise<RedisServer> {
+  const server = await startRedis()
+  const keys = '~slidegate-replay-*'
+  await ask(server.port, 'ACL', 'SETUSER', 'default', keys, `(${keys} +unlink)`)
+  return server
+}
+
 describe('with --store', () => {
   let server: RedisServer
   let redis: Redis
   beforeAll(async () => {
-    server = await startRedis()
+    server = await startRedisToReplayOn()
     redis = new Redis(server.url)
   })
   afterAll(async () => {
@@ -109,7 +118,7 @@ describe('with --store', () => {
   })
 
   it('a Redis that wants a password is a clear failure', async () => {
-    const guarded = await startRedis()
+    const guarded = await startRedisToReplayOn()
     const owner = new Redis(guarded.url)
     await owner.config('SET', 'requirepass', 'secret')
     owner.disconnect()
@@ -137,7 +146,7 @@ describe('with --store', () => {
   })
 
   it('a Redis that goes away ends the run with a clear failure', async () => {
-    const mortal = await startRedis()
+    const mortal = await startRedisToReplayOn()
     const words = ['replay', '-', '--limit', '10/1m', '--store', mortal.url, '--reorder', '0']
     const run = slidegate(
       words,

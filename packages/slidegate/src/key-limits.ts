@@ -23,6 +23,9 @@ export interface Rules {
   readonly ban?: BanOptions | true | undefined
 }
 
+/** Sets of limits that were in force before. */
+const MAX_FORMERLY = 16
+
 /** Sets that a function has told, and that are kept for when it tells the same again. */
 const MAX_SETS = 1024
 
@@ -321,6 +324,13 @@ function checkedFormerly(formerly: unknown): readonly (readonly Limit[])[] {
     throw new SlidegateError(
       'invalid_limit',
       `formerly is ${show(formerly)}; it must be an array of arrays of limits`,
+      formerly,
+    )
+  }
+  if (formerly.length > MAX_FORMERLY) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `formerly has ${formerly.length} sets of limits; it must have ${MAX_FORMERLY} at most: each request reads their logs`,
       formerly,
     )
   }

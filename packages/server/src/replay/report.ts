@@ -52,7 +52,7 @@ export function reportOf(
     topDenied: run.tally.topDenied(top),
     span: requests === 0 ? null : { from: isoTime(fromMs), to: isoTime(toMs), ms: toMs - fromMs },
     releasedEarly: buffer.releasedEarly,
-    forgottenCallers: run.decider.forgotten() + (fixed?.decider.forgotten() ?? 0),
+    forgottenCallers: forgottenBy(run) + (fixed === undefined ? 0 : forgottenBy(fixed)),
     compare: fixed && {
       kind: 'fixed',
       admitted: fixed.tally.admitted,
@@ -60,6 +60,10 @@ export function reportOf(
       limits: fixed.tally.limits(),
     },
   }
+}
+
+function forgottenBy({ decider, tally }: Run): number {
+  return decider.forgotten() + tally.forgotten
 }
 
 function isoTime(ms: number): string {

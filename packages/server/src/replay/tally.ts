@@ -43,6 +43,11 @@ export class Tally {
     return this.#callers.top(count)
   }
 
+  /** Callers forgotten for want of room: what is said of the fullest windows may be too low. */
+  get forgotten(): number {
+    return Math.max(...this.#limits.map(({ fullest }) => fullest.forgotten))
+  }
+
   limits(): LimitResult[] {
     return this.#limits.map(({ limit: { name, limit, windowMs }, fullest, denied }) => {
       const percentOfLimit = Number(((100 * fullest.count) / limit).toFixed(1))

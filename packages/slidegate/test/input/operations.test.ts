@@ -34,6 +34,13 @@ describe('createLimiter refuses', () => {
     await expectRefusal(() => create({ formerly: value }), { code: 'invalid_limit', value, right })
   })
 
+  it('formerly of more than 16 sets', async () => {
+    const sets = Array(17).fill(limits)
+    expect(() => create({ formerly: sets.slice(1) })).not.toThrow()
+    const right = /17 sets .* 16 at most/
+    await expectRefusal(() => create({ formerly: sets }), { code: 'invalid_limit', value: sets, right })
+  })
+
   it.each([undefined, null, [], {}, 5, limits[0]])('formerly with %s among its sets', async (value) => {
     const right = /must be an array with at least one limit/
     await expectRefusal(() => create({ formerly: [limits, value] }), { code: 'invalid_limit', value, right })
