@@ -1,16 +1,24 @@
 import { Redis } from 'ioredis'
-import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
+import { allowAll } from '../../../packages/slidegate/test/support/access.ts'
+import { type RedisServer, startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 
 /** One that sends nothing twice, so that calls need no receipts. */
 export function connect(url: string): Redis {
   return new Redis(url, { autoResendUnfulfilledCommands: false })
 }
 
+/** A redis-server for whoever is measured, without the restrictions of the servers of tests. */
+export async function startOpenRedis(): Promise<RedisServer> {
+  const server = await startRedis()
+  await allowAll(server.port)
+  return server
+}
+
 /** Runs `use` with a client and the process id of a redis-server of its own, which ends with it. */
 export async function withRedis<Result>(
   use: (redis: Redis, pid: number) => Promise<Result>,
 ): Promise<Result> {
-  const server = await startRedis()
+  const server = await startOpenRedis()
   const redis = connect(server.url)
   try {
     return await use(redis, server.pid)

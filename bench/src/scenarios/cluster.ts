@@ -1,4 +1,5 @@
 import { Cluster } from 'ioredis'
+import { allowAll } from '../../../packages/slidegate/test/support/access.ts'
 import { startCluster } from '../../../packages/slidegate/test/support/redis-cluster.ts'
 import { callers } from '../callers.ts'
 import { clientCpuOf, perSecond } from '../load.ts'
@@ -23,6 +24,7 @@ export const cluster: Scenario = {
     'Decisions through one client on a Cluster of three masters, against one EVALSHA of `return 1` per request',
   async run(effort) {
     const servers = await startCluster({ masters: 3, replicas: 0 })
+    await Promise.all(servers.nodes.map(({ port }) => allowAll(port)))
     const client = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
     try {
       const figures: Figure[] = []

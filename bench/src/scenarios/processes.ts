@@ -1,10 +1,9 @@
 import type { Redis } from 'ioredis'
-import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 import { half, interleave, median, ratios, sum } from '../measure.ts'
 import { KEYS, type Told, type WorkersLoad } from '../processes/told.ts'
 import { FIXED_WINDOW } from '../redis/field.ts'
 import { mainThreadSeconds } from '../redis/info.ts'
-import { connect } from '../redis/with-redis.ts'
+import { connect, startOpenRedis } from '../redis/with-redis.ts'
 import type { LinePlot } from '../report/plot.ts'
 import type { Effort, Figure, Measured, Scenario } from '../scenario.ts'
 import { startWorkers, type Worker } from '../workers.ts'
@@ -26,7 +25,7 @@ export const processes: Scenario = {
   name: 'processes',
   title: `Decisions of 1, 2 and 4 processes on one Redis, ${KEYS.toLocaleString('en-US')} keys, 1,024 in flight each`,
   async run(effort): Promise<Measured> {
-    const server = await startRedis()
+    const server = await startOpenRedis()
     const redis = connect(server.url)
     const module = new URL('../processes/worker.ts', import.meta.url)
     const workers = startWorkers<Told, WorkersLoad>(module, Math.max(...COUNTS))

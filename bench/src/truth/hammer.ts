@@ -1,6 +1,5 @@
-import { startRedis } from '../../../packages/slidegate/test/support/redis-server.ts'
 import type { Policy } from '../peers/peer.ts'
-import { connect } from '../redis/with-redis.ts'
+import { connect, startOpenRedis } from '../redis/with-redis.ts'
 import { startWorkers } from '../workers.ts'
 import { judge, type Seen, type Verdict } from './judge.ts'
 import { askedOnRedis, machineMs } from './limiters.ts'
@@ -28,7 +27,7 @@ export type Hammering =
 
 /** Several processes ask all limiters on one Redis, at the same times. */
 export async function measureHammering(ms: number): Promise<Verdict[]> {
-  const server = await startRedis()
+  const server = await startOpenRedis()
   const workers = startWorkers<Hammering, Seen[][]>(new URL('./hammer-worker.ts', import.meta.url), PROCESSES)
   const redis = connect(server.url)
   try {

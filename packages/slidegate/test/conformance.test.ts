@@ -21,7 +21,7 @@ function conformsBy(connect: () => Promise<Connection>, bucketsFor?: (name: stri
   afterAll(() => connection.close())
 
   conforms(({ clock }, name) => {
-    const options = { clock, prefix: `test:${randomUUID()}` }
+    const options = { clock, prefix: `slidegate:test:${randomUUID()}` }
     return redisStore(connection.client, bucketsFor ? { ...options, buckets: bucketsFor(name) } : options)
   })
 }
@@ -44,7 +44,9 @@ describe('Redis', () => {
   })
 
   describe('by its URL', () =>
-    conforms(({ clock }) => redisStore({ url: server.url }, { clock, prefix: `test:${randomUUID()}` })))
+    conforms(({ clock }) =>
+      redisStore({ url: server.url }, { clock, prefix: `slidegate:test:${randomUUID()}` }),
+    ))
 })
 
 describe('Redis with Sentinel', () => {

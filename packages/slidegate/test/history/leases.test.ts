@@ -24,7 +24,8 @@ import type { StoreOf } from './play.ts'
 
 const { redis } = await useRedis()
 let histories = 0
-const redisOf: StoreOf = (clock) => redisStore(redis, { clock: clock.now, prefix: `leases${histories++}` })
+const redisOf: StoreOf = (clock) =>
+  redisStore(redis, { clock: clock.now, prefix: `slidegate:leases${histories++}` })
 
 type Event =
   | { readonly type: 'consume'; readonly who: number; readonly cost: number; readonly times: number }

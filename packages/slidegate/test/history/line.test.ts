@@ -1,158 +1,34 @@
-import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
-import { banLog } from '../../src/limits/ban.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
-import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import type { ConsumeOutcome, Op } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { type Declaration, type KindName, ruledBy } from './declarations.ts'
-import { LineOracle } from './line-oracle.ts'
-import type { BanRule } from './models/ban.ts'
-import { declarationsOf } from './random-limits.ts'
-import type { Scale } from './scale.ts'
+import { LINE_SCALES, lineHistoryOf, playLine } from './line-play.ts'
+import type { StoreOf } from './play.ts'
 
 // Processes that wait for a key, each by its ticket, through a store and through a model of the line: places, who is
 // admitted ahead of whom, how long each is told to wait, and who loses his place.
 
 const { redis } = await useRedis()
 
-const KINDS: readonly KindName[] = ['sliding', 'fixed', 'calendar', 'firstHit', 'counter', 'bucket']
-const PROCESSES = ['process-id-A', 'process-id-B', 'process-id-C']
-
-type Event =
-  /** `who`: the process that waits; nothing for a request that does not. A process may say that it has just come. */
-  | {
-      readonly type: 'consume'
-      readonly who: number | undefined
-      readonly cost: number
-      readonly count: number
-      readonly isNew: boolean
-    }
-  | { readonly type: 'leave'; readonly who: number }
-  | { readonly type: 'reset' }
-  | { readonly type: 'wait'; readonly ms: number }
-  /** For what was told last, and a little more or less. */
-  | { readonly type: 'waitAsTold'; readonly offBy: number }
-
-interface History {
-  readonly limits: readonly Declaration[]
-  readonly ban: BanRule
-  readonly startMs: number
-  readonly events: readonly Event[]
+const STORES: Record<string, StoreOf> = {
+  memory: (clock) => memoryStore({ clock: clock.now }),
+  Redis: (clock) => redisStore(redis, { clock: clock.now }),
 }
-
-function historyOf(scale: Scale): fc.Arbitrary<History> {
-  const who = fc.nat({ max: PROCESSES.length - 1 })
-  const is = <Type extends Event['type']>(type: Type) => fc.constant(type)
-  const ms = fc.oneof(fc.nat({ max: 3 }), fc.nat({ max: scale.windowMs }), fc.constantFrom(499, 500, 501))
-  const back = fc.record({ type: is('wait'), ms: fc.integer({ min: -2200, max: -1 }) })
-  const consume = fc.record({
-    type: is('consume'),
-    who: fc.oneof({ weight: 4, arbitrary: who }, fc.constant(undefined)),
-    cost: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: scale.limit + 1 })),
-    count: fc.constantFrom(1, 1, 1, 2, 4),
-    isNew: fc.constantFrom(false, false, false, true),
-  })
-  const event: fc.Arbitrary<Event> = fc.oneof(
-    { weight: 12, arbitrary: consume },
-    { weight: 1, arbitrary: fc.record({ type: is('leave'), who }) },
-    { weight: 1, arbitrary: fc.record({ type: is('reset') }) },
-    { weight: 4, arbitrary: fc.record({ type: is('wait'), ms }) },
-    {
-      weight: 4,
-      arbitrary: fc.record({ type: is('waitAsTold'), offBy: fc.constantFrom(-1, 0, 0, 1, 499, 500) }),
-    },
-    { weight: scale.clockSteps ? 1 : 0, arbitrary: back },
-  )
-  const time = fc.integer({ min: 10, max: scale.windowMs })
-  return fc.record({
-    limits: declarationsOf(scale),
-    ban: fc.record({
-      after: fc.constantFrom(4, 8),
-      within: time,
-      for: fc.array(time, { minLength: 1, maxLength: 2 }),
-      forgetAfter: time,
-    }),
-    startMs: fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 }),
-    events: fc.array(event, { minLength: 1, maxLength: scale.events, size: 'max' }),
-  })
-}
-
-const seen = { decisions: 0, behind: 0, held: 0 }
-let histories = 0
-
-async function play({ limits, ban, startMs, events }: History): Promise<void> {
-  const clock = new ManualClock(startMs)
-  const key = `line${histories++}`
-  const ruled = ruledBy(limits)
-  const declared = ruled.map(({ limit }) => limit)
-  const set = withLog(limitSet('line', declared), banLog(ban))
-  const asked = [{ key, set }]
-  const waiting = [{ key, set: withLog(set, lineLog) }]
-  const stores = {
-    memory: memoryStore({ clock: clock.now }),
-    Redis: redisStore(redis, { clock: clock.now }),
-  }
-  const oracle = new LineOracle(ruled, ban)
-  const sinceMs = PROCESSES.map(() => 0)
-  let toldMs = 0
-
-  async function ask(op: Op, wanted: unknown, place: number): Promise<void> {
-    for (const [name, store] of Object.entries(stores)) {
-      const [outcome] = await outcomesOf(store, [op])
-      assert.deepEqual(outcome, wanted, `${name} differs at event ${place}: ${JSON.stringify(events[place])}`)
-    }
-  }
-
-  for (const [place, event] of events.entries()) {
-    if (event.type === 'wait') clock.advance(event.ms)
-    else if (event.type === 'waitAsTold') clock.advance(Math.max(0, toldMs + event.offBy))
-    else if (event.type === 'reset') {
-      oracle.reset()
-      await ask({ type: 'reset', parts: waiting }, undefined, place)
-    } else if (event.type === 'leave') {
-      const id = PROCESSES[event.who]!
-      oracle.leave(clock.now(), id)
-      sinceMs[event.who] = 0
-      await ask({ type: 'leave', parts: waiting, id }, undefined, place)
-    } else {
-      const { who, cost, count, isNew } = event
-      const ticket =
-        who === undefined ? undefined : { id: PROCESSES[who]!, sinceMs: isNew ? 0 : sinceMs[who]! }
-      const answer = oracle.consume(clock.now(), cost, count, ticket)
-      const parts = ticket === undefined ? asked : waiting
-      await ask({ type: 'consume', parts, cost, count, leaseMs: 0, ...(ticket && { ticket }) }, answer, place)
-      seen.decisions++
-      toldMs = Math.max(0, ...answer.limits.filter((ms, i) => i % 3 === 1 && ms < 10_000))
-      if (who !== undefined) sinceMs[who] = sinceAfter(answer, count, ticket!.sinceMs)
-    }
-  }
-  seen.behind += oracle.seen.behind
-  seen.held += oracle.seen.held
-}
-
-/** What a process says next: as long as it waits, since when. */
-function sinceAfter({ admitted, atMs, isUnseen }: ConsumeOutcome, count: number, sinceMs: number): number {
-  if (admitted === count) return 0
-  if (isUnseen) return sinceMs
-  return admitted > 0 || sinceMs === 0 ? atMs : sinceMs
-}
-
-const small: Scale = { limit: 6, windowMs: 600, events: 50, longWaits: 5, limits: 2, kinds: KINDS }
 
 describe('memory, Redis and the model agree in all that those are told who wait in line', () => {
-  test.each([
-    ['by the clock', small],
-    ['the clock set back now and then', { ...small, windowMs: 3000, clockSteps: true }],
-  ])('%s', async (_, scale) => {
-    Object.assign(seen, { decisions: 0, behind: 0, held: 0 })
-    while (seen.decisions < 1500) await fc.assert(fc.asyncProperty(historyOf(scale), play), { numRuns: 5 })
-    expect(seen.behind).toBeGreaterThan(5)
-    expect(seen.held).toBeGreaterThan(50)
+  test.each(Object.entries(LINE_SCALES))('%s', async (_, scale) => {
+    const sum = { decisions: 0, behind: 0, held: 0 }
+    while (sum.decisions < 1500) {
+      const property = fc.asyncProperty(lineHistoryOf(scale), async (history) => {
+        const { decisions, behind, held } = await playLine(history, STORES)
+        sum.decisions += decisions
+        sum.behind += behind
+        sum.held += held
+      })
+      await fc.assert(property, { numRuns: 5 })
+    }
+    expect(sum.behind).toBeGreaterThan(5)
+    expect(sum.held).toBeGreaterThan(50)
   })
 })

@@ -79,7 +79,7 @@ const step = fc.oneof(
 const clients = { 'the usual way': redis, 'the general driver alone': general }
 
 test.each(Object.entries(clients))('what is stored stays sound: %s', async (name, client) => {
-  const prefix = name.replaceAll(' ', '-')
+  const prefix = `slidegate:${name.replaceAll(' ', '-')}`
   let histories = 0
   const shape = {
     limit: fc.integer({ min: 5, max: 70 }),
@@ -130,3 +130,41 @@ test.each(Object.entries(clients))('what is stored stays sound: %s', async (name
   })
   await fc.assert(property, { numRuns: 150 })
 })
+
+test.each(Object.entries(clients))(
+  'a large ring is given back when its log has run empty, a small one kept: %s',
+  async (name, client) => {
+    const prefix = `slidegate:rings-${name.replaceAll(' ', '-')}`
+    const clock = new ManualClock()
+    const store = redisStore(client, { prefix, clock: clock.now })
+    const limiter = createLimiter({
+      limits: [slidingWindow({ limit: 2000, window: '1m' })],
+      store,
+      timeoutMs: 30_000,
+    })
+    const key = async () => (await redis.keys(`${prefix}:*`))[0]!
+
+    for (const [requests, isKept] of [
+      [1000, false],
+      [150, true],
+      [1000, false],
+    ] as const) {
+      const asked: Promise<Decision>[] = []
+      for (let i = 0; i < requests; i++) {
+        asked.push(limiter.consume('k'))
+        clock.advance(1)
+      }
+      expect((await Promise.all(asked)).at(-1)!.remaining).toBe(2000 - requests)
+      const full = await redis.strlen(await key())
+      expect(full).toBeGreaterThan(requests * WIDTH)
+      clock.advance(60_000)
+      for (const remaining of [1999, 1998, 1997, 1996]) {
+        expect(await limiter.consume('k')).toMatchObject({ remaining, retryAfterMs: 0 })
+        clock.advance(1)
+      }
+      expect(await redis.strlen(await key())).toBe(isKept ? full : HEADER + 3 * WIDTH)
+      expect(await redis.pttl(await key())).toBeGreaterThan(60_000)
+      clock.advance(60_000)
+    }
+  },
+)

@@ -26,9 +26,10 @@ export function useStores(): Record<string, StoreOf> {
     Object.assign(stores, {
       memory: (clock) => memoryStore({ clock: clock.now }),
       ioredis: (clock) => redisStore(ioredis, { clock: clock.now }),
-      'node-redis': (clock) => redisStore(nodeRedis, { prefix: 'node-redis', clock: clock.now }),
+      'node-redis': (clock) => redisStore(nodeRedis, { prefix: 'slidegate:node-redis', clock: clock.now }),
       'ioredis on a Cluster': (clock) => redisStore(cluster, { clock: clock.now }),
-      'the general driver alone': (clock) => redisStore(general, { prefix: 'general', clock: clock.now }),
+      'the general driver alone': (clock) =>
+        redisStore(general, { prefix: 'slidegate:general', clock: clock.now }),
     } satisfies Record<string, StoreOf>)
     end = () => Promise.all([ioredis.quit(), nodeRedis.close(), cluster.quit()])
   })

@@ -94,6 +94,18 @@ describe('denials bring a ban on', () => {
     expect(await twins.consume(setOf({ ...BAN, after: 1 }), { cost: 2 })).toHaveProperty('blockedMs', 20_000)
   })
 
+  it('and where one is enough, the first after a ban that is forgotten brings on the shortest', async () => {
+    const strict = setOf({ ...BAN, after: 1 })
+    for (const [waitMs, ms] of [
+      [0, 20_000],
+      [20_000 + 29_999, 40_000],
+      [40_000 + 30_000, 20_000],
+    ] as const) {
+      twins.clock.advance(waitMs)
+      expect(await twins.consume(strict, { cost: 2 })).toHaveProperty('blockedMs', ms)
+    }
+  })
+
   it('each of several requests that are decided together counts, and brings on one ban at most', async () => {
     const many = setOf({ ...BAN, after: 5 })
     expect(await twins.consume(many, { count: 4 })).toMatchObject({ admitted: 1 })
@@ -164,6 +176,18 @@ describe('what does not count as a denial', () => {
     ])
     expect((await twins.consume(ip, {}, 'i')).admitted).toBe(1)
     expect(await twins.consume(user, {}, 'u')).toMatchObject({ blockedMs: 20_000 })
+  })
+
+  it('a denial by the limits of another part, though a shadow limit of this one has no room', async () => {
+    const shadow = slidingWindow({ limit: 1, window: '1m', shadow: true, name: 'shadow' })
+    const parts = [
+      { key: 'u', set: setOf(BAN, 'l/user') },
+      { key: 'i', set: setOf(BAN, 'l/ip', [slidingWindow({ limit: 9, window: '1m' }), shadow]) },
+    ]
+    for (let i = 0; i < 3; i++) await twins.consume(set, { parts })
+    expect(await twins.ask({ type: 'explain', parts, cost: 1, count: 1 })).toMatchObject({
+      bans: [{ denials: 2 }, { denials: 0 }],
+    })
   })
 })
 
@@ -355,6 +379,19 @@ describe('the key in Redis', () => {
     expect(await redis.dbsize()).toBe(0)
     await ask({ type: 'block', parts, ms: 366 * 86_400_000 })
     await expectKept(366 * 86_400_000)
+  })
+
+  it('holds nothing of what is over, once it is written again', async () => {
+    const set = setOf(BAN)
+    const storedOf = async (key: string) => await redis.getBuffer((await redis.keys(`*:${key}:b`))[0]!)
+    await denyTillBanned(set)
+    // The last denial is over, and the ban forgotten, just now.
+    twins.clock.advance(40_000)
+    await twins.consume(set, { cost: 2 })
+    twins.clock.advance(10_000)
+    await twins.block(set, 1000)
+    await twins.block(set, 1000, 'new')
+    expect(await storedOf('k')).toEqual(await storedOf('new'))
   })
 
   it('by a clock that is handed in, ten minutes at least', async () => {

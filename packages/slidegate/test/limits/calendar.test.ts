@@ -70,6 +70,27 @@ describe('weeks and months', () => {
   })
 })
 
+it('an instant has its own end, whatever was asked before', () => {
+  const calendar = new Calendar('day', 'UTC')
+  expect(calendar.endOf(Date.parse('2026-11-22T12:00Z'))).toBe(Date.parse('2026-11-23T00:00Z'))
+  calendar.startOf(Date.parse('2026-11-22T12:00Z'))
+  expect(calendar.endOf(Date.parse('2026-11-24T12:00Z'))).toBe(Date.parse('2026-11-25T00:00Z'))
+  expect(calendar.startOf(Date.parse('2026-11-23T00:00Z'))).toBe(Date.parse('2026-11-23T00:00Z'))
+})
+
+it('the windows around an instant are two before its own, and two after it', () => {
+  const calendar = new Calendar('day', 'UTC')
+  const edgesAround = (at: string) =>
+    calendar.edgesAround(Date.parse(at)).map((ms) => new Date(ms).toISOString().slice(0, 10))
+  for (const at of ['2026-11-22T00:00Z', '2026-11-22T23:59Z']) {
+    expect(edgesAround(at)).toEqual([
+      ...['2026-11-20', '2026-11-21', '2026-11-22'],
+      ...['2026-11-23', '2026-11-24', '2026-11-25'],
+    ])
+  }
+  expect(edgesAround('2026-11-23T00:00Z')[2]).toBe('2026-11-23')
+})
+
 it('nothing begins before the epoch', () => {
   const calendar = new Calendar('month', 'America/New_York')
   expect([calendar.startOf(0), calendar.endOf(0)]).toEqual([0, Date.parse('1970-01-01T00:00-05:00')])

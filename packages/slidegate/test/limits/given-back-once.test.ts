@@ -11,7 +11,7 @@ let runs = 0
 
 const stores = {
   memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now, prefix: `once${runs++}` }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:once${runs++}` }),
 }
 
 const each = it.each(Object.entries(stores))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { concurrency, slidingWindow, tokenBucket } from '../../src/index.ts'
+import { concurrency, distinct, slidingWindow, tokenBucket } from '../../src/index.ts'
 import type { Ahead, Ticket } from '../../src/limits/limit.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
 import { lineLog } from '../../src/limits/line.ts'
@@ -39,6 +39,8 @@ async function wait(
 }
 
 const leave = (name: string) => twins.ask({ type: 'leave', parts, id: idOf(name) })
+
+const one = { cost: 1, count: 1, leaseMs: 0 } as const
 
 /** Nothing is left in the bucket. */
 const drain = () => twins.consume(set, { cost: 10 })
@@ -190,6 +192,45 @@ describe('who waits', () => {
     expect((await ask('d', 2, 0)).admitted).toBe(0)
   })
 
+  it.each([
+    [3_599_499, 1],
+    [3_599_500, 0],
+  ])('who is about to come is awaited, though there is room: after %i ms', async (waitMs, admitted) => {
+    const hour = withLog(limitSet('hour', [slidingWindow({ limit: 5, window: '1h' })]), lineLog)
+    const ask = (name: string, cost: number) =>
+      twins.consume(hour, { cost, ticket: { id: idOf(name), sinceMs: 0 } })
+    const { atMs } = await twins.consume(hour, { cost: 5 })
+    expect((await ask('a', 3)).limits[1]).toBe(3_600_000)
+    const parts = [{ key: 'k', set: hour }] as const
+    await twins.ask({ type: 'refund', parts, atMs, units: 5, charged: [true, false] })
+    twins.clock.advance(waitMs)
+    expect((await ask('b', 3)).admitted).toBe(admitted)
+  })
+
+  it('since a time that the clock has not reached again, comes before who comes later', async () => {
+    await drain()
+    const first = await wait('a', 3)
+    twins.clock.advance(-3_600_000)
+    await wait('a', 3, first.ticket.sinceMs)
+    twins.clock.advance(100)
+    expect(await wait('b', 1)).toMatchObject({ admitted: 0, isBehind: true })
+    expect(await wait('a', 3, first.ticket.sinceMs)).not.toHaveProperty('isBehind')
+  })
+
+  it('with a value that is new keeps its place for as long as it was told to wait', async () => {
+    const seen = withLog(limitSet('seen', [distinct({ limit: 1, window: '1m' })]), lineLog)
+    for (const store of [twins.memory, twins.redis]) {
+      const ask = async (name: string) => {
+        const op = { type: 'consume', parts: [{ key: 'k', set: seen }], ...one, value: name } as const
+        return (await outcomesOf(store, [{ ...op, ticket: { id: idOf(name), sinceMs: 0 } }]))[0]
+      }
+      expect(await ask('a')).toMatchObject({ admitted: 1 })
+      expect(await ask('b')).toMatchObject({ limits: [1, 60_000, 60_000] })
+      twins.clock.advance(1000)
+      expect(await ask('c')).toMatchObject({ admitted: 0, isBehind: true })
+    }
+  })
+
   it('where something is held, is expected to ask again soon', async () => {
     const held = withLog(limitSet('held', [concurrency({ limit: 1, ttl: '1m' })]), lineLog)
     const ask = (name: string, ticket?: Ticket) => twins.consume(held, { requestId: name, ticket })
@@ -240,6 +281,31 @@ describe('who waits', () => {
     await twins.ask({ type: 'leave', parts: both, id: ticket.id })
     expect(await redis.keys('*:q')).toHaveLength(1)
   })
+})
+
+it('where Redis is out of memory, who is denied waits all the same, in no line', async () => {
+  await drain()
+  await redis.config('SET', 'maxmemory', '1')
+  try {
+    const op = { type: 'consume', parts, ...one, ticket: { id: idOf('a'), sinceMs: 0 } } as const
+    expect(await outcomesOf(twins.redis, [op])).toMatchObject([{ admitted: 0, limits: [10, 100, 1000] }])
+  } finally {
+    await redis.config('SET', 'maxmemory', '0')
+  }
+  expect(await redis.keys('*:q')).toEqual([])
+})
+
+it('a line lives as long as it may be asked for by who waits for longest, whoever asked last', async () => {
+  const hour = withLog(limitSet('hour', [slidingWindow({ limit: 5, window: '1h' })]), lineLog)
+  const ask = (name: string, cost: number, sinceMs = 0) =>
+    twins.consume(hour, { cost, ticket: { id: idOf(name), sinceMs } })
+  const { atMs } = await twins.consume(hour, { cost: 3 })
+  twins.clock.advance(1_800_000)
+  await twins.consume(hour, { cost: 2 })
+  expect((await ask('long', 5)).limits[1]).toBe(3_600_000)
+  expect((await ask('short', 1, atMs)).limits[1]).toBe(1_800_000)
+  const [key = ''] = await redis.keys('*:q')
+  expect(await redis.pttl(key)).toBeGreaterThan(3_600_000)
 })
 
 describe('the line is bounded', () => {

@@ -70,6 +70,14 @@ describe('zset', () => {
   })
 })
 
+it('of a sorted set a charge removes little more than it adds', async () => {
+  const limiter = limiterOf('zset', 1000, 1000)
+  await limiter.consume('k', { cost: 1000 })
+  clock.advance(1000)
+  await limiter.consume('k', { cost: 5 })
+  expect(await redis.zcard(await keyOf('k'))).toBe(1005 - 5 - 100)
+})
+
 describe('stream', () => {
   it('is followed with XREAD: each admission once, in order, with its units', async () => {
     const limiter = limiterOf('stream', 9, 10_000)
@@ -173,18 +181,6 @@ describe('stream', () => {
     expect(await limiter.consume('k', { cost: 8 })).toMatchObject({ allowed: true, atMs: clock.now() })
     clock.advance(800)
     expect(await limiter.peek('k')).toMatchObject({ remaining: 1, retryAfterMs: 0, resetAfterMs: 200 })
-  })
-
-  it('what had left the window does not come back with it', async () => {
-    const limiter = limiterOf('stream', 9, 1000)
-    await limiter.consume('k', { cost: 2 })
-    clock.advance(200)
-    await limiter.consume('k')
-    clock.advance(900)
-    const newest = await limiter.consume('k')
-    await limiter.refund('k', newest)
-    clock.advance(-200)
-    expect((await limiter.peek('k')).remaining).toBe(8)
   })
 
   it('takes back the newest at any time, another while no more than 1,024 count', async () => {
@@ -301,6 +297,44 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     await redis.pexpire(key, 3_000_000)
     await limiter.consume('k')
     expect(await redis.pttl(key)).toBeGreaterThan(most - 60_000)
+  })
+
+  // More than a charge removes.
+  it('what had left the window by a clock that was set back stays away', async () => {
+    const limiter = limiterOf(log, 300, 1000)
+    await limiter.consume('k', { cost: 250 })
+    clock.advance(600)
+    await limiter.consume('k')
+    clock.advance(600)
+    await limiter.consume('k', { cost: 2 })
+    clock.advance(-60_000)
+    expect((await limiter.peek('k')).remaining).toBe(297)
+    expect((await limiter.consume('k')).remaining).toBe(296)
+    clock.advance(999)
+    expect((await limiter.peek('k')).remaining).toBe(296)
+    clock.advance(1)
+    expect((await limiter.peek('k')).remaining).toBe(300)
+  })
+
+  it('what had left the window does not come back with it', async () => {
+    const limiter = limiterOf(log, 300, 1000)
+    await limiter.consume('k', { cost: 250 })
+    clock.advance(200)
+    await limiter.consume('k')
+    clock.advance(900)
+    const newest = await limiter.consume('k')
+    await limiter.refund('k', newest)
+    clock.advance(-200)
+    expect((await limiter.peek('k')).remaining).toBe(299)
+  })
+
+  it('lives as long again where it counts anew, though nothing is charged', async () => {
+    const limiter = limiterOf(log, 1, 3_600_000)
+    await limiter.consume('k')
+    clock.advance(-600_000)
+    await redis.pexpire(await keyOf('k'), 10_000)
+    expect((await limiter.consume('k')).allowed).toBe(false)
+    expect(await redis.pttl(await keyOf('k'))).toBeGreaterThan(3_600_000)
   })
 
   it('what is returned to nothing is no key', async () => {

@@ -21,7 +21,7 @@ const { redis } = await useRedis()
 
 const STORES: Readonly<Record<string, (clock: ManualClock) => Store>> = {
   memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: randomUUID() }),
+  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:${randomUUID()}` }),
 }
 const LOGS = ['packed', 'zset', 'stream'] as const
 type Log = (typeof LOGS)[number]

@@ -437,6 +437,46 @@ describe('in Redis', () => {
     expect(notes.find(({ name }) => name === 'n3')!.text).toMatch(/^63 /)
   })
 
+  it('tells changes to the last one, where it is of a note that was told, and where it alone is left for a page', async () => {
+    await write(store, 'a', 'one')
+    const { version } = await read(store)
+    // As many as are read at once, and then one of them again.
+    for (let i = 0; i <= 16; i++) await write(store, `n${i % 16}`, `text ${i}`)
+    const last = await read(store, version)
+    expect(last.notes).toHaveLength(16)
+    expect(last.notes.find(({ name }) => name === 'n0')!.text).toBe('text 16')
+    // As many as fill a page, and one.
+    for (let i = 0; i <= 16; i++) await write(store, `m${i}`, 'x'.repeat(4096))
+    expect((await read(store, last.version)).notes).toHaveLength(17)
+  })
+
+  it('tells all to who has not heard of those that made room', async () => {
+    await write(store, 'a', 'one', 1000)
+    const { version } = await read(store)
+    const others = Array.from({ length: MAX_NOTES - 1 }, (_, i) => [`n${i}`, `${clock.now()} 0 text`])
+    await redis.hset(await tableKey(), Object.fromEntries(others))
+    clock.advance(1000)
+    expect(await write(store, 'b', 'two')).toBe(true)
+    const all = await read(store, version)
+    expect(all.isAll).toBe(true)
+    expect(live(all)).toHaveLength(MAX_NOTES)
+  })
+
+  it('that is full says so to each of those who write at the same time', async () => {
+    await write(store, 'a', 'one')
+    const others = Array.from({ length: MAX_NOTES - 1 }, (_, i) => [`n${i}`, `${clock.now()} 0 text`])
+    await redis.hset(await tableKey(), Object.fromEntries(others))
+    const ops = [noteOp('b', 'two'), noteOp('c', 'three'), noteOp('a', 'four')]
+    const next = expect.stringMatching(/^[1-9]\d*$/)
+    const full = { noted: false, next }
+    expect(await outcomesOf(store, ops)).toEqual([full, full, { noted: true }])
+  })
+
+  it('outlives its notes by ten minutes at least: so long a clock may be set back', async () => {
+    await write(redisStore(redis), 'a', 'one', 10)
+    expect(await redis.pttl(await tableKey())).toBeGreaterThan(600_000)
+  })
+
   it(`of ${MAX_NOTES} notes no call takes long, whatever is asked`, async () => {
     const text = 'x'.repeat(300)
     await fill(store, MAX_NOTES, text)

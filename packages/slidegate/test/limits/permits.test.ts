@@ -27,7 +27,8 @@ afterEach(() => {
 
 const stores = {
   memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now, prefix: `permits${runs++}` }),
+  Redis: (clock: ManualClock) =>
+    redisStore(redis, { clock: clock.now, prefix: `slidegate:permits${runs++}` }),
 }
 
 describe.each(Object.entries(stores))('%s', (_, storeOf) => {
@@ -69,6 +70,15 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await first.release()).toBe(true)
     expect(await first.release()).toBe(false)
     expect((await limiter.acquire('k')).allowed).toBe(true)
+  })
+
+  it('is held where a shadow limit had no room for it', async () => {
+    const { limiter } = setUp(1000, 2, [concurrency({ limit: 1, ttl: 1000, name: 'tried', shadow: true })])
+    await limiter.acquire('k')
+    const second = await limiter.acquire('k')
+    expect(await second.extend()).toBe(true)
+    expect(await second.release()).toBe(true)
+    expect(await second.release()).toBe(false)
   })
 
   it('holds as many units as a request costs', async () => {
@@ -179,7 +189,7 @@ describe('by the real clock', () => {
   it('is renewed for as long as the process lives', async () => {
     const limiter = createLimiter({
       limits: [concurrency({ limit: 1, ttl: 1200 })],
-      store: redisStore(redis, { prefix: 'real' }),
+      store: redisStore(redis, { prefix: 'slidegate:real' }),
       timeoutMs: 30_000,
     })
     limiters.push(limiter)
@@ -215,8 +225,8 @@ describe('by the real clock', () => {
 
   it('a closed limiter renews nothing', async () => {
     const options = { limits: [concurrency({ limit: 1, ttl: 100 })], timeoutMs: 30_000 }
-    const dying = createLimiter({ ...options, store: redisStore(redis, { prefix: 'closed' }) })
-    const other = createLimiter({ ...options, store: redisStore(redis, { prefix: 'closed' }) })
+    const dying = createLimiter({ ...options, store: redisStore(redis, { prefix: 'slidegate:closed' }) })
+    const other = createLimiter({ ...options, store: redisStore(redis, { prefix: 'slidegate:closed' }) })
     limiters.push(other)
     expect((await dying.acquire('k')).allowed).toBe(true)
     dying.close()
@@ -230,7 +240,7 @@ describe('by the real clock', () => {
       import { Redis } from 'ioredis'
       import { concurrency, createLimiter } from 'slidegate'
       import { redisStore } from 'slidegate/redis'
-      const store = redisStore(new Redis(${server.port}), { prefix: 'killed' })
+      const store = redisStore(new Redis(${server.port}), { prefix: 'slidegate:killed' })
       const limits = [concurrency({ limit: 1, ttl: 1200 })]
       const permit = await createLimiter({ limits, store, timeoutMs: 30_000 }).acquire('k')
       process.send(permit.allowed)
@@ -243,7 +253,7 @@ describe('by the real clock', () => {
     onTestFinished(() => void child.kill('SIGKILL'))
     const [allowed] = await once(child, 'message')
     expect(allowed).toBe(true)
-    const store = redisStore(redis, { prefix: 'killed' })
+    const store = redisStore(redis, { prefix: 'slidegate:killed' })
     const limiter = createLimiter({
       limits: [concurrency({ limit: 1, ttl: 1200 })],
       store,
@@ -263,7 +273,7 @@ describe('by the real clock', () => {
   })
 
   it('what a closed limiter has given can still be released', async () => {
-    const store = redisStore(redis, { prefix: 'after-close' })
+    const store = redisStore(redis, { prefix: 'slidegate:after-close' })
     const options = { limits: [concurrency({ limit: 2, ttl: '1h' })], store, timeoutMs: 30_000 }
     const closing = createLimiter(options)
     const other = createLimiter(options)

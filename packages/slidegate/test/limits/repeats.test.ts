@@ -79,6 +79,17 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect((await left())[1]).toBeLessThanOrEqual(9)
   })
 
+  it('one that comes after the clock was set back counts from then on, however often it comes', async () => {
+    const { clock, limiter } = setUp(slidingWindow({ limit: 1, window: '1m', log: 'zset' }))
+    await limiter.consume('k', { requestId: 'a' })
+    clock.advance(-20_000)
+    for (let i = 0; i < 4; i++) {
+      expect((await limiter.consume('k', { requestId: 'a' })).allowed).toBe(true)
+      clock.advance(5000)
+    }
+    expect(await limiter.consume('k')).toMatchObject({ allowed: false, retryAfterMs: 40_000 })
+  })
+
   it('what a shadow limit had no room for is not returned to it, and it lets nobody pass', async () => {
     const shadow = fixedWindow({ limit: 1, window: '1h', name: 'shadow', shadow: true })
     const { limiter, left } = setUp(once, shadow)

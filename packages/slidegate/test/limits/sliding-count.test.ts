@@ -148,13 +148,13 @@ it('adds of one key travel together', async () => {
 })
 
 it('its keys stand among those of limiters, and live for the period', async () => {
-  const store = redisStore(redis, { prefix: 'my:app' })
+  const store = redisStore(redis, { prefix: 'slidegate:my:app' })
   await slidingCount({ name: 'logins', period: '1h', precision: 100, store, timeoutMs: 30_000 }).add('ada')
   await slidingCount({ period: '1m', store, timeoutMs: 30_000 }).add('ada')
   const keys = (await redis.keys('*')).filter((key) => !key.includes('}:~')).sort()
   expect(keys.map((key) => key.replace(/\{\d+\}/, '{}'))).toEqual([
-    'my:app:{}:count:ada:w1',
-    'my:app:{}:logins:ada:w100',
+    'slidegate:my:app:{}:count:ada:w1',
+    'slidegate:my:app:{}:logins:ada:w100',
   ])
   const ttlMs = await redis.pttl(keys[1]!)
   expect(ttlMs).toBeGreaterThan(3_600_000)

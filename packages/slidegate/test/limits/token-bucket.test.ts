@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, memoryStore, tokenBucket } from '../../src/index.ts'
+import { createLimiter, type Limit, memoryStore, tokenBucket } from '../../src/index.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import type { ConsumeOutcome } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing.ts'
 import type { Admission } from '../audit/fullest-window.ts'
 import { admissionsOf, steps, waitsChecked } from './admissions.ts'
@@ -111,4 +114,25 @@ it('what a token bucket says of itself: its capacity, and how long it takes to f
   expect(tokenBucket({ capacity: 1, refill: 3, interval: '1s' }).windowMs).toBe(334)
   expect(tokenBucket({ capacity: 1, refill: 2 ** 40, interval: 10 }).windowMs).toBe(1)
   expect(tokenBucket({ capacity: 1, refill: 1, interval: '366d' }).windowMs).toBe(year)
+})
+
+describe('charged without end', () => {
+  async function debtOf(limit: Limit): Promise<number> {
+    const parts = [{ key: 'k', set: limitSet('debts', [limit]) }]
+    const store = memoryStore({ clock: new ManualClock().now })
+    await outcomesOf(store, [{ type: 'charge', parts, units: Number.MAX_SAFE_INTEGER }])
+    const [outcome] = await outcomesOf(store, [{ type: 'peek', parts, cost: 1, count: 1 }])
+    return (outcome as ConsumeOutcome).limits[2]!
+  }
+
+  it('a token bucket is in debt for 366 days, or whole tokens less', async () => {
+    expect(await debtOf(tokenBucket({ capacity: 1, refill: 1, interval: '100s' }))).toBe(year)
+    const odd = 100_003
+    expect(await debtOf(tokenBucket({ capacity: 1, refill: 1, interval: odd }))).toBe(year - (year % odd))
+  })
+
+  it('a share of one may be for longer, for its one token', async () => {
+    const limit = tokenBucket({ capacity: 1000, refill: 1, interval: '7h' })
+    expect(await debtOf(limit.kind.share!(limit, 2000))).toBe(2000 * 7 * 3_600_000)
+  })
 })

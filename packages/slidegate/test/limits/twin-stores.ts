@@ -12,7 +12,7 @@ import { ManualClock } from '../../src/testing.ts'
 export class TwinStores {
   readonly clock: ManualClock = new ManualClock()
   /** What its keys in Redis begin with. */
-  readonly prefix: string = randomUUID()
+  readonly prefix: string = `slidegate:${randomUUID()}`
   readonly redis: Store
   readonly memory: MemoryStore
 

@@ -37,7 +37,7 @@ export async function failover(redis: RedisCluster, master: ClusterNode): Promis
 }
 
 async function replyOf({ port }: ClusterNode): Promise<string> {
-  return askText(port, 'SET', `{${STRUCK_TAG}}`, '', 'PX', 1).catch((error: Error) => error.message)
+  return askText(port, 'SET', `slidegate:{${STRUCK_TAG}}`, '', 'PX', 1).catch((error: Error) => error.message)
 }
 
 export async function freeze(_: RedisCluster, master: ClusterNode): Promise<Course> {

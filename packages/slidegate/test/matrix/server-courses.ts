@@ -97,7 +97,13 @@ export function load(server: RedisServer): Course {
   let started: Promise<void> | undefined
   return {
     async inject() {
-      await ask(server.port, 'EVAL', "for i = 1, ARGV[1] do redis.call('SET', i, i) end", 0, SLOW_KEYS)
+      await ask(
+        server.port,
+        'EVAL',
+        "for i = 1, ARGV[1] do redis.call('SET', 'slidegate:' .. i, i, 'PX', 600000) end",
+        0,
+        SLOW_KEYS,
+      )
       await ask(server.port, 'SAVE')
       await server.kill()
       started = server.start()

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { createLimiter, fixedWindow, type Limit, memoryStore, slidingCounter } from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { SAMPLES } from '../support/kinds.ts'
+
+// Whatever is returned is as if it had never been charged.
+
+/** Where a window of ten seconds begins, and a day of the one of the calendar. */
+const START_MS = Date.parse('2026-11-22T03:00Z')
+
+function worldOf(limit: Limit) {
+  const clock = new ManualClock(START_MS)
+  const store = memoryStore({ clock: clock.now, maxKeys: 2 })
+  return { clock, store, limiter: createLimiter({ limits: [limit], store }) }
+}
+
+const refundable = Object.entries(SAMPLES).filter(([, { isRefundable }]) => isRefundable)
+
+it.each(refundable)('%s: the time of what was returned is forgotten', async (_, { make }) => {
+  const { clock, limiter } = worldOf(make({ limit: 3 }))
+  const decision = await limiter.consume('k')
+  expect(await limiter.refund('k', decision)).toBe(1)
+  // Set back by so little, a clock waits for the newest stamp that there is.
+  clock.set(START_MS - 500)
+  expect((await limiter.consume('k')).atMs).toBe(START_MS - 500)
+})
+
+it.each(refundable)('%s: what was not returned is remembered', async (_, { make }) => {
+  const { clock, limiter } = worldOf(make({ limit: 3 }))
+  await limiter.consume('k')
+  await limiter.refund('k', await limiter.consume('k'))
+  clock.set(START_MS - 500)
+  expect((await limiter.consume('k')).atMs).toBe(START_MS)
+})
+
+describe('a fixed window', () => {
+  it('gives nothing back once it is over', async () => {
+    const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
+    const decision = await limiter.consume('k')
+    clock.advance(10_000)
+    expect(await limiter.refund('k', decision)).toBe(0)
+  })
+
+  it('gives nothing back of the one after it', async () => {
+    const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
+    const decision = await limiter.consume('k')
+    clock.advance(10_000)
+    const later = await limiter.consume('k')
+    expect(await limiter.refund('k', decision)).toBe(0)
+    expect((await limiter.peek('k')).remaining).toBe(2)
+    expect(await limiter.refund('k', later)).toBe(1)
+  })
+
+  it('gives back what was charged at its last instant, and nothing of a clock that was set back', async () => {
+    const { clock, limiter } = worldOf(fixedWindow({ limit: 3, window: '10s' }))
+    clock.advance(9999)
+    expect(await limiter.refund('k', await limiter.consume('k'))).toBe(1)
+    clock.advance(1)
+    const ahead = await limiter.consume('k')
+    clock.set(START_MS)
+    await limiter.consume('k')
+    expect(await limiter.refund('k', ahead)).toBe(0)
+    expect((await limiter.peek('k')).remaining).toBe(1)
+  })
+})
+
+describe('a sliding counter', () => {
+  const counter = slidingCounter({ limit: 10, window: '10s' })
+
+  it('gives back of the present window and of the one before, and of none before that', async () => {
+    const { clock, limiter } = worldOf(counter)
+    const before = await limiter.consume('k')
+    clock.advance(10_000)
+    const previous = await limiter.consume('k', { cost: 2 })
+    clock.advance(10_000)
+    const present = await limiter.consume('k', { cost: 3 })
+    expect(await limiter.refund('k', before)).toBe(0)
+    expect((await limiter.peek('k')).remaining).toBe(5)
+    expect(await limiter.refund('k', previous)).toBe(2)
+    expect((await limiter.peek('k')).remaining).toBe(7)
+    expect(await limiter.refund('k', present)).toBe(3)
+    expect((await limiter.peek('k')).remaining).toBe(10)
+  })
+
+  it('of which the present window was returned expires with the one before', async () => {
+    const { clock, store, limiter } = worldOf(counter)
+    await limiter.consume('k')
+    clock.advance(10_000)
+    await limiter.refund('k', await limiter.consume('k'))
+    await limiter.consume('another')
+    clock.advance(10_000)
+    await limiter.consume('third')
+    expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
+  })
+})

@@ -1,0 +1,119 @@
+import { beforeEach, expect, it } from 'vitest'
+import { concurrency, memoryStore, slidingWindow } from '../../src/index.ts'
+import { banLog } from '../../src/limits/ban.ts'
+import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { lineLog } from '../../src/limits/line.ts'
+import { notesLog } from '../../src/limits/notes.ts'
+import { reservationLog } from '../../src/limits/reservations.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { ConsumeOutcome, Op, Part } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { SAMPLES } from '../support/kinds.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+// On Redis what is asked at the same time travels together: each op is answered as it would be alone, and whatever comes
+// behind it, too.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const limits = [slidingWindow({ limit: 5, window: '1m' }), concurrency({ limit: 5, ttl: '1m', name: 'held' })]
+const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000), lineLog]
+const set = logs.reduce(withLog, limitSet('l', limits))
+/** Windows over one log: what most requests are asked for. */
+const usual = limitSet(
+  'u',
+  [5, 8].map((limit) => slidingWindow({ limit, window: `${limit}s` })),
+)
+const table = withLog(limitSet('t', []), notesLog)
+
+const KEYS = ['a', 'b', 'c'] as const
+const partsOf = (key: string): Part[] => [{ key, set }]
+const charged = set.logs.map(({ role }) => role === 'count')
+const asked = { cost: 2, count: 1, leaseMs: 0 } as const
+
+const consumed = (key: string): Op => ({ type: 'consume', parts: partsOf(key), ...asked, requestId: 'r' })
+const ticket = { id: 'waiter-00001', sinceMs: 0 }
+const refunded = { charged, units: 2, requestId: 'r' }
+const settled = { reservation: 'e', units: 2, actual: 1, charged }
+
+const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
+  consume: consumed,
+  'consume, in line': (key) => ({ ...consumed(key), requestId: 's', ticket }) as Op,
+  peek: (key) => ({ type: 'peek', parts: partsOf(key), cost: 4, count: 1 }),
+  charge: (key) => ({ type: 'charge', parts: partsOf(key), units: 3, requestId: 's' }),
+  refund: (key, atMs) => ({ type: 'refund', parts: partsOf(key), atMs, ...refunded }),
+  extend: (key) => ({ type: 'extend', parts: partsOf(key), requestId: 'r', units: 2 }),
+  release: (key) => ({ type: 'release', parts: partsOf(key), requestId: 'r', units: 2 }),
+  'release, what nobody holds': (key) =>
+    ({ type: 'release', parts: partsOf(key), requestId: 's', units: 2 }) as const,
+  list: (key) => ({ type: 'list', parts: partsOf(key) }),
+  leave: (key) => ({ type: 'leave', parts: partsOf(key), id: ticket.id }),
+  settle: (key, atMs) => ({ type: 'settle', parts: partsOf(key), ...settled, instants: [atMs] }),
+  'settle, what nobody has reserved': (key, atMs) =>
+    ({ type: 'settle', parts: partsOf(key), ...settled, reservation: 'f', instants: [atMs] }) as const,
+  block: (key) => ({ type: 'block', parts: partsOf(key), ms: 500 }),
+  explain: (key) => ({ type: 'explain', parts: partsOf(key), cost: 4, count: 1 }),
+  note: (key) => ({ type: 'note', parts: [{ key: '~t', set: table }], name: key, text: 'text', ttlMs: 0 }),
+  notes: () => ({ type: 'notes', parts: [{ key: '~t', set: table }], since: 0 }),
+  reset: (key) => ({ type: 'reset', parts: partsOf(key) }),
+}
+
+it.each(Object.entries(OPS))('%s', async (_, opOf) => {
+  // As the clock shows, a little set back, and so much that all begins anew.
+  for (const backMs of [0, 400, 5000]) {
+    await redis.flushall()
+    const clocks = [new ManualClock(), new ManualClock()] as const
+    const stores = [memoryStore({ clock: clocks[0].now }), redisStore(redis, { clock: clocks[1].now })]
+    const answers: unknown[] = []
+    for (const [i, store] of stores.entries()) {
+      const first = KEYS.map((key) => ({ ...consumed(key), reservation: 'e' }) as Op)
+      const [{ atMs }] = (await outcomesOf(store, first)) as [ConsumeOutcome]
+      await outcomesOf(store, [{ type: 'block', parts: partsOf('b'), ms: 1000 }])
+      clocks[i]!.advance(-backMs)
+      const together = KEYS.flatMap((key) => [opOf(key, atMs), opOf(key, atMs)])
+      answers.push(await outcomesOf(store, together))
+      clocks[i]!.advance(2000)
+      const looks = [OPS.list!, OPS.explain!].flatMap((look) => KEYS.map((key) => look(key, atMs)))
+      answers.push(await outcomesOf(store, looks))
+    }
+    expect(answers.slice(2)).toEqual(answers.slice(0, 2))
+  }
+})
+
+it('consume, of windows alone: what of one is told to the next', async () => {
+  const clock = new ManualClock()
+  const answers: unknown[] = []
+  for (const store of [memoryStore({ clock: clock.now }), redisStore(redis, { clock: clock.now })]) {
+    const ops = [2, 1, 3, 2, 1].map(
+      (cost): Op => ({ ...asked, type: 'consume', parts: [{ key: 'k', set: usual }], cost }),
+    )
+    answers.push(await outcomesOf(store, ops))
+  }
+  expect(answers[1]).toEqual(answers[0])
+})
+
+it.each(Object.entries(SAMPLES))('%s: what one key has is not what the next one has', async (_, { make }) => {
+  const counted = limitSet('s', [make({ limit: 2 })])
+  const answers: unknown[] = []
+  for (const storeOf of [memoryStore, (options: { clock: () => number }) => redisStore(redis, options)]) {
+    const clock = new ManualClock()
+    const store = storeOf({ clock: clock.now })
+    const ask = async (...keys: string[]) => {
+      const names = { requestId: 'r', value: 'v' }
+      const ops = keys.map(
+        (key): Op => ({ ...asked, type: 'consume', parts: [{ key, set: counted }], cost: 1, ...names }),
+      )
+      return (await outcomesOf(store, ops)).map((outcome) => ({ isRepeat: false, ...outcome }))
+    }
+    const told = [await ask('ahead', 'ahead too')]
+    // By more than a second: what was charged counts from now on.
+    clock.advance(-2000)
+    told.push(await ask('new', 'ahead', 'newer', 'ahead too', 'newest'))
+    clock.advance(9000)
+    told.push(await ask('new', 'ahead', 'newer', 'unknown', 'ahead too'))
+    answers.push(told)
+  }
+  expect(answers[1]).toEqual(answers[0])
+})

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { ManualClock } from '../../src/testing.ts'
+
+// What is not charged leaves no stamp: what was charged before goes when it would have gone.
+
+function worldOf(...limits: Parameters<typeof slidingWindow>[0][]) {
+  const clock = new ManualClock(1_700_000_000_000)
+  const store = memoryStore({ clock: clock.now })
+  return { clock, limiter: createLimiter({ limits: limits.map(slidingWindow), store }) }
+}
+
+describe.each(['packed', 'zset', 'stream'] as const)('%s', (log) => {
+  it('a shadow limit without room', async () => {
+    const { clock, limiter } = worldOf(
+      { name: 'enforced', limit: 10, window: 1000, log },
+      { name: 'shadow', limit: 1, window: 1000, shadow: true, log },
+    )
+    await limiter.consume('k')
+    clock.advance(500)
+    const { allowed, limits } = await limiter.consume('k')
+    expect([allowed, limits[1]!.allowed]).toEqual([true, false])
+    clock.advance(500)
+    expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([9, 1])
+  })
+})
+
+it('a reservation that was settled for just what it is', async () => {
+  const { clock, limiter } = worldOf({ limit: 10, window: 1000 })
+  const reservation = await limiter.reserve('k', 3)
+  clock.advance(500)
+  await reservation.settle(3)
+  clock.advance(499)
+  expect((await limiter.peek('k')).remaining).toBe(7)
+  clock.advance(1)
+  expect((await limiter.peek('k')).remaining).toBe(10)
+})
+
+describe('a clock that is set back', () => {
+  it('by a second waits for the newest stamp, in whatever it is asked', async () => {
+    for (const ask of ['consume', 'peek'] as const) {
+      const { clock, limiter } = worldOf({ limit: 10, window: 5000 })
+      const { atMs } = await limiter.consume('k')
+      clock.set(atMs - 1000)
+      expect((await limiter[ask]('k')).atMs).toBe(atMs)
+    }
+  })
+
+  it('by more goes on from there', async () => {
+    for (const ask of ['consume', 'peek'] as const) {
+      const { clock, limiter } = worldOf({ limit: 10, window: 5000 })
+      const { atMs } = await limiter.consume('k')
+      clock.set(atMs - 1001)
+      expect((await limiter[ask]('k')).atMs).toBe(atMs - 1001)
+    }
+  })
+})
+
+it('the keys of a request, when a full store makes room for others of it', async () => {
+  const store = memoryStore({ clock: new ManualClock().now, maxKeys: 2 })
+  const set = limitSet('full', [slidingWindow({ limit: 10, window: 1000 })])
+  const consume = (...keys: string[]) =>
+    outcomesOf(store, [
+      { type: 'consume', parts: keys.map((key) => ({ key, set })), cost: 1, count: 1, leaseMs: 0 },
+    ])
+  await consume('a', 'b')
+  await expect(consume('a', 'b', 'c')).rejects.toMatchObject({ reason: 'full' })
+  expect(store.stats()).toEqual({ keys: 2, evicted: 0 })
+  expect(await consume('a', 'b')).toMatchObject([{ admitted: 1, limits: [1, 0, 1000, 1, 0, 1000] }])
+  await consume('c', 'b')
+  expect(store.stats()).toEqual({ keys: 2, evicted: 1 })
+  expect(await consume('b', 'c')).toMatchObject([{ admitted: 1, limits: [3, 0, 1000, 1, 0, 1000] }])
+})
