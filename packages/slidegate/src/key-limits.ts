@@ -173,7 +173,7 @@ export class KeyLimits {
   /** The only dimension, where it has no name. */
   readonly #only: Dimension | undefined
 
-  constructor(dimensions: readonly Dimension[], spelling = plainSpelling) {
+  constructor(dimensions: readonly Dimension[], spelling: Spelling = plainSpelling) {
     this.dimensions = dimensions
     this.spelling = spelling
     this.limits = dimensions.flatMap(({ limits }) => limits)
