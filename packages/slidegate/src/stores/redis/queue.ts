@@ -51,7 +51,7 @@ export class Line {
   /** The last call that an op of it was left behind by. */
   leftBehindBy = 0
   /** When more than its share of a call was last seen to wait in it. */
-  crowdedAtMs = Number.NEGATIVE_INFINITY
+  crowdedAtMs: number = Number.NEGATIVE_INFINITY
 
   /** Whether it is that of these keys. */
   isOf(parts: readonly Part[]): boolean {
