@@ -1,6 +1,6 @@
-// Control characters, unpaired surrogates, invisible formatting and line separators: whatever could steer a
+// Control characters, unpaired surrogates, formatting, what is not shown, and line separators: whatever could steer a
 // terminal or disguise a text.
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** A text from a log as it may stand on a terminal: harmless, and no longer than `length` characters or so. */
 export function printable(text: string, length = 100): string {

@@ -86,6 +86,10 @@ describe('texts from a log', () => {
     expect(printable('x'.repeat(500), 10)).toBe('xxxxxxxxxx...')
   })
 
+  it('hide nothing that has no look of its own', () => {
+    expect(printable('a\u3164\u{e0002}b\u180f')).toBe('a\\u3164\\udb40\\udc02b\\u180f')
+  })
+
   it('are the same data in JSON', () => {
     const value = { key: 'a\u009b\u202e\u{e0001}"\\\n', list: [1] }
     const json = printableJson(value)

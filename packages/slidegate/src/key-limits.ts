@@ -334,7 +334,8 @@ function checkedFormerly(formerly: unknown): readonly (readonly Limit[])[] {
       formerly,
     )
   }
-  return formerly.map((set) => checkedLimits(set, 'formerly'))
+  // Holes are no sets either.
+  return Array.from(formerly, (set) => checkedLimits(set, 'formerly'))
 }
 
 function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {

@@ -79,7 +79,8 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
       throw invalid(`${name} is ${show(options[name])}; it must be a function`, options[name])
     }
   }
-  if (headers !== undefined && headers !== false && !Object.hasOwn(HEADER_GENERATIONS, headers)) {
+  const isGeneration = typeof headers === 'string' && Object.hasOwn(HEADER_GENERATIONS, headers)
+  if (headers !== undefined && headers !== false && !isGeneration) {
     throw invalid(`headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'legacy' or false`, headers)
   }
 }

@@ -29,16 +29,16 @@ export interface LimitOptions extends NameOptions {
   readonly window: Duration
 }
 
-/** What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not. */
+/** What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not, nor was what is no object. */
 const declared = new WeakMap<object, object>()
 
 export function isDeclared(limit: unknown): limit is Limit {
-  return typeof limit === 'object' && limit !== null && declared.has(limit)
+  return declared.has(limit as object)
 }
 
 /** The options of a limit as they were declared, in full. Of other objects nothing is known. */
 export function declaredOptions(limit: unknown): object | undefined {
-  return typeof limit === 'object' && limit !== null ? declared.get(limit) : undefined
+  return declared.get(limit as object)
 }
 
 /** What a kind has found out about a limit: all but what {@link NameOptions} say. */

@@ -34,6 +34,13 @@ describe('createLimiter refuses', () => {
     await expectRefusal(() => create({ formerly: value }), { code: 'invalid_limit', value, right })
   })
 
+  it('formerly with a hole among its sets', async () => {
+    const formerly = [limits]
+    formerly[2] = limits
+    const right = /formerly is undefined; it must be an array/
+    await expectRefusal(() => create({ formerly }), { code: 'invalid_limit', value: undefined, right })
+  })
+
   it('formerly of more than 16 sets', async () => {
     const sets = Array(17).fill(limits)
     expect(() => create({ formerly: sets.slice(1) })).not.toThrow()

@@ -1,0 +1,96 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { addressKey, apiKeyKey, emailKey, sessionKey, UNKNOWN_ADDRESS } from '../../src/http/index.ts'
+import { storedKey } from '../../src/key.ts'
+import { expectedKey, groups, ipv4s, spelled } from './addresses.ts'
+import { fuzz } from './harness.ts'
+import { hostile, mutated, plain, texts } from './hostile.ts'
+
+/** Far more than any takes, on a machine however busy. */
+const LONG_MS = 2000
+
+const prefixes = fc.oneof(fc.constantFrom(64, 48, 56, 128, 1, 127, 65, 32), fc.integer({ min: 1, max: 128 }))
+const addresses = fc.tuple(groups, spelled).map(([address, spell]) => spell(address))
+
+fuzz(
+  'addresses',
+  fc.record({
+    address: groups,
+    spellings: fc.tuple(spelled, spelled),
+    text: mutated(
+      fc.oneof(
+        addresses,
+        ipv4s,
+        addresses.map((address) => `[${address}]:80`),
+      ),
+    ),
+    prefix: prefixes,
+  }),
+  ({ address, spellings, text, prefix }) => {
+    const [one, other] = spellings.map((spell) => addressKey(spell(address), { ipv6Prefix: prefix }))
+    if (one !== other) throw new Error(`${one} is not ${other}`)
+    for (const each of [spellings[0](address), text]) {
+      const key = addressKey(each, { ipv6Prefix: prefix })
+      const expected = expectedKey(each, prefix)
+      if (key !== expected) throw new Error(`${each} is ${key} rather than ${expected}`)
+    }
+  },
+)
+
+const pieces = fc.constantFrom(
+  '0',
+  'f',
+  'ffff',
+  ':',
+  '::',
+  '.',
+  '1',
+  '255',
+  '%',
+  '0x',
+  ' ',
+  '[',
+  ']',
+  '/',
+  '::ffff:',
+  '1.2.3.4',
+)
+
+fuzz(
+  'texts that are no addresses',
+  fc.oneof(
+    fc.tuple(fc.array(pieces, { minLength: 1, maxLength: 6 }), fc.nat(65_536)).map(([some, length]) => {
+      const text = some.join('')
+      return plain(text.repeat(Math.ceil(length / text.length)).slice(0, length))
+    }),
+    fc.array(pieces, { maxLength: 20 }).map((some) => plain(some.join(''))),
+    mutated(texts).map(plain),
+    hostile,
+  ),
+  (given) => {
+    const text = given.make()
+    const startMs = performance.now()
+    const key = addressKey(text as string)
+    if (performance.now() - startMs > LONG_MS) throw new Error('an address that takes its time')
+    expect(key).toBe(typeof text === 'string' ? expectedKey(text, 64) : UNKNOWN_ADDRESS)
+  },
+)
+
+const emails = fc.constantFrom(
+  'ada@example.com',
+  'Ada@Example.COM',
+  'ａｄａ@example.com',
+  'straße@example.de',
+  'İ@x.y',
+)
+
+fuzz('caller keys', fc.record({ email: mutated(emails), any: hostile }), ({ email, any }) => {
+  const key = emailKey(email)
+  expect(emailKey(` ${email}\t`)).toBe(email.length < 319 ? key : 'email')
+  // What is read from it is the address, once and for all.
+  const address = key.slice('email:'.length)
+  if (key !== 'email' && address.length <= 320) expect(emailKey(address)).toBe(key)
+  for (const keyOf of [emailKey, sessionKey, apiKeyKey]) {
+    for (const value of [email, any.make()]) storedKey(keyOf(value as string))
+  }
+})

@@ -1,0 +1,367 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { show } from '../../src/errors.ts'
+import { createGuard } from '../../src/http/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  type LimiterOptions,
+  memoryStore,
+  type Store,
+  slidingCount,
+  slidingWindow,
+  withDenyCache,
+  withLeases,
+} from '../../src/index.ts'
+import { declarationOf, limitOf } from '../../src/limits/declaration.ts'
+import { noteOf, stateOf } from '../../src/overrides/override-note.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { addressOf } from '../../src/stores/redis/url.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { declarations, declare, told } from './declarations.ts'
+import { fuzz } from './harness.ts'
+import { Given, Hostility, hostile, mutated, nearly, numbers, plain } from './hostile.ts'
+import { playLimit } from './play-limit.ts'
+import { answered, expectSense, expectUnpolluted, MAX_MESSAGE, made } from './sense.ts'
+
+const { redis } = await useRedis()
+
+fuzz('shown values', hostile, (given) => {
+  const shown = show(given.make())
+  if (typeof shown !== 'string' || shown.length > MAX_MESSAGE / 2 + 100)
+    throw new Error(`shown at length: ${shown.length}`)
+})
+
+fuzz('declared limits', declarations, async (declared) => {
+  const limit = made(() => declare(declared))
+  if (limit === undefined) return
+  const clock = new ManualClock()
+  await playLimit(limit, memoryStore({ clock: clock.now }), clock)
+  expectUnpolluted()
+})
+
+fuzz('limits on Redis', declarations, async (declared) => {
+  const limit = made(() => declare(declared))
+  if (limit === undefined) return
+  await redis.flushall()
+  const clocks = [new ManualClock(), new ManualClock()] as const
+  const inRedis = await playLimit(limit, redisStore(redis, { clock: clocks[0].now }), clocks[0])
+  const inMemory = await playLimit(limit, memoryStore({ clock: clocks[1].now }), clocks[1])
+  expect(inRedis).toEqual(inMemory)
+})
+
+fuzz('limits as JSON', fc.record({ told, text: mutated(fc.constantFrom(...notes())) }), ({ told, text }) => {
+  const limit = made(() => limitOf(told.make()))
+  if (limit !== undefined) {
+    const again = limitOf(JSON.parse(JSON.stringify(declarationOf(limit))))
+    expect(numbersOf(again)).toEqual(numbersOf(limit))
+  }
+  const note = noteOf(text)
+  if (note === undefined) return
+  for (const laterMs of [0, 1, 60_000, 1e15]) {
+    const { limits, changesAtMs } = stateOf(note, 1_700_000_000_000, 1_700_000_000_000 + laterMs)
+    if (limits !== undefined) made(() => (JSON.parse(limits) as unknown[]).map(limitOf))
+    if (Number.isNaN(changesAtMs)) throw new Error('an override that ends at no time')
+  }
+})
+
+/** Overrides as they are stored. */
+function notes(): string[] {
+  const limits = [declarationOf(slidingWindow({ limit: 5, window: '1m' }))]
+  const before = [{ limits: [declarationOf(fixedWindow({ limit: 9, window: '1h' }))], leftMs: 3_600_000 }]
+  return [
+    JSON.stringify({ key: 'vip', limits, ttlMs: 0, keptMs: 60_001, before: [] }),
+    JSON.stringify({ key: 'vip', dimension: 'user', limits: null, ttlMs: 60_000, keptMs: 0, before }),
+  ]
+}
+
+function numbersOf({ kind, rule: _, ...numbers }: Limit): unknown {
+  return { ...numbers, tag: kind.tag }
+}
+
+const good = slidingWindow({ limit: 3, window: '1m' })
+const limits = fc.constantFrom([good], [good, fixedWindow({ limit: 2, window: '1h' })], [])
+const durations = fc.constantFrom('1m', '10ms', 60_000, '1h')
+const bans = fc.oneof(
+  fc.constant(true),
+  fc.record(
+    {
+      after: fc.integer({ min: 1, max: 3 }),
+      within: durations,
+      for: fc.oneof(durations, fc.array(durations)),
+      forgetAfter: durations,
+    },
+    { requiredKeys: ['after', 'within', 'for'] },
+  ),
+)
+const common = {
+  name: fc.constantFrom('api', '-', '__proto__'),
+  timeoutMs: fc.constantFrom(1, 50, 2 ** 31 - 1),
+  onStoreError: fc.constantFrom('throw', 'deny', 'allow', 'local'),
+  instances: fc.constantFrom(1, 2, 2 ** 20),
+  breaker: fc.record(
+    {
+      failureRate: fc.constantFrom(0.5, 1),
+      minRequests: fc.constantFrom(1, 5),
+      maxPauseMs: fc.constantFrom(10, 500),
+    },
+    { requiredKeys: [] },
+  ),
+  logger: fc.constant(false),
+  overrides: fc.constantFrom(true, {}, { maxStaleMs: 10 }),
+  maxWaiting: fc.constantFrom(1, 2 ** 20),
+  reservationTtl: durations,
+}
+const COMMON = Object.keys(common)
+
+const ofLimiters = fc.oneof(
+  nearly(
+    fc.record(
+      { limits, ban: bans, formerly: fc.array(limits, { maxLength: 2 }), ...common },
+      { requiredKeys: ['limits', 'logger'] },
+    ),
+    ['limits', 'ban', 'formerly', 'store', 'dimensions', ...COMMON],
+  ),
+  nearly(
+    fc.record(
+      {
+        dimensions: fc.dictionary(fc.constantFrom('user', 'ip', '__proto__', 'a.b', ''), limits, {
+          maxKeys: 3,
+        }),
+        ban: fc.dictionary(fc.constantFrom('user', 'ip', 'other'), bans, { maxKeys: 1 }),
+        formerly: fc.dictionary(fc.constantFrom('user', 'ip'), fc.array(limits), { maxKeys: 1 }),
+        ...common,
+      },
+      { requiredKeys: ['dimensions', 'logger'] },
+    ),
+    ['dimensions', 'limits', 'ban', 'formerly', 'store', ...COMMON],
+  ),
+)
+
+/** A limiter that was made works; it is closed behind that. */
+async function expectToWork(limiter: Limiter): Promise<void> {
+  const key = { user: 'u', ip: 'i' } as unknown as string
+  for (const each of ['k', key]) {
+    for (let i = 0; i < 4; i++) {
+      const decision = await answered(() => limiter.consume(each))
+      if (decision !== undefined) expectSense(decision)
+    }
+    await answered(() => limiter.block(each, '1m'))
+    const blocked = await answered(() => limiter.peek(each))
+    if (blocked !== undefined) expectSense(blocked)
+    await answered(() => limiter.reset(each))
+  }
+  limiter.close()
+  expectUnpolluted()
+}
+
+fuzz('options of limiters', ofLimiters, async (given) => {
+  const limiter = made(() => createLimiter(given.make() as LimiterOptions))
+  if (limiter !== undefined) await expectToWork(limiter)
+})
+
+const clock = fc.oneof(
+  fc.constant(() => 1_700_000_000_000).map(plain),
+  numbers.map(
+    (time) =>
+      new Given(
+        () => () => time,
+        () => `a clock that says ${time}`,
+      ),
+  ),
+  hostile.map(
+    (time) =>
+      new Given(
+        () => () => time.make(),
+        () => `a clock that says ${fc.stringify(time)}`,
+      ),
+  ),
+)
+
+/** Options that each name something to be made of them. */
+const ofStores = fc.oneof(
+  fc.record({
+    by: fc.constant('memoryStore' as const),
+    options: nearly(
+      fc.record(
+        {
+          maxKeys: fc.constantFrom(1, 2, 1000, 2 ** 53 - 1),
+          onFull: fc.constantFrom('throw', 'deny', 'allow'),
+        },
+        { requiredKeys: [] },
+      ),
+      ['maxKeys', 'onFull', 'clock'],
+    ),
+    clock,
+  }),
+  fc.record({
+    by: fc.constant('redisStore' as const),
+    options: nearly(
+      fc.record(
+        { prefix: mutated(fc.constantFrom('slidegate', 'a:b')), buckets: fc.constantFrom(1, 64, 1024) },
+        { requiredKeys: [] },
+      ),
+      ['prefix', 'buckets', 'clock'],
+    ),
+    clock,
+  }),
+  fc.record({
+    by: fc.constantFrom('withDenyCache' as const, 'withLeases' as const),
+    options: nearly(
+      fc.record(
+        {
+          maxStaleMs: fc.constantFrom(1, 1000),
+          leaseMs: fc.constantFrom(2, 100),
+          maxKeys: fc.constantFrom(1, 1000),
+        },
+        { requiredKeys: [] },
+      ),
+      ['maxStaleMs', 'leaseMs', 'maxKeys', 'clock'],
+    ),
+    clock,
+  }),
+)
+
+const BY: Readonly<Record<string, (options: never) => Store>> = {
+  memoryStore,
+  redisStore: (options) => redisStore(redis, options),
+  withDenyCache: (options) => withDenyCache(memoryStore(), options),
+  withLeases: (options) => withLeases(memoryStore(), options),
+}
+
+fuzz(
+  'options of stores',
+  fc.record({ of: ofStores, hasClock: fc.boolean(), wrapped: hostile }),
+  async ({ of: { by, options, clock }, hasClock, wrapped }) => {
+    const store = made(() => {
+      const given = options.make()
+      const isObject = typeof given === 'object' && given !== null
+      return BY[by]!((isObject && hasClock ? { ...given, clock: clock.make() } : given) as never)
+    })
+    if (store !== undefined) {
+      await expectToWork(createLimiter({ limits: [good], store, timeoutMs: 60_000, logger: false }))
+      if (by !== 'redisStore') await store.close()
+    }
+    made(() => redisStore(wrapped.make() as never, {}))
+    made(() => withLeases(wrapped.make() as never))
+    made(() => withDenyCache(wrapped.make() as never))
+  },
+)
+
+fuzz(
+  'options of counts',
+  fc.record({
+    options: nearly(
+      fc.record(
+        { period: durations, precision: durations, ...common },
+        { requiredKeys: ['period', 'logger'] },
+      ),
+      ['period', 'precision', 'store', ...COMMON],
+    ),
+    key: hostile,
+    units: hostile,
+  }),
+  async ({ options, key, units }) => {
+    const count = made(() => slidingCount(options.make() as never))
+    if (count === undefined) return
+    const added = await answered(() => count.add('k', 5))
+    if (added !== undefined) expect(added).toBe(5)
+    const counted = await answered(() => count.add(key.make() as string, units.make() as number))
+    if (counted !== undefined && !Number.isSafeInteger(counted)) throw new Error(`a count of ${counted}`)
+    await answered(() => count.get(key.make() as string))
+    count.close()
+    expectUnpolluted()
+  },
+)
+
+const strikes = () => {
+  throw new Hostility('by a function')
+}
+
+/** Functions of a user's: they tell what they like, now or later. */
+const functions = hostile.map(
+  (told) =>
+    new Given(
+      () => (request: { readonly later: boolean }) =>
+        request.later ? Promise.resolve(told.make()) : told.make(),
+      () => `a function that tells ${fc.stringify(told)}`,
+    ),
+)
+
+const ofGuards = nearly(
+  fc.record(
+    {
+      limits,
+      limiter: fc.constantFrom(createLimiter({ limits: [good] }), {}, { consume: strikes }),
+      key: fc.constantFrom(
+        () => 'k',
+        async () => 'k',
+        strikes,
+      ),
+      cost: fc.constantFrom(
+        () => 1,
+        async () => 2,
+        strikes,
+      ),
+      skip: fc.constantFrom(
+        () => false,
+        async () => true,
+        strikes,
+      ),
+      headers: fc.constantFrom('draft-11', 'draft-7', 'legacy', false),
+      onDenied: fc.constant(() => {}),
+      name: common.name,
+    },
+    { requiredKeys: [] },
+  ),
+  ['limits', 'limiter', 'key', 'cost', 'skip', 'headers', 'onDenied', 'name', 'store', '__proto__'],
+)
+
+fuzz(
+  'options of guards',
+  fc.record({
+    options: ofGuards,
+    more: fc.dictionary(fc.constantFrom('key', 'cost', 'skip'), functions, { maxKeys: 2 }),
+    later: fc.boolean(),
+  }),
+  async ({ options, more, later }) => {
+    const own = Object.fromEntries(Object.entries(more).map(([name, each]) => [name, each.make()]))
+    const guard = made(() => {
+      const given = options.make()
+      const isObject = typeof given === 'object' && given !== null
+      return createGuard((isObject ? { ...given, ...own } : given) as never, () => 'address')
+    })
+    if (guard === undefined) return
+    for (let i = 0; i < 2; i++) {
+      const verdict = await answered(() => guard({ later }))
+      if (verdict === undefined) continue
+      for (const { name, value } of [...verdict.headers, ...(verdict.denial?.headers ?? [])]) {
+        expect(name).toMatch(/^[A-Za-z-]+$/)
+        expect(value).toMatch(/^[ -~]+$/)
+      }
+    }
+    expectUnpolluted()
+  },
+)
+
+fuzz(
+  'URLs of Redis',
+  mutated(
+    fc.constantFrom(
+      'redis://127.0.0.1:6379',
+      'rediss://user:pa%40ss@[::1]:6380/15',
+      'valkey://host/0',
+      'redis://h?x#y',
+    ),
+  ),
+  (url) => {
+    const address = made(() => addressOf(url))
+    if (address === undefined) return
+    const { host, port, database } = address
+    if (host === '' || !(port >= 0 && port <= 65_535) || !Number.isSafeInteger(database))
+      throw new Error(fc.stringify(address))
+  },
+)

@@ -1,0 +1,301 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, expect } from 'vitest'
+import {
+  concurrency,
+  createLimiter,
+  type Decision,
+  distinct,
+  fixedWindow,
+  type Limiter,
+  type LimiterOptions,
+  type Permit,
+  type Reservation,
+  SlidegateError,
+  StoreUnavailableError,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+  WaitError,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { until } from '../support/until.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { isDecision } from './calls.ts'
+import { damages, dumpAll, harm, restoreAll, type Stored } from './damage.ts'
+import { fuzz } from './harness.ts'
+import { expectSense } from './sense.ts'
+
+const { server, redis } = await useRedis()
+
+// Whoever damages what is stored may do more than the store may.
+await redis.call('ACL', 'SETUSER', 'anybody', 'on', 'nopass', 'allkeys', 'allcommands')
+const control = new Redis(server.port, { username: 'anybody', password: 'any' })
+afterAll(() => control.quit())
+
+const window = '1h'
+const LIMIT = 40
+const START_MS = 1_700_000_000_000
+const sliding = slidingWindow({ limit: LIMIT, window })
+const ban = { after: 5, within: '1h', for: ['1m', '1h'] } as const
+
+/** All kinds of logs, and all that they are there for. */
+const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
+  'a sliding window': { limits: [sliding] },
+  'windows of one log': { limits: [sliding, slidingWindow({ limit: LIMIT - 1, window: '1m' })] },
+  'a coarse window': { limits: [slidingWindow({ limit: LIMIT, window, precision: 50 })] },
+  'a fixed window': { limits: [fixedWindow({ limit: LIMIT, window })] },
+  'a window from its first hit on': { limits: [fixedWindow({ limit: LIMIT, window, align: 'first-hit' })] },
+  'a window of a calendar': {
+    limits: [fixedWindow({ limit: LIMIT, align: 'day', timeZone: 'Asia/Kathmandu' })],
+  },
+  'a token bucket': { limits: [tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m' })] },
+  'a sliding counter': { limits: [slidingCounter({ limit: LIMIT, window })] },
+  'a sorted set': { limits: [slidingWindow({ limit: LIMIT, window, log: 'zset' })] },
+  'a stream': { limits: [slidingWindow({ limit: LIMIT, window, log: 'stream' })] },
+  holders: { limits: [concurrency({ limit: LIMIT, ttl: window })] },
+  values: { limits: [distinct({ limit: LIMIT, window })] },
+  'logs beside each other': {
+    limits: [
+      sliding,
+      slidingWindow({ limit: LIMIT, window, log: 'zset', name: 'set', shadow: true }),
+      slidingWindow({ limit: LIMIT, window, log: 'stream', name: 'stream' }),
+      tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m', name: 'bucket' }),
+    ],
+    ban,
+  },
+  'a ban': { limits: [sliding], ban },
+  'former logs': {
+    limits: [sliding, fixedWindow({ limit: LIMIT, window, name: 'fixed' })],
+    formerly: [
+      [slidingWindow({ limit: LIMIT, window, precision: 50 })],
+      [slidingWindow({ limit: LIMIT, window, log: 'zset' })],
+      [tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m' })],
+    ],
+  },
+  dimensions: {
+    dimensions: { user: [sliding], ip: [fixedWindow({ limit: LIMIT, window })] },
+    ban: { user: ban },
+  } as object,
+  overrides: { limits: [sliding], overrides: true, ban: true },
+}
+
+interface Filled {
+  readonly form: string
+  readonly stored: readonly Stored[]
+  readonly decision: Decision
+  readonly reservation: Reservation | undefined
+  readonly atMs: number
+}
+
+const clock = new ManualClock(START_MS)
+
+function limiterOf(form: string, more: Partial<LimiterOptions> = {}): Limiter {
+  return createLimiter({
+    ...FORMS[form],
+    ...more,
+    store: redisStore(redis, { clock: clock.now }),
+    timeoutMs: 60_000,
+    logger: false,
+    breaker: { minRequests: 2 ** 20 },
+  } as LimiterOptions)
+}
+
+function keyOf(form: string, name: string): string {
+  return form === 'dimensions' ? ({ user: name, ip: `ip-${name}` } as unknown as string) : name
+}
+
+/** A key of each form with all that may be stored of it: charges, denials, a ban, a reservation, one who waits. */
+async function fill(form: string): Promise<Filled> {
+  await control.flushall()
+  const limiter = limiterOf(form)
+  const bad = keyOf(form, 'bad')
+  const options = (n: number) => (form === 'values' ? { value: `v${n}` } : undefined)
+  // As they were charged before the limits were changed.
+  for (const limits of FORMS[form]!.formerly ?? [])
+    await limiterOf(form, { limits, formerly: [] }).consume(bad)
+  let decision!: Decision
+  for (let n = 0; n < 30; n++) {
+    decision = await limiter.consume(bad, options(n))
+    clock.advance(n % 7)
+  }
+  const isKept = /set|stream|holders|values|logs/.test(form)
+  const reservation = isKept ? undefined : await limiter.reserve(bad, 2)
+  const tooMuch = { ...options(99), cost: LIMIT - 1 }
+  for (let n = 0; n < 3; n++) await limiter.consume(bad, tooMuch)
+  if (FORMS[form]!.overrides) {
+    for (const key of ['bad', 'other'])
+      await limiter.overrides.set(key, [slidingWindow({ limit: LIMIT, window: '2h' })])
+    await limiter.overrides.set('brief', [sliding], { ttl: '1h' })
+    await limiter.overrides.delete('other')
+    await limiter.consume(bad)
+  }
+  const controller = new AbortController()
+  const waiting = limiter
+    .wait(bad, { ...tooMuch, maxWaitMs: 2 ** 31 - 1, signal: controller.signal })
+    .catch(() => {})
+  if (form !== 'values')
+    await until(`somebody waits for ${form}`, async () => (await control.keys('*:q')).length > 0)
+  // One that is blocked as well.
+  const { ban } = FORMS[form]!
+  if (ban !== undefined) await limiter.block(form === 'dimensions' ? ({ user: 'bad' } as never) : bad, '1m')
+  if (ban !== undefined && ban !== true && form !== 'dimensions') clock.advance(60_000)
+  const stored = await dumpAll(control)
+  controller.abort()
+  await waiting
+  limiter.close()
+  return { form, stored, decision, reservation, atMs: clock.now() }
+}
+
+/** All logs and tables that were stored. */
+let corpus: readonly Filled[] = []
+let pool: readonly Stored[] = []
+
+const round = async () => {
+  if (corpus.length === 0) {
+    const filled: Filled[] = []
+    for (const form of Object.keys(FORMS)) filled.push(await fill(form))
+    corpus = filled
+    pool = filled.flatMap(({ stored }) => stored)
+  }
+  await control.config('SET', 'slowlog-log-slower-than', `${SLOW_MS * 1000}`)
+  await control.call('SLOWLOG', 'RESET')
+  return async () => {
+    const slow = (await control.slowlog('GET', 5)) as [number, number, number, string[]][]
+    expect(slow.map(([, , us, [command]]) => [command, us])).toEqual([])
+  }
+}
+
+/** Far more than any call takes, on a machine however busy. */
+const SLOW_MS = 1500
+/** By so much may all that is stored grow, in bytes: a sorted set holds 10,000 entries at most. */
+const MAX_GROWTH = 4 * 2 ** 20
+
+type Ask = (limiter: Limiter, key: string, filled: Filled) => Promise<unknown>
+
+const broughtTo = (form: string) => (form === 'values' ? { value: 'new' } : {})
+
+const ASKS: Readonly<Record<string, Ask>> = {
+  consume: (limiter, key, { form }) => limiter.consume(key, broughtTo(form)),
+  'consume much': (limiter, key, { form }) => limiter.consume(key, { cost: LIMIT - 1, ...broughtTo(form) }),
+  'consume many': (limiter, key, { form }) =>
+    limiter.consumeMany(Array.from({ length: 3 }, () => ({ key, cost: 7, ...broughtTo(form) }))),
+  'consume anew': (limiter, key, { form }) =>
+    limiter.consume(key, /^a sorted|^holders/.test(form) ? { requestId: 'mine' } : broughtTo(form)),
+  peek: (limiter, key, { form }) => limiter.peek(key, { cost: LIMIT / 2, ...broughtTo(form) }),
+  charge: (limiter, key, { form }) => limiter.charge(key, 3, broughtTo(form)),
+  'charge all': (limiter, key, { form }) => limiter.charge(key, 2 ** 46, broughtTo(form)),
+  refund: (limiter, key, { decision }) => limiter.refund(key, decision),
+  reserve: (limiter, key) => limiter.reserve(key, 3),
+  'settle for more': (limiter, _, { reservation }) => limiter.settle(reservation?.token ?? '', 9),
+  'settle for less': (limiter, _, { reservation }) => limiter.settle(reservation?.token ?? '', 1),
+  acquire: async (limiter, key) => {
+    const permit: Permit = await limiter.acquire(key)
+    await permit.extend()
+    await permit.release()
+    return permit
+  },
+  list: (limiter, key) => limiter.list(key),
+  explain: (limiter, key, { form }) => limiter.explain(key, broughtTo(form)),
+  isBlocked: (limiter, key) => limiter.isBlocked(blockable(key)),
+  block: (limiter, key) => limiter.block(blockable(key), '1m'),
+  unblock: (limiter, key) => limiter.unblock(blockable(key)),
+  wait: (limiter, key, { form }) => limiter.wait(key, { maxWaitMs: 0, ...broughtTo(form) }),
+  'set an override': (limiter, key) =>
+    limiter.overrides.set(key, [slidingWindow({ limit: LIMIT, window: '3h' })]),
+  'get an override': (limiter, key) => limiter.overrides.get(key),
+  'delete an override': (limiter, key) => limiter.overrides.delete(key),
+  'list overrides': (limiter) => limiter.overrides.list(),
+}
+
+function blockable(key: string): string {
+  return typeof key === 'string' ? key : ({ user: (key as { user: string }).user } as never)
+}
+
+/** What was refused is refused for its own sake, or since what is stored cannot be used; never as if Redis had failed. */
+function expectUsable(name: string, result: PromiseSettledResult<unknown>, allowed: number): void {
+  if (result.status === 'fulfilled') {
+    for (const value of Array.isArray(result.value) ? result.value : [result.value]) {
+      if (isDecision(value)) expectSense(value)
+    }
+    return
+  }
+  const error: unknown = result.reason
+  if (error instanceof StoreUnavailableError && error.reason === 'state') return
+  // Not every limiter has each of these, and a damaged one may well say late.
+  if (error instanceof SlidegateError || error instanceof WaitError) return
+  throw new Error(`${name} (${allowed})`, { cause: error })
+}
+
+/** Of a key that is not damaged, after so many requests. */
+function leftOf(form: string, asked: number): number {
+  if (form === 'values') return LIMIT - 1
+  return (form === 'windows of one log' ? LIMIT - 1 : LIMIT) - asked
+}
+
+async function bytesStored(): Promise<number> {
+  const keys = await control.keys('*')
+  const sizes = await Promise.all(keys.map((key) => control.memory('USAGE', key)))
+  return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)
+}
+
+fuzz(
+  'stored bytes',
+  fc.record({
+    form: fc.nat(Object.keys(FORMS).length - 1),
+    which: fc.nat(),
+    damages: fc.array(damages, { minLength: 1, maxLength: 2 }),
+    asks: fc.array(fc.constantFrom(...Object.keys(ASKS)), { minLength: 1, maxLength: 5 }),
+    laterMs: fc.constantFrom(0, 0, 1, 500, 60_000, 3_599_000, 3_600_001, 86_400_000, -500, -3_600_000),
+  }),
+  async ({ form, which, damages, asks, laterMs }) => {
+    const filled = corpus[form]!
+    clock.set(filled.atMs)
+    await restoreAll(control, filled.stored)
+    const stored = filled.stored[which % filled.stored.length]!
+    for (const damage of damages) await harm(control, stored, damage, pool)
+    const before = await bytesStored()
+    clock.advance(laterMs)
+
+    const limiter = limiterOf(filled.form)
+    // A table is that of the limiter: those beside it are others.
+    const others = createLimiter({
+      name: 'others',
+      limits: [sliding],
+      store: redisStore(redis, { clock: clock.now }),
+      timeoutMs: 60_000,
+    })
+    const isTable = stored.key.includes('~overrides')
+    const bad = keyOf(filled.form, 'bad')
+    const beside = keyOf(filled.form, 'beside')
+    let asked = 0
+    for (const name of asks) {
+      const healthy = () =>
+        isTable ? others.consume('beside') : limiter.consume(beside, broughtTo(filled.form))
+      const [one, damaged, other] = await Promise.allSettled([
+        healthy(),
+        (async () => ASKS[name]!(limiter, bad, filled))(),
+        healthy(),
+      ])
+      asked += 2
+      const left = isTable ? LIMIT - asked : leftOf(filled.form, asked)
+      const remaining = [one, other].map((each) =>
+        each!.status === 'fulfilled' ? each.value.remaining : each!.reason,
+      )
+      expect(remaining[1]).toBe(left)
+      expectUsable(name, damaged!, asked)
+    }
+    const grown = (await bytesStored()) - before
+    if (grown > MAX_GROWTH) throw new Error(`what is stored has grown by ${grown} bytes`)
+
+    if (!isTable) {
+      await limiter.reset(bad)
+      const { allowed, remaining } = await limiter.consume(bad, broughtTo(filled.form))
+      if (!allowed || remaining < LIMIT - 2) throw new Error(`after a reset ${remaining} are left`)
+    }
+    limiter.close()
+    others.close()
+  },
+  round,
+)
