@@ -3,10 +3,13 @@
 //   node scripts/embed-lua.js           writes src/stores/redis/script.generated.ts
 //   node scripts/embed-lua.js --print   prints the script, for the linter
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
 const source = new URL('../src/', import.meta.url)
-const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
+
+/** The text of a part, by its path in `src`. */
+export const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
 /** The kinds of limits by their tags: the files that make each. The last one answers the kind. */
 const KINDS = {
@@ -25,15 +28,20 @@ const KINDS = {
 // one kind needs inside another: Redis makes all functions of a script anew at each call, and most calls do without
 // these. The driver has a prelude of its own, for each name that a function takes from outside makes the function
 // dearer.
-const prelude = read('stores/redis/prelude.lua')
-const makers = Object.entries(KINDS).map(
-  ([tag, parts]) =>
-    `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
-)
-const join = (/** @type {string} */ secondPrelude) => `${prelude}
+/**
+ * @param {(part: string) => string} read
+ * @param {boolean} isForLinter
+ */
+function join(read, isForLinter) {
+  const prelude = read('stores/redis/prelude.lua')
+  const makers = Object.entries(KINDS).map(
+    ([tag, parts]) =>
+      `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
+  )
+  return `${prelude}
 ${read('limits/packed-window-alone.lua')}
 local function general_driver(reply)
-${secondPrelude}
+${isForLinter ? '' : prelude}
 local makers = {}
 ${makers.join('\n')}
 ${read('stores/redis/general.lua')}
@@ -41,6 +49,7 @@ ${read('stores/redis/beyond.lua')}
 ${read('stores/redis/apply.lua')}
 end
 ${read('stores/redis/main.lua')}`
+}
 
 /** For the same reason constants (`local NAME = literal`) are written out where they are used. */
 function inlineConstants(/** @type {string} */ lua) {
@@ -52,16 +61,22 @@ function inlineConstants(/** @type {string} */ lua) {
     .replace(/\b[A-Z][A-Z_]+\b/g, (word) => (constants.has(word) ? `(${constants.get(word)})` : word))
 }
 
-if (process.argv.includes('--print')) {
-  process.stdout.write(join(''))
-} else {
-  // Comments are for readers of the sources; Redis need not keep them.
-  const script = inlineConstants(join(prelude).replace(/^\s*--.*\n/gm, ''))
-  const sha1 = createHash('sha1').update(script).digest('hex')
-  writeFileSync(
-    new URL('stores/redis/script.generated.ts', source),
-    `// Made by scripts/embed-lua.js from the .lua files.\n` +
-      `export const SCRIPT: string = ${JSON.stringify(script)}\n` +
-      `export const SCRIPT_SHA1 = '${sha1}'\n`,
-  )
+/** The script, of parts that are read so. Comments are for readers of the sources; Redis need not keep them. */
+export const scriptOf = (/** @type {(part: string) => string} */ read) =>
+  inlineConstants(join(read, false).replace(/^\s*--.*\n/gm, ''))
+
+export const sha1Of = (/** @type {string} */ script) => createHash('sha1').update(script).digest('hex')
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  if (process.argv.includes('--print')) {
+    process.stdout.write(join(read, true))
+  } else {
+    const script = scriptOf(read)
+    writeFileSync(
+      new URL('stores/redis/script.generated.ts', source),
+      `// Made by scripts/embed-lua.js from the .lua files.\n` +
+        `export const SCRIPT: string = ${JSON.stringify(script)}\n` +
+        `export const SCRIPT_SHA1 = '${sha1Of(script)}'\n`,
+    )
+  }
 }

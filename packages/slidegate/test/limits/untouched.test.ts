@@ -38,6 +38,29 @@ it('a reservation that was settled for just what it is', async () => {
   expect((await limiter.peek('k')).remaining).toBe(10)
 })
 
+it('a shadow limit to which a reservation was not charged, when that is settled', async () => {
+  const { limiter } = worldOf(
+    { name: 'enforced', limit: 10, window: 1000 },
+    { name: 'shadow', limit: 2, window: 1000, shadow: true },
+  )
+  await limiter.consume('k', { cost: 2 })
+  const reservation = await limiter.reserve('k', 5)
+  await reservation.settle(1)
+  expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([7, 0])
+})
+
+it('a shadow limit that has not kept a request does not keep it from being returned', async () => {
+  const { limiter } = worldOf(
+    { name: 'enforced', limit: 10, window: 1000, log: 'zset' },
+    { name: 'shadow', limit: 1, window: 1000, log: 'zset', shadow: true },
+  )
+  await limiter.consume('k', { requestId: 'first' })
+  const decision = await limiter.consume('k', { requestId: 'second' })
+  expect(await limiter.refund('k', decision)).toBe(1)
+  expect(await limiter.refund('k', await limiter.consume('k', { requestId: 'second' }))).toBe(1)
+  expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([9, 0])
+})
+
 describe('a clock that is set back', () => {
   it('by a second waits for the newest stamp, in whatever it is asked', async () => {
     for (const ask of ['consume', 'peek'] as const) {

@@ -1,0 +1,53 @@
+import type { Mutants } from '../mutant.ts'
+
+export const apply: Mutants = {
+  part: 'stores/redis/apply.lua',
+  withoutShortCut: true,
+  mutants: {
+    'histories 2 > bans, clock set back': [
+      ['true, peek = true }', 'true, peek = false }'],
+      ['if not damage and', 'if damage and'],
+      ['restamp(bans, now)', ''],
+      ["if run.type == 'consume' then save(bans, clock, is_clock_given) end", ''],
+      ['filled = filled + 2', ''],
+      ['reply[filled + 1], reply[filled + 2],', 'reply[filled], reply[filled + 2],'],
+      ['return filled + 3,', 'return filled - 3,'],
+    ],
+    'histories 2 > concurrency, clock set back': [
+      ['run.is_clock_given, run.filled = is_clock_given, filled', ''],
+    ],
+    'traps/damaged-state > a table of overrides > whose number 5 has 20 digits is unavailable, and blocks nobody':
+      [
+        ['keys_read + #logs', 'keys_read - #logs'],
+        ['reason\n  return filled + 2, keys_after', 'reason\n  return filled - 2, keys_after'],
+        [
+          'reply[filled + 1], reply[filled + 2] = UNREADABLE, reason',
+          'reply[filled], reply[filled + 2] = UNREADABLE, reason',
+        ],
+      ],
+    'conformance > a calendar is spelt by its limit, and says what its windows are about': [
+      ["if run.type == 'reset' then", 'if true then'],
+      ['if bans then', 'if true then'],
+      ['damage = load(logs, keys_read)', ''],
+    ],
+    'conformance > what was admitted can be returned while the key is blocked': [
+      ['damage = load(logs, keys_read, true)', ''],
+      ['blocked > 0 then', 'blocked >= 0 then'],
+      ['damage = damage or load(logs, keys_read, false)', ''],
+    ],
+    'histories 1 > distinct, clock set back': [
+      ['if damage then', 'if true then'],
+      ['if not ops[run.type] then beyond() end', ''],
+      ['if is_done then return result, keys_after end', ''],
+    ],
+    'traps/damaged-state > a sliding counter > a counter in its place is unavailable, and left alone': [
+      ['   return filled + 2, keys_after', '   return filled - 2, keys_after'],
+    ],
+    'traps/damaged-state > a sliding window > a list in its place is unavailable, and left alone': [
+      [
+        'reply[filled + 1], reply[filled + 2] = UNREADABLE, damage',
+        'reply[filled + 1], reply[filled - 2] = UNREADABLE, damage',
+      ],
+    ],
+  },
+}

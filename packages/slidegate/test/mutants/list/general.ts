@@ -1,0 +1,185 @@
+import type { Mutants } from '../mutant.ts'
+
+export const general: Mutants = {
+  part: 'stores/redis/general.lua',
+  withoutShortCut: true,
+  mutants: {
+    'conformance > after a large step back all counts from now on: never over': [
+      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 1001'],
+      ['kinds[tag] = kinds[tag] or makers[tag]()', ''],
+      [
+        'kind = kind_of(params.kind), params = params, entries = params.entries, is_shadow = params.shadow, used = {},',
+        '',
+      ],
+      ['part = part, counts = not params.role,', ''],
+      ['logs[#logs + 1] =', 'logs[#logs - 1] ='],
+      ['if params.role then', 'if true then'],
+      ['log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false', ''],
+      ['log.ahead, log.awaited = 0, 0', ''],
+      ['damage = log.kind.load(log) or damage', ''],
+      ['if log.stamp > now then', 'if false then'],
+      ['log.kind.restamp(log, log.params, now)', ''],
+      ['if not takes_once(log, run) then return cost end', ''],
+      ['= math.max(0, limits[i]', '= math.min(0, limits[i]'],
+      ['if free < cost * count then count = math.floor(free / cost) end', ''],
+      ['log.kind.check(log, log.params, now, log.used)', ''],
+      ['log.cost = cost_in(log, now, run.cost, run)', ''],
+      ['if not log.is_shadow then admitted = room_in(log, admitted) end', ''],
+      ['log.charged, log.is_changed = log.cost * fitting, true', ''],
+      ['log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))', ''],
+      ['reply[filled + 1] = used[j]', 'reply[filled - 1] = used[j]'],
+      ['if is_full then retry = kind.retry_after(log, params, j, now, cost) end', ''],
+      ['reply[filled + 2], reply[filled + 3] = retry,', 'reply[filled - 2], reply[filled + 3] = retry,'],
+      ['if log.is_changed then log.kind.save(log, clock, is_clock_given) end', ''],
+      [
+        'ops.consume(logs, run, clock, now, filled)\n  restamp(logs, now)',
+        'ops.consume(logs, run, clock, now, filled)\n  ',
+      ],
+      ['if admitted > 0 and not first_at then commit(logs, now, run, admitted) end', ''],
+      ['if logs.ban and admitted < run.count then', 'if true then'],
+      ['end\n  save(logs, clock, run.is_clock_given)', 'end\n  '],
+      ['reply[filled + 1] = admitted', 'reply[filled] = admitted'],
+      ['= answer(logs, run, now, run.count, filled + 1)', '= answer(logs, run, now, run.count, filled)'],
+    ],
+    'conformance > a small step back holds time until the clock has caught up': [
+      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
+      ['if newest > now and newest <= clock + MAX_AHEAD then now = newest end', ''],
+    ],
+    'conformance > another length of a fixed window: a reset forgets what was used before, too': [
+      ['log.entries, logs[params.role] = nil, logs[params.role] or {}', ''],
+      ['    if log.counts then\n      log.kind.check(log,', '    if true then\n      log.kind.check(log,'],
+    ],
+    'limits/line-kind > who waits > loses its place when it does not ask again half a second after it could have':
+      [
+        ['table.insert(logs[params.role], log)', ''],
+        [
+          'if run.ticket then log.ahead, log.awaited = beyond().who_is_ahead(logs, log, now, run.ticket) end',
+          '',
+        ],
+        ['logs.former or log.ahead', 'logs.former and log.ahead'],
+        ['+ 2], reply[filled + 3] = beyond().waits(logs,', '+ 2], reply[filled - 3] = beyond().waits(logs,'],
+        ['then\n    filled = filled + 1', 'then\n    '],
+        ['run.ticket and beyond().is_behind(logs)', 'run.ticket or beyond().is_behind(logs)'],
+        ['reply[filled] = BEHIND', ''],
+        ['if run.ticket then beyond().queue(logs, run, clock, now, admitted, filled + 1) end', ''],
+      ],
+    'conformance > requests that are denied together count one by one': [
+      ['(log.params.role ==', '(log.params.role ~='],
+      [
+        'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
+        '',
+      ],
+      ['    if log.counts then\n      local', '    if true then\n      local'],
+      ['blocked = beyond().ban_denied(logs, now, run, run.count - admitted)', ''],
+      ['if admitted == 0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end', ''],
+      ['reply[filled + 1],', 'reply[filled - 1],'],
+    ],
+    'conformance > after the clock was set back, a window from the first hit on begins now': [
+      ['now and newest <= clock + MAX_AHEAD then', 'now then'],
+    ],
+    'conformance > a denial, too, sets the times right, so that the wait is not begun anew': [
+      ['     log.is_changed = true', '     '],
+    ],
+    'limits/repeats > Redis > what a shadow limit had no room for is not returned to it, and it lets nobody pass':
+      [['and not log.is_shadow and', 'and']],
+    'conformance > equal requests that come at once are one': [
+      ['if at_ms then return at_ms end', ''],
+      ['run.mayRepeat and (log.entries', 'run.mayRepeat or (log.entries'],
+      ['reply[start + 2],', 'reply[start - 2],'],
+      ['end\n  if first_at then', 'end\n  if false then'],
+    ],
+    'limits/repeats > Redis > of holders, one is returned': [
+      [
+        "and (find_in(logs, 'request', now, run.id) or find_in(logs, 'holder', now, run.id))",
+        "and find_in(logs, 'request', now, run.id)",
+      ],
+    ],
+    "limits/every-kind > 'so many different values', 'Redis', among the rest > many at once are decided in their order":
+      [
+        ["if log.entries == 'value' then return run.value or '' end", ''],
+        ["if log.entries == 'value' then return true end", ''],
+        ['     filled = filled + 1', '     '],
+        ['if takes_once(log, run) then', 'if false then'],
+        ['reply[filled] = cost', ''],
+        ['filled = filled + 3', ''],
+      ],
+    'conformance > a value takes one unit, however often it comes, whatever it costs': [
+      ["run.value or '' end", 'run.id end'],
+      ["return log.entries == 'value' and 1 or cost", 'return cost'],
+      ['return log.entries ==', 'return log.entries ~='],
+      ['reply[filled + 1] = check(logs,', 'reply[filled] = check(logs,'],
+      [
+        'return answer(logs, run, now, run.count, filled + 1)',
+        'return answer(logs, run, now, run.count, filled - 1)',
+      ],
+    ],
+    'conformance > it charges nothing, and counts towards no ban': [
+      ['if log.kind.find(log, log.params, now, entry_in(log, run)) then return 0 end', ''],
+    ],
+    'conformance > who gives up his place, or does not come back, holds up nobody': [
+      ['used[i] - log.awaited)', 'used[i])'],
+    ],
+    'conformance > of requests made at once the first are admitted, in their order': [
+      ['= math.floor(free / cost) end', '= 0 end'],
+      ['log.cost * fitting,', 'log.cost,'],
+    ],
+    'conformance > a coarser precision: what was used before counts on, if it is told of': [
+      ['if logs.former then beyond().add_former(logs, log, now) end', ''],
+    ],
+    'conformance > with shadow limits only, everything is allowed and nothing awaited': [
+      [
+        'if not log.is_shadow then admitted = room_in(log, admitted) end',
+        'admitted = room_in(log, admitted)',
+      ],
+    ],
+    'conformance > a shadow limit has a history of its own': [
+      ['= log.is_shadow and room_in(log, admitted) or admitted', '= admitted'],
+    ],
+    'limits/logs > Redis > stream > a shadow limit counts what it has room for, and decides nothing': [
+      ['> 0 and (log.cost', '> 0 or (log.cost'],
+    ],
+    'limits/given-back-once > Redis: what counts anew, for the clock was set back, is not returned by a settlement':
+      [
+        ['do\n    log.is_changed = true', 'do\n    '],
+        ['ipairs(logs.reservations or {})', 'ipairs(logs.reservations and {})'],
+        ['log.kind.commit(log, log.params, now, 1, 0, run.reservation)', ''],
+      ],
+    'conformance > of several who settle at once one does': [
+      ['log.params, now, 1,', 'log.params, now, run.cost,'],
+    ],
+    'conformance > a count of requests is decided like as many single ones': [
+      ['log.charged + log.ahead', 'log.ahead'],
+    ],
+    'limits/travel-together > consume, of windows alone: what of one is told to the next': [
+      ['= charged < cost * count and used[j]', '= used[j]'],
+    ],
+    'limits/logs-in-redis > zset > the id of a request that is long or unprintable is stored as its hash': [
+      ['= start + 3, answer(logs,', '= start - 3, answer(logs,'],
+      ['place = place + 3', ''],
+      ['if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end', ''],
+    ],
+    'histories 3 > concurrency': [['if takes_once(logs[i], run) then place = place + 1 end', '']],
+    'conformance > a request that came twice is returned once': [['0 and not first_at then', '0 then']],
+    'limits/repeats > Redis > one that comes after the clock was set back counts from then on, however often it comes':
+      [['   save(logs, clock, run.is_clock_given)', '   ']],
+    'traps/other-logs > out of memory, > what would be written is refused, and nothing is half written': [
+      [
+        '0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end',
+        '0 then save(logs.ban, clock, run.is_clock_given) end',
+      ],
+    ],
+    'conformance > denials bring on a ban, the last of them says so': [
+      ['if blocked > 0 then', 'if false then'],
+      ['filled = filled + 2', ''],
+    ],
+    'limits/logs > Redis > stream > set back by an hour, what counted counts from then on': [
+      [
+        'ops.peek(logs, run, clock, now, filled)\n  restamp(logs, now)',
+        'ops.peek(logs, run, clock, now, filled)\n  ',
+      ],
+    ],
+    'conformance > a request that comes again is answered as the first time, and charged once': [
+      ['if first_at then return answer_again(logs, run, clock, now, first_at) end', ''],
+    ],
+  },
+}

@@ -1,0 +1,69 @@
+import type { Mutants } from '../mutant.ts'
+
+export const main: Mutants = {
+  part: 'stores/redis/main.lua',
+  mutants: {
+    'faults/receipts > a call that is executed twice in a row > leaves a receipt that goes by itself': [
+      ["RECEIPT_TTL = '600000'", "RECEIPT_TTL = '600'"],
+    ],
+    'faults/receipts > a call that is executed twice in a row > leaves none where nothing was charged': [
+      ["if ARGV[1] == 'once' then", 'if false then'],
+      ['is_repeatable and not run.isLook then', 'is_repeatable then'],
+      ['{ ARGV[at + 5] +', '{ ARGV[at - 5] +'],
+      ['       local first = filled + 1', '       local first = filled'],
+      ['receipt and not is_repeatable then', 'receipt then'],
+    ],
+    'faults/receipts > a call that comes after a later one of its place is not executed': [
+      ['if last == number then', 'if false then'],
+      ['at, keys, is_repeatable = 3, keys - 1, true', ''],
+      ['= ARGV[at + 2] +', '= ARGV[at - 2] +'],
+      ['if is_repeatable and reply[first] ~= 0 then is_repeatable = false end', ''],
+    ],
+    'conformance > charges of one grain leave the window together': [
+      ['count = ARGV[at] + 0, ARGV[at + 1] + 0', 'count = ARGV[at] + 0, ARGV[at] + 0'],
+      ['clock - clock % precision,', 'clock,'],
+      ['ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0', ''],
+      ['at = at + 3', ''],
+      ['if filled_alone then', 'if false then'],
+    ],
+    'conformance > a clock may begin at 0': [['is_clock_given = clock >= 0', 'is_clock_given = clock > 0']],
+    'conformance > an hour ends where the local clock is set by half of one': [
+      ['if not is_clock_given', 'if is_clock_given'],
+    ],
+    "limits/every-kind > 'so many at the same time', 'Redis', among the rest > many at once are decided in their order":
+      [
+        ['then\n    apply_generally = apply_generally or general_driver(reply)', 'then\n    '],
+        ['if run.hasId then', 'if false then'],
+        ['run.id = ARGV[at]\n        at = at + 1', 'run.id = ARGV[at]\n        '],
+        ['run.id = ARGV[at]', ''],
+        ['if run.hasValue then', 'if true then'],
+        [
+          '1\n      filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)',
+          '1\n      ',
+        ],
+      ],
+    'conformance > a value takes one unit, however often it comes, whatever it costs': [
+      ['run.value = ARGV[at]', ''],
+    ],
+    'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: windows of two kinds':
+      [['== 0 and not run.isDenialKept', '== 0 or not run.isDenialKept']],
+    'conformance > no window holds more than its limit, and whatever fits is admitted': [
+      ['windows[i], limits[i] = ARGV[at] + 0, ARGV[at + 1] + 0', ''],
+    ],
+    'histories 1 > one short log': [
+      ['if windows[i] > longest then longest = windows[i] end', 'longest = windows[i]'],
+      ['at = at + 2', ''],
+      ['0\n      at = at + 1', '0\n      '],
+    ],
+    'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: sliding windows':
+      [
+        ['groups = ARGV[at] + 0', ''],
+        ['KEYS[keys_read + 1],', 'KEYS[keys_read - 1],'],
+      ],
+    'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
+      [['run = run or {', 'run = run and {']],
+    'conformance > a clock that was set back does not make a lease longer': [
+      ["kind = 'w', precision = precision, records = records, windows = windows, limits = limits,", ''],
+    ],
+  },
+}
