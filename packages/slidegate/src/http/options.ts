@@ -65,12 +65,13 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
       )
     }
   }
-  for (const { name, kind } of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
-    const are = kind?.entries?.are
+  for (const limit of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
+    // What is no limit createLimiter refuses.
+    const are = limit?.kind?.entries?.are
     if (are === 'holder' || are === 'value') {
       throw invalid(
-        `the limit ${show(name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
-        name,
+        `the limit ${show(limit.name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
+        limit.name,
       )
     }
   }

@@ -32,6 +32,8 @@ describe('options are refused at construction', () => {
     ['an unknown generation of headers', { limits, headers: 'draft-8' }, { value: 'draft-8' }],
     ['headers that every object has', { limits, headers: 'toString' }, { value: 'toString' }],
     ['headers: true', { limits, headers: true }, { value: true }],
+    ['headers in a list', { limits, headers: ['draft-11'] }, { value: ['draft-11'] }],
+    ['headers that are no text', { limits, headers: Object.create(null) }, { value: {} }],
     ['a key that is no function', { limits, key: 'ip' }, { value: 'ip' }],
     ['a cost that is no function', { limits, cost: 2 }, { value: 2 }],
     ['a skip that is no function', { limits, skip: true }, { value: true }],
@@ -60,6 +62,9 @@ describe('options are refused at construction', () => {
   it('limits as createLimiter does', () => {
     const guard = (options: Options) => () => createGuard(options, () => 'address')
     expect(guard({ limits: [] })).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
+    expect(guard({ limits: [undefined as never] })).toThrow(
+      expect.objectContaining({ code: 'invalid_limit' }),
+    )
     expect(guard({ limits: [...limits, ...limits] })).toThrow(
       expect.objectContaining({ code: 'duplicate_limit' }),
     )

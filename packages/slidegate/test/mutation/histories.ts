@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { memoryStore } from '../../src/index.ts'
+import { limitersOf, wide } from '../exhaustive/alphabet.ts'
+import { playInMemory } from '../exhaustive/play-all.ts'
+import { KINDS, type KindName } from '../history/declarations.ts'
+import { historyOf } from '../history/histories.ts'
+import { play, type StoreOf } from '../history/play.ts'
+import type { Scale } from '../history/scale.ts'
+
+// What test/exhaustive and test/history play, in short: few histories, always the same, in memory alone.
+
+const memory: Record<string, StoreOf> = { memory: (clock) => memoryStore({ clock: clock.now }) }
+
+describe.each(KINDS)('all histories of %s', (kind) => {
+  test('of two steps', async () => {
+    expect(await playInMemory(limitersOf(kind, kind), wide([kind]), 2)).toBeGreaterThan(50)
+  })
+})
+
+async function playSome(scale: Scale, numRuns: number): Promise<void> {
+  const property = fc.asyncProperty(historyOf(scale), async (history) => {
+    await play(history, memory)
+  })
+  await fc.assert(property, { numRuns })
+}
+
+const long: Omit<Scale, 'kinds'> = { limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true }
+
+function longerIfHeld(scale: Scale): Scale {
+  return scale.kinds.includes('concurrency') ? { ...scale, shortestMs: 300_000, windowMs: 600_000 } : scale
+}
+
+describe.each(KINDS)('random histories of %s', (kind) => {
+  test('the clock set back', () => playSome(longerIfHeld({ ...long, kinds: [kind] }), 4))
+})
+
+const SUMMING: readonly KindName[] = ['fixed', 'calendar', 'firstHit', 'counter', 'bucket']
+
+describe.each(SUMMING)('random histories of %s', (kind) => {
+  const most = Number.MAX_SAFE_INTEGER
+  test('of great numbers', () =>
+    playSome({ ...long, kinds: [kind], limit: 2 ** 40, windowMs: 100_000, charge: most }, 3))
+  test('charged more than it holds', () => playSome({ ...long, kinds: [kind], charge: most }, 3))
+})
+
+describe('random histories of sliding windows', () => {
+  const one = { oneLog: true, kinds: ['sliding'] as const }
+  test('over one long log', () =>
+    playSome({ limit: 300, windowMs: 1000, events: 600, longWaits: 1, ...one }, 2))
+  test('over one short log', () =>
+    playSome({ limit: 20, windowMs: 100, events: 100, longWaits: 4, ...one }, 4))
+  test('of bursts', () =>
+    playSome({ limit: 50, windowMs: 100, events: 30, longWaits: 4, burst: 40, ...one }, 4))
+  test('of bursts in grains, the clock set back', () =>
+    playSome({ ...long, limit: 30, events: 30, longWaits: 4, burst: 25, kinds: ['sliding'] }, 4))
+})
+
+test('random histories of all kinds, the clock set back', () =>
+  playSome(longerIfHeld({ ...long, kinds: KINDS }), 6))

@@ -1,0 +1,35 @@
+import { Stryker } from '@stryker-mutator/core'
+import { GROUPS } from './groups.js'
+
+// Runs the tests against many small changes of the core, one at a time: whatever they do not notice is told.
+
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(GROUPS)
+
+for (const name of names) {
+  const group = GROUPS[name]
+  if (group === undefined) throw new Error(`no group ${name}: there are ${Object.keys(GROUPS).join(', ')}`)
+  process.env.MUTATION_GROUP = name
+  const stryker = new Stryker({
+    mutate: group.mutate.map((path) => `packages/slidegate/src/${path}`),
+    testRunner: 'vitest',
+    vitest: { configFile: 'packages/slidegate/test/mutation/vitest.config.ts', related: false },
+    plugins: ['@stryker-mutator/vitest-runner', './packages/slidegate/test/mutation/ignore-messages.js'],
+    ignorers: ['messages'],
+    ignorePatterns: ['bench', 'examples', 'docs', 'packages/server', 'dist', 'reports'],
+    disableTypeChecks: false,
+    // Nothing is compiled, and the compiler has no interface that Stryker could rewrite its settings by.
+    tsconfigFile: 'none',
+    coverageAnalysis: 'perTest',
+    ignoreStatic: true,
+    concurrency: 1,
+    timeoutMS: 5000,
+    timeoutFactor: 1.5,
+    incremental: true,
+    incrementalFile: `reports/mutation/${name}-incremental.json`,
+    reporters: ['progress-append-only', 'clear-text', 'json'],
+    clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+    jsonReporter: { fileName: `reports/mutation/${name}.json` },
+    allowConsoleColors: false,
+  })
+  await stryker.runMutationTest()
+}
