@@ -451,7 +451,7 @@ describe('the recipe', () => {
 
   /** What is exported and makes no limit. */
   const OTHERS = [
-    ...['createLimiter', 'memoryStore', 'slidingCount', 'withDenyCache', 'withLeases'],
+    ...['createLimiter', 'memoryStore', 'slidingCount', 'tupleKey', 'withDenyCache', 'withLeases'],
     ...['SlidegateError', 'StoreUnavailableError', 'WaitError'],
   ]
 
