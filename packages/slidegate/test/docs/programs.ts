@@ -32,11 +32,11 @@ export function needsRedis({ code }: Program): boolean {
   return code.includes(REDIS_URL)
 }
 
-/** The program, to be run on servers other than those that it names. */
-export function onServers(program: Program, servers: { readonly redisUrl: string; readonly port: number }) {
+/** The program, to be run on another Redis than it names, and to listen where the environment says. */
+export function onServers(program: Program, redisUrl: string): Program {
   const code = program.code
-    .replaceAll(REDIS_URL, servers.redisUrl)
-    .replaceAll(LISTEN, `.listen(${servers.port}, '127.0.0.1')`)
+    .replaceAll(REDIS_URL, redisUrl)
+    .replaceAll(LISTEN, ".listen(Number(process.env.PORT), '127.0.0.1')")
     // What is tested is what it prints, however slow the machine.
     .replaceAll(/timeoutMs: \d+/g, 'timeoutMs: 30_000')
   return { ...program, code }

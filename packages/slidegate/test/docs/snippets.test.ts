@@ -21,13 +21,11 @@ const fileOf = (program: Program) => program.name.replace(/\W+/g, '-')
 
 let server: RedisServer
 let redis: Redis
-let port: number
 let folder: string
 let complaints: string
 beforeAll(async () => {
   server = await startRedis()
   redis = new Redis(server.port)
-  port = await freePort()
   // Where the packages of the workspace are found, and Git looks at nothing.
   const cache = join(ROOT, 'node_modules/.cache')
   await mkdir(cache, { recursive: true })
@@ -45,7 +43,7 @@ async function compile(): Promise<string> {
   const files = await Promise.all(
     programs.map(async (program) => {
       const file = `${fileOf(program)}.${program.extension}`
-      await writeFile(join(folder, file), onServers(program, { redisUrl: server.url, port }).code)
+      await writeFile(join(folder, file), onServers(program, server.url).code)
       return file
     }),
   )
@@ -61,8 +59,9 @@ async function compile(): Promise<string> {
 }
 
 /** Runs a compiled snippet in a process of its own. */
-function run(program: Program) {
-  const child = spawn(process.execPath, [join(folder, 'out', `${fileOf(program)}.mjs`)])
+function run(program: Program, port = 0) {
+  const file = join(folder, 'out', `${fileOf(program)}.mjs`)
+  const child = spawn(process.execPath, [file], { env: { ...process.env, PORT: `${port}` } })
   const output = { text: '' }
   child.stdout.on('data', (data) => (output.text += data))
   child.stderr.on('data', (data) => (output.text += data))
@@ -91,7 +90,8 @@ describe('prints what it says', () => {
 describe('serves until its limit, then answers with 429', () => {
   it.each(programs.filter(isServer))('$name', async (program) => {
     await redis.flushall()
-    const { child, ended, output } = run(program)
+    const port = await freePort()
+    const { child, ended, output } = run(program, port)
     const ask = () => fetch(`http://127.0.0.1:${port}/`)
     let response: Response | undefined
     while (response === undefined && child.exitCode === null) {

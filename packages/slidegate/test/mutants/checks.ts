@@ -10,10 +10,12 @@ export interface Check {
 
 type Hook = (context: object, suite: RunnerTestSuite) => unknown
 
+const found = new Set<RunnerTestSuite>()
 const begun = new Set<RunnerTestSuite>()
 
 /** Those of a suite, which is not told by their names. */
 export function checksIn(suite: RunnerTestSuite, outer: readonly RunnerTestSuite[] = []): Check[] {
+  found.add(suite)
   const suites = [...outer, suite]
   return suite.tasks.flatMap((task: RunnerTask) =>
     task.type === 'suite' ? checksIn(task, suites) : [checkOf(task, suites)],
@@ -46,9 +48,13 @@ async function begin(suite: RunnerTestSuite): Promise<void> {
   await runAll(TestRunner.getSuiteHooks(suite).beforeAll, {}, suite)
 }
 
-/** Ends what the suites have begun. */
+/** Ends what the suites have begun, or their files, when they were loaded. */
 export async function endSuites(): Promise<void> {
-  for (const suite of begun) await runAll(TestRunner.getSuiteHooks(suite).afterAll, {}, suite)
+  for (const suite of found) {
+    const ended = runAll(TestRunner.getSuiteHooks(suite).afterAll, {}, suite)
+    // What was never begun may have nothing to end.
+    await (begun.has(suite) ? ended : ended.catch(() => {}))
+  }
 }
 
 async function runAll(hooks: readonly unknown[], context: object, suite: RunnerTestSuite): Promise<void> {
