@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { concurrency, memoryStore, slidingWindow } from '../../src/index.ts'
+import { concurrency, createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
 import { lineLog } from '../../src/limits/line.ts'
@@ -116,4 +116,14 @@ it.each(Object.entries(SAMPLES))('%s: what one key has is not what the next one 
     answers.push(told)
   }
   expect(answers[1]).toEqual(answers[0])
+})
+
+it('a request joins none from before another that shares a key with it', async () => {
+  const own = [slidingWindow({ limit: 9, window: '1m' })]
+  const store = redisStore(redis)
+  const limiter = createLimiter({ dimensions: { user: own, ip: own }, store, timeoutMs: 30_000 })
+  const alone = { key: { user: null, ip: 'x' } }
+  const both = { key: { user: 'a', ip: 'x' } }
+  const decisions = await limiter.consumeMany([alone, alone, both, alone, alone, both, alone])
+  expect(decisions.map(({ limits }) => limits.at(-1)!.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2])
 })

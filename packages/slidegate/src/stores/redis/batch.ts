@@ -41,6 +41,8 @@ export class Pending implements Request {
    */
   readonly mayRemove: boolean
   calls: Call[]
+  /** Whether others may join it. */
+  isOpen = true
   /** Whether it stands in the queue; else it waits in its line for others of it to leave. */
   isQueued = false
   /** The one behind it. */

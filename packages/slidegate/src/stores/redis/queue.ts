@@ -105,6 +105,7 @@ export class Queue {
   add(op: Op, nowMs: number | undefined, call: Call): boolean {
     const line = this.#lineOf(op)
     const room = MAX_WAITING - this.#backlog.size
+    if (op.parts.length > 1) this.#closeLinesOf(op.parts)
     if (!line.isOf(op.parts)) {
       if (line.requests > 0) return room > 0 && this.#addGuest(new Pending(op, nowMs, call, line, true))
       line.parts = op.parts
@@ -115,7 +116,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     // A later request may join the last op of its key, but not overtake another.
-    if (last !== undefined && last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)) {
+    if (last?.isOpen && last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) line.queuedRequests++
       else line.asideRequests++
@@ -146,6 +147,8 @@ export class Queue {
       // Ops of several keys share some with others, and are decided in their order.
       const mustStay = isAnyLeft && (line.leftBehindBy === number || op.parts.length > 1)
       if (mustStay || !batch.hasRoomFor(pending)) {
+        // What is behind it may be of any of its keys.
+        if (op.parts.length > 1) return
         line.leftBehindBy = number
         isAnyLeft = true
         before = pending
@@ -170,13 +173,21 @@ export class Queue {
   }
 
   #lineOf(op: Op): Line {
-    const place = placeOf(op, this.#backlog)
+    const place = placeOf(op.parts, this.#backlog)
     let line = this.#lines[place]
     if (line === undefined) {
       line = new Line()
       this.#lines[place] = line
     }
     return line
+  }
+
+  /** Who comes after an op of several keys must not join those of one of them that came before it. */
+  #closeLinesOf(parts: readonly Part[]): void {
+    for (const part of parts) {
+      const last = this.#lines[placeOf([part], this.#backlog)]?.last
+      if (last?.op.parts.length === 1) last.isOpen = false
+    }
   }
 
   /** Where the line of its keys is that of others it stands in the queue, joins nobody and is joined by nobody. */
@@ -227,7 +238,7 @@ export class Queue {
 }
 
 /** The line of an op's keys (FNV-1a). */
-function placeOf({ parts }: Op, { lines, seed }: Backlog): number {
+function placeOf(parts: readonly Part[], { lines, seed }: Backlog): number {
   let hash = seed
   for (let part = 0; part < parts.length; part++) {
     const { key } = parts[part]!
