@@ -70,7 +70,9 @@ export async function flood(options: FloodOptions): Promise<FloodReport> {
     inUse.push(bytesInUse())
     const seconds = ((performance.now() - startMs) / 1000).toFixed(0)
     const own = JSON.stringify(spreadOf(run.pauses.ownMs))
-    log(`${seconds} s: ${run.keys} keys, ${inUse.at(-1)} bytes in use, own pauses ${own}`)
+    log(
+      `${seconds} s: ${run.keys} keys, ${inUse.at(-1)} bytes in use, rss ${looks.at(-1)!.rss}, own pauses ${own}`,
+    )
   }
   for (const wave of waves) for (let victim = 0; victim < VICTIMS; victim++) run.probe(wave, victim)
   run.stop()
