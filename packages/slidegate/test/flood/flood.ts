@@ -36,7 +36,9 @@ export interface FloodReport {
   readonly loopDelayMs: number
   /** After garbage was collected: most of the second quarter of the run, and of the last; in millions of bytes. */
   readonly inUse: readonly [number, number]
+  /** Before that: least of these quarters, for between its collections V8 takes more for a while; and most of all. */
   readonly rss: readonly [number, number]
+  readonly rssMost: number
   readonly complaints: readonly string[]
 }
 
@@ -46,6 +48,7 @@ const TURN_EVERY = 500
 
 const GROWN_MAX = 8e6
 const RSS_GROWN_MAX = 64e6
+const RSS_MAX = 512e6
 
 /** Floods one store with wave after wave of keys that were never there before. */
 export async function flood(options: FloodOptions): Promise<FloodReport> {
@@ -80,11 +83,12 @@ export async function flood(options: FloodOptions): Promise<FloodReport> {
   const ownPauses = spreadOf(run.pauses.ownMs)
   if (ownPauses.longestMs > pauseMaxMs) run.complaints.push(`a decision took ${ownPauses.longestMs} ms`)
   const rss = looks.map((look) => look.rss)
-  run.complaints.push(...grown('memory in use', inUse, GROWN_MAX), ...grown('rss', rss, RSS_GROWN_MAX))
-  const millions = (bytes: readonly number[]): [number, number] => {
-    const [second, last] = quartersOf(bytes)
-    return [Number((second / 1e6).toFixed(1)), Number((last / 1e6).toFixed(1))]
-  }
+  const used = quartersOf(inUse, Math.max)
+  const taken = quartersOf(rss, Math.min)
+  const rssMost = Math.max(...rss)
+  run.complaints.push(...grown('memory in use', used, GROWN_MAX), ...grown('rss', taken, RSS_GROWN_MAX))
+  if (rssMost > RSS_MAX) run.complaints.push(`rss was ${rssMost} bytes`)
+  const millions = (bytes: number) => Number((bytes / 1e6).toFixed(1))
   const { keys: held, evicted } = store.stats()
   return {
     keys: run.keys,
@@ -97,8 +101,9 @@ export async function flood(options: FloodOptions): Promise<FloodReport> {
     controlPauses: spreadOf(run.control.wallMs),
     collections: spreadOf(run.collections.tookMs),
     loopDelayMs: run.loopDelayMs,
-    inUse: millions(inUse),
-    rss: millions(rss),
+    inUse: [millions(used[0]), millions(used[1])],
+    rss: [millions(taken[0]), millions(taken[1])],
+    rssMost: millions(rssMost),
     complaints: run.complaints,
   }
 }
@@ -149,13 +154,14 @@ class Run {
   }
 }
 
-/** The most in the second quarter, by which all has been seen twice, and in the last. */
-function quartersOf(values: readonly number[]): [number, number] {
+type Quarters = readonly [second: number, last: number]
+
+/** Of the second quarter, by which all has been seen twice, and of the last. */
+function quartersOf(values: readonly number[], pick: (...values: number[]) => number): Quarters {
   const quarter = values.length / 4
-  return [Math.max(...values.slice(quarter, 2 * quarter)), Math.max(...values.slice(3 * quarter))]
+  return [pick(...values.slice(quarter, 2 * quarter)), pick(...values.slice(3 * quarter))]
 }
 
-function grown(what: string, values: readonly number[], most: number): string[] {
-  const [second, last] = quartersOf(values)
+function grown(what: string, [second, last]: Quarters, most: number): string[] {
   return last - second > most ? [`${what} has grown from ${second} to ${last} bytes`] : []
 }
