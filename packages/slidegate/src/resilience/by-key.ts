@@ -1,5 +1,6 @@
 import { mapKey } from '../map-key.ts'
 import type { Part } from '../stores/store.ts'
+import { textHash } from '../text-hash.ts'
 
 /**
  * Entries by limiter name and key: whatever the limit sets, they may share logs. In two steps, since a string put
@@ -29,9 +30,8 @@ export class ByKey<Entry> {
   }
 }
 
-/** A place from 0 to `places - 1`, a power of two, for a key (FNV-1a). */
+/** A place from 0 to `places - 1`, a power of two, for a key. */
 export function placeOf(key: string, places: number): number {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  const hash = textHash(key, 0x811c9dc5)
   return (hash ^ (hash >>> 15)) & (places - 1)
 }

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { mapKey } from '../map-key.ts'
+import { textHash } from '../text-hash.ts'
 
 /** Keys that one map holds; with more, there are several. */
 const MOST_IN_ONE = 16_384
@@ -58,9 +59,7 @@ export class KeyMap {
   }
 }
 
-/** By FNV-1a of all that a key is: keys that begin or end alike are spread, too. */
+/** By all that a key is: keys that begin or end alike are spread, too. */
 function shardOf(shards: readonly Map<string, number>[], key: string): Map<string, number> {
-  let hash = SEED
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
-  return shards[Math.imul(hash, 0x9e3779b1) >>> (32 - SHARD_BITS)]!
+  return shards[Math.imul(textHash(key, SEED), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { textHash } from '../../text-hash.ts'
 import type { Call } from '../call.ts'
 import type { Op, Part } from '../store.ts'
 import { type Batch, MAX_BATCH, MAX_REQUESTS, Pending } from './batch.ts'
@@ -237,12 +238,9 @@ export class Queue {
   }
 }
 
-/** The line of an op's keys (FNV-1a). */
+/** The line of an op's keys. */
 function placeOf(parts: readonly Part[], { lines, seed }: Backlog): number {
   let hash = seed
-  for (let part = 0; part < parts.length; part++) {
-    const { key } = parts[part]!
-    for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
-  }
+  for (let part = 0; part < parts.length; part++) hash = textHash(parts[part]!.key, hash)
   return (hash ^ (hash >>> 15)) & (lines - 1)
 }

@@ -1,0 +1,6 @@
+/** FNV-1a of a text, over its UTF-16 units; `from` is a seed, or the hash of what comes before it. */
+export function textHash(text: string, from: number): number {
+  let hash = from
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash
+}
