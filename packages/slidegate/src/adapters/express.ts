@@ -1,9 +1,6 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
-import { addressKey } from '../http/address.ts'
-import { after, settle } from '../http/at-once.ts'
-import { mayBeCut } from '../http/client-address.ts'
-import { createGuard, type Denial } from '../http/guard.ts'
-import type { Header } from '../http/headers.ts'
+import { createGuard } from '../http/guard.ts'
+import { connect, nodeBinding } from '../http/node.ts'
 import type { GuardOptions } from '../http/options.ts'
 import { believesAnybody, type IsTrusted, spoofableAddress } from '../http/trust.ts'
 
@@ -20,33 +17,15 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  * Errors, `StoreUnavailableError` among them, go to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
-  const guard = createGuard(options, clientAddressKey())
-  const { onDenied } = options
-
-  function admits(req: Request, res: Response, next: NextFunction): boolean | PromiseLike<boolean> {
-    return after(guard(req), ({ headers, denial }) => {
-      setHeaders(res, headers)
-      if (denial === undefined) return true
-      if (onDenied !== undefined) return after(onDenied(denial.decision, req, res, next), () => false)
-      send(res, denial)
-      return false
-    })
-  }
-
-  // What is thrown downstream of next() is not ours to handle. And no promise is returned, for Express 5 would
-  // pass its rejection to next once more.
-  return (req, res, next) =>
-    settle(
-      () => admits(req, res, next),
-      (admitted) => {
-        if (admitted) next()
-      },
-      next,
-    )
+  const node = nodeBinding<[req: Request, res: Response, next: NextFunction]>(
+    (req) => req,
+    (_, res) => res,
+  )
+  return connect(createGuard(options, { ...node, address: clientAddress() }))
 }
 
 /** The setting may change while the app is put together. */
-function clientAddressKey(): (req: Request) => string {
+function clientAddress(): (req: Request) => string | undefined {
   let checked: IsTrusted | undefined
   return (req) => {
     const isTrusted = req.app.get('trust proxy fn') as IsTrusted
@@ -54,19 +33,6 @@ function clientAddressKey(): (req: Request) => string {
       if (believesAnybody(isTrusted)) throw spoofableAddress("'trust proxy'")
       checked = isTrusted
     }
-    return addressKey(mayBeCut(req) ? undefined : req.ip)
+    return req.ip
   }
-}
-
-function setHeaders(res: Response, headers: readonly Header[]): void {
-  for (const { name, value, append } of headers) {
-    const earlier = append && res.getHeader(name)
-    res.setHeader(name, earlier === undefined ? value : append!(String(earlier), value))
-  }
-}
-
-function send(res: Response, denial: Denial): void {
-  res.statusCode = denial.status
-  setHeaders(res, denial.headers)
-  res.end(denial.body)
 }

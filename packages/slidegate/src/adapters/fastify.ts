@@ -1,19 +1,32 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
-import { addressKey } from '../http/address.ts'
-import { after, settle } from '../http/at-once.ts'
-import { mayBeCut } from '../http/client-address.ts'
-import { createGuard, type Denial } from '../http/guard.ts'
-import type { Header } from '../http/headers.ts'
+import { gate } from '../http/gate.ts'
+import { createGuard, type Denial, type Guard } from '../http/guard.ts'
+import type { HeaderAccess } from '../http/headers.ts'
+import { drop, nodeBinding, whenOver } from '../http/node.ts'
 import type { GuardOptions } from '../http/options.ts'
-import { MANY, STRANGERS, spoofableAddress } from '../http/trust.ts'
+import { RouteOptions, routeName } from '../http/per-route.ts'
+import { unlessSpoofed } from '../http/trust.ts'
 
-export type RateLimitOptions = GuardOptions<
-  [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
->
+type Args = [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
+
+export interface RateLimitOptions extends GuardOptions<Args> {
+  /** `false` where only routes are limited that say so in their `config.rateLimit`. Default: `true`. */
+  readonly global?: boolean
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * What differs for this route from the options of {@link rateLimit}; limits of its own count for the route alone, unless
+     * they have a `name` or a `limiter`. `false`: the route is not limited.
+     */
+    rateLimit?: GuardOptions<Args> | false
+  }
+}
 
 /**
- * A plugin for Fastify 5. It limits the instance that registers it: all its routes, what is not found, and the
- * plugins that are registered after it.
+ * A plugin for Fastify 5. It limits the instance that registers it: all routes that are declared after it, there and in
+ * plugins, and what is not found; a route says in its `config.rateLimit` what differs.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
@@ -22,36 +35,68 @@ export type RateLimitOptions = GuardOptions<
  * (`invalid_option`). Errors, `StoreUnavailableError` among them, go to the app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
-  const guard = createGuard(options, clientAddressKey())
-  const { onDenied } = options
-
-  function admits(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    next: HookHandlerDoneFunction,
-  ): boolean | PromiseLike<boolean> {
-    return after(guard(request), ({ headers, denial }) => {
-      setHeaders(reply, headers)
-      if (denial === undefined) return true
-      if (onDenied !== undefined) return after(onDenied(denial.decision, request, reply, next), () => false)
-      send(reply, denial)
-      return false
-    })
-  }
+  const node = nodeBinding<Args>(
+    (request) => request.raw,
+    (_, reply) => reply.raw,
+  )
+  // The setting stands nowhere to be read.
+  const address = unlessSpoofed<FastifyRequest>('trustProxy', (request, raw) => {
+    return (raw === undefined ? request : Object.create(request, { raw: { value: raw } })).ip
+  })
+  const binding = { ...node, address }
+  const { global: isGlobal = true, ...around } = options
+  const routes = new RouteOptions<Args>(around, !isGlobal)
+  const shared = isGlobal ? createGuard(routes.shared!, binding) : undefined
 
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    app.addHook('onRequest', (request, reply, next) =>
-      settle(
-        () => admits(request, reply, next),
-        (admitted) => {
-          if (admitted) next()
-        },
-        next,
-      ),
-    )
+    // Of this registration: there may be others, and routes say something to all of them.
+    const guardOf = Symbol('slidegate.guard')
+    app.addHook('onRoute', (route) => {
+      const own = route.config?.rateLimit
+      if (own === undefined) return
+      const guard = own !== false && createGuard(routes.of(own, routeName(route.method, route.url)), binding)
+      route.config = Object.assign({}, route.config, { [guardOf]: guard })
+    })
+    app.addHook('onRequest', (request, reply, next) => {
+      const own = (request.routeOptions.config as { [guardOf]?: Guard<Args> | false } | undefined)?.[guardOf]
+      const guard = own ?? shared
+      if (guard) enter(guard, request, reply, next)
+      else next()
+    })
     done()
   }
   return Object.assign(plugin, PLUGIN)
+}
+
+const enter = gate<Args>({
+  fields: (_, reply) => fieldsOf(reply),
+  whenOver: (over, _, reply) => whenOver(reply.raw, over),
+  deny: (denial, _, reply) => deny(reply, denial),
+  next: (_, __, next) => next,
+})
+
+function fieldsOf(reply: FastifyReply): HeaderAccess {
+  return {
+    get: (name) => {
+      const value = reply.getHeader(name)
+      return value === undefined ? undefined : String(value)
+    },
+    set: (name, value) => {
+      reply.header(name, value)
+    },
+  }
+}
+
+function deny(reply: FastifyReply, denial: Denial): unknown {
+  if (denial.action === 'drop') {
+    reply.hijack()
+    return drop(reply.raw)
+  }
+  for (const { name, value } of denial.headers) reply.header(name, value)
+  if (denial.action === 'custom') return denial.answer()
+  // To JSON in a string Fastify would add a charset, which JSON does not have.
+  reply.code(denial.status).send(Buffer.from(denial.body))
+  return undefined
 }
 
 /** What fastify-plugin would set: the hook is for the instance that registers the plugin, not for one of its own. */
@@ -59,43 +104,4 @@ const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',
   [Symbol.for('plugin-meta')]: { name: 'slidegate', fastify: '5.x' },
-}
-
-/** The setting stands nowhere to be read. It is the same for all requests of an app, and so of a prototype. */
-function clientAddressKey(): (request: FastifyRequest) => string {
-  // Every plugin with routes has a prototype of its own.
-  const checked = new WeakSet<object>()
-  return (request) => {
-    const prototype = Object.getPrototypeOf(request)
-    if (!checked.has(prototype)) {
-      if (believesAnybody(request)) throw spoofableAddress('trustProxy')
-      checked.add(prototype)
-    }
-    return addressKey(mayBeCut(request) ? undefined : request.ip)
-  }
-}
-
-/** Whether a chain of strangers is believed up to its far end. */
-function believesAnybody(request: FastifyRequest): boolean {
-  const end = '198.51.100.1'
-  return STRANGERS.some((stranger) => {
-    const raw = {
-      headers: { 'x-forwarded-for': [end, ...Array<string>(MANY).fill(stranger)].join(', ') },
-      socket: { remoteAddress: stranger },
-    }
-    return Object.create(request, { raw: { value: raw } }).ip === end
-  })
-}
-
-function setHeaders(reply: FastifyReply, headers: readonly Header[]): void {
-  for (const { name, value, append } of headers) {
-    const earlier = append && reply.getHeader(name)
-    reply.header(name, earlier === undefined ? value : append!(String(earlier), value))
-  }
-}
-
-function send(reply: FastifyReply, denial: Denial): void {
-  setHeaders(reply, denial.headers)
-  // To JSON in a string Fastify would add a charset, which JSON does not have.
-  reply.code(denial.status).send(Buffer.from(denial.body))
 }

@@ -1,4 +1,3 @@
-import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { SlidegateError, show } from '../errors.ts'
 
@@ -39,6 +38,14 @@ export function checkPrefix(ipv6Prefix: unknown): void {
       ipv6Prefix,
     )
   }
+}
+
+const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
+const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`)
+
+/** Four decimal parts without leading zeros, as Node has it, too. */
+export function isIPv4(text: string): boolean {
+  return IPV4.test(text)
 }
 
 const MAPPED = '::ffff:'

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../platform.ts'
 
 // Keys of callers who are known by something else than their address. Each says what it is, so that a user who is called
 // like an address or a route is still somebody else. Where there is nothing to tell callers by, all share one key, which
@@ -54,5 +54,5 @@ export function routeKey({ route, routeOptions }: RoutedRequest, mount = ''): st
 
 function secretKey(what: string, secret: string | null | undefined): string {
   if (typeof secret !== 'string' || secret === '') return what
-  return `${what}:${createHash('sha256').update(secret).digest('base64url')}`
+  return `${what}:${sha256(secret)}`
 }

@@ -1,6 +1,6 @@
-import forwardedParse from 'forwarded-parse'
 import { checkOptions, SlidegateError, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './address.ts'
+import { forwardedFor } from './forwarded.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
 /**
@@ -35,10 +35,10 @@ export interface ClientAddressOptions extends AddressKeyOptions {
   readonly header?: AddressHeader
 }
 
-/** What is read of a request: that of `node:http`, and of all that is built on it. */
+/** What is read of a request: that of `node:http` and of all that is built on it, or of the Fetch API, which has no socket. */
 export interface AddressedRequest {
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  readonly socket: { readonly remoteAddress?: string | undefined }
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Pick<Headers, 'get'>
+  readonly socket?: { readonly remoteAddress?: string | undefined }
   readonly rawHeaders?: readonly string[]
   /** Where the framework has a request of its own. */
   readonly raw?: { readonly rawHeaders?: readonly string[] }
@@ -76,36 +76,56 @@ const MAX_FORWARDED = 4096
  * @throws {SlidegateError} `invalid_option`, also for settings by which callers could choose their key
  */
 export function clientAddress(options: ClientAddressOptions): (request: AddressedRequest) => string {
-  checkOptions(options, 'clientAddress')
-  const { trust, header, ipv6Prefix = 64 } = options
+  const read = addressReader(options, 'clientAddress')
+  return (request) => {
+    const { headers } = request
+    const header = isHeaders(headers)
+      ? (name: string) => headers.get(name) ?? undefined
+      : (name: string) => textOf(headers[name])
+    const address = read(request.socket?.remoteAddress, header, () => mayBeCut(request))
+    return addressKey(address, options)
+  }
+}
+
+/** The client's address, from the connection's other end and what a request tells; undefined where it cannot be known. */
+export type AddressReader = (
+  peer: string | undefined,
+  header: (name: string) => string | undefined,
+  isCut: () => boolean,
+) => string | undefined
+
+/** @throws {SlidegateError} `invalid_option`; `caller` is who was given the options */
+export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
+  checkOptions(options, caller)
+  const { trust, header: name, ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   const isTrusted = trustOf(trust)
-  if (header !== undefined && !HEADERS.includes(header)) {
+  if (name !== undefined && !HEADERS.includes(name)) {
     throw new SlidegateError(
       'invalid_option',
-      `header is ${show(header)}; it must be one of ${HEADERS.join(', ')}: any other may come from the caller`,
-      header,
+      `header is ${show(name)}; it must be one of ${HEADERS.join(', ')}: any other may come from the caller`,
+      name,
     )
   }
-  if (header !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
+  if (name !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
     throw new SlidegateError(
       'invalid_option',
-      `header is ${show(header)}, but nobody is trusted to set it; say in trust which proxies do`,
-      header,
+      `header is ${show(name)}, but nobody is trusted to set it; say in trust which proxies do`,
+      name,
     )
   }
-  const tellOf = tellerOf(header ?? 'x-forwarded-for')
-  return (request) => {
-    let address = request.socket.remoteAddress
+  const tellOf = tellerOf(name ?? 'x-forwarded-for')
+  return (peer, header, isCut) => {
+    let address = peer
     let tell: Teller | undefined
     for (let hop = 0; isTrusted(address, hop); hop++) {
-      if (hop === MAX_HOPS) return addressKey(undefined)
-      tell ??= mayBeCut(request) ? UNREADABLE : tellOf(request.headers)
+      if (hop === MAX_HOPS) return undefined
+      tell ??= isCut() ? UNREADABLE : tellOf(header)
       const next = tell()
       if (next === undefined) break
       address = withoutPort(next)
     }
-    return addressKey(address, { ipv6Prefix })
+    return address
   }
 }
 
@@ -114,20 +134,24 @@ type Teller = () => string | undefined
 
 const UNREADABLE: Teller = () => ''
 
-function tellerOf(header: AddressHeader): (headers: AddressedRequest['headers']) => Teller {
-  switch (header) {
+function tellerOf(name: AddressHeader): (header: (name: string) => string | undefined) => Teller {
+  switch (name) {
     case 'x-forwarded-for':
-      return (headers) => fromTheRight(textOf(headers[header]))
+      return (header) => fromTheRight(header(name))
     case 'forwarded':
-      return (headers) => forwarded(textOf(headers[header]))
+      return (header) => forwarded(header(name))
     default:
-      return (headers) => once(textOf(headers[header]))
+      return (header) => once(header(name))
   }
 }
 
 /** Lines of one name are one list. */
-function textOf(value: string | readonly string[] | undefined): string | undefined {
+export function textOf(value: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : (value as string | undefined)
+}
+
+function isHeaders(headers: AddressedRequest['headers']): headers is Pick<Headers, 'get'> {
+  return typeof headers.get === 'function'
 }
 
 /** Only as much of a list is read as is asked for: the rest may be anything. */
@@ -146,15 +170,8 @@ function fromTheRight(list: string | undefined): Teller {
 function forwarded(header: string | undefined): Teller {
   if (header === undefined) return () => undefined
   if (header.length > MAX_FORWARDED) return UNREADABLE
-  try {
-    const elements = forwardedParse(header)
-    return () => {
-      const element = elements.pop()
-      return element === undefined ? undefined : (element.for ?? '')
-    }
-  } catch {
-    return UNREADABLE
-  }
+  const elements = forwardedFor(header)
+  return elements === undefined ? UNREADABLE : () => elements.pop()
 }
 
 /** What a platform tells is the client's address, and nothing goes before it. Without it there is none. */

@@ -1,78 +1,199 @@
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
-import { type ConsumeOptions, createLimiter, type Limiter } from '../limiter.ts'
+import type { AnyKey } from '../key-limits.ts'
+import { createLimiter, type Limiter } from '../limiter.ts'
+import { addressKey } from './address.ts'
 import { after } from './at-once.ts'
-import { HEADER_GENERATIONS, type Header, retryAfterHeaders } from './headers.ts'
-import { checkOptions, type GuardOptions, type HandlerArguments } from './options.ts'
-import { PROBLEM_CONTENT_TYPE, problemOf } from './problem.ts'
+import type { Answered, Binding, HandlerArguments } from './binding.ts'
+import { type AddressReader, addressReader } from './client-address.ts'
+import { denialBody } from './denial-body.ts'
+import { type Ask, parseDenied, type Treatment, Waiters } from './denied.ts'
+import {
+  generationsOf,
+  HEADER_GENERATIONS,
+  type Header,
+  type HeaderSet,
+  retryAfterHeaders,
+} from './headers.ts'
+import { Networks, parseNetwork } from './networks.ts'
+import { checkOptions, type GuardOptions } from './options.ts'
+import { FORBIDDEN, problemOf } from './problem.ts'
+import { settler } from './settling.ts'
 
 /** What an adapter has to do with a request. */
 export interface Verdict {
-  /** To be set on the response, whoever writes it. */
-  readonly headers: readonly Header[]
-  /** Present where the request is denied: it goes to `onDenied` if there is one, else it is answered with this. */
+  /** To be put on the response by {@link placeHeaders}, whoever writes it. */
+  readonly headers: readonly HeaderSet[]
+  /** Present where the request is not handled: what to do with it instead. */
   readonly denial?: Denial
+  /** Present where the response is asked about: to be called once it is over, however it ended. */
+  readonly over?: (response: Answered) => void
 }
 
-/** A denied request and the response to it. */
-export interface Denial {
-  readonly decision: Decision
-  readonly status: number
-  readonly headers: readonly Header[]
-  readonly body: string
-}
+export type Denial =
+  | {
+      readonly action: 'answer'
+      readonly status: number
+      readonly headers: readonly Header[]
+      readonly body: string
+    }
+  /** The user's `onDenied`; where a framework answers by what its handlers return, by that. */
+  | { readonly action: 'custom'; readonly headers: readonly Header[]; readonly answer: () => unknown }
+  /** The connection is closed; the client may have done so before. */
+  | { readonly action: 'drop' }
 
 /** A promise only where something has to be waited for: the user's functions, or a store that is elsewhere. */
-export type Guard<Request> = (request: Request) => Verdict | PromiseLike<Verdict>
+export type Guard<Args extends HandlerArguments> = (...args: Args) => Verdict | PromiseLike<Verdict>
 
 const UNLIMITED: Verdict = { headers: [] }
+const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
 
 /**
- * The policy that all adapters share. They hand in the request and their way to the client's address, carry
- * out the verdict, and decide nothing. A guard throws or rejects where a function of the user does, the key or
- * cost is invalid, or the store is unavailable: that is the framework's error, never a denial.
+ * The policy that all adapters share. They hand in what their framework hands to a handler, carry out the verdict, and
+ * decide nothing. A guard throws or rejects where a function of the user does, the key or cost is invalid, or the store is
+ * unavailable: that is the framework's error, never a denial.
+ *
+ * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
  */
 export function createGuard<Args extends HandlerArguments>(
   options: GuardOptions<Args>,
-  clientAddressKey: (request: Args[0]) => string,
-): Guard<Args[0]> {
+  binding: Binding<Args>,
+): Guard<Args> {
   checkOptions(options)
-  const { name, limits = [], store, skip, key = clientAddressKey, cost, headers = 'draft-11' } = options
-  const decide = decider(options.limiter ?? createLimiter({ name, limits, store }))
-  const rateLimitHeaders = headers === false ? () => [] : HEADER_GENERATIONS[headers]
+  const { name, limits = [], store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
+  const limiter = (options.limiter ?? createLimiter({ name, limits, store })) as Limiter<AnyKey>
+  const decide = decider(limiter)
+  const waiters = new Waiters(limiter)
+  const settlerOf = settler(limiter, options)
+  const treatmentOf = treatments(options, binding.canDrop)
+  const generations = disclose ? generationsOf(options.headers ?? 'draft-11') : []
+  const addressOf = addressed(options, binding)
+  const listed = lists(options)
 
-  function judge(request: Args[0]): Verdict | PromiseLike<Verdict> {
-    return after(key(request), (whom) =>
-      cost === undefined
-        ? after(decide(whom), verdictOf)
-        : after(cost(request), (units) => after(decide(whom, { cost: checkedCost(units) }), verdictOf)),
+  function judge(args: Args): Verdict | PromiseLike<Verdict> {
+    if (skip === undefined) return keyed(args)
+    return after(skip(args[0]), (skips) => (skips === true ? UNLIMITED : keyed(args)))
+  }
+
+  function keyed(args: Args): Verdict | PromiseLike<Verdict> {
+    const whom = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
+    return after(whom, (whom) => {
+      if (cost === undefined) return ask(whom, { request: args[0] }, args)
+      return after(cost(args[0]), (units) => ask(whom, { cost: checkedCost(units), request: args[0] }, args))
+    })
+  }
+
+  function ask(whom: AnyKey, what: Ask, args: Args): Verdict | PromiseLike<Verdict> {
+    const treatment = treatmentOf(args[0])
+    const goOn = (decision: Decision | undefined) =>
+      decision === undefined ? DROPPED : verdictOf(whom, decision, treatment, args)
+    if (treatment.maxWaitMs === 0) return after(decide(whom, what), goOn)
+    return waiters.decide(whom, what, treatment, binding.signal(...args)).then(goOn)
+  }
+
+  function verdictOf(
+    whom: AnyKey,
+    decision: Decision,
+    treatment: Treatment,
+    args: Args,
+  ): Verdict | PromiseLike<Verdict> {
+    if (!decision.allowed && treatment.isDropped) return DROPPED
+    const headers = isDecided(decision.source) ? generations.map(spelt, decision) : []
+    if (!decision.allowed) return { headers, denial: denialOf(decision, args) }
+    const verdict = settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, decision, args) }
+    return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
+  }
+
+  function denialOf(decision: Decision, args: Args): Denial {
+    const headers = disclose ? retryAfterHeaders(decision) : []
+    if (onDenied !== undefined) {
+      return { action: 'custom', headers, answer: () => onDenied(decision, ...args) }
+    }
+    const problem = problemOf(decision, disclose)
+    const [retryAfter] = headers
+    const told = denialBody(
+      problem,
+      retryAfter === undefined ? undefined : Number(retryAfter.value),
+      binding.header('accept', ...args),
     )
+    return {
+      action: 'answer',
+      status: problem.status,
+      headers: [...headers, ...told.headers],
+      body: told.body,
+    }
   }
 
-  function verdictOf(decision: Decision): Verdict {
-    const headers = isDecided(decision.source) ? rateLimitHeaders(decision) : []
-    if (decision.allowed) return { headers }
-    return { headers: [...headers, ...retryAfterHeaders(decision)], denial: denialOf(decision) }
+  function forbidden(args: Args): Verdict {
+    if (treatmentOf(args[0]).isDropped) return DROPPED
+    const { headers, body } = denialBody(FORBIDDEN, undefined, binding.header('accept', ...args))
+    return { headers: [], denial: { action: 'answer', status: FORBIDDEN.status, headers, body } }
   }
 
-  if (skip === undefined) return judge
-  return (request) => after(skip(request), (skips) => (skips === true ? UNLIMITED : judge(request)))
+  if (listed === undefined) return (...args) => judge(args)
+  return (...args) => {
+    const list = listed(addressOf(args))
+    if (list === 'deny') return forbidden(args)
+    return list === 'allow' ? UNLIMITED : judge(args)
+  }
+}
+
+function spelt(this: Decision, generation: HeaderSet['generation']): HeaderSet {
+  return { generation, isDenial: !this.allowed, headers: HEADER_GENERATIONS[generation].spell(this) }
 }
 
 /** Asks at once where the limiter's state is in this process. */
-function decider(
-  limiter: Limiter,
-): (key: string, options?: ConsumeOptions) => Decision | PromiseLike<Decision> {
+function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask: Ask) => Decision | PromiseLike<Decision> {
   let isSync = typeof limiter.consumeSync === 'function'
-  return (key, options) => {
-    if (!isSync) return limiter.consume(key, options)
+  return (key, ask) => {
+    if (!isSync) return limiter.consume(key, ask)
     try {
-      return limiter.consumeSync(key, options)
+      return limiter.consumeSync(key, ask)
     } catch (error) {
       if (!(error instanceof SlidegateError && error.code === 'sync_unsupported')) throw error
       isSync = false
-      return limiter.consume(key, options)
+      return limiter.consume(key, ask)
     }
+  }
+}
+
+function treatments<Args extends HandlerArguments>(
+  { denied = 'reject' }: GuardOptions<Args>,
+  canDrop: boolean,
+): (request: Args[0]) => Treatment {
+  if (typeof denied === 'function') return (request) => parseDenied(denied(request), canDrop)
+  const treatment = parseDenied(denied, canDrop)
+  return () => treatment
+}
+
+/** The client's address as the options say, else as the framework does. */
+function addressed<Args extends HandlerArguments>(
+  { address }: GuardOptions<Args>,
+  binding: Binding<Args>,
+): (args: Args) => string | undefined {
+  if (address === undefined) {
+    return (args) => (binding.isCut?.(...args) === true ? undefined : binding.address(...args))
+  }
+  const read: AddressReader = addressReader(address, 'address')
+  return (args) =>
+    read(
+      binding.peer(...args),
+      (name) => binding.header(name, ...args),
+      () => binding.isCut?.(...args) === true,
+    )
+}
+
+/** Which list an address is on: nothing where there are none. */
+function lists<Args extends HandlerArguments>({
+  allow,
+  deny,
+}: GuardOptions<Args>): ((address: string | undefined) => 'allow' | 'deny' | undefined) | undefined {
+  if (allow === undefined && deny === undefined) return undefined
+  const allowed = new Networks((allow ?? []).map((text) => parseNetwork(text, 'allow')))
+  const denied = new Networks((deny ?? []).map((text) => parseNetwork(text, 'deny')))
+  return (address) => {
+    if (denied.has(address)) return 'deny'
+    return allowed.has(address) ? 'allow' : undefined
   }
 }
 
@@ -82,14 +203,4 @@ function checkedCost(units: number): number {
     throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
   }
   return units
-}
-
-function denialOf(decision: Decision): Denial {
-  const problem = problemOf(decision)
-  return {
-    decision,
-    status: problem.status,
-    headers: [{ name: 'Content-Type', value: PROBLEM_CONTENT_TYPE }],
-    body: JSON.stringify(problem),
-  }
 }

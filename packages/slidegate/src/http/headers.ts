@@ -1,22 +1,115 @@
 import type { Decision, LimitDecision } from '../decision.ts'
+import { SlidegateError, show } from '../errors.ts'
 
 /** A header field of a response. */
 export interface Header {
   readonly name: string
   readonly value: string
-  /** Of a list, its value behind what limiters before this one have set on the same response. Other fields are replaced. */
-  readonly append?: (earlier: string, value: string) => string
 }
 
-export type HeaderGeneration = 'draft-11' | 'draft-7' | 'legacy'
+export type HeaderGeneration = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
+
+/** How a generation is spelt, and what several limiters of one response make of it. */
+interface Generation {
+  readonly spell: (decision: Decision) => readonly Header[]
+  /** A generation of lists has room for all limiters. Any other tells one limit: this is the field with what remains of it, and where. */
+  readonly remaining?: { readonly name: string; readonly pattern: RegExp }
+}
 
 /** One function per generation of rate limit headers, so that none changes when the next one comes. */
-export const HEADER_GENERATIONS: Readonly<
-  Record<HeaderGeneration, (decision: Decision) => readonly Header[]>
-> = {
-  'draft-11': draft11Headers,
-  'draft-7': draft7Headers,
-  legacy: legacyHeaders,
+export const HEADER_GENERATIONS: Readonly<Record<HeaderGeneration, Generation>> = {
+  'draft-11': { spell: draft11Headers },
+  'draft-7': { spell: draft7Headers, remaining: { name: 'RateLimit', pattern: /remaining=(\d+)/ } },
+  'draft-6': { spell: draft6Headers, remaining: { name: 'RateLimit-Remaining', pattern: /^(\d+)$/ } },
+  legacy: { spell: legacyHeaders, remaining: { name: 'X-RateLimit-Remaining', pattern: /^(\d+)$/ } },
+}
+
+/** The fields of one generation that a limiter adds to a response. */
+export interface HeaderSet {
+  readonly generation: HeaderGeneration
+  readonly isDenial: boolean
+  readonly headers: readonly Header[]
+}
+
+/** The fields of a response, whoever writes it. */
+export interface HeaderAccess {
+  get(name: string): string | undefined
+  set(name: string, value: string): void
+}
+
+/**
+ * Sets fields on a response that may bear those of limiters before this one: lists become one list, and of those that tell
+ * one limit the tighter stays.
+ */
+export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
+  for (const set of sets) place(set, on, false, false)
+}
+
+/** The same for a response that comes from limiters behind this one, which have denied it or not. */
+export function placeHeadersBefore(sets: readonly HeaderSet[], on: HeaderAccess, isDenial: boolean): void {
+  for (const set of sets) place(set, on, true, isDenial)
+}
+
+function place(set: HeaderSet, on: HeaderAccess, isBefore: boolean, othersDeny: boolean): void {
+  const { remaining } = HEADER_GENERATIONS[set.generation]
+  const isLater = !isBefore
+  const laterDenies = isLater ? set.isDenial : othersDeny
+  if (remaining !== undefined && !laterDenies) {
+    const others = remainingIn(on.get(remaining.name), remaining.pattern)
+    const ours = remainingIn(fieldIn(set, remaining.name), remaining.pattern)
+    // Of limits that are as tight the first stays.
+    if (others !== undefined && ours !== undefined && (isLater ? others <= ours : others < ours)) return
+  } else if (remaining !== undefined && isBefore) return
+  for (const { name, value } of set.headers) {
+    const others = remaining === undefined ? on.get(name) : undefined
+    if (others === undefined) on.set(name, value)
+    else on.set(name, isLater ? joined(others, value, laterDenies) : joined(value, others, laterDenies))
+  }
+}
+
+/** Two lists as one. Limits that allowed what another limiter then denied are no longer to wait for. */
+function joined(earlier: string, later: string, laterDenies: boolean): string {
+  return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
+}
+
+function fieldIn({ headers }: HeaderSet, name: string): string | undefined {
+  return headers.find((header) => header.name === name)?.value
+}
+
+function remainingIn(value: string | undefined, pattern: RegExp): number | undefined {
+  const found = value === undefined ? null : pattern.exec(value)
+  return found === null ? undefined : Number(found[1])
+}
+
+/** The names that scripts of other origins need to read, besides those that browsers show them anyway. */
+export function exposedHeaders(generations: HeaderGenerations = 'draft-11'): readonly string[] {
+  return [...new Set(generationsOf(generations).flatMap((generation) => NAMES[generation])), 'Retry-After']
+}
+
+const NAMES: Readonly<Record<HeaderGeneration, readonly string[]>> = {
+  'draft-11': ['RateLimit-Policy', 'RateLimit'],
+  'draft-7': ['RateLimit-Policy', 'RateLimit'],
+  'draft-6': ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
+  legacy: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+}
+
+/** One generation, `legacy` beside a draft, or none. */
+export type HeaderGenerations = HeaderGeneration | readonly HeaderGeneration[] | false
+
+/** @throws {SlidegateError} `invalid_option`, also for two generations that give one name two meanings */
+export function generationsOf(headers: HeaderGenerations): readonly HeaderGeneration[] {
+  const generations = headers === false ? [] : typeof headers === 'string' ? [headers] : headers
+  const isRight =
+    Array.isArray(generations) &&
+    generations.every((each) => typeof each === 'string' && Object.hasOwn(HEADER_GENERATIONS, each)) &&
+    generations.filter((each) => each !== 'legacy').length < 2 &&
+    new Set(generations).size === generations.length
+  if (isRight) return generations
+  throw new SlidegateError(
+    'invalid_option',
+    `headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'draft-6', 'legacy', an array of 'legacy' and one of the others, or false`,
+    headers,
+  )
 }
 
 /**
@@ -37,10 +130,7 @@ export function draft11Headers(decision: Decision): readonly Header[] {
     if (limit.shadow) continue
     states += `${states && ', '}"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`
   }
-  return [
-    policies,
-    { name: 'RateLimit', value: states, append: decision.allowed ? appended : appendedByDenial },
-  ]
+  return [policies, { name: 'RateLimit', value: states }]
 }
 
 /** Those that were spelt last. Most requests meet the same limits as the one before. */
@@ -70,15 +160,7 @@ function spellPolicies(limits: readonly LimitDecision[]): Header | undefined {
     // Names of limits have no character that would need escaping.
     .map(({ name, limit, windowMs }) => `"${name}";q=${limit}${windowParameter(windowMs)}`)
   if (policies.length === 0) return undefined
-  return { name: 'RateLimit-Policy', value: policies.join(', '), append: appended }
-}
-
-function appended(earlier: string, value: string): string {
-  return `${earlier}, ${value}`
-}
-
-function appendedByDenial(earlier: string, value: string): string {
-  return appended(withoutTime(earlier), value)
+  return { name: 'RateLimit-Policy', value: policies.join(', ') }
 }
 
 function timeParameter(decision: Decision, limit: LimitDecision): string {
@@ -88,7 +170,7 @@ function timeParameter(decision: Decision, limit: LimitDecision): string {
   return `;t=${seconds(limit.retryAfterMs)}`
 }
 
-/** Limits that allowed what another limiter then denied are no longer to wait for. Leaves quoted names alone. */
+/** Leaves quoted names alone. */
 function withoutTime(states: string): string {
   return states.replace(/("(?:[^"\\]|\\.)*")|; *t=\d+/g, '$1')
 }
@@ -105,12 +187,28 @@ function withoutTime(states: string): string {
 export function draft7Headers(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
-  const window = windowParameter(limit.windowMs)
   const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(limit))}`
+  return [...draft7Policy(limit), { name: 'RateLimit', value: state }]
+}
+
+/**
+ * `RateLimit-Limit`, `-Remaining` and `-Reset` after draft-ietf-httpapi-ratelimit-headers-06, of the limit that
+ * {@link draft7Headers} names and with its meanings.
+ */
+export function draft6Headers(decision: Decision): readonly Header[] {
+  const limit = tightest(decision)
+  if (limit === undefined) return []
   return [
-    ...(window === '' ? [] : [{ name: 'RateLimit-Policy', value: `${limit.limit}${window}` }]),
-    { name: 'RateLimit', value: state },
+    ...draft7Policy(limit),
+    { name: 'RateLimit-Limit', value: `${limit.limit}` },
+    { name: 'RateLimit-Remaining', value: `${limit.remaining}` },
+    { name: 'RateLimit-Reset', value: `${seconds(waitMs(limit))}` },
   ]
+}
+
+function draft7Policy({ limit, windowMs }: LimitDecision): readonly Header[] {
+  const window = windowParameter(windowMs)
+  return window === '' ? [] : [{ name: 'RateLimit-Policy', value: `${limit}${window}` }]
 }
 
 /**

@@ -1,4 +1,5 @@
 export { type AddressKeyOptions, addressKey, UNKNOWN_ADDRESS } from './address.ts'
+export type { Answered, Binding, HandlerArguments } from './binding.ts'
 export {
   apiKeyKey,
   emailKey,
@@ -13,21 +14,31 @@ export {
   type ClientAddressOptions,
   clientAddress,
 } from './client-address.ts'
+export type { DeniedPolicy } from './denied.ts'
 export { createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
 export {
+  draft6Headers,
   draft7Headers,
   draft11Headers,
+  exposedHeaders,
   type Header,
+  type HeaderAccess,
   type HeaderGeneration,
+  type HeaderGenerations,
+  type HeaderSet,
   legacyHeaders,
+  placeHeaders,
+  placeHeadersBefore,
   retryAfterHeaders,
 } from './headers.ts'
-export type { GuardOptions, HandlerArguments } from './options.ts'
+export type { GuardOptions } from './options.ts'
 export {
+  type ForbiddenProblem,
   PROBLEM_CONTENT_TYPE,
   type Problem,
   problemOf,
   type QuotaExceededProblem,
   type ReducedCapacityProblem,
 } from './problem.ts'
+export type { RefundIf } from './settling.ts'
 export type { Trust } from './trust.ts'

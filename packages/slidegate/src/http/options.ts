@@ -1,12 +1,13 @@
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
+import type { AnyKey, LimitsOf } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
-import type { Limit } from '../limits/limit.ts'
 import type { Store } from '../stores/store.ts'
-import { HEADER_GENERATIONS, type HeaderGeneration } from './headers.ts'
-
-/** What a framework hands to its handlers; the first is, or carries, the request. */
-export type HandlerArguments = readonly [request: unknown, ...rest: unknown[]]
+import type { Answered, HandlerArguments } from './binding.ts'
+import type { ClientAddressOptions } from './client-address.ts'
+import type { DeniedPolicy } from './denied.ts'
+import { generationsOf, type HeaderGenerations } from './headers.ts'
+import type { RefundIf } from './settling.ts'
 
 /**
  * The options of `rateLimit`, the same for every framework: a `limiter`, or the `limits` to make one from.
@@ -16,31 +17,68 @@ export type HandlerArguments = readonly [request: unknown, ...rest: unknown[]]
  */
 export interface GuardOptions<Args extends HandlerArguments> {
   /** A limiter of {@link createLimiter}, for instance one that other routes share. Excludes `name`, `limits` and `store`. */
-  readonly limiter?: Limiter
+  readonly limiter?: Limiter | Limiter<Readonly<Record<string, string | null>>>
   /** The name of the limiter that is made from `limits`. Default: `default`. Limiters of one name in one store count together. */
   readonly name?: string
-  /** The limits of every caller. */
-  readonly limits?: readonly Limit[]
+  /** The limits of every caller, or a function that tells those of a key, by its tenant or plan for instance. */
+  readonly limits?: LimitsOf
   /** Where the state of the limiter that is made from `limits` lives. Default: the memory of this process. */
   readonly store?: Store
   /**
-   * Whom the limits count. Default: the client's address, see {@link addressKey}. No key is an error
-   * (`invalid_key`), not a way around the limits: use `skip` for those who are not counted.
+   * Whom the limits count: a key, or an object of keys where the limiter has `dimensions`. Default: the client's address,
+   * see {@link addressKey}. No key is an error (`invalid_key`), not a way around the limits: use `skip` for those who are
+   * not counted.
    */
-  readonly key?: (request: Args[0]) => string | Promise<string>
+  readonly key?: (request: Args[0]) => AnyKey | Promise<AnyKey>
+  /**
+   * How the client's address is found behind proxies, the same in every framework: for `key` where there is none, and for
+   * `allow` and `deny`. Default: as the framework does.
+   */
+  readonly address?: ClientAddressOptions
   /** Units that the request takes: an integer from 1, else `invalid_cost`. Default: 1. */
   readonly cost?: (request: Args[0]) => number | Promise<number>
   /** Whether the request passes uncounted and without headers: only for `true`. Default: none does. */
   readonly skip?: (request: Args[0]) => boolean | Promise<boolean>
+  /** Addresses and networks, such as `10.0.0.0/8`, of clients who pass uncounted and without headers. */
+  readonly allow?: readonly string[]
+  /** Those who are answered with 403, uncounted, whatever `allow` and `skip` say. */
+  readonly deny?: readonly string[]
+  /** What happens to requests for which there is no room, or a function that tells it. Default: `reject`. */
+  readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy)
   /**
    * Which generation of rate limit headers responses carry: `draft-11` (`RateLimit` and `RateLimit-Policy`
-   * over all limits), `draft-7` (the same names over the tightest limit), `legacy` (`X-RateLimit-*`) or
-   * none with `false`. A denial has `Retry-After` in any case. Default: `draft-11`.
+   * over all limits), `draft-7` (the same names over the tightest limit), `draft-6` (`RateLimit-Limit` and so on), `legacy`
+   * (`X-RateLimit-*`), an array of `legacy` and one of the others, or none with `false`. A denial has `Retry-After` in any
+   * case. Default: `draft-11`.
    */
-  readonly headers?: HeaderGeneration | false
+  readonly headers?: HeaderGenerations
+  /**
+   * `false` where callers should not learn of the limits: no headers, no `Retry-After`, and no names of limits in the body
+   * of a denial. Default: `true`.
+   */
+  readonly disclose?: boolean
   /** Answers a denied request in place of the problem body, after the headers were set. Default: status 429 and RFC 9457. */
   readonly onDenied?: (decision: Decision, ...args: Args) => unknown
+  /** Is told of each admitted request before it is handled: to keep the decision for the handler, for instance. */
+  readonly onAllowed?: (decision: Decision, ...args: Args) => unknown
+  /**
+   * Responses for which what was charged is given back: `successful`, those below status 400, for limits on failures as of a login;
+   * `failed`, those from 400; or a function. Where the client hung up before the whole response it is neither.
+   */
+  readonly refundIf?: RefundIf<Args>
+  /**
+   * Units that the request has taken in truth, an integer from 0: asked when the response is over. What was charged
+   * before, the `cost`, is made that by returning or charging the difference; the latter may pass the limits.
+   */
+  readonly settle?: (response: Answered, ...args: Args) => number | Promise<number>
+  /**
+   * Is told what `refundIf` and `settle` throw, and why the store has not returned or charged: the response is sent by
+   * then. Default: a line on the console.
+   */
+  readonly onSettleError?: (error: unknown, ...args: Args) => unknown
 }
+
+const FUNCTIONS = ['key', 'cost', 'skip', 'onDenied', 'onAllowed', 'settle', 'onSettleError'] as const
 
 /** Refuses options that contradict each other or are not what they should be. */
 export function checkOptions<Args extends HandlerArguments>(options: GuardOptions<Args>): void {
@@ -50,7 +88,7 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
       options,
     )
   }
-  const { limiter, limits, headers } = options
+  const { limiter, limits, headers = false, refundIf, disclose } = options
   if (limiter === undefined && limits === undefined) {
     throw invalid('neither limits nor a limiter are given; give one of them', options)
   }
@@ -75,15 +113,27 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
       )
     }
   }
-  for (const name of ['key', 'cost', 'skip', 'onDenied'] as const) {
+  for (const name of FUNCTIONS) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw invalid(`${name} is ${show(options[name])}; it must be a function`, options[name])
     }
   }
-  const isGeneration = typeof headers === 'string' && Object.hasOwn(HEADER_GENERATIONS, headers)
-  if (headers !== undefined && headers !== false && !isGeneration) {
-    throw invalid(`headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'legacy' or false`, headers)
+  if (refundIf !== undefined && !isRefundIf(refundIf)) {
+    throw invalid(`refundIf is ${show(refundIf)}; it must be 'successful', 'failed' or a function`, refundIf)
   }
+  if (disclose !== undefined && typeof disclose !== 'boolean') {
+    throw invalid(`disclose is ${show(disclose)}; it must be true or false`, disclose)
+  }
+  for (const name of ['allow', 'deny'] as const) {
+    if (options[name] !== undefined && !Array.isArray(options[name])) {
+      throw invalid(`${name} is ${show(options[name])}; it must be an array of networks`, options[name])
+    }
+  }
+  generationsOf(headers)
+}
+
+function isRefundIf(value: unknown): boolean {
+  return value === 'successful' || value === 'failed' || typeof value === 'function'
 }
 
 function invalid(message: string, value: unknown): SlidegateError {

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { SlidegateError, show } from '../errors.ts'
-import { readAddress } from './address.ts'
+import { type Network, Networks, parseNetwork } from './networks.ts'
 
 /**
  * Which of the addresses that a request has passed are those of proxies of yours: how many, counted from this server, from 0
@@ -27,8 +27,6 @@ const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 /** These are nobody else's, however large. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
-type Network = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
-
 /** @throws {SlidegateError} `invalid_option` for what is no such setting, or would trust strangers */
 export function trustOf(trust: unknown): IsTrusted {
   if (Number.isInteger(trust) && (trust as number) >= 0 && (trust as number) <= MAX_HOPS) {
@@ -40,52 +38,20 @@ export function trustOf(trust: unknown): IsTrusted {
       trust,
     )
   }
-  const networks = trust.flatMap(networksOf)
-  return (address) => {
-    const read = address === undefined ? undefined : readAddress(address)
-    return read !== undefined && networks.some((network) => holds(network, read))
-  }
-}
-
-function holds([network, prefix]: Network, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  return network.kind() === address.kind() && address.match([network, prefix] as [ipaddr.IPv4, number])
+  const networks = new Networks(trust.flatMap(networksOf))
+  return (address) => networks.has(address)
 }
 
 function networksOf(text: unknown): readonly Network[] {
-  if (typeof text !== 'string')
-    throw invalid(`a network of trust is ${show(text)}; it must be a string`, text)
-  if (Object.hasOwn(NAMED, text)) return NAMED[text]!.flatMap(networksOf)
-  const [address = '', bits, more] = text.split('/')
-  const read = readAddress(address)
-  const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
-  const most = read instanceof ipaddr.IPv4 ? 32 : 128
-  const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-  if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
-    throw invalid(
-      `a network of trust is ${show(text)}; it must be like 10.0.0.0/8 or 2001:db8::/32, an address, or one of ${Object.keys(NAMED).join(', ')}`,
-      text,
-    )
-  }
-  const network = [read, prefix] as const
-  checkHost(text, network)
-  if (prefix < MIN_PREFIX[read.kind()] && !isPrivate(network)) {
+  if (typeof text === 'string' && Object.hasOwn(NAMED, text)) return NAMED[text]!.flatMap(networksOf)
+  const network = parseNetwork(text, `trust (where ${Object.keys(NAMED).join(', ')} are known too)`)
+  if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
     throw invalid(
       `trust holds ${text}, which strangers are in too: whoever is believed about others chooses his own key; give the networks of your proxies`,
       text,
     )
   }
   return [network]
-}
-
-/** Whoever writes 10.0.0.1/8 may have meant one address. */
-function checkHost(text: string, [address, prefix]: Network): void {
-  const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
-  const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
-  if (first.toString() === address.toString()) return
-  throw invalid(
-    `a network of trust is ${text}, which is an address within ${first}/${prefix}; give the one or the other`,
-    text,
-  )
 }
 
 function isPrivate([address, prefix]: Network): boolean {
@@ -104,10 +70,10 @@ export function spoofableAddress(setting: string): SlidegateError {
 }
 
 /** Addresses that are nobody's. */
-export const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
+const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
 /** So many strangers in a row are more than there are proxies in any. */
-export const MANY: number = 4 * MAX_HOPS
+const MANY: number = 4 * MAX_HOPS
 
 /** Whether strangers are believed, however many there are in a row. */
 export function believesAnybody(isTrusted: IsTrusted): boolean {
@@ -115,6 +81,42 @@ export function believesAnybody(isTrusted: IsTrusted): boolean {
     for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
     return true
   })
+}
+
+/**
+ * The address that a framework tells, where its setting cannot be seen: a chain of strangers is tried, and where it is
+ * believed up to its far end, the address is refused. Once for all requests of a prototype: they are of one setting.
+ *
+ * @param addressOf the address of a request, or of what would be one
+ */
+export function unlessSpoofed<Request extends object>(
+  setting: string,
+  addressOf: (request: Request, raw?: RawRequest) => string,
+): (request: Request) => string {
+  const checked = new WeakSet<object>()
+  return (request) => {
+    const prototype: object = Object.getPrototypeOf(request)
+    if (!checked.has(prototype)) {
+      if (STRANGERS.some((stranger) => addressOf(request, chainOf(stranger)) === CHAIN_END)) {
+        throw spoofableAddress(setting)
+      }
+      checked.add(prototype)
+    }
+    return addressOf(request)
+  }
+}
+
+const CHAIN_END = '198.51.100.1'
+
+function chainOf(stranger: string): RawRequest {
+  const chain = [CHAIN_END, ...Array<string>(MANY).fill(stranger)].join(', ')
+  return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }
+}
+
+/** What is read of a request to know its address. */
+export interface RawRequest {
+  readonly headers: { readonly 'x-forwarded-for': string }
+  readonly socket: { readonly remoteAddress: string }
 }
 
 function invalid(message: string, value: unknown): SlidegateError {

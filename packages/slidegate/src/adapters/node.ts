@@ -1,0 +1,26 @@
+import { createGuard } from '../http/guard.ts'
+import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
+import type { GuardOptions } from '../http/options.ts'
+
+type Next = (error?: unknown) => void
+
+export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
+
+/**
+ * For servers of `node:http`, `node:https` and `node:http2`, and for whatever takes middleware as Connect does.
+ *
+ *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
+ *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))
+ *
+ * `next` is called for admitted requests, and with what has gone wrong, `StoreUnavailableError` among it. Without a `key`
+ * function callers are told apart by the other end of their connection: behind proxies, say so in `address`.
+ */
+export function rateLimit(
+  options: RateLimitOptions,
+): (req: NodeRequest, res: NodeResponse, next: Next) => void {
+  const node = nodeBinding<[req: NodeRequest, res: NodeResponse, next: Next]>(
+    (req) => req,
+    (_, res) => res,
+  )
+  return connect(createGuard(options, { ...node, address: node.peer }))
+}

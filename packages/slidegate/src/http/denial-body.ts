@@ -1,0 +1,60 @@
+import Negotiator from 'negotiator'
+import type { Header } from './headers.ts'
+import { PROBLEM_CONTENT_TYPE, type Problem } from './problem.ts'
+
+/** A body, and the field that says what it is. */
+export interface DenialBody {
+  readonly headers: readonly Header[]
+  readonly body: string
+}
+
+/** Most preferred first: what callers are told in who do not say what they want, or want nothing that there is. */
+const MEDIA_TYPES = [PROBLEM_CONTENT_TYPE, 'application/json', 'text/html', 'text/plain']
+
+/** No client needs more to say what it wants; reading takes the longer the more it says. */
+const MAX_ACCEPT = 1024
+
+/**
+ * What a denied request is told in the form that it asks for: JSON for programs, a page for browsers, a line of text.
+ *
+ * @param retryAfterS whole seconds; undefined where waiting does not help, or is not to be told
+ */
+export function denialBody(
+  problem: Problem,
+  retryAfterS: number | undefined,
+  accept: string | undefined,
+): DenialBody {
+  switch (preferred(accept)) {
+    case 'text/html':
+      return bodyOf('text/html; charset=utf-8', page(problem, retryAfterS))
+    case 'text/plain':
+      return bodyOf('text/plain; charset=utf-8', `${sentences(problem, retryAfterS).join(' ')}\n`)
+    case 'application/json':
+      return bodyOf('application/json', JSON.stringify(problem))
+    default:
+      return bodyOf(PROBLEM_CONTENT_TYPE, JSON.stringify(problem))
+  }
+}
+
+function preferred(accept: string | undefined): string | undefined {
+  if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT) return undefined
+  return new Negotiator({ headers: { accept } }).mediaType(MEDIA_TYPES)
+}
+
+function bodyOf(type: string, body: string): DenialBody {
+  return { headers: [{ name: 'Content-Type', value: type }], body }
+}
+
+/** Nothing in it comes from the caller, or would need escaping. */
+function page(problem: Problem, retryAfterS: number | undefined): string {
+  const [title, ...rest] = sentences(problem, retryAfterS)
+  const paragraphs = rest.map((sentence) => `<p>${sentence}</p>`).join('')
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraphs}</html>\n`
+}
+
+const TITLES = { 403: 'Forbidden.', 429: 'Too many requests.', 503: 'Temporarily out of capacity.' } as const
+
+function sentences({ status }: Problem, retryAfterS: number | undefined): readonly string[] {
+  if (retryAfterS === undefined) return [TITLES[status]]
+  return [TITLES[status], `Try again in ${retryAfterS} ${retryAfterS === 1 ? 'second' : 'seconds'}.`]
+}

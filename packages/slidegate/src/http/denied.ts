@@ -1,0 +1,125 @@
+import type { Decision } from '../decision.ts'
+import { type Duration, parseDuration } from '../duration.ts'
+import { SlidegateError, show } from '../errors.ts'
+import type { AnyKey } from '../key-limits.ts'
+import type { Limiter } from '../limiter.ts'
+import { WaitError } from '../waiting/wait-error.ts'
+
+/**
+ * What happens to requests for which there is no room:
+ * - `'reject'`: answered at once, with 429
+ * - `{ delay: '2s' }`: waits for its turn, for so long at most; where it would take longer, or has, it is rejected
+ * - `{ queue: 100, maxWait: '10s' }`: the same, with so many at a time, from 1 to 2^20, of all callers in this process;
+ *   the next is rejected. `maxWait` is 30 s unless told
+ * - `'drop'`: the connection is closed without an answer
+ *
+ * Whoever waits is served first come, first served among the requests of its key, and gives up its place when the client
+ * hangs up. Times are from 1 ms to 2^31 - 1 ms. Of all that wait the limiter's `maxWaiting` is a bound, too.
+ */
+export type DeniedPolicy =
+  | 'reject'
+  | 'drop'
+  | { readonly delay: Duration }
+  | { readonly queue: number; readonly maxWait?: Duration }
+
+/** A policy, checked. */
+export interface Treatment {
+  readonly isDropped: boolean
+  /** Milliseconds that a request waits at most; 0 where it does not. */
+  readonly maxWaitMs: number
+  /** Requests that wait at the same time, at most. */
+  readonly maxQueued: number
+}
+
+const REJECT: Treatment = { isDropped: false, maxWaitMs: 0, maxQueued: 0 }
+const DROP: Treatment = { isDropped: true, maxWaitMs: 0, maxQueued: 0 }
+
+const MAX_WAIT_MS = 2 ** 31 - 1
+const MAX_QUEUED = 2 ** 20
+
+/** @throws {SlidegateError} `invalid_option` */
+export function parseDenied(denied: DeniedPolicy, canDrop: boolean): Treatment {
+  if (denied === 'reject') return REJECT
+  if (denied === 'drop') {
+    if (canDrop) return DROP
+    throw invalid("denied is 'drop', but connections cannot be closed without an answer here", denied)
+  }
+  const {
+    delay,
+    queue,
+    maxWait = '30s',
+  } = (denied ?? {}) as { delay?: unknown; queue?: unknown; maxWait?: unknown }
+  if (delay !== undefined && queue === undefined) {
+    return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
+  }
+  if (queue !== undefined && delay === undefined) {
+    if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
+      throw invalid(`queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`, queue)
+    }
+    return { isDropped: false, maxWaitMs: waitMs('maxWait', maxWait), maxQueued: queue as number }
+  }
+  throw invalid(
+    `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
+    denied,
+  )
+}
+
+function waitMs(name: string, duration: unknown): number {
+  const isDuration = typeof duration === 'number' || typeof duration === 'string'
+  const ms = isDuration ? parseDuration(duration) : undefined
+  if (ms !== undefined && ms >= 1 && ms <= MAX_WAIT_MS) return ms
+  throw invalid(
+    `${name} of denied is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,
+    duration,
+  )
+}
+
+/** What is asked of a limiter for a request. */
+export interface Ask {
+  readonly cost?: number
+  readonly request: unknown
+}
+
+/** Requests of a guard that wait for room. */
+export class Waiters<Key extends AnyKey> {
+  readonly #limiter: Limiter<Key>
+  #waiting = 0
+
+  constructor(limiter: Limiter<Key>) {
+    this.#limiter = limiter
+  }
+
+  /**
+   * The decision in the end; undefined where the client has hung up, and nothing is charged.
+   *
+   * Where too many wait already, a request is admitted if there is room for it and for all before it, or is denied.
+   */
+  async decide(key: Key, ask: Ask, treatment: Treatment, signal: AbortSignal): Promise<Decision | undefined> {
+    const maxWaitMs = this.#waiting < treatment.maxQueued ? treatment.maxWaitMs : 0
+    this.#waiting++
+    try {
+      const decision = await this.#limiter.wait(key, { ...ask, maxWaitMs, signal })
+      if (!signal.aborted) return decision
+      // It was admitted while its client went.
+      await this.#limiter.refund(key, decision).catch(() => 0)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof WaitError)) throw error
+      if (error.reason === 'aborted') return undefined
+      return await this.#denial(key, ask)
+    } finally {
+      this.#waiting--
+    }
+  }
+
+  /** How things stand, for one who waits no longer: those before him take what room there is. */
+  async #denial(key: Key, ask: Ask): Promise<Decision> {
+    const now = await this.#limiter.peek(key, ask)
+    const { expectedWaitMs } = this.#limiter.waiting(key)
+    return { ...now, allowed: false, retryAfterMs: Math.max(1, now.retryAfterMs, expectedWaitMs) }
+  }
+}
+
+function invalid(message: string, value: unknown): SlidegateError {
+  return new SlidegateError('invalid_option', message, value)
+}

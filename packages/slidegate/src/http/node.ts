@@ -1,0 +1,98 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { Answered, Binding, HandlerArguments } from './binding.ts'
+import { mayBeCut, textOf } from './client-address.ts'
+import { gate } from './gate.ts'
+import type { Denial, Guard } from './guard.ts'
+import type { HeaderAccess } from './headers.ts'
+
+// What frameworks that are built on node:http share.
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest
+export type NodeResponse = ServerResponse | Http2ServerResponse
+
+/** What of a binding is the same for all of them, given their way to what they are built on. */
+export function nodeBinding<Args extends HandlerArguments>(
+  requestOf: (...args: Args) => NodeRequest,
+  responseOf: (...args: Args) => NodeResponse,
+): Omit<Binding<Args>, 'address'> {
+  return {
+    canDrop: true,
+    peer: (...args) => requestOf(...args).socket?.remoteAddress,
+    header: (name, ...args) => textOf(requestOf(...args).headers[name]),
+    isCut: (...args) => mayBeCut(requestOf(...args)),
+    signal: (...args) => hangUp(responseOf(...args)),
+  }
+}
+
+/** Aborted when the connection, or the stream of HTTP/2, closes. */
+export function hangUp(res: NodeResponse): AbortSignal {
+  const controller = new AbortController()
+  if (isClosed(res)) controller.abort()
+  else res.once('close', () => controller.abort())
+  return controller.signal
+}
+
+function isClosed(res: NodeResponse): boolean {
+  return res.destroyed || (res as ServerResponse).closed === true || !res.writable
+}
+
+/** Tells what became of the response, once it has been sent or the client is gone. */
+export function whenOver(res: NodeResponse, over: (response: Answered) => void): void {
+  const tell = () =>
+    over({
+      status: res.statusCode,
+      isComplete: res.writableFinished,
+      header: (name) => fieldOf(res, name),
+    })
+  if (isClosed(res)) tell()
+  else res.once('close', tell)
+}
+
+function fieldOf(res: NodeResponse, name: string): string | undefined {
+  const value = res.getHeader(name)
+  return value === undefined ? undefined : String(value)
+}
+
+export function fieldsOf(res: NodeResponse): HeaderAccess {
+  return {
+    get: (name) => fieldOf(res, name),
+    set: (name, value) => {
+      res.setHeader(name, value)
+    },
+  }
+}
+
+/** Answers a request that is not handled. */
+export function deny(res: NodeResponse, denial: Denial): unknown {
+  if (denial.action === 'drop') return drop(res)
+  for (const { name, value } of denial.headers) res.setHeader(name, value)
+  if (denial.action === 'custom') return denial.answer()
+  res.statusCode = denial.status
+  res.end(denial.body)
+  return undefined
+}
+
+/** Closes the connection; of HTTP/2 only the stream, for others share the connection. */
+export function drop(res: NodeResponse): void {
+  if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
+  else res.destroy()
+}
+
+/** RFC 9113, section 7. */
+const HTTP2_CANCEL = 8
+
+type Connected<Req, Res, Next> = [req: Req, res: Res, next: Next]
+
+/** A middleware as Connect has it: `next` is called for admitted requests, and with errors. */
+export function connect<Req, Res extends NodeResponse, Next extends (error?: unknown) => void>(
+  guard: Guard<Connected<Req, Res, Next>>,
+): (req: Req, res: Res, next: Next) => void {
+  const enter = gate<Connected<Req, Res, Next>>({
+    fields: (_, res) => fieldsOf(res),
+    whenOver: (over, _, res) => whenOver(res, over),
+    deny: (denial, _, res) => deny(res, denial),
+    next: (_, __, next) => next,
+  })
+  return (req, res, next) => enter(guard, req, res, next)
+}

@@ -1,0 +1,72 @@
+import { createLimiter, type Limiter } from '../limiter.ts'
+import { textHash } from '../text-hash.ts'
+import type { HandlerArguments } from './binding.ts'
+import { checkOptions, type GuardOptions } from './options.ts'
+
+/** The options of routes within an app, or of a part of it, that has options for all of them. */
+export class RouteOptions<Args extends HandlerArguments> {
+  readonly #around: GuardOptions<Args>
+  readonly #limiter: Limiter | undefined
+  readonly #made = new Map<string, { readonly own: object; readonly limiter: Limiter }>()
+
+  /**
+   * @param around the options that hold where a route says nothing; they may be without limits where `mayLack`
+   * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
+   */
+  constructor(around: GuardOptions<Args>, mayLack = false) {
+    const lacks = mayLack && around.limits === undefined && around.limiter === undefined
+    if (!lacks) checkOptions(around)
+    const { name, limits, store } = around
+    this.#around = around
+    // Made once, so that routes that only differ in what they do count together.
+    this.#limiter =
+      limits === undefined ? (around.limiter as Limiter) : createLimiter({ name, limits, store })
+  }
+
+  /** Those of all routes that say nothing; undefined where these are not limited. */
+  get shared(): GuardOptions<Args> | undefined {
+    return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
+  }
+
+  /**
+   * Those of a route: what it says itself, else what holds around it. Limits of its own it counts apart, under a name made
+   * from that of the route unless it gives one; without limits of its own it counts with all others.
+   */
+  of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
+    if (own.limiter !== undefined) return this.#with(own)
+    if (own.limits === undefined) return this.#with({ limiter: this.#limiter as Limiter, ...own })
+    const { name: _name, limits, store: _store, ...rest } = own
+    return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
+  }
+
+  /** Once for each route, though a framework may declare it twice: for GET and for HEAD. */
+  #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
+    const known = this.#made.get(route)
+    if (known?.own === own) return known.limiter
+    checkOptions(own)
+    const { limits = [], store = this.#around.store } = own
+    const { name = nameOf(this.#around.name ?? 'default', route) } = own
+    const limiter = createLimiter({ name, limits, store })
+    this.#made.set(route, { own, limiter })
+    return limiter
+  }
+
+  #with(own: GuardOptions<Args>): GuardOptions<Args> {
+    const { limiter: _limiter, name: _name, limits: _limits, store: _store, ...rest } = this.#around
+    return { ...rest, ...own }
+  }
+}
+
+/** What a route is called: where it answers HEAD as it does GET it is the same, or callers would have two budgets. */
+export function routeName(method: string | readonly string[], url: string): string {
+  const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
+  return `${[...methods].sort().join(',')} ${url}`
+}
+
+const MAX_NAME = 64
+
+/** Of the alphabet of names, and the same in all processes. */
+function nameOf(around: string, route: string): string {
+  const hash = (textHash(route, textHash(around, 0x811c9dc5)) >>> 0).toString(36)
+  return `${around.slice(0, MAX_NAME - 1 - hash.length)}.${hash}`
+}
