@@ -70,7 +70,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
 
 const enter = gate<Args>({
   fields: (_, reply) => fieldsOf(reply),
-  whenOver: (over, _, reply) => whenOver(reply.raw, over),
+  whenOver: (over, _, reply) => whenOver(reply.raw, over, fieldsOf(reply)),
   deny: (denial, _, reply) => deny(reply, denial),
   next: (_, __, next) => next,
 })

@@ -24,11 +24,13 @@ export function denialBody(
   retryAfterS: number | undefined,
   accept: string | undefined,
 ): DenialBody {
+  const title = TITLES[problem.status]
+  const advice = adviceOf(retryAfterS)
   switch (preferred(accept)) {
     case 'text/html':
-      return bodyOf('text/html; charset=utf-8', page(problem, retryAfterS))
+      return bodyOf('text/html; charset=utf-8', page(title, advice))
     case 'text/plain':
-      return bodyOf('text/plain; charset=utf-8', `${sentences(problem, retryAfterS).join(' ')}\n`)
+      return bodyOf('text/plain; charset=utf-8', `${title}.${advice === undefined ? '' : ` ${advice}`}\n`)
     case 'application/json':
       return bodyOf('application/json', JSON.stringify(problem))
     default:
@@ -46,15 +48,14 @@ function bodyOf(type: string, body: string): DenialBody {
 }
 
 /** Nothing in it comes from the caller, or would need escaping. */
-function page(problem: Problem, retryAfterS: number | undefined): string {
-  const [title, ...rest] = sentences(problem, retryAfterS)
-  const paragraphs = rest.map((sentence) => `<p>${sentence}</p>`).join('')
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraphs}</html>\n`
+function page(title: string, advice: string | undefined): string {
+  const paragraph = advice === undefined ? '' : `<p>${advice}</p>`
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${paragraph}</html>\n`
 }
 
-const TITLES = { 403: 'Forbidden.', 429: 'Too many requests.', 503: 'Temporarily out of capacity.' } as const
+const TITLES = { 403: 'Forbidden', 429: 'Too many requests', 503: 'Temporarily out of capacity' } as const
 
-function sentences({ status }: Problem, retryAfterS: number | undefined): readonly string[] {
-  if (retryAfterS === undefined) return [TITLES[status]]
-  return [TITLES[status], `Try again in ${retryAfterS} ${retryAfterS === 1 ? 'second' : 'seconds'}.`]
+function adviceOf(retryAfterS: number | undefined): string | undefined {
+  if (retryAfterS === undefined) return undefined
+  return `Try again in ${retryAfterS} ${retryAfterS === 1 ? 'second' : 'seconds'}.`
 }

@@ -38,13 +38,12 @@ function isClosed(res: NodeResponse): boolean {
 }
 
 /** Tells what became of the response, once it has been sent or the client is gone. */
-export function whenOver(res: NodeResponse, over: (response: Answered) => void): void {
-  const tell = () =>
-    over({
-      status: res.statusCode,
-      isComplete: res.writableFinished,
-      header: (name) => fieldOf(res, name),
-    })
+export function whenOver(
+  res: NodeResponse,
+  over: (response: Answered) => void,
+  fields: HeaderAccess = fieldsOf(res),
+): void {
+  const tell = () => over({ status: res.statusCode, isComplete: res.writableFinished, header: fields.get })
   if (isClosed(res)) tell()
   else res.once('close', tell)
 }

@@ -1,4 +1,5 @@
 import { createLimiter, type Limiter } from '../limiter.ts'
+import type { Store } from '../stores/store.ts'
 import { textHash } from '../text-hash.ts'
 import type { HandlerArguments } from './binding.ts'
 import { checkOptions, type GuardOptions } from './options.ts'
@@ -7,6 +8,9 @@ import { checkOptions, type GuardOptions } from './options.ts'
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
+  /** What routes within count under and in, where they have limits of their own. */
+  #name: string | undefined
+  #store: Store | undefined
   readonly #made = new Map<string, { readonly own: object; readonly limiter: Limiter }>()
 
   /**
@@ -18,6 +22,8 @@ export class RouteOptions<Args extends HandlerArguments> {
     if (!lacks) checkOptions(around)
     const { name, limits, store } = around
     this.#around = around
+    this.#name = name
+    this.#store = store
     // Made once, so that routes that only differ in what they do count together.
     this.#limiter =
       limits === undefined ? (around.limiter as Limiter) : createLimiter({ name, limits, store })
@@ -39,13 +45,21 @@ export class RouteOptions<Args extends HandlerArguments> {
     return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
   }
 
+  /** The options of routes within a part, such as a class, that says itself what holds around them. */
+  within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
+    const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
+    inner.#name = own.name ?? this.#name
+    inner.#store = own.store ?? this.#store
+    return inner
+  }
+
   /** Once for each route, though a framework may declare it twice: for GET and for HEAD. */
   #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
     const known = this.#made.get(route)
     if (known?.own === own) return known.limiter
     checkOptions(own)
-    const { limits = [], store = this.#around.store } = own
-    const { name = nameOf(this.#around.name ?? 'default', route) } = own
+    const { limits = [], store = this.#store } = own
+    const { name = nameOf(this.#name ?? 'default', route) } = own
     const limiter = createLimiter({ name, limits, store })
     this.#made.set(route, { own, limiter })
     return limiter

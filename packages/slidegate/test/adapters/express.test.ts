@@ -184,9 +184,11 @@ describe.each([
     let served = 0
     const app = express()
     mount(app)
-    app.use(((_req, res) => {
+    app.use(((req, res) => {
       served++
-      res.send('served')
+      const used = req.get('x-used')
+      if (used !== undefined) res.set('x-used', used)
+      res.status(Number(req.get('x-status') ?? 200)).send('served')
     }) satisfies RequestHandler)
     app.use((error: unknown, _req: Request, res: Response, _next: NextFunction) => {
       errors.push(error)

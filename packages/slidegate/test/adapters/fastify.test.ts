@@ -181,9 +181,14 @@ async function serve(
     reply.code(500).send()
   })
   mount(app)
-  app.get('/', async () => {
-    served++
-    return 'served'
+  app.route({
+    method: ['GET', 'POST'],
+    url: '/',
+    handler: async ({ headers }, reply) => {
+      served++
+      if (headers['x-used'] !== undefined) reply.header('x-used', headers['x-used'])
+      return await reply.code(Number(headers['x-status'] ?? 200)).send('served')
+    },
   })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return { url, served: () => served, errors, close: () => app.close() }

@@ -1,7 +1,12 @@
 import type { HandlerArguments } from '../../src/http/index.ts'
 import { addressSuite } from './suite/addresses.ts'
+import { bodySuite } from './suite/bodies.ts'
+import { conversationSuite } from './suite/conversation.ts'
+import { countingSuite } from './suite/counting.ts'
+import { deniedSuite } from './suite/denied.ts'
 import { errorSuite } from './suite/errors.ts'
 import type { AdapterUnderTest } from './suite/fixture.ts'
+import { listSuite } from './suite/lists.ts'
 import { optionSuite } from './suite/options.ts'
 import { outageSuite } from './suite/outages.ts'
 import { verdictSuite } from './suite/verdicts.ts'
@@ -15,4 +20,9 @@ export function adapterSuite<Args extends HandlerArguments>(adapter: AdapterUnde
   errorSuite(adapter)
   addressSuite(adapter)
   outageSuite(adapter)
+  bodySuite(adapter)
+  listSuite(adapter)
+  countingSuite(adapter)
+  deniedSuite(adapter)
+  conversationSuite(adapter)
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { show } from '../../src/errors.ts'
-import { createGuard } from '../../src/http/index.ts'
+import { type Binding, createGuard } from '../../src/http/index.ts'
 import {
   createLimiter,
   fixedWindow,
@@ -311,14 +311,32 @@ const ofGuards = nearly(
         async () => true,
         strikes,
       ),
-      headers: fc.constantFrom('draft-11', 'draft-7', 'legacy', false),
+      headers: fc.constantFrom('draft-11', 'draft-7', 'draft-6', 'legacy', false, ['draft-11', 'legacy']),
+      address: fc.constantFrom({ trust: 1 }, { trust: ['loopback'], header: 'forwarded' }),
+      allow: fc.constantFrom(['10.0.0.0/8'], ['::1'], []),
+      deny: fc.constantFrom(['192.0.2.0/24'], []),
+      denied: fc.constantFrom('reject', 'drop', { delay: 1 }, { queue: 1, maxWait: 1 }, strikes),
+      disclose: fc.boolean(),
+      refundIf: fc.constantFrom('successful', 'failed', strikes),
+      settle: fc.constantFrom(() => 0, strikes),
       onDenied: fc.constant(() => {}),
       name: common.name,
     },
     { requiredKeys: [] },
   ),
-  ['limits', 'limiter', 'key', 'cost', 'skip', 'headers', 'onDenied', 'name', 'store', '__proto__'],
+  [
+    ...['limits', 'limiter', 'key', 'cost', 'skip', 'headers', 'onDenied', 'name', 'store', '__proto__'],
+    ...['address', 'allow', 'deny', 'denied', 'disclose', 'onAllowed', 'refundIf', 'settle', 'onSettleError'],
+  ],
 )
+
+const ANY: Binding<[request: { readonly later: boolean }]> = {
+  address: () => '192.0.2.1',
+  peer: () => '192.0.2.1',
+  header: () => 'text/html, */*;q=0.1',
+  signal: () => new AbortController().signal,
+  canDrop: true,
+}
 
 fuzz(
   'options of guards',
@@ -332,13 +350,15 @@ fuzz(
     const guard = made(() => {
       const given = options.make()
       const isObject = typeof given === 'object' && given !== null
-      return createGuard((isObject ? { ...given, ...own } : given) as never, () => 'address')
+      return createGuard((isObject ? { ...given, ...own } : given) as never, ANY)
     })
     if (guard === undefined) return
     for (let i = 0; i < 2; i++) {
       const verdict = await answered(() => guard({ later }))
       if (verdict === undefined) continue
-      for (const { name, value } of [...verdict.headers, ...(verdict.denial?.headers ?? [])]) {
+      const denial = verdict.denial?.action === 'drop' ? undefined : verdict.denial
+      const sets = verdict.headers.flatMap(({ headers }) => headers)
+      for (const { name, value } of [...sets, ...(denial?.headers ?? [])]) {
         expect(name).toMatch(/^[A-Za-z-]+$/)
         expect(value).toMatch(/^[ -~]+$/)
       }

@@ -6,6 +6,7 @@ import {
   draft7Headers,
   draft11Headers,
   legacyHeaders,
+  placeHeaders,
   problemOf,
   retryAfterHeaders,
 } from '../../src/http/index.ts'
@@ -41,13 +42,19 @@ fuzz('responses', fc.array(anyDecisions, { minLength: 1, maxLength: 3 }), (all) 
   const upToDenial = all.slice(0, all.findIndex(({ allowed }) => !allowed) + 1 || all.length)
   const response = new Map<string, string>()
   for (const decision of upToDenial) {
-    const denial = decision.allowed ? [] : retryAfterHeaders(decision)
-    for (const { name, value, append } of [...draft11Headers(decision), ...denial]) {
-      if (!/^[ -~]+$/.test(value)) throw new Error(`${name}: ${value}`)
-      const earlier = response.get(name)
-      response.set(name, earlier === undefined || append === undefined ? value : append(earlier, value))
-    }
+    const set = {
+      generation: 'draft-11',
+      isDenial: !decision.allowed,
+      headers: draft11Headers(decision),
+    } as const
+    placeHeaders([set], {
+      get: (name) => response.get(name),
+      set: (name, value) => response.set(name, value),
+    })
+    for (const { name, value } of decision.allowed ? [] : retryAfterHeaders(decision))
+      response.set(name, value)
   }
+  for (const [name, value] of response) if (!/^[ -~]+$/.test(value)) throw new Error(`${name}: ${value}`)
   const names = upToDenial.flatMap(({ limits }) =>
     limits.filter(({ shadow }) => !shadow).map(({ name }) => name),
   )

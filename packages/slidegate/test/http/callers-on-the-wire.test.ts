@@ -1,21 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type RequestOptions,
-  request,
-} from 'node:http'
+import { createServer, type OutgoingHttpHeaders, type RequestOptions, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import {
-  type ClientAddressOptions,
-  clientAddress,
-  createGuard,
-  UNKNOWN_ADDRESS,
-} from '../../src/http/index.ts'
+import { rateLimit } from '../../src/adapters/node.ts'
+import { type ClientAddressOptions, clientAddress, UNKNOWN_ADDRESS } from '../../src/http/index.ts'
+import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'
 import { slidingWindow } from '../../src/index.ts'
 
 /** A server of `node:http` itself that answers with the caller's key, 429 from the second request of it on. */
@@ -24,15 +15,16 @@ async function serve(
   at: { host: string } | { path: string } = { host: '127.0.0.1' },
 ) {
   const keyOf = clientAddress(options)
-  const guard = createGuard<[IncomingMessage]>(
-    { limits: [slidingWindow({ limit: 1, window: '1h' })], key: keyOf },
-    keyOf,
-  )
-  const server = createServer(async (req, res) => {
-    const { denial } = await guard(req)
-    res.statusCode = denial?.status ?? 200
-    res.end(keyOf(req))
+  const limit = rateLimit({
+    limits: [slidingWindow({ limit: 1, window: '1h' })],
+    key: (req) => keyOf(req),
+    onDenied: (_, req, res) => answer(req, res, 429),
   })
+  const answer = (req: NodeRequest, res: NodeResponse, status: number) => {
+    res.statusCode = status
+    res.end(keyOf(req))
+  }
+  const server = createServer((req, res) => limit(req, res, () => answer(req, res, 200)))
   await new Promise<void>((resolve) => server.listen('path' in at ? at : { port: 0, ...at }, resolve))
   onTestFinished(async () => {
     server.closeAllConnections()

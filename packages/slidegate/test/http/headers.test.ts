@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import type { LimitDecision } from '../../src/decision.ts'
 import {
+  draft6Headers,
   draft7Headers,
   draft11Headers,
-  type Header,
+  exposedHeaders,
+  HEADER_GENERATIONS,
+  type HeaderGeneration,
+  type HeaderGenerations,
+  type HeaderSet,
   legacyHeaders,
+  placeHeaders,
+  placeHeadersBefore,
   retryAfterHeaders,
 } from '../../src/http/headers.ts'
 import { decide, fields, limit } from './decisions.ts'
@@ -61,26 +68,7 @@ describe('draft-11', () => {
     expect(policyOf(limit('y', { shadow: true }))).toBeUndefined()
     expect(policyOf(limit('y'))).toBe('"y";q=100;w=60')
   })
-
-  it('follows on what earlier limiters said', () => {
-    const [policy, state] = draft11Headers(decide(limit('x')))
-    expect(follow('"a";q=1', policy)).toBe('"a";q=1, "x";q=100;w=60')
-    expect(follow('"a";r=1;t=7', state)).toBe('"a";r=1;t=7, "x";r=99;t=60')
-  })
-
-  it('takes the time, and nothing else, from earlier limiters when it denies', () => {
-    const denied = limit('x', { allowed: false, remaining: 0, retryAfterMs: 1000 })
-    const [policy, state] = draft11Headers(decide(denied))
-    expect(follow('"a";q=1', policy)).toBe('"a";q=1, "x";q=100;w=60')
-    const earlier = '"a";r=1;t=70;pk=:AA==:, "b;t=5\\";t=6";r=2; t=80, "c";r=3;at=4'
-    expect(follow(earlier, state)).toBe('"a";r=1;pk=:AA==:, "b;t=5\\";t=6";r=2, "c";r=3;at=4, "x";r=0;t=1')
-  })
 })
-
-/** The value of a field that follows on an earlier one. */
-function follow(earlier: string, field: Header | undefined): string {
-  return field!.append!(earlier, field!.value)
-}
 
 describe('draft-7', () => {
   it('names the limit with the least remaining', () => {
@@ -118,6 +106,16 @@ describe('draft-7', () => {
   })
 })
 
+it('draft-6 says the same in fields of their own', () => {
+  const decision = decide(limit('a'), limit('b', { limit: 20, remaining: 5, resetAfterMs: 1500 }))
+  expect(fields(draft6Headers(decision))).toEqual({
+    'RateLimit-Policy': '20;w=60',
+    'RateLimit-Limit': '20',
+    'RateLimit-Remaining': '5',
+    'RateLimit-Reset': '2',
+  })
+})
+
 describe('legacy', () => {
   it('gives the reset as seconds since the epoch', () => {
     expect(fields(legacyHeaders(decide(limit('x', { resetAfterMs: 1000 }))))).toEqual({
@@ -149,8 +147,106 @@ it('Retry-After is left out where the request is allowed or never will be', () =
   ).toEqual([])
 })
 
-it.each([draft11Headers, draft7Headers, legacyHeaders])('shadow limits are in no header: %o', (headersOf) => {
-  const shadow = limit('shadow', { shadow: true, allowed: false, remaining: 0, retryAfterMs: 5000, limit: 7 })
-  expect(headersOf(decide(shadow))).toEqual([])
-  expect(fields(headersOf(decide(shadow, limit('x'))))).toEqual(fields(headersOf(decide(limit('x')))))
+it.each([draft11Headers, draft7Headers, draft6Headers, legacyHeaders])(
+  'shadow limits are in no header: %o',
+  (headersOf) => {
+    const shadow = limit('shadow', {
+      shadow: true,
+      allowed: false,
+      remaining: 0,
+      retryAfterMs: 5000,
+      limit: 7,
+    })
+    expect(headersOf(decide(shadow))).toEqual([])
+    expect(fields(headersOf(decide(shadow, limit('x'))))).toEqual(fields(headersOf(decide(limit('x')))))
+  },
+)
+
+describe('several limiters on one response', () => {
+  type Spelt = [generation: HeaderGeneration, ...limits: LimitDecision[]]
+
+  const setOf = ([generation, ...limits]: Spelt): HeaderSet => {
+    const decision = decide(...limits)
+    const { spell } = HEADER_GENERATIONS[generation]
+    return { generation, isDenial: !decision.allowed, headers: spell(decision) }
+  }
+  const response = (given: Record<string, string> = {}) => {
+    const all = { ...given }
+    const on = { get: (name: string) => all[name], set: (name: string, value: string) => (all[name] = value) }
+    return { all, on }
+  }
+  /** What stands on a response in the end, limiter by limiter; and where each sees what those behind it have set. */
+  const placed = (...sets: readonly Spelt[]) => {
+    const forward = response()
+    for (const set of sets) placeHeaders([setOf(set)], forward.on)
+    const backward = response()
+    let isDenial = false
+    for (const set of sets.toReversed()) {
+      placeHeadersBefore([setOf(set)], backward.on, isDenial)
+      isDenial ||= setOf(set).isDenial
+    }
+    expect(backward.all).toEqual(forward.all)
+    return forward.all
+  }
+
+  const ample = limit('ample', { remaining: 9 })
+  const scarce = limit('scarce', { limit: 20, remaining: 3 })
+  const denying = limit('denying', { allowed: false, remaining: 7, retryAfterMs: 1000, limit: 30 })
+
+  it('draft-11: one list', () => {
+    expect(placed(['draft-11', ample], ['draft-11', scarce])).toEqual({
+      'RateLimit-Policy': '"ample";q=100;w=60, "scarce";q=20;w=60',
+      RateLimit: '"ample";r=9;t=60, "scarce";r=3;t=60',
+    })
+  })
+
+  it('draft-11: a denial takes the time from what others have allowed', () => {
+    expect(placed(['draft-11', ample], ['draft-11', scarce], ['draft-11', denying])).toEqual({
+      'RateLimit-Policy': '"ample";q=100;w=60, "scarce";q=20;w=60, "denying";q=30;w=60',
+      RateLimit: '"ample";r=9, "scarce";r=3, "denying";r=7;t=1',
+    })
+  })
+
+  it('draft-11: takes the time and nothing else, whoever has spelt it', () => {
+    const { all, on } = response({
+      RateLimit: '"a";r=1;t=70;pk=:AA==:, "b;t=5\\";t=6";r=2; t=80, "c";r=3;at=4',
+    })
+    placeHeaders([setOf(['draft-11', denying])], on)
+    expect(all.RateLimit).toBe('"a";r=1;pk=:AA==:, "b;t=5\\";t=6";r=2, "c";r=3;at=4, "denying";r=7;t=1')
+  })
+
+  it.each<[HeaderGeneration, string, (limit: number, remaining: number) => string]>([
+    ['draft-7', 'RateLimit', (limit, remaining) => `limit=${limit}, remaining=${remaining}, reset=60`],
+    ['draft-6', 'RateLimit-Remaining', (_, remaining) => `${remaining}`],
+    ['legacy', 'X-RateLimit-Remaining', (_, remaining) => `${remaining}`],
+  ])('%s: of limits that allow it is the tighter, wherever it stands', (generation, name, value) => {
+    expect(placed([generation, ample], [generation, scarce])[name]).toBe(value(20, 3))
+    expect(placed([generation, scarce], [generation, ample])).toEqual(placed([generation, scarce]))
+    expect(placed([generation, ample], [generation, limit('other', { remaining: 9 })])).toEqual(
+      placed([generation, ample]),
+    )
+  })
+
+  it.each<HeaderGeneration>(['draft-7', 'draft-6', 'legacy'])('%s: the one that denies', (generation) => {
+    expect(placed([generation, scarce], [generation, denying])).toEqual(placed([generation, denying]))
+  })
+})
+
+describe('headers that scripts of other origins may read', () => {
+  it.each<[HeaderGenerations | undefined, string]>([
+    [undefined, 'RateLimit-Policy, RateLimit, Retry-After'],
+    ['draft-6', 'RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After'],
+    [
+      ['draft-7', 'legacy'],
+      'RateLimit-Policy, RateLimit, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After',
+    ],
+    [false, 'Retry-After'],
+  ])('%j', (generations, names) => {
+    expect(exposedHeaders(generations).join(', ')).toBe(names)
+  })
+
+  it.each(Object.keys(HEADER_GENERATIONS) as HeaderGeneration[])('%s: all that it sets', (generation) => {
+    const { headers } = { headers: HEADER_GENERATIONS[generation].spell(decide(limit('x'))) }
+    expect(exposedHeaders(generation)).toEqual([...headers.map(({ name }) => name), 'Retry-After'])
+  })
 })

@@ -90,7 +90,7 @@ export function addressSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       const unreadable = [
         'unknown',
         'not an address',
-        '192.0.2.1:4711',
+        '192.0.2.1:port',
         '0xc0.0.2.1',
         '192.0.2.001',
         '192.0.2.1',

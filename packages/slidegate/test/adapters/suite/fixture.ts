@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseList } from 'structured-headers'
 import { onTestFinished } from 'vitest'
 import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
@@ -7,12 +8,15 @@ import { type Limit, memoryStore, type Store, slidingWindow } from '../../../src
 export interface AdapterUnderTest<Args extends HandlerArguments> {
   /**
    * A real server on loopback. Every request passes `rateLimit` of each of the options, in order, and is then
-   * answered with `served`, 200. Errors are recorded and answered with 500. `behindProxy`: the framework
+   * answered with `served`, with the status that its header `x-status` asks for, else 200, and with its header `x-used`
+   * if it has one. Errors are recorded and answered with 500. `behindProxy`: the framework
    * trusts a proxy on loopback, and nobody else, to say who the client is.
    */
   serve(options: readonly GuardOptions<Args>[], settings?: { behindProxy?: boolean }): Promise<Server>
   /** What a request says in a header, as a `key`, `cost` or `skip` function would read it. */
   header(request: Args[0], name: string): string | undefined
+  /** Whether connections can be closed without an answer. Default: they can. */
+  readonly drops?: boolean
   /** An `onDenied` that answers with 418 and `cost <the decision's cost>`. */
   readonly teapot: NonNullable<GuardOptions<Args>['onDenied']>
 }
@@ -57,6 +61,20 @@ export async function serve<Args extends HandlerArguments>(
   const server = await adapter.serve([options].flat(), settings)
   onTestFinished(() => server.close())
   return server
+}
+
+/** Waits until something has become true; the time limit of the test ends it otherwise. */
+export async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await delay(2)
+}
+
+/** Asks with headers. */
+export function ask(
+  server: Server,
+  headers: Record<string, string> = {},
+  init: RequestInit = {},
+): Promise<Response> {
+  return fetch(server.url, { ...init, headers })
 }
 
 export async function inTurn<T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> {

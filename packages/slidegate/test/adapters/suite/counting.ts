@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest'
+import type { Answered, GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  type Limiter,
+  type Store,
+  StoreUnavailableError,
+} from '../../../src/index.ts'
+import { type AdapterUnderTest, ask, newStore, perMinute, type Server, serve, until } from './fixture.ts'
+
+/** What counts in the end. */
+export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  type Options = GuardOptions<Args>
+
+  describe('what counts once the response is over', () => {
+    const limiterOf = (limit: number, store: Store = newStore()): Limiter =>
+      createLimiter({ limits: [perMinute(limit)], store })
+
+    /** Expects so many units to be used in the end. */
+    async function expectUsed(
+      units: number,
+      options: GuardOptions<Args>,
+      requests: readonly Readonly<Record<string, string>>[],
+    ): Promise<void> {
+      const limiter = limiterOf(100)
+      const server = await serve(adapter, { limiter, key: () => 'k', ...options })
+      for (const headers of requests) await (await ask(server, headers)).text()
+      await expect.poll(async () => 100 - (await limiter.peek('k')).remaining).toBe(units)
+      expect(server.errors).toEqual([])
+    }
+
+    it('refundIf successful: only failures count, as of a login', async () => {
+      const answers: Record<string, string>[] = [
+        {},
+        { 'x-status': '401' },
+        { 'x-status': '302' },
+        { 'x-status': '500' },
+      ]
+      await expectUsed(2, { refundIf: 'successful' }, answers)
+    })
+
+    it('refundIf failed: what was not served does not count', async () => {
+      await expectUsed(1, { refundIf: 'failed' }, [{}, { 'x-status': '404' }, { 'x-status': '503' }])
+    })
+
+    it('refundIf by the response and the request', async () => {
+      const refundIf: Options['refundIf'] = async (response, ...[request]) =>
+        response.status === 202 && response.isComplete && adapter.header(request, 'x-free') === 'yes'
+      const answers: Record<string, string>[] = [
+        { 'x-status': '202' },
+        { 'x-free': 'yes' },
+        { 'x-status': '202', 'x-free': 'yes' },
+        { 'x-status': '202', 'x-free': 'no' },
+      ]
+      await expectUsed(21, { refundIf, cost: () => 7 }, answers)
+    })
+
+    it('settle: less, more, nothing, the same', async () => {
+      const settle = ((response: Answered) =>
+        Number(response.header('x-used'))) as unknown as Options['settle']
+      const of = (units: number) => ({ 'x-used': `${units}` })
+      await expectUsed(3, { cost: () => 10, settle }, [of(3)])
+      await expectUsed(25, { cost: () => 10, settle }, [of(25)])
+      await expectUsed(0, { cost: () => 10, settle }, [of(0)])
+      await expectUsed(14, { cost: () => 10, settle }, [of(10), of(4)])
+    })
+
+    it('a denied request settles nothing', async () => {
+      let asked = 0
+      const settle = () => ++asked
+      const server = await serve(adapter, { limiter: limiterOf(1), key: () => 'k', settle })
+      await (await ask(server)).text()
+      await (await ask(server)).text()
+      await until(() => asked === 1)
+      await (await ask(server)).text()
+      expect(asked).toBe(1)
+    })
+
+    it.each<[string, GuardOptions<Args>['settle'], unknown]>([
+      ['what settle throws', () => Promise.reject(new Error('thrown by the user')), /thrown by the user/],
+      ['units that are none', () => Number.NaN, /settled cost is NaN/],
+      ['units below 0', () => -1, /settled cost is -1/],
+    ])('%s is told to onSettleError, and the response is as ever', async (_, settle, message) => {
+      const told: unknown[] = []
+      const server = await serveSettling({
+        settle,
+        onSettleError: ((error: unknown) => told.push(error)) as unknown as Options['onSettleError'],
+      })
+      const response = await ask(server)
+      expect([response.status, await response.text()]).toEqual([200, 'served'])
+      await until(() => told.length > 0)
+      expect(told).toEqual([expect.objectContaining({ message: expect.stringMatching(message as RegExp) })])
+      expect(server.errors).toEqual([])
+    })
+
+    it('a store that does not give back is told, too', async () => {
+      const told: unknown[] = []
+      const memory = newStore()
+      let isDown = false
+      const store: Store = {
+        apply(ops, call) {
+          if (isDown) call.reject(new StoreUnavailableError('error', 'the store is down'))
+          else memory.apply(ops, call)
+        },
+        close() {},
+      }
+      const settle = () => {
+        isDown = true
+        return 0
+      }
+      const limiter = createLimiter({ limits: [perMinute(5)], store, logger: false })
+      const server = await serve(adapter, {
+        ...{
+          limiter,
+          key: () => 'k',
+          settle,
+          onSettleError: ((error: unknown) => told.push(error)) as unknown as Options['onSettleError'],
+        },
+      })
+      expect((await ask(server)).status).toBe(200)
+      await until(() => told.length > 0)
+      expect(told).toEqual([expect.any(StoreUnavailableError)])
+    })
+
+    it('onAllowed is told the decision before the request is handled', async () => {
+      const told: number[] = []
+      const onAllowed = (async ({ remaining }: Decision) =>
+        told.push(remaining)) as unknown as Options['onAllowed']
+      const server = await serve(adapter, { limits: [perMinute(2)], store: newStore(), onAllowed })
+      for (let i = 0; i < 3; i++) await ask(server)
+      expect(told).toEqual([1, 0])
+    })
+
+    function serveSettling(options: GuardOptions<Args>): Promise<Server> {
+      return serve(adapter, { limits: [perMinute(5)], store: newStore(), ...options })
+    }
+  })
+}

@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest'
+import type { DeniedPolicy, GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
+import { createLimiter, type Limiter, memoryStore, slidingWindow } from '../../../src/index.ts'
+import {
+  type AdapterUnderTest,
+  ask,
+  newStore,
+  perMinute,
+  type Server,
+  START_MS,
+  serve,
+  statuses,
+  time,
+  until,
+} from './fixture.ts'
+
+/** What happens to requests for which there is no room. */
+export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  const drops = adapter.drops ?? true
+
+  /** A window that moves by the real clock, and soon. */
+  const soon = (limit: number): Limiter =>
+    createLimiter({ limits: [slidingWindow({ limit, window: '200ms' })], store: memoryStore() })
+
+  /** One that does not move. */
+  const never = (limit: number, maxWaiting?: number): Limiter =>
+    createLimiter({ limits: [perMinute(limit)], store: newStore(), ...(maxWaiting && { maxWaiting }) })
+
+  const serveBy = (
+    limiter: Limiter,
+    denied: GuardOptions<Args>['denied'],
+    options: GuardOptions<Args> = {},
+  ): Promise<Server> => serve(adapter, { limiter, key: () => 'k', denied, ...options })
+
+  describe.each<[string, DeniedPolicy]>([
+    ['delay', { delay: '50s' }],
+    ['queue', { queue: 10, maxWait: '50s' }],
+  ])('%s', (_, denied) => {
+    it('is served when there is room, with the headers of that time', async () => {
+      const server = await serveBy(soon(2), denied)
+      const responses = await Promise.all(Array.from({ length: 6 }, () => ask(server)))
+      expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(200))
+      for (const { headers } of responses)
+        expect(headers.get('RateLimit')).toMatch(/^"2-per-200ms";r=[01];t=1$/)
+      expect(server.served()).toBe(6)
+    })
+
+    it('is served at once where there is room', async () => {
+      const server = await serveBy(never(3), denied)
+      expect(await statuses(server, 3)).toEqual([200, 200, 200])
+    })
+
+    it('is rejected at once where it would certainly wait for too long', async () => {
+      const server = await serveBy(never(1), denied)
+      expect(await statuses(server, 1)).toEqual([200])
+      time.nowMs += 1000
+      const response = await ask(server)
+      expect([response.status, response.headers.get('Retry-After')]).toEqual([429, '59'])
+      expect(response.headers.get('RateLimit')).toBe('"per-minute";r=0;t=59')
+      expect(await response.json()).toMatchObject({ status: 429, 'violated-policies': ['per-minute'] })
+    })
+
+    it('is rejected at once where it never fits', async () => {
+      const server = await serveBy(never(3), denied, { cost: () => 4 })
+      const response = await ask(server)
+      expect([response.status, response.headers.get('Retry-After')]).toEqual([429, null])
+    })
+
+    it('gives up its place when the client hangs up, and is not charged', async () => {
+      const limiter = never(1)
+      const server = await serveBy(
+        limiter,
+        'queue' in denied ? { queue: 10, maxWait: '1h' } : { delay: '1h' },
+      )
+      expect(await statuses(server, 1)).toEqual([200])
+      const abort = new AbortController()
+      const hung = ask(server, {}, { signal: abort.signal })
+      hung.catch(() => {})
+      await until(() => limiter.waiting().length === 1)
+      abort.abort()
+      await expect(hung).rejects.toThrow()
+      await until(() => limiter.waiting().length === 0)
+      time.nowMs = START_MS + 60_000
+      // What was not charged is there for another.
+      expect(await statuses(server, 1)).toEqual([200])
+      expect([server.served(), server.errors]).toEqual([2, []])
+    })
+  })
+
+  describe('queue', () => {
+    it('holds no more than its bound; who comes then is rejected, and nothing is lost', async () => {
+      const limiter = soon(1)
+      const server = await serveBy(limiter, { queue: 3, maxWait: '50s' })
+      let most = 0
+      const watch = setInterval(() => (most = Math.max(most, limiter.waiting().length)), 1)
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(server)))
+      clearInterval(watch)
+      const served = answers.filter(({ status }) => status === 200).length
+      expect(answers.every(({ status }) => status === 200 || status === 429)).toBe(true)
+      expect(served).toBeGreaterThanOrEqual(4)
+      expect(served).toBe(server.served())
+      expect(most).toBeLessThanOrEqual(20)
+      for (const { status, headers } of answers) {
+        if (status === 429) expect(Number(headers.get('Retry-After'))).toBeGreaterThanOrEqual(1)
+      }
+      expect(limiter.waiting().length).toBe(0)
+    })
+
+    it('first come, first served', async () => {
+      const order: string[] = []
+      const limiter = soon(1)
+      const server = await serveBy(
+        limiter,
+        { queue: 10, maxWait: '50s' },
+        {
+          onAllowed: (_decision, ...args) => order.push(adapter.header(args[0], 'x-place')!),
+        },
+      )
+      const answers: Promise<Response>[] = []
+      for (const place of ['1', '2', '3', '4', '5']) {
+        const before = limiter.waiting().length
+        answers.push(ask(server, { 'x-place': place }))
+        await until(() => limiter.waiting().length > before || order.includes(place))
+      }
+      await Promise.all(answers)
+      expect(order).toEqual(['1', '2', '3', '4', '5'])
+    })
+
+    it('is bounded by the limiter, too', async () => {
+      const limiter = never(1, 10)
+      const server = await serveBy(limiter, { queue: 1000, maxWait: '1h' })
+      await ask(server)
+      const abort = new AbortController()
+      const all = Array.from({ length: 20 }, () =>
+        ask(server, {}, { signal: abort.signal }).catch(() => undefined),
+      )
+      const rejected = await Promise.race(all)
+      expect(rejected?.status).toBe(429)
+      expect(limiter.waiting().length).toBeLessThanOrEqual(10)
+      abort.abort()
+      await Promise.all(all)
+    })
+  })
+
+  it('a policy by the request', async () => {
+    const server = await serveBy(never(1), (request) =>
+      adapter.header(request, 'x-patient') === 'yes' ? { delay: '1s' } : 'reject',
+    )
+    expect(await statuses(server, 2)).toEqual([200, 429])
+    expect((await ask(server, { 'x-patient': 'yes' })).status).toBe(429)
+    expect(server.errors).toEqual([])
+  })
+
+  it('a policy by the request that is none is an error', async () => {
+    const server = await serveBy(never(1), () => 'wait' as DeniedPolicy)
+    expect(await statuses(server, 1)).toEqual([500])
+    expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option', value: 'wait' })])
+  })
+
+  it.runIf(drops)('drop: the connection is closed without an answer', async () => {
+    const server = await serveBy(never(1), 'drop', { onDenied: adapter.teapot })
+    expect(await statuses(server, 1)).toEqual([200])
+    await expect(ask(server)).rejects.toThrow('fetch failed')
+    await expect(ask(server)).rejects.toThrow('fetch failed')
+    time.nowMs += 60_000
+    expect(await statuses(server, 1)).toEqual([200])
+    expect([server.served(), server.errors]).toEqual([2, []])
+  })
+
+  it.runIf(drops)('drop: those on the list of the denied, too', async () => {
+    const server = await serveBy(never(1), 'drop', { address: { trust: 0 }, deny: ['127.0.0.1', '::1'] })
+    await expect(ask(server)).rejects.toThrow('fetch failed')
+    expect(server.served()).toBe(0)
+  })
+
+  it.skipIf(drops)('drop is refused at construction', async () => {
+    await expect(adapter.serve([{ limiter: never(1), denied: 'drop' }])).rejects.toMatchObject({
+      code: 'invalid_option',
+      value: 'drop',
+    })
+  })
+}

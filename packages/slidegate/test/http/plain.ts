@@ -1,0 +1,27 @@
+import type { Binding, GuardOptions, HeaderSet, Verdict } from '../../src/http/index.ts'
+import { createGuard, type Guard } from '../../src/http/index.ts'
+
+// A framework whose requests are the keys of callers, or addresses.
+
+export type PlainOptions = GuardOptions<[request: string]>
+
+export const PLAIN: Binding<[request: string]> = {
+  address: (request) => request,
+  peer: (request) => request,
+  header: () => undefined,
+  signal: () => new AbortController().signal,
+  canDrop: true,
+}
+
+export function plainGuard(options: PlainOptions, binding: Partial<Binding<[string]>> = {}): Guard<[string]> {
+  const isObject = typeof options === 'object' && options !== null
+  const given = isObject ? { key: (request: string) => request, ...options } : options
+  return createGuard<[string]>(given, { ...PLAIN, ...binding })
+}
+
+/** All fields that a verdict sets, by name. */
+export function fieldsOf({ headers, denial }: Verdict): Record<string, string> {
+  const own = denial === undefined || denial.action === 'drop' ? [] : denial.headers
+  const all = [...headers.flatMap((set: HeaderSet) => set.headers), ...own]
+  return Object.fromEntries(all.map(({ name, value }) => [name, value]))
+}
