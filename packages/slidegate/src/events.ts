@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events'
 import type { Decision } from './decision.ts'
 import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
@@ -43,6 +42,8 @@ export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = str
   event: LimiterEvents<Key>[Event],
 ) => void
 
+type AnyListener = (event: unknown) => unknown
+
 /** Where a limiter writes a line when its store goes down or comes back. */
 export interface Logger {
   warn(line: string): void
@@ -52,7 +53,14 @@ export interface Logger {
 export class Announcer {
   readonly #limiter: string
   readonly #logger: Logger | undefined
-  #emitter: EventEmitter | undefined
+  /** Lists are never changed but replaced: whoever comes or goes while an event is told does so for the next. */
+  readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = {
+    decision: [],
+    storeError: [],
+    storeDown: [],
+    storeUp: [],
+    clockStep: [],
+  }
   /** Listeners of which it was logged that they fail. */
   readonly #failing = new WeakSet<object>()
   readonly tally: Tally = new Tally()
@@ -65,18 +73,19 @@ export class Announcer {
   /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
-    this.#emitter ??= new EventEmitter()
-    this.#emitter.on(event, listener)
+    this.#listeners[event] = [...this.#listeners[event], listener as AnyListener]
   }
 
-  /** @throws as `on` does */
+  /** Of one that listens several times the last is taken out. @throws as `on` does */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
-    this.#emitter?.off(event, listener)
+    const listeners = this.#listeners[event]
+    const last = listeners.lastIndexOf(listener as AnyListener)
+    if (last >= 0) this.#listeners[event] = listeners.toSpliced(last, 1)
   }
 
   isHeard(event: LimiterEvent): boolean {
-    return this.#emitter !== undefined && this.#emitter.listenerCount(event) > 0
+    return this.#listeners[event].length > 0
   }
 
   /** Something was asked of the store without an answer. */
@@ -86,8 +95,7 @@ export class Announcer {
   }
 
   tell<Event extends LimiterEvent>(event: Event, what: LimiterEvents<AnyKey>[Event]): void {
-    if (this.#emitter === undefined) return
-    for (const listener of this.#emitter.listeners(event)) {
+    for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
         // Of an async function it is the promise that fails.

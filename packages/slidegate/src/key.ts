@@ -1,5 +1,5 @@
-import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
+import { hmacSha256, sha256, utf8 } from './platform.ts'
 
 const MAX_KEY_BYTES = 64 * 1024
 
@@ -30,12 +30,11 @@ export const plainSpelling: Spelling = { isSecret: false, key: storedKey, text: 
  * @throws {SlidegateError} `invalid_option` unless the secret has 16 bytes or more
  */
 function secretSpelling(secret: unknown): Spelling {
-  const key = secretKey(secret)
+  const mac = hmacSha256(secretBytes(secret))
   const text: Spelling['text'] = (given, what, code) => {
     checkText(given, what, code)
     // A value is not to be known by a key that is the same text.
-    const mac = createHmac('sha256', key).update(`${what}:${given}`).digest('base64url')
-    return `~${mac.slice(0, HASH_LENGTH)}`
+    return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
   }
   return { isSecret: true, key: (given) => text(given, 'key', 'invalid_key'), text }
 }
@@ -50,17 +49,18 @@ export function spellingBy(options: { readonly hashKeys?: string | Uint8Array })
   return 'hashKeys' in options ? secretSpelling(options.hashKeys) : plainSpelling
 }
 
-function secretKey(secret: unknown): KeyObject {
-  const bytes = typeof secret === 'string' ? Buffer.from(secret) : secret
-  if (!(bytes instanceof Uint8Array) || bytes.length < MIN_SECRET_BYTES) {
+function secretBytes(secret: unknown): Uint8Array {
+  const given = secret instanceof Uint8Array ? secret : undefined
+  const bytes = typeof secret === 'string' ? utf8(secret) : given
+  if (bytes === undefined || bytes.length < MIN_SECRET_BYTES) {
     // The secret itself is no business of whoever reads the error.
-    const what = bytes instanceof Uint8Array ? `${bytes.length} bytes` : `of type ${typeof secret}`
+    const what = bytes === undefined ? `of type ${typeof secret}` : `${bytes.length} bytes`
     throw new SlidegateError(
       'invalid_option',
       `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
     )
   }
-  return createSecretKey(bytes)
+  return bytes
 }
 
 /** A caller's key by {@link plainSpelling}. */
@@ -71,20 +71,23 @@ export function storedKey(key: unknown): string {
 function storedText(text: unknown, what: string, code: SlidegateErrorCode): string {
   if (typeof text === 'string' && isPlain(text)) return text
   checkText(text, what, code)
-  return `~${createHash('sha256')
-    .update(text as string)
-    .digest('base64url')}`
+  return `~${sha256(text as string)}`
 }
 
 function checkText(text: unknown, what: string, code: SlidegateErrorCode): void {
   const invalid = (message: string) => new SlidegateError(code, message, text)
   if (typeof text !== 'string') throw invalid(`the ${what} is ${show(text)}; it must be a string`)
   if (text === '') throw invalid(`the ${what} is empty; it must be at least one character`)
-  // The length in UTF-16 units comes first: it is never above the bytes, and costs nothing to ask.
-  if (text.length > MAX_KEY_BYTES || Buffer.byteLength(text) > MAX_KEY_BYTES) {
+  if (isTooLong(text)) {
     throw invalid(`the ${what} has more than ${MAX_KEY_BYTES} bytes of UTF-8: ${show(text)}`)
   }
   if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
+}
+
+/** The length in UTF-16 units costs nothing to ask: the bytes are never fewer, nor more than three to a unit. */
+function isTooLong(text: string): boolean {
+  if (text.length > MAX_KEY_BYTES) return true
+  return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES
 }
 
 /** Short, printable ASCII without spaces, and not to be mistaken for a hash. A loop takes half of a pattern's time. */

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { SlidegateError } from './errors.ts'
 import type { Spelling } from './key.ts'
 import type { Entries } from './limits/limit.ts'
+import { randomText } from './platform.ts'
 import type { Named, Part } from './stores/store.ts'
 
 export interface RequestNames {
@@ -21,7 +21,8 @@ export const NAMELESS: Named = {}
 
 /** What requests of a limiter are called in logs that keep entries: few do, and then all of this is nothing. */
 export class Names {
-  readonly #head = randomBytes(9).toString('base64url')
+  /** What tells its ids from all others; drawn when the first is made. */
+  #head: string | undefined
   readonly #spelling: Spelling
   #made = 0
 
@@ -44,6 +45,7 @@ export class Names {
   /** An id for a request that needs one. */
   made(parts: readonly Part[]): Named {
     if (!areWhole(parts)) return NAMELESS
+    this.#head ??= randomText(9)
     return { requestId: `${this.#head}-${(this.#made++).toString(36)}`, mayRepeat: false }
   }
 

@@ -19,6 +19,8 @@ export interface Origin {
   readonly charged: readonly boolean[]
   /** Units not yet returned. */
   left: number
+  /** Of one that has waited: when the store was asked for it, by `performance.now()`, so before it was charged. */
+  askedAtMs?: number
 }
 
 class Returned {

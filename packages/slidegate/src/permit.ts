@@ -1,8 +1,8 @@
-import { AsyncResource } from 'node:async_hooks'
 import type { Decision } from './decision.ts'
 import { MAX_WINDOW_MS } from './duration.ts'
 import { StoreUnavailableError } from './errors.ts'
 import { type Origin, originOf } from './origin.ts'
+import { asyncOrigin, backgroundTimer, type Timer } from './platform.ts'
 import type { HoldOp, HoldOutcome, Op, Outcome } from './stores/store.ts'
 
 /**
@@ -93,6 +93,13 @@ class Held implements Permit {
   }
 }
 
+// What compilers of `await using` look for where the runtime does not know it yet.
+if (Symbol.asyncDispose === undefined) {
+  Object.defineProperty(Held.prototype, Symbol.for('Symbol.asyncDispose'), {
+    value: Held.prototype[Symbol.asyncDispose],
+  })
+}
+
 /** The shortest time for which any limit lets it be held. */
 function ttlOf(decision: Decision): number {
   const parts = originOf(decision)?.parts ?? []
@@ -118,8 +125,8 @@ export class Permits {
   readonly #due = new Set<Held>()
   #renewing = 0
   /** For the timer: made on behalf of a request, it would keep its async context. */
-  readonly #origin = new AsyncResource('slidegate.permits')
-  #timer: NodeJS.Timeout | undefined
+  readonly #origin = asyncOrigin('slidegate.permits')
+  #timer: Timer | undefined
   #isClosed = false
 
   /** @param apply asks the limiter's store */
@@ -177,7 +184,7 @@ export class Permits {
   #watch(lostInMs: number): void {
     if (this.#timer !== undefined || this.#held.size === 0 || this.#isClosed) return
     const ms = Math.max(1, Math.min(Math.floor(this.#ttlMs / 30), Math.ceil(lostInMs), MAX_TURN_MS))
-    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(() => this.#turn(), ms).unref())
+    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#turn(), ms))
   }
 
   #turn(): void {

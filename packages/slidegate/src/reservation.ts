@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Decision } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
@@ -7,6 +6,7 @@ import { type ExtraLog, withLog } from './limits/limit-set.ts'
 import { reservationLog } from './limits/reservations.ts'
 import { areKept } from './names.ts'
 import { originOf } from './origin.ts'
+import { fromBase64url, randomText, toBase64url } from './platform.ts'
 import { isUnsent } from './refund.ts'
 import type { ConsumeOp, Op, Outcome, Part, SettleOp, SettleOutcome } from './stores/store.ts'
 import { parseUnits } from './units.ts'
@@ -78,7 +78,7 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
 
 function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim): string {
   const words = [VERSION, limiter, key, units, name, charged, instants]
-  return Buffer.from(JSON.stringify(words)).toString('base64url')
+  return toBase64url(JSON.stringify(words))
 }
 
 /** @throws {SlidegateError} `invalid_reservation` for what is no token of this limiter */
@@ -107,7 +107,7 @@ function parseToken(limiter: string, token: unknown): Claim {
 
 function wordsOf(token: string): unknown[] | undefined {
   try {
-    const words: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
+    const words: unknown = JSON.parse(fromBase64url(token))
     return Array.isArray(words) ? words : undefined
   } catch {
     return undefined
@@ -150,7 +150,7 @@ export class Reservations {
         this.#limiter,
       )
     }
-    const reservation = `${randomBytes(12).toString('base64url')}.${cost}`
+    const reservation = `${randomText(12)}.${cost}`
     return { type: 'consume', parts: this.partsWith(parts), cost, count: 1, leaseMs: 0, reservation }
   }
 

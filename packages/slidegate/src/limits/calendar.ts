@@ -1,4 +1,6 @@
-import { Temporal } from 'temporal-polyfill'
+import * as Instant from 'temporal-polyfill/fns/Instant'
+import * as PlainDate from 'temporal-polyfill/fns/PlainDate'
+import * as ZonedDateTime from 'temporal-polyfill/fns/ZonedDateTime'
 import { SlidegateError, show } from '../errors.ts'
 
 /** Windows that a calendar knows. */
@@ -83,7 +85,7 @@ export class Calendar {
   }
 
   #windowAt(ms: number): Window {
-    const local = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(this.timeZone)
+    const local = Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(ms), this.timeZone)
     const { startMs, endMs } = this.unit === 'hour' ? hourAt(local) : dateWindowAt(local, this.unit)
     const window = { startMs: Math.max(0, startMs), endMs }
     if (this.#ends.size === MAX_KNOWN) this.#ends.clear()
@@ -97,12 +99,13 @@ function isIn({ startMs, endMs }: Window, ms: number): boolean {
 }
 
 /** The local hour, or what the setting of the local clock leaves of it. */
-function hourAt(local: Temporal.ZonedDateTime): Window {
+function hourAt(local: ZonedDateTime.Record): Window {
   const ms = local.epochMilliseconds
   const hourMs = ms - (local.minute * 60_000 + local.second * 1000 + local.millisecond)
   // The one before, of an instant at which it is set, is not that.
-  const setMs = local.add({ milliseconds: 1 }).getTimeZoneTransition('previous')?.epochMilliseconds
-  const nextSetMs = local.getTimeZoneTransition('next')?.epochMilliseconds
+  const after = ZonedDateTime.addMilliseconds(local, 1)
+  const setMs = ZonedDateTime.getTimeZoneTransition(after, 'previous')?.epochMilliseconds
+  const nextSetMs = ZonedDateTime.getTimeZoneTransition(local, 'next')?.epochMilliseconds
   return {
     startMs: Math.max(hourMs, setMs ?? hourMs),
     endMs: Math.min(hourMs + HOUR_MS, nextSetMs ?? Number.POSITIVE_INFINITY),
@@ -110,12 +113,12 @@ function hourAt(local: Temporal.ZonedDateTime): Window {
 }
 
 /** From the first date of the day, the week or the month to that of the next. */
-function dateWindowAt(local: Temporal.ZonedDateTime, unit: 'day' | 'week' | 'month'): Window {
+function dateWindowAt(local: ZonedDateTime.Record, unit: 'day' | 'week' | 'month'): Window {
   const ms = local.epochMilliseconds
-  let date = firstDateOf(local.toPlainDate(), unit)
+  let date = firstDateOf(ZonedDateTime.toPlainDate(local), unit)
   let startMs = beginningOf(date, local.timeZoneId)
   for (;;) {
-    date = date.add({ [`${unit}s`]: 1 })
+    date = NEXT[unit](date, 1)
     const endMs = beginningOf(date, local.timeZoneId)
     if (endMs > ms) return { startMs, endMs }
     // The clock was set back over midnight: the next one has begun already.
@@ -123,14 +126,16 @@ function dateWindowAt(local: Temporal.ZonedDateTime, unit: 'day' | 'week' | 'mon
   }
 }
 
-function firstDateOf(date: Temporal.PlainDate, unit: 'day' | 'week' | 'month'): Temporal.PlainDate {
+const NEXT = { day: PlainDate.addDays, week: PlainDate.addWeeks, month: PlainDate.addMonths }
+
+function firstDateOf(date: PlainDate.Record, unit: 'day' | 'week' | 'month'): PlainDate.Record {
   if (unit === 'day') return date
-  return unit === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date.with({ day: 1 })
+  return unit === 'week' ? PlainDate.startOfWeek(date) : PlainDate.startOfMonth(date)
 }
 
 /** The first instant at which the local date is this one or a later one. */
-function beginningOf(date: Temporal.PlainDate, timeZone: string): number {
-  return date.toZonedDateTime(timeZone).epochMilliseconds
+function beginningOf(date: PlainDate.Record, timeZone: string): number {
+  return PlainDate.toZonedDateTime(date, timeZone).epochMilliseconds
 }
 
 /** The name of a time zone; `invalid_window` unless it is known. */
@@ -138,7 +143,7 @@ function parseTimeZone(timeZone: unknown): string {
   // Only names: an offset would be the zone of nobody, and a date is none.
   if (typeof timeZone === 'string' && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(timeZone)) {
     try {
-      return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(timeZone).timeZoneId
+      return Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(0), timeZone).timeZoneId
     } catch {
       // Told below.
     }

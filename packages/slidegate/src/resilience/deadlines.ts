@@ -1,4 +1,4 @@
-import { AsyncResource } from 'node:async_hooks'
+import { asyncOrigin, backgroundTimer, nextTurn, type Timer } from '../platform.ts'
 
 /** One who has to be told when his time is up. */
 export interface Due {
@@ -31,9 +31,9 @@ export class Deadlines {
   #oldest = 0
   /** Length at which those that are settled are taken out. */
   #sweepAt = MIN_SWEEP
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #tickAtMs: number | undefined
-  readonly #origin = new AsyncResource('slidegate.deadline')
+  readonly #origin = asyncOrigin('slidegate.deadline')
 
   /** The time, read once for all that is called in the same tick. */
   now(): number {
@@ -65,12 +65,12 @@ export class Deadlines {
   }
 
   #start(onTimer: () => void, ms: number): void {
-    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(onTimer, ms).unref())
+    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(onTimer, ms))
   }
 
   #onTimer(): void {
     // One poll phase first: where the event loop was blocked, the reply may already be in the socket.
-    const giveUp = () => setImmediate(() => this.#giveUpDue(performance.now()))
+    const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)
     else giveUp()
@@ -88,7 +88,7 @@ export class Deadlines {
     this.#forgetSettled()
     const next = this.#calls[this.#oldest]
     if (next === undefined) this.#timer = undefined
-    else if (next.dueAtMs <= nowMs) setImmediate(() => this.#giveUpDue(nowMs))
+    else if (next.dueAtMs <= nowMs) nextTurn(() => this.#giveUpDue(nowMs))
     else this.#wake(next.dueAtMs - nowMs)
   }
 

@@ -1,6 +1,5 @@
-import { AsyncResource } from 'node:async_hooks'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
+import { asyncOrigin, backgroundTimer, type Timer } from '../platform.ts'
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../stores/store.ts'
 import { ByKey, placeOf } from './by-key.ts'
@@ -33,10 +32,10 @@ export class Leases implements Supply {
   /** Admissions since `#countedFromMs`, at the place of their hash: where keys share a place, one is hot a little early. */
   readonly #admissions = new Uint8Array(PLACES)
   #countedFromMs = 0
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #timerDueMs = 0
   /** For the timer: made on behalf of a request, it would keep its async context. */
-  readonly #origin = new AsyncResource('slidegate.leases')
+  readonly #origin = asyncOrigin('slidegate.leases')
   #isClosed = false
 
   constructor(store: Store, clock: Clock, leaseMs: number, maxKeys: number) {
@@ -93,7 +92,8 @@ export class Leases implements Supply {
     const pools = this.#allPools()
     for (const pool of pools) this.#remove(pool)
     const returned = Promise.all(pools.map((pool) => pool.close()))
-    await Promise.race([returned, delay(CLOSE_MS, undefined, { ref: false })])
+    const late = new Promise<void>((resolve) => backgroundTimer(resolve, CLOSE_MS))
+    await Promise.race([returned, late])
   }
 
   #consume(op: ConsumeOp, ops: readonly Op[], call: Call): void {
@@ -159,7 +159,7 @@ export class Leases implements Supply {
     clearTimeout(this.#timer)
     this.#timerDueMs = dueMs
     const waitMs = Math.max(1, Math.ceil(dueMs - this.clock()))
-    this.#timer = this.#origin.runInAsyncScope(() => setTimeout(() => this.#review(), waitMs).unref())
+    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#review(), waitMs))
   }
 
   /** Ends leases whose time has passed, and forgets keys that are no longer hot. */

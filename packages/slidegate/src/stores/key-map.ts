@@ -1,14 +1,11 @@
-import { randomInt } from 'node:crypto'
 import { mapKey } from '../map-key.ts'
+import { randomInt32 } from '../platform.ts'
 import { textHash } from '../text-hash.ts'
 
 /** Keys that one map holds; with more, there are several. */
 const MOST_IN_ONE = 16_384
 
 const SHARD_BITS = 7
-
-/** Nobody who chooses keys knows which of them fall into one shard. */
-const SEED = randomInt(2 ** 32) | 0
 
 /**
  * Keys and their slots. A `Map` that is full stops the process while it makes itself anew, twice as large:
@@ -18,11 +15,13 @@ export class KeyMap {
   /** All keys, or those that have not been asked for since there are shards: they move when they are. */
   #first: Map<string, number> | undefined = new Map()
   #shards: readonly Map<string, number>[] | undefined
+  /** Nobody who chooses keys knows which of them fall into one shard. Drawn when there are shards. */
+  #seed = 0
 
   get(text: string): number | undefined {
     const key = mapKey(text)
     if (this.#shards === undefined) return this.#first!.get(key)
-    const shard = shardOf(this.#shards, key)
+    const shard = shardOf(this.#shards, key, this.#seed)
     const slot = shard.get(key)
     if (slot !== undefined || this.#first === undefined) return slot
     const moved = this.#first.get(key)
@@ -39,16 +38,17 @@ export class KeyMap {
     if (this.#shards === undefined) {
       this.#first!.set(key, slot)
       if (this.#first!.size === MOST_IN_ONE) {
+        this.#seed = randomInt32()
         this.#shards = Array.from({ length: 2 ** SHARD_BITS }, () => new Map())
       }
     } else {
-      shardOf(this.#shards, key).set(key, slot)
+      shardOf(this.#shards, key, this.#seed).set(key, slot)
     }
   }
 
   delete(text: string): void {
     const key = mapKey(text)
-    const isInShard = this.#shards !== undefined && shardOf(this.#shards, key).delete(key)
+    const isInShard = this.#shards !== undefined && shardOf(this.#shards, key, this.#seed).delete(key)
     if (!isInShard) this.#deleteFirst(key)
   }
 
@@ -60,6 +60,6 @@ export class KeyMap {
 }
 
 /** By all that a key is: keys that begin or end alike are spread, too. */
-function shardOf(shards: readonly Map<string, number>[], key: string): Map<string, number> {
-  return shards[Math.imul(textHash(key, SEED), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
+function shardOf(shards: readonly Map<string, number>[], key: string, seed: number): Map<string, number> {
+  return shards[Math.imul(textHash(key, seed), 0x9e3779b1) >>> (32 - SHARD_BITS)]!
 }

@@ -1,4 +1,4 @@
-import type { AsyncResource } from 'node:async_hooks'
+import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '../platform.ts'
 
 /** The longest that a timer of Node can be set for. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -9,13 +9,13 @@ const MAX_SPIN_MS = 1
 /** Goes off at a time, never before, and hardly after. It keeps the process alive, since somebody waits for it. */
 export class Alarm {
   /** Whose async context the timer has: made on behalf of a request, it would keep that of the request. */
-  readonly #origin: AsyncResource
+  readonly #origin: AsyncOrigin
   readonly #onTime: () => void
-  #timer: NodeJS.Timeout | undefined
-  #spin: NodeJS.Immediate | undefined
+  #timer: Timer | undefined
+  #spin: Turn | undefined
   #atMs = Number.POSITIVE_INFINITY
 
-  constructor(origin: AsyncResource, onTime: () => void) {
+  constructor(origin: AsyncOrigin, onTime: () => void) {
     this.#origin = origin
     this.#onTime = onTime
   }
@@ -30,13 +30,13 @@ export class Alarm {
 
   clear(): void {
     clearTimeout(this.#timer)
-    clearImmediate(this.#spin)
+    cancelTurn(this.#spin)
     this.#atMs = Number.POSITIVE_INFINITY
   }
 
   #start(leftMs: number): void {
     const check = () => this.#check()
-    if (leftMs <= MAX_SPIN_MS) this.#spin = setImmediate(check)
+    if (leftMs <= MAX_SPIN_MS) this.#spin = nextTurn(check)
     else this.#timer = setTimeout(check, Math.min(Math.floor(leftMs), MAX_TIMER_MS))
   }
 

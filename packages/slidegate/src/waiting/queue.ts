@@ -1,6 +1,7 @@
-import type { AsyncResource } from 'node:async_hooks'
 import type { Decision } from '../decision.ts'
 import type { Ticket } from '../limits/limit.ts'
+import { originOf } from '../origin.ts'
+import type { AsyncOrigin } from '../platform.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
 import { Alarm } from './alarm.ts'
 import { areAlike, areHeld, areJoined, rateOf, waitIn } from './answers.ts'
@@ -49,7 +50,7 @@ export interface Asker {
 /** What a queue has of the room that it is in. */
 export interface Surroundings {
   readonly asker: Asker
-  readonly origin: AsyncResource
+  readonly origin: AsyncOrigin
   /** It waits no longer. */
   gone(waiter: Waiter): void
   /** Nobody waits for the key any more. */
@@ -242,6 +243,8 @@ export class Queue {
       if (waiter === undefined) {
         asker.giveBack(op, outcome, position)
       } else {
+        const origin = originOf(decision)
+        if (origin !== undefined) origin.askedAtMs = sentAtMs
         this.#drop(waiter)
         waiter.resolve(decision)
       }

@@ -1,7 +1,6 @@
-import { AsyncResource } from 'node:async_hooks'
-import { randomBytes } from 'node:crypto'
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { asyncOrigin, randomText } from '../platform.ts'
 import type { Part } from '../stores/store.ts'
 import { Aborts } from './aborts.ts'
 import { type Asker, Queue, type Surroundings } from './queue.ts'
@@ -36,8 +35,8 @@ export class WaitingRoom {
   /** By key; none is empty. */
   readonly #queues = new Map<string, Queue>()
   readonly #aborts = new Aborts<Waiter>((waiters, reason) => this.#abort(waiters, reason))
-  /** What tells the tickets of this room from all others. */
-  readonly #head = randomBytes(6).toString('base64url')
+  /** What tells the tickets of this room from all others; drawn for the first. */
+  #head: string | undefined
   #tickets = 0
   #length = 0
   #places = 0
@@ -56,7 +55,7 @@ export class WaitingRoom {
     this.#maxWaiting = maxWaiting
     this.#around = {
       asker,
-      origin: new AsyncResource('slidegate.waiting'),
+      origin: asyncOrigin('slidegate.waiting'),
       gone: (waiter) => this.#gone(waiter),
       emptied: (queue) => {
         if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
@@ -140,6 +139,7 @@ export class WaitingRoom {
   /** Of 12 characters. One for each queue: what a queue leaves behind is not taken for the next one's. */
   #ticketId(): string {
     const number = (this.#tickets++ % 36 ** 4).toString(36)
+    this.#head ??= randomText(6)
     return this.#head + number.padStart(4, '0')
   }
 

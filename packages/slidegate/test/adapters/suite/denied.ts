@@ -70,7 +70,7 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       const limiter = never(1)
       const server = await serveBy(
         limiter,
-        'queue' in denied ? { queue: 10, maxWait: '1h' } : { delay: '1h' },
+        typeof denied === 'object' && 'queue' in denied ? { queue: 10, maxWait: '1h' } : { delay: '1h' },
       )
       expect(await statuses(server, 1)).toEqual([200])
       const abort = new AbortController()
