@@ -5,8 +5,10 @@ declare module 'autocannon' {
     readonly connections: number
     /** Requests in all. */
     readonly amount: number
+    /** Requests that a connection sends before it has an answer. Default: 1. */
+    readonly pipelining?: number
     /** Milliseconds between two samples; the end is noticed at a sample. */
-    readonly sampleInt: number
+    readonly sampleInt?: number
   }
   interface Result {
     readonly '2xx': number

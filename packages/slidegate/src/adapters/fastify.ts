@@ -7,6 +7,13 @@ import type { GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
 
+/** As it is declared, and as a request has it. */
+interface Route {
+  readonly config?: FastifyContextConfig | undefined
+  readonly method: string | readonly string[]
+  readonly url?: string | undefined
+}
+
 type Args = [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
@@ -48,20 +55,23 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   const routes = new RouteOptions<Args>(around, !isGlobal)
   const shared = isGlobal ? createGuard(routes.shared!, binding) : undefined
 
+  const guards = new WeakMap<object, Guard<Args> | undefined>()
+  const guardOf = ({ config, method, url = '' }: Route): Guard<Args> | undefined => {
+    const own = config?.rateLimit
+    if (config === undefined || own === undefined) return shared
+    if (!guards.has(config)) {
+      guards.set(config, own ? createGuard(routes.of(own, routeName(method, url)), binding) : undefined)
+    }
+    return guards.get(config)
+  }
+
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // Of this registration: there may be others, and routes say something to all of them.
-    const guardOf = Symbol('slidegate.guard')
-    app.addHook('onRoute', (route) => {
-      const own = route.config?.rateLimit
-      if (own === undefined) return
-      const guard = own !== false && createGuard(routes.of(own, routeName(route.method, route.url)), binding)
-      route.config = Object.assign({}, route.config, { [guardOf]: guard })
-    })
+    // What is wrong is refused at once, but of routes that were declared before the plugin was loaded.
+    app.addHook('onRoute', (route) => void guardOf(route))
     app.addHook('onRequest', (request, reply, next) => {
-      const own = (request.routeOptions.config as { [guardOf]?: Guard<Args> | false } | undefined)?.[guardOf]
-      const guard = own ?? shared
-      if (guard) enter(guard, request, reply, next)
-      else next()
+      const guard = guardOf(request.routeOptions)
+      if (guard === undefined) next()
+      else enter(guard, request, reply, next)
     })
     done()
   }

@@ -42,7 +42,7 @@ export function parseDenied(denied: DeniedPolicy, canDrop: boolean): Treatment {
   if (denied === 'reject') return REJECT
   if (denied === 'drop') {
     if (canDrop) return DROP
-    throw invalid("denied is 'drop', but connections cannot be closed without an answer here", denied)
+    throw cannotDrop()
   }
   const {
     delay,
@@ -62,6 +62,11 @@ export function parseDenied(denied: DeniedPolicy, canDrop: boolean): Treatment {
     `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
     denied,
   )
+}
+
+/** For those who learn it of a request only, too. */
+export function cannotDrop(): SlidegateError {
+  return invalid("denied is 'drop', but connections cannot be closed without an answer here", 'drop')
 }
 
 function waitMs(name: string, duration: unknown): number {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { mayBeCut, textOf } from './client-address.ts'
 import { gate } from './gate.ts'
@@ -28,13 +29,8 @@ export function nodeBinding<Args extends HandlerArguments>(
 /** Aborted when the connection, or the stream of HTTP/2, closes. */
 export function hangUp(res: NodeResponse): AbortSignal {
   const controller = new AbortController()
-  if (isClosed(res)) controller.abort()
-  else res.once('close', () => controller.abort())
+  whenClosed(res, () => controller.abort())
   return controller.signal
-}
-
-function isClosed(res: NodeResponse): boolean {
-  return res.destroyed || (res as ServerResponse).closed === true || !res.writable
 }
 
 /** Tells what became of the response, once it has been sent or the client is gone. */
@@ -43,9 +39,44 @@ export function whenOver(
   over: (response: Answered) => void,
   fields: HeaderAccess = fieldsOf(res),
 ): void {
-  const tell = () => over({ status: res.statusCode, isComplete: res.writableFinished, header: fields.get })
-  if (isClosed(res)) tell()
-  else res.once('close', tell)
+  whenClosed(res, () =>
+    over({ status: res.statusCode, isComplete: res.writableFinished, header: fields.get }),
+  )
+}
+
+function whenClosed(res: NodeResponse, tell: () => void): void {
+  const socket = 'stream' in res ? undefined : res.req.socket
+  if (res.destroyed || socket?.destroyed) {
+    tell()
+    return
+  }
+  let stop = () => {}
+  const once = () => {
+    res.off('close', once)
+    stop()
+    tell()
+  }
+  res.once('close', once)
+  // Of pipelined requests those whose turn has not come are not told that the connection closes.
+  if (socket !== undefined) stop = whenGone(socket, once)
+}
+
+/** A listener for each connection, however many requests wait on it. */
+const listeners = new WeakMap<Socket, Set<() => void>>()
+
+/** Calls back when the connection closes; answers what ends that. */
+function whenGone(socket: Socket, tell: () => void): () => void {
+  let all = listeners.get(socket)
+  if (all === undefined) {
+    const those = new Set<() => void>()
+    all = those
+    listeners.set(socket, those)
+    socket.once('close', () => {
+      for (const each of [...those]) each()
+    })
+  }
+  all.add(tell)
+  return () => all.delete(tell)
 }
 
 function fieldOf(res: NodeResponse, name: string): string | undefined {

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import express5, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
 import { slidingWindow } from '../../src/index.ts'
 import { listen } from './listen.ts'
@@ -88,6 +88,47 @@ describe.each([
       })
       expect(await status(server, '/mounted')).toBe(500)
       expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option' })])
+    })
+
+    it('what happens to the denied is the affair of each route', async () => {
+      const server = await temporary((app) => {
+        for (const [path, denied] of [
+          ['/rejected', 'reject'],
+          ['/dropped', 'drop'],
+          ['/delayed', { delay: 1 }],
+        ] as const) {
+          app.get(path, rateLimit({ ...once(), denied }), (_req, _res, next) => next())
+        }
+      })
+      expect(await statuses(server, ['/rejected', '/rejected', '/delayed', '/delayed', '/dropped'])).toEqual([
+        200, 429, 200, 429, 200,
+      ])
+      await expect(fetch(`${server.url}/dropped`)).rejects.toThrow('fetch failed')
+    })
+
+    it('options have the types of Express', () => {
+      const right: RateLimitOptions = {
+        key: (req) => {
+          expectTypeOf(req).toEqualTypeOf<Request>()
+          return req.ip ?? ''
+        },
+        onDenied: (decision, req, res, next) => {
+          expectTypeOf(decision.retryAfterMs).toBeNumber()
+          expectTypeOf(req).toEqualTypeOf<Request>()
+          expectTypeOf(res).toEqualTypeOf<Response>()
+          expectTypeOf(next).toEqualTypeOf<NextFunction>()
+        },
+        refundIf: ({ status, isComplete }, req) => isComplete && status === 304 && req.method === 'GET',
+        denied: (req) => (req.method === 'GET' ? { delay: '1s' } : 'reject'),
+        headers: ['draft-11', 'legacy'],
+      }
+      // @ts-expect-error a queue is a number
+      const wrong: RateLimitOptions = { denied: { queue: '100' } }
+      // @ts-expect-error no such generation
+      const worse: RateLimitOptions = { headers: ['draft-9'] }
+      // @ts-expect-error the key is a text, or texts by dimension
+      const worst: RateLimitOptions = { key: () => 42 }
+      expect([right, wrong, worse, worst]).toHaveLength(4)
     })
 
     it('limits one route', async () => {

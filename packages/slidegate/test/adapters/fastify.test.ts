@@ -1,7 +1,14 @@
-import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  fastify,
+  type RouteShorthandOptions,
+} from 'fastify'
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/fastify.ts'
-import { slidingWindow } from '../../src/index.ts'
+import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 
 type Args =
@@ -104,6 +111,129 @@ describe('Fastify 5', () => {
         })
       })
       expect(await statuses(server, ['/api', '/api/inner', '/', '/api'])).toEqual([200, 429, 200, 429])
+    })
+
+    describe('routes that say something themselves', () => {
+      const [five, two, one] = [5, 2, 1].map((limit) => slidingWindow({ limit, window: '1h', name: 'own' }))
+      const around: RateLimitOptions = { limits: [two!], key: () => 'all' }
+      const handler = async () => 'served'
+
+      it('limits of its own a route counts apart', async () => {
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          app.get('/a', { config: { rateLimit: { limits: [one!] } } }, handler)
+          app.get('/b', { config: { rateLimit: { limits: [one!] } } }, handler)
+        })
+        expect(await statuses(server, ['/a', '/a', '/b', '/b', '/', '/', '/', '/a'])).toEqual([
+          ...[200, 429, 200, 429],
+          ...[200, 200, 429, 429],
+        ])
+      })
+
+      it('under a name they count together, and with another store elsewhere', async () => {
+        const store = memoryStore()
+        const own = { limits: [one!], name: 'shared', store }
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          app.get('/a', { config: { rateLimit: own } }, handler)
+          app.get('/b', { config: { rateLimit: { ...own } } }, handler)
+          app.get('/c', { config: { rateLimit: { limits: [one!], name: 'shared' } } }, handler)
+        })
+        expect(await statuses(server, ['/a', '/b', '/c'])).toEqual([200, 429, 200])
+      })
+
+      it('GET and HEAD of a route are one, with options that other routes have too', async () => {
+        const own: RateLimitOptions = { limits: [two!] }
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          for (const url of ['/a', '/b']) app.get(url, { config: { rateLimit: own } }, handler)
+        })
+        const heads = [await fetch(`${server.url}/a`, { method: 'HEAD' })]
+        expect(await statuses(server, ['/a', '/a', '/b', '/b', '/b'])).toEqual([200, 429, 200, 200, 429])
+        heads.push(await fetch(`${server.url}/a`, { method: 'HEAD' }))
+        expect(heads.map(({ status }) => status)).toEqual([200, 429])
+      })
+
+      it('without limits of its own a route counts with all others, and differs in the rest', async () => {
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          app.get('/twice', { config: { rateLimit: { cost: () => 2 } } }, handler)
+          app.get('/dropped', { config: { rateLimit: { denied: 'drop' } } }, handler)
+          app.get('/silent', { config: { rateLimit: { disclose: false } } }, handler)
+        })
+        expect(await statuses(server, ['/', '/twice', '/'])).toEqual([200, 429, 200])
+        await expect(fetch(`${server.url}/dropped`)).rejects.toThrow('fetch failed')
+        const silent = await fetch(`${server.url}/silent`)
+        expect([silent.status, silent.headers.has('RateLimit')]).toEqual([429, false])
+      })
+
+      it('false: not limited; and by a limiter of its own', async () => {
+        const limiter = createLimiter({ limits: [one!] })
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          app.get('/free', { config: { rateLimit: false } }, handler)
+          app.get('/own', { config: { rateLimit: { limiter } } }, handler)
+        })
+        expect(await statuses(server, ['/free', '/free', '/free', '/own', '/own'])).toEqual([
+          ...[200, 200, 200],
+          ...[200, 429],
+        ])
+        expect((await limiter.peek('all')).remaining).toBe(0)
+      })
+
+      it('global: false limits only them', async () => {
+        const server = await temporary((app) => {
+          app.register(rateLimit({ global: false, key: () => 'all' }))
+          app.get('/own', { config: { rateLimit: { limits: [one!] } } }, handler)
+        })
+        expect(await statuses(server, ['/', '/', '/own', '/own'])).toEqual([200, 200, 200, 429])
+      })
+
+      it('of plugins within plugins each holds what it says, and those around it', async () => {
+        const server = await temporary((app) => {
+          app.register(rateLimit({ limits: [five!], key: () => 'all' }))
+          app.register(async (inner) => {
+            inner.register(rateLimit({ ...around, name: 'inner' }))
+            inner.get('/inner', handler)
+          })
+        })
+        expect(await statuses(server, ['/inner', '/inner', '/inner', '/', '/', '/'])).toEqual([
+          ...[200, 200, 429],
+          ...[200, 200, 429],
+        ])
+      })
+
+      it('what is wrong is refused when the route is declared', async () => {
+        const app = fastify()
+        onTestFinished(() => app.close())
+        await app.register(rateLimit(around))
+        for (const own of [{ limits: [] }, { headers: 'none' as never }, { limiter: {} as never }]) {
+          expect(() => app.get('/', { config: { rateLimit: own } }, handler)).toThrow(
+            expect.objectContaining({ code: expect.stringMatching(/^invalid_/) }),
+          )
+        }
+      })
+    })
+
+    it('options have the types of Fastify', () => {
+      const right: RateLimitOptions = {
+        key: (request) => {
+          expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+          return request.ip
+        },
+        settle: (response, request, reply) => {
+          expectTypeOf(response.status).toBeNumber()
+          expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+          expectTypeOf(reply).toEqualTypeOf<FastifyReply>()
+          return 0
+        },
+      }
+      const route: RouteShorthandOptions = { config: { rateLimit: { ...right, denied: { delay: '1s' } } } }
+      // @ts-expect-error no such policy
+      const wrong: RateLimitOptions = { denied: 'wait' }
+      // @ts-expect-error no such word
+      const worse: RouteShorthandOptions = { config: { rateLimit: { refundIf: 'always' } } }
+      expect([right, route, wrong, worse]).toHaveLength(4)
     })
 
     it('counts in one for instances that register the same plugin', async () => {

@@ -7,6 +7,7 @@ import { deniedSuite } from './suite/denied.ts'
 import { errorSuite } from './suite/errors.ts'
 import type { AdapterUnderTest } from './suite/fixture.ts'
 import { listSuite } from './suite/lists.ts'
+import { loadSuite } from './suite/load.ts'
 import { optionSuite } from './suite/options.ts'
 import { outageSuite } from './suite/outages.ts'
 import { verdictSuite } from './suite/verdicts.ts'
@@ -25,4 +26,5 @@ export function adapterSuite<Args extends HandlerArguments>(adapter: AdapterUnde
   countingSuite(adapter)
   deniedSuite(adapter)
   conversationSuite(adapter)
+  loadSuite(adapter)
 }

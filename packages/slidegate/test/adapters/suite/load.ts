@@ -1,0 +1,42 @@
+import autocannon from 'autocannon'
+import { expect, it } from 'vitest'
+import type { HandlerArguments } from '../../../src/http/index.ts'
+import { createLimiter } from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { useRedis } from '../../support/use-redis.ts'
+import { type AdapterUnderTest, limitedTo, perMinute, START_MS, serve, time } from './fixture.ts'
+
+const AMOUNT = 1500
+const LIMIT = 500
+
+const { redis } = await useRedis()
+
+/** Many connections at once, and many requests at once on each. */
+export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  it('under load is exact', async () => {
+    const server = await serve(adapter, limitedTo(LIMIT))
+    const result = await autocannon({ url: server.url, amount: AMOUNT, connections: 20, pipelining: 1 })
+    expect(result).toMatchObject({ '2xx': LIMIT, '4xx': AMOUNT - LIMIT, '5xx': 0, errors: 0, timeouts: 0 })
+    expect([server.served(), server.errors]).toEqual([LIMIT, []])
+  })
+
+  it('under load is exact: requests in a row on each connection', async () => {
+    const server = await serve(adapter, limitedTo(LIMIT))
+    const result = await autocannon({ url: server.url, amount: AMOUNT, connections: 20, pipelining: 8 })
+    // The last answers of each connection it does not count.
+    expect(result).toMatchObject({ '2xx': LIMIT, '5xx': 0, errors: 0, timeouts: 0 })
+    expect(result['4xx']).toBeGreaterThan(0)
+    expect([server.served(), server.errors]).toEqual([LIMIT, []])
+  })
+
+  it('under load is exact: shared through Redis, and several limiters', async () => {
+    await redis.flushall()
+    const store = redisStore(redis, { clock: () => time.nowMs })
+    const limiter = createLimiter({ limits: [perMinute(LIMIT)], store, timeoutMs: 5000 })
+    time.nowMs = START_MS
+    const server = await serve(adapter, [{ limiter }, limitedTo(AMOUNT)])
+    const result = await autocannon({ url: server.url, amount: AMOUNT, connections: 20, pipelining: 1 })
+    expect(result).toMatchObject({ '2xx': LIMIT, '4xx': AMOUNT - LIMIT, errors: 0, timeouts: 0 })
+    expect([server.served(), server.errors]).toEqual([LIMIT, []])
+  })
+}

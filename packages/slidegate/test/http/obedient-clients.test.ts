@@ -1,0 +1,59 @@
+import got from 'got'
+import ky from 'ky'
+import { Agent, interceptors, RetryAgent, request as undiciRequest } from 'undici'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { rateLimit } from '../../src/adapters/node.ts'
+import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'
+import { slidingWindow } from '../../src/index.ts'
+import { listen } from '../adapters/listen.ts'
+
+// Clients of others that come back when they are told to, by the real clock. Had they come earlier they would have been
+// denied once more, and later than a second after they might they would have misread what they were told.
+
+/** Milliseconds that a timer, and a loaded machine, may take beyond what they were asked for. */
+const SLACK_MS = 10_000
+
+async function serve(): Promise<{
+  readonly url: string
+  readonly seen: { readonly status: number; readonly atMs: number }[]
+}> {
+  const seen: { status: number; atMs: number }[] = []
+  const limit = rateLimit({ limits: [slidingWindow({ limit: 1, window: '1s' })] })
+  const server = await listen((req: NodeRequest, res: NodeResponse) => {
+    res.once('finish', () => seen.push({ status: res.statusCode, atMs: performance.now() }))
+    limit(req, res, () => res.end('served'))
+  })
+  onTestFinished(() => server.close())
+  return { url: server.url, seen }
+}
+
+describe('obeys Retry-After', () => {
+  it.each<[string, (url: string) => Promise<string>]>([
+    ['got', (url) => got(url, { retry: { limit: 3 } }).text()],
+    ['ky', (url) => ky(url, { retry: { limit: 3 } }).text()],
+    [
+      'the RetryAgent of undici',
+      async (url) => {
+        const dispatcher = new RetryAgent(new Agent(), { statusCodes: [429], maxRetries: 3 })
+        onTestFinished(() => dispatcher.close())
+        return await (await undiciRequest(url, { dispatcher })).body.text()
+      },
+    ],
+    [
+      'the retry interceptor of undici',
+      async (url) => {
+        const dispatcher = new Agent().compose(interceptors.retry({ statusCodes: [429], maxRetries: 3 }))
+        onTestFinished(() => dispatcher.close())
+        return await (await undiciRequest(url, { dispatcher })).body.text()
+      },
+    ],
+  ])('%s', async (_, ask) => {
+    const { url, seen } = await serve()
+    expect(await ask(url)).toBe('served')
+    expect(await ask(url)).toBe('served')
+    expect(seen.map(({ status }) => status)).toEqual([200, 429, 200])
+    const waitedMs = seen[2]!.atMs - seen[1]!.atMs
+    expect(waitedMs).toBeGreaterThan(500)
+    expect(waitedMs).toBeLessThan(1000 + SLACK_MS)
+  })
+})
