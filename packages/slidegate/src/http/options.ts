@@ -73,7 +73,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly settle?: (response: Answered, ...args: Args) => number | Promise<number>
   /**
    * Is told what `refundIf` and `settle` throw, and why the store has not returned or charged: the response is sent by
-   * then. Default: a line on the console.
+   * then. Default: a line on the console for the first.
    */
   readonly onSettleError?: (error: unknown, ...args: Args) => unknown
 }

@@ -34,7 +34,7 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: SettlingOptions<Args>,
 ): Settler<Key, Args> | undefined {
-  const { refundIf, settle, onSettleError = warn } = options
+  const { refundIf, settle, onSettleError = warner() } = options
   if (refundIf === undefined && settle === undefined) return undefined
   const isRefunded = typeof refundIf === 'string' ? REFUNDED[refundIf] : refundIf
 
@@ -68,8 +68,13 @@ function checkedUnits(units: unknown): number {
   )
 }
 
-function warn(error: unknown): void {
-  console.warn(
-    `slidegate: a response could not be settled: ${error instanceof Error ? error.message : show(error)}`,
-  )
+/** Once: while a store is down it would be said of every response. */
+function warner(): (error: unknown) => void {
+  let hasWarned = false
+  return (error) => {
+    if (hasWarned) return
+    hasWarned = true
+    const message = error instanceof Error ? error.message : show(error)
+    console.warn(`slidegate: a response could not be settled: ${message}`)
+  }
 }
