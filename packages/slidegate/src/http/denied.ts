@@ -99,7 +99,12 @@ export class Waiters<Key extends AnyKey> {
    *
    * Where too many wait already, a request is admitted if there is room for it and for all before it, or is denied.
    */
-  async decide(key: Key, ask: Ask, treatment: Treatment, signal: AbortSignal): Promise<Decision | undefined> {
+  async decide(
+    key: Key,
+    ask: Ask | undefined,
+    treatment: Treatment,
+    signal: AbortSignal,
+  ): Promise<Decision | undefined> {
     const maxWaitMs = this.#waiting < treatment.maxQueued ? treatment.maxWaitMs : 0
     this.#waiting++
     try {
@@ -118,7 +123,7 @@ export class Waiters<Key extends AnyKey> {
   }
 
   /** How things stand, for one who waits no longer: those before him take what room there is. */
-  async #denial(key: Key, ask: Ask): Promise<Decision> {
+  async #denial(key: Key, ask: Ask | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, ask)
     const { expectedWaitMs } = this.#limiter.waiting(key)
     return { ...now, allowed: false, retryAfterMs: Math.max(1, now.retryAfterMs, expectedWaitMs) }

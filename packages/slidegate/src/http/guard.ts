@@ -12,6 +12,7 @@ import {
   generationsOf,
   HEADER_GENERATIONS,
   type Header,
+  type HeaderGeneration,
   type HeaderSet,
   retryAfterHeaders,
 } from './headers.ts'
@@ -62,11 +63,13 @@ export function createGuard<Args extends HandlerArguments>(
   checkOptions(options)
   const { name, limits = [], store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? createLimiter({ name, limits, store })) as Limiter<AnyKey>
+  // Only functions that tell limits look at the request.
+  const isTold = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
   const settlerOf = settler(limiter, options)
   const treatmentOf = treatments(options, binding.canDrop)
-  const generations = disclose ? generationsOf(options.headers ?? 'draft-11') : []
+  const headersOf = spelling(disclose ? generationsOf(options.headers ?? 'draft-11') : [])
   const addressOf = addressed(options, binding)
   const listed = lists(options)
 
@@ -78,12 +81,12 @@ export function createGuard<Args extends HandlerArguments>(
   function keyed(args: Args): Verdict | PromiseLike<Verdict> {
     const whom = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
     return after(whom, (whom) => {
-      if (cost === undefined) return ask(whom, { request: args[0] }, args)
+      if (cost === undefined) return ask(whom, isTold ? { request: args[0] } : undefined, args)
       return after(cost(args[0]), (units) => ask(whom, { cost: checkedCost(units), request: args[0] }, args))
     })
   }
 
-  function ask(whom: AnyKey, what: Ask, args: Args): Verdict | PromiseLike<Verdict> {
+  function ask(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
     const treatment = treatmentOf(args[0])
     const goOn = (decision: Decision | undefined) =>
       decision === undefined ? DROPPED : verdictOf(whom, decision, treatment, args)
@@ -98,7 +101,7 @@ export function createGuard<Args extends HandlerArguments>(
     args: Args,
   ): Verdict | PromiseLike<Verdict> {
     if (!decision.allowed && treatment.isDropped) return DROPPED
-    const headers = isDecided(decision.source) ? generations.map(spelt, decision) : []
+    const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denialOf(decision, args) }
     const verdict = settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, decision, args) }
     return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
@@ -138,12 +141,21 @@ export function createGuard<Args extends HandlerArguments>(
   }
 }
 
-function spelt(this: Decision, generation: HeaderSet['generation']): HeaderSet {
-  return { generation, isDenial: !this.allowed, headers: HEADER_GENERATIONS[generation].spell(this) }
+/** All generations of one decision; few are asked for more than one. */
+function spelling(generations: readonly HeaderGeneration[]): (decision: Decision) => readonly HeaderSet[] {
+  const [first, ...others] = generations
+  if (first === undefined) return () => []
+  if (others.length === 0) return (decision) => [setOf(first, decision)]
+  return (decision) => generations.map((each) => setOf(each, decision))
+}
+
+function setOf(generation: HeaderGeneration, decision: Decision): HeaderSet {
+  const { spell } = HEADER_GENERATIONS[generation]
+  return { generation, isDenial: !decision.allowed, headers: spell(decision) }
 }
 
 /** Asks at once where the limiter's state is in this process. */
-function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask: Ask) => Decision | PromiseLike<Decision> {
+function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision | PromiseLike<Decision> {
   let isSync = typeof limiter.consumeSync === 'function'
   return (key, ask) => {
     if (!isSync) return limiter.consume(key, ask)
