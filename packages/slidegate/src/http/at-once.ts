@@ -28,13 +28,22 @@ export function settle<T>(
   else goOn(value)
 }
 
+/** The same as a promise, for frameworks that wait for one: what it is rejected with is an error. */
+export async function promised<T>(attempt: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return await attempt()
+  } catch (reason) {
+    throw asError(reason)
+  }
+}
+
 function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as PromiseLike<T>).then === 'function'
 }
 
 /**
  * What was thrown, as frameworks take it for an error: to their callbacks nothing, and words like `route`, mean
- * to go on, and must not lead around the limit.
+ * to go on, and must not lead around the limit; and Koa never answers a request for which nothing was thrown.
  */
 function asError(reason: unknown): Error {
   return typeof reason === 'object' && reason !== null

@@ -37,8 +37,15 @@ const DROP: Treatment = { isDropped: true, maxWaitMs: 0, maxQueued: 0 }
 const MAX_WAIT_MS = 2 ** 31 - 1
 const MAX_QUEUED = 2 ** 20
 
+/** What can be done here. */
+export interface Means {
+  readonly canDrop: boolean
+  /** A limiter may be a wrapper of the user's that only consumes. */
+  readonly canWait: boolean
+}
+
 /** @throws {SlidegateError} `invalid_option` */
-export function parseDenied(denied: DeniedPolicy, canDrop: boolean): Treatment {
+export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): Treatment {
   if (denied === 'reject') return REJECT
   if (denied === 'drop') {
     if (canDrop) return DROP
@@ -49,6 +56,9 @@ export function parseDenied(denied: DeniedPolicy, canDrop: boolean): Treatment {
     queue,
     maxWait = '30s',
   } = (denied ?? {}) as { delay?: unknown; queue?: unknown; maxWait?: unknown }
+  if (!canWait && (delay !== undefined || queue !== undefined)) {
+    throw invalid(`denied is ${show(denied)}, but the limiter cannot wait: give one of createLimiter`, denied)
+  }
   if (delay !== undefined && queue === undefined) {
     return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
   }

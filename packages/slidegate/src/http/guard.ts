@@ -7,7 +7,7 @@ import { after } from './at-once.ts'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
 import { denialBody } from './denial-body.ts'
-import { type Ask, parseDenied, type Treatment, Waiters } from './denied.ts'
+import { type Ask, type Means, parseDenied, type Treatment, Waiters } from './denied.ts'
 import {
   generationsOf,
   HEADER_GENERATIONS,
@@ -68,7 +68,10 @@ export function createGuard<Args extends HandlerArguments>(
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
   const settlerOf = settler(limiter, options)
-  const treatmentOf = treatments(options, binding.canDrop)
+  const treatmentOf = treatments(options, {
+    canDrop: binding.canDrop,
+    canWait: typeof limiter.wait === 'function',
+  })
   const headersOf = spelling(disclose ? generationsOf(options.headers ?? 'draft-11') : [])
   const addressOf = addressed(options, binding)
   const listed = lists(options)
@@ -171,10 +174,10 @@ function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision
 
 function treatments<Args extends HandlerArguments>(
   { denied = 'reject' }: GuardOptions<Args>,
-  canDrop: boolean,
+  can: Means,
 ): (request: Args[0]) => Treatment {
-  if (typeof denied === 'function') return (request) => parseDenied(denied(request), canDrop)
-  const treatment = parseDenied(denied, canDrop)
+  if (typeof denied === 'function') return (request) => parseDenied(denied(request), can)
+  const treatment = parseDenied(denied, can)
   return () => treatment
 }
 

@@ -121,6 +121,10 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
   if (refundIf !== undefined && !isRefundIf(refundIf)) {
     throw invalid(`refundIf is ${show(refundIf)}; it must be 'successful', 'failed' or a function`, refundIf)
   }
+  const settles = refundIf !== undefined || options.settle !== undefined
+  if (settles && limiter !== undefined && typeof limiter.refund !== 'function') {
+    throw invalid('refundIf and settle need a limiter of createLimiter: this one cannot refund', limiter)
+  }
   if (disclose !== undefined && typeof disclose !== 'boolean') {
     throw invalid(`disclose is ${show(disclose)}; it must be true or false`, disclose)
   }

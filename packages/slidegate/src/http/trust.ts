@@ -62,9 +62,12 @@ function isPrivate([address, prefix]: Network): boolean {
 }
 
 /** Why addresses are no keys where the framework is set to believe whatever anybody says about them. */
-export function spoofableAddress(setting: string): SlidegateError {
+export function spoofableAddress(
+  setting: string,
+  remedy = 'set it to the addresses of your proxies',
+): SlidegateError {
   return invalid(
-    `with ${setting} set to trust everybody the client's address is whatever the client says; set it to the addresses of your proxies, or give a key function`,
+    `with ${setting} set to trust everybody the client's address is whatever the client says; ${remedy}, or give a key function`,
     true,
   )
 }
@@ -81,6 +84,26 @@ export function believesAnybody(isTrusted: IsTrusted): boolean {
     for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
     return true
   })
+}
+
+/**
+ * The address that a framework tells, where it shows whom it trusts: refused where that is everybody. The setting may change
+ * while an app is put together.
+ */
+export function unlessAnybody<Request>(
+  setting: string,
+  isTrustedOf: (request: Request) => IsTrusted,
+  addressOf: (request: Request) => string | undefined,
+): (request: Request) => string | undefined {
+  let checked: IsTrusted | undefined
+  return (request) => {
+    const isTrusted = isTrustedOf(request)
+    if (isTrusted !== checked) {
+      if (believesAnybody(isTrusted)) throw spoofableAddress(setting)
+      checked = isTrusted
+    }
+    return addressOf(request)
+  }
 }
 
 /**

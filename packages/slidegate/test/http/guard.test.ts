@@ -95,6 +95,16 @@ describe('options are refused at construction', () => {
     ['a queue beyond its bound', { limits, denied: { queue: 2 ** 21 } }, { value: 2 ** 21 }],
     ['a queue that waits for ever', { limits, denied: { queue: 1, maxWait: Infinity } }, { value: Infinity }],
     [
+      'a delay by a limiter that cannot wait',
+      { limiter: promising(), denied: { delay: 5 } },
+      { value: { delay: 5 }, message: /cannot wait/ },
+    ],
+    [
+      'a refund by a limiter that cannot',
+      { limiter: promising(), refundIf: 'failed' },
+      { message: /need a limiter/ },
+    ],
+    [
       'drop where connections cannot be closed',
       { limits, denied: 'drop' },
       { value: 'drop', message: /cannot be closed/, binding: { canDrop: false } },

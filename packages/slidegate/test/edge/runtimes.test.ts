@@ -1,0 +1,301 @@
+import { runInThisContext } from 'node:vm'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import * as nodeAdapter from '../../src/adapters/fetch.ts'
+import * as nodeHttp from '../../src/http/index.ts'
+import * as nodeCore from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { bareRuntime, edgeRuntime, edgeRuntimeOfNext, type Library, type Runtime } from './runtimes.ts'
+
+const { redis } = await useRedis()
+
+const NODE: Library = { core: nodeCore, http: nodeHttp, adapter: nodeAdapter }
+
+const SECRET = 'correct horse battery staple'
+
+const WEIRD_KEYS = [
+  'x'.repeat(129),
+  'user 7',
+  '~',
+  'Zo\u00eb \u{1f600} \u4e16\u754c',
+  '\u0000',
+  '\ufeffbom',
+  'a'.repeat(64 * 1024),
+  '\u4e16'.repeat(21_845),
+]
+
+describe.each<[string, () => Promise<Runtime>]>([
+  ['the edge runtime', edgeRuntime],
+  ['the edge runtime of Next.js', edgeRuntimeOfNext],
+  ['a runtime with nothing but what the Web has', bareRuntime],
+])('in %s', async (_, start) => {
+  const { library, evaluate } = await start()
+  const { core, http, adapter } = library
+
+  it('there is nothing of Node', () => {
+    expect(evaluate('String([typeof Buffer, typeof require])')).toBe('undefined,undefined')
+    expect(evaluate('typeof process === "undefined" || Object.keys(process.env).length === 0')).toBe(true)
+    expect(core.createLimiter).not.toBe(nodeCore.createLimiter)
+  })
+
+  describe('a limiter', () => {
+    const oneIn = (window: nodeCore.Duration, more: Partial<nodeCore.LimiterOptions> = {}) =>
+      core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window })], ...more })
+
+    it('decides by the clock of the runtime', async () => {
+      const limiter = oneIn('1m')
+      const before = Date.now()
+      const { allowed, atMs } = await limiter.consume('key')
+      expect(allowed).toBe(true)
+      expect(Math.abs(atMs - before)).toBeLessThan(60_000)
+      expect(limiter.consumeSync('key')).toMatchObject({ allowed: false, source: 'store' })
+      expect(limiter.consumeSync('another').allowed).toBe(true)
+    })
+
+    it('has every kind of limit', async () => {
+      const limits = [
+        core.slidingWindow({ limit: 10, window: '1s' }),
+        core.slidingWindow({ limit: 10, window: '2s', log: 'zset', name: 'one-by-one' }),
+        core.fixedWindow({ limit: 10, window: '1m' }),
+        core.fixedWindow({ limit: 10, align: 'month', timeZone: 'Europe/Berlin' }),
+        core.slidingCounter({ limit: 10, window: '1h' }),
+        core.tokenBucket({ capacity: 10, refill: 10, interval: '2h' }),
+        core.distinct({ limit: 10, window: '3h' }),
+      ]
+      const limiter = core.createLimiter({ limits })
+      const decision = await limiter.consume('key', { cost: 2, value: 'v' })
+      expect(decision.allowed).toBe(true)
+      expect(decision.limits).toHaveLength(limits.length)
+    })
+
+    it('makes those wait that have to, and ends the wait of those that give up', async () => {
+      const limiter = oneIn('200ms')
+      await limiter.consume('key')
+      const waiting = limiter.wait('key')
+      expect(limiter.waiting('key').length).toBe(1)
+      expect((await waiting).allowed).toBe(true)
+      const ended = evaluate('new AbortController()') as AbortController
+      const given = limiter.wait('key', { signal: ended.signal })
+      ended.abort()
+      await expect(given).rejects.toMatchObject({ reason: 'aborted' })
+      await expect(limiter.wait('key', { maxWaitMs: 10 })).rejects.toMatchObject({ reason: 'late' })
+      await limiter.close()
+    })
+
+    it('holds permits, and frees them where `await using` is compiled', async () => {
+      const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '300ms' })] })
+      const permit = await limiter.acquire('key')
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      expect((await limiter.acquire('key')).allowed).toBe(false)
+      expect(permit.signal.aborted).toBe(false)
+      // What esbuild, Babel and others make of it.
+      const dispose = evaluate("Symbol.asyncDispose || Symbol.for('Symbol.asyncDispose')") as symbol
+      await (permit as unknown as Record<symbol, () => Promise<void>>)[dispose]!()
+      expect((await limiter.acquire('key')).allowed).toBe(true)
+      await limiter.close()
+    })
+
+    it('tells those who listen, and no longer those who have stopped to', async () => {
+      const limiter = oneIn('1m')
+      const told: string[] = []
+      const first = ({ key }: { key: string }) => told.push(`first ${key}`)
+      const second = () => {
+        told.push('second')
+        limiter.off('decision', first)
+        limiter.off('decision', second)
+      }
+      limiter.on('decision', second)
+      limiter.on('decision', first)
+      limiter.on('decision', first)
+      await limiter.consume('a')
+      await limiter.consume('b')
+      expect(told).toEqual(['second', 'first a', 'first a', 'first b'])
+    })
+
+    it('bans', async () => {
+      const clock = new ManualClock()
+      const store = core.memoryStore({ clock: clock.now })
+      const limiter = oneIn('1s', { store, ban: { after: 2, within: '1m', for: '10m' } })
+      for (let i = 0; i < 3; i++) await limiter.consume('key')
+      clock.advance(5000)
+      expect(await limiter.consume('key')).toMatchObject({ allowed: false, retryAfterMs: expect.any(Number) })
+      clock.advance(600_000)
+      expect((await limiter.consume('key')).allowed).toBe(true)
+    })
+
+    it('is answered in time where its store is silent', async () => {
+      const silent: nodeCore.Store = { apply: () => {}, close: () => {} }
+      const limiter = oneIn('1m', { store: silent, timeoutMs: 30, onStoreError: 'deny' })
+      expect(await limiter.consume('key')).toMatchObject({ allowed: false, source: 'failClosed' })
+      await limiter.close()
+    })
+
+    it('leases, and gives back', async () => {
+      const shared = core.memoryStore()
+      const store = core.withLeases({ ...shared, apply: shared.apply.bind(shared), close: () => {} }, {})
+      const limiter = core.createLimiter({
+        store,
+        limits: [core.slidingWindow({ limit: 1000, window: '1m' })],
+      })
+      let leased = 0
+      for (let i = 0; i < 200; i++) if ((await limiter.consume('key')).source === 'lease') leased++
+      expect(leased).toBeGreaterThan(0)
+      await limiter.close()
+    })
+  })
+
+  describe('and on Node, by one store,', () => {
+    const store = redisStore(redis)
+    const limiterOf = (from: Library, options: Partial<nodeCore.LimiterOptions> = {}) =>
+      from.core.createLimiter({
+        name: 'api',
+        limits: [from.core.slidingWindow({ limit: 100, window: '1m' })],
+        store,
+        timeoutMs: 30_000,
+        ...options,
+      })
+
+    it.each<[string, string | undefined]>([
+      ['plain', undefined],
+      ['with a secret', JSON.stringify(SECRET)],
+      ['with a secret that is bytes', 'new Uint8Array(40).fill(7)'],
+    ])('keys are stored alike, %s', async (_, secret) => {
+      await redis.flushall()
+      // Bytes are of the runtime that they are made in.
+      const onNode = limiterOf(NODE, secret === undefined ? {} : { hashKeys: runInThisContext(secret) })
+      const there = limiterOf(library, secret === undefined ? {} : { hashKeys: evaluate(secret) as string })
+      for (const [i, key] of WEIRD_KEYS.entries()) {
+        await onNode.consume(key, { cost: i + 1 })
+        expect((await there.consume(key, { cost: 50 })).remaining).toBe(49 - i)
+        expect((await onNode.peek(key)).remaining).toBe(49 - i)
+      }
+      expect(await redis.keys('*')).toHaveLength(WEIRD_KEYS.length)
+    })
+
+    it('what is reserved by the one is settled by the other', async () => {
+      await redis.flushall()
+      const both = [limiterOf(NODE), limiterOf(library)]
+      for (const [from, to] of [both, both.toReversed()]) {
+        for (const key of WEIRD_KEYS) {
+          const { token } = await from!.reserve(key, 60)
+          expect(await to!.settle(token, 10)).toEqual({ returned: 50, added: 0 })
+          expect((await from!.peek(key)).remaining).toBe(90)
+          await expect(from!.settle(token, 10)).rejects.toMatchObject({ code: 'invalid_reservation' })
+          await from!.reset(key)
+        }
+      }
+    })
+  })
+
+  it('a handler of the Fetch API is limited', async () => {
+    const limits = [core.slidingWindow({ limit: 2, window: '1m' })]
+    const served = evaluate("() => new Response('served')") as () => Response
+    const handler = adapter.withRateLimit(served, {
+      limits,
+      address: { trust: 1, header: 'cf-connecting-ip' },
+    })
+    const ask = async (address: string) => {
+      const options = JSON.stringify({ headers: { 'cf-connecting-ip': address } })
+      return await handler(evaluate(`new Request('https://example.com/', ${options})`) as Request)
+    }
+    expect(await (await ask('203.0.113.7')).text()).toBe('served')
+    expect((await ask('::ffff:203.0.113.7')).headers.get('ratelimit')).toMatch(/^"2-per-1m";r=0;/)
+    const denied = await ask('203.0.113.7')
+    expect(denied.status).toBe(429)
+    expect(await denied.json()).toMatchObject({ status: 429, 'violated-policies': ['2-per-1m'] })
+    expect((await ask('203.0.113.8')).status).toBe(200)
+  })
+
+  it('tokens that nobody made are refused', async () => {
+    const limiter = core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window: '1m' })] })
+    for (const token of ['', '%', 'A', '____', btoa('[1]'), '\u4e16', '/+=='] as string[]) {
+      await expect(limiter.settle(token, 0)).rejects.toMatchObject({ code: 'invalid_reservation' })
+    }
+  })
+
+  it('callers have the keys that they have on Node', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 300 }),
+      fc.string({ unit: 'binary' }),
+      lone,
+    )
+    fc.assert(
+      fc.property(text, (secret) => {
+        expect(http.apiKeyKey(secret)).toBe(nodeHttp.apiKeyKey(secret))
+      }),
+      { numRuns: 1000 },
+    )
+    const address = fc.oneof(
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.ipV4().map((v4) => `::ffff:${v4}`),
+      fc.string(),
+    )
+    fc.assert(
+      fc.property(address, (given) => {
+        expect(http.addressKey(given)).toBe(nodeHttp.addressKey(given))
+      }),
+      { numRuns: 1000 },
+    )
+    const request = {
+      headers: { forwarded: 'for="[2001:db8::7]:80";proto=https' },
+      socket: { remoteAddress: '10.0.0.1' },
+    }
+    expect(http.clientAddress({ trust: 1, header: 'forwarded' })(request)).toBe('2001:db8::/64')
+  })
+
+  it('what is wrong is said as it is on Node', () => {
+    for (const from of [NODE, library]) {
+      const limiter = from.core.createLimiter({
+        limits: [from.core.slidingWindow({ limit: 1, window: '1m' })],
+      })
+      for (const key of ['x'.repeat(65_537), `${'\u4e16'.repeat(21_845)}xx`, '\ud800']) {
+        expect(() => limiter.consumeSync(key)).toThrow(/more than 65536 bytes of UTF-8|lone surrogate/)
+      }
+      expect(limiter.consumeSync(`${'\u4e16'.repeat(21_845)}x`).allowed).toBe(true)
+    }
+    expect(() => core.createLimiter({ limits: [] })).toThrow(nodeCore.SlidegateError)
+    expect(() =>
+      core.createLimiter({ limits: [core.slidingWindow({ limit: 1, window: '1m' })], hashKeys: 'short' }),
+    ).toThrow('the secret of hashKeys is 5 bytes')
+  })
+})
+
+const lone = fc.array(fc.integer({ min: 0xd700, max: 0xe000 })).map((units) => String.fromCharCode(...units))
+
+it('before there is a request nothing is drawn, scheduled or read from a clock: Workers refuse it', async () => {
+  let isRequested = false
+  const { library, evaluate } = await bareRuntime(() => isRequested)
+  const { core, http, adapter } = library
+  expect(() => evaluate('crypto.getRandomValues(new Uint8Array(1))')).toThrow('before there was a request')
+  const limits = [
+    core.slidingWindow({ limit: 5, window: '1m', log: 'zset' }),
+    core.fixedWindow({ limit: 5, align: 'day', timeZone: 'Asia/Tokyo' }),
+    core.concurrency({ limit: 5, ttl: '1m', name: 'at-once' }),
+  ]
+  const store = core.withDenyCache(core.withLeases(core.memoryStore()))
+  const limiter = core.createLimiter({
+    limits,
+    store,
+    hashKeys: SECRET,
+    ban: true,
+    overrides: true,
+    onStoreError: 'local',
+  })
+  limiter.on('decision', () => {})
+  const key = http.clientAddress({ trust: 1, header: 'cf-connecting-ip' })
+  const handler = adapter.withRateLimit(() => new Response('served'), {
+    limits: limits.slice(0, 1),
+    key: () => 'all',
+  })
+  isRequested = true
+  expect((await handler(new Request('https://example.com/'))).status).toBe(200)
+  const name = key({ headers: { 'cf-connecting-ip': '203.0.113.7' }, socket: { remoteAddress: '10.0.0.1' } })
+  const permit = await limiter.acquire(name)
+  expect(permit.allowed).toBe(true)
+  expect((await limiter.wait(name)).allowed).toBe(true)
+  await permit.release()
+  await limiter.close()
+})

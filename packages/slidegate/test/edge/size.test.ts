@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest'
+import { type Bundle, bundleOf, HTTP, SLIDEGATE } from './bundle.ts'
+
+// Minified and compressed by gzip. Whoever raises a bound raises the figures of docs/edge.md.
+const BOUNDS: readonly (readonly [what: string, module: string, maxKB: number])[] = [
+  ['all of slidegate', `export * from '${SLIDEGATE}'`, 60],
+  ['what most import of it', `export { createLimiter, slidingWindow, memoryStore } from '${SLIDEGATE}'`, 56],
+  ['all of slidegate and of slidegate/http', `export * from '${SLIDEGATE}'; export * from '${HTTP}'`, 74],
+  ['a limit without a limiter', `export { slidingWindow } from '${SLIDEGATE}'`, 6],
+  ['the key of an address', `export { addressKey } from '${HTTP}'`, 6],
+]
+
+function bytesOf({ inputs }: Bundle, path: string): number {
+  const bytes = Object.entries(inputs).map(([name, { bytesInOutput }]) =>
+    name.includes(path) ? bytesInOutput : 0,
+  )
+  return bytes.reduce((sum, each) => sum + each, 0)
+}
+
+describe('bundled for the edge', () => {
+  it.each(BOUNDS)('%s', async (what, module, maxKB) => {
+    const bundle = await bundleOf(module)
+    console.log(
+      `${what}: ${(bundle.gzippedBytes / 1000).toFixed(1)} kB of ${maxKB} kB, minified ${bundle.code.length}`,
+    )
+    expect(bundle.gzippedBytes / 1000).toBeLessThan(maxKB)
+  })
+
+  it('calendars bring along what they use of their library, and no more', async () => {
+    const bundle = await bundleOf(`export * from '${SLIDEGATE}'`)
+    expect(bytesOf(bundle, 'temporal-')).toBeLessThan(25_000)
+  })
+})
