@@ -92,7 +92,7 @@ export class MessageLine<Message> {
     this.#isWaiting = false
     this.#isBusy = this.#next.length > 0
     // Not before the message at hand was handled, whatever its handler throws.
-    if (this.#isBusy) this.#takeNext()
+    if (this.#isBusy) queueMicrotask(() => this.#takeNext())
     this.#pace()
   }
 

@@ -1,7 +1,8 @@
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
-import type { AnyKey, LimitsOf } from '../key-limits.ts'
+import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
+import type { Limit } from '../limits/limit.ts'
 import type { Store } from '../stores/store.ts'
 import type { Answered, HandlerArguments } from './binding.ts'
 import type { ClientAddressOptions } from './client-address.ts'
@@ -21,7 +22,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /** The name of the limiter that is made from `limits`. Default: `default`. Limiters of one name in one store count together. */
   readonly name?: string
   /** The limits of every caller, or a function that tells those of a key, by its tenant or plan for instance. */
-  readonly limits?: LimitsOf
+  readonly limits?: readonly Limit[] | ((key: string, request: Args[0]) => readonly Limit[])
   /** Where the state of the limiter that is made from `limits` lives. Default: the memory of this process. */
   readonly store?: Store
   /**

@@ -4,13 +4,15 @@ import { codeBlocks, type Page } from './markdown.ts'
 export interface Program {
   /** Where it stands: `README.md:17`. */
   readonly name: string
+  /** The page on which it stands. */
+  readonly page: string
   readonly extension: 'mts' | 'mjs'
   readonly code: string
 }
 
 /** The documented addresses, in whose place the tests put those of their own servers. */
 const REDIS_URL = 'redis://127.0.0.1:6379'
-const LISTEN = '.listen(3000)'
+const LISTEN = ['.listen(3000)', '.listen({ port: 3000 })']
 
 /** The snippets of a page. One that imports nothing goes on from the one before it. */
 export function programsOf({ path, text }: Page): Program[] {
@@ -19,13 +21,13 @@ export function programsOf({ path, text }: Page): Program[] {
     if (language !== 'ts' && language !== 'js') continue
     const before = /^import /m.test(code) ? '' : `${programs.at(-1)?.code ?? ''}\n`
     const extension = language === 'ts' ? 'mts' : 'mjs'
-    programs.push({ name: `${path}:${line}`, extension, code: before + code })
+    programs.push({ name: `${path}:${line}`, page: path, extension, code: before + code })
   }
   return programs
 }
 
 export function isServer({ code }: Program): boolean {
-  return code.includes(LISTEN)
+  return LISTEN.some((listen) => code.includes(listen))
 }
 
 export function needsRedis({ code }: Program): boolean {
@@ -36,7 +38,8 @@ export function needsRedis({ code }: Program): boolean {
 export function onServers(program: Program, redisUrl: string): Program {
   const code = program.code
     .replaceAll(REDIS_URL, redisUrl)
-    .replaceAll(LISTEN, ".listen(Number(process.env.PORT), '127.0.0.1')")
+    .replaceAll(LISTEN[0]!, ".listen(Number(process.env.PORT), '127.0.0.1')")
+    .replaceAll(LISTEN[1]!, ".listen({ port: Number(process.env.PORT), host: '127.0.0.1' })")
     // What is tested is what it prints, however slow the machine.
     .replaceAll(/timeoutMs: \d+/g, 'timeoutMs: 30_000')
   return { ...program, code }

@@ -8,24 +8,31 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts'
 import { pages, ROOT } from './markdown.ts'
+import { type OpenRedis, startOpenRedis } from './open-redis.ts'
 import { expectedOutput, isServer, needsRedis, onServers, type Program, programsOf } from './programs.ts'
+import { startUpstashShim, type UpstashShim } from './upstash-shim.ts'
 
 // Every snippet of the documentation is compiled as it stands there and run: it must print what its comments
-// say, and a server must serve until its limit.
+// say, and a server must serve until its limit. On pages about moving here those of other packages run, too.
 
 const programs = pages()
-  .filter(({ path }) => /^(README\.md|packages\/[^/]+\/README\.md|docs\/[^/]+\.md)$/.test(path))
+  .filter(({ path }) => /^(README\.md|packages\/[^/]+\/README\.md|docs\/(migrate\/)?[^/]+\.md)$/.test(path))
   .flatMap(programsOf)
 
 const fileOf = (program: Program) => program.name.replace(/\W+/g, '-')
+const isMoving = ({ page }: Program) => page.startsWith('docs/migrate/')
 
 let server: RedisServer
 let redis: Redis
+let open: OpenRedis
+let upstash: UpstashShim
 let folder: string
 let complaints: string
 beforeAll(async () => {
   server = await startRedis()
   redis = new Redis(server.port)
+  open = await startOpenRedis()
+  upstash = await startUpstashShim(open.redis)
   // Where the packages of the workspace are found, and Git looks at nothing.
   const cache = join(ROOT, 'node_modules/.cache')
   await mkdir(cache, { recursive: true })
@@ -33,35 +40,50 @@ beforeAll(async () => {
   complaints = await compile()
 })
 afterAll(async () => {
+  await upstash.close()
   await redis.quit()
-  await server.stop()
+  await Promise.all([server.stop(), open.stop()])
   await rm(folder, { recursive: true, force: true })
 })
 
 /** Compiles all of them at once; answers what the compiler has to say. */
 async function compile(): Promise<string> {
-  const files = await Promise.all(
-    programs.map(async (program) => {
-      const file = `${fileOf(program)}.${program.extension}`
-      await writeFile(join(folder, file), onServers(program, server.url).code)
-      return file
-    }),
-  )
+  // Those of other packages apart: of two plugins for Fastify each says what routes may be configured by.
+  const ours: string[] = []
+  const theirs: string[] = []
+  for (const program of programs) {
+    const file = `${fileOf(program)}.${program.extension}`
+    await writeFile(
+      join(folder, file),
+      onServers(program, (isMoving(program) ? open.server : server).url).code,
+    )
+    if (/from 'slidegate/.test(program.code)) ours.push(file)
+    else theirs.push(file)
+  }
   const compilerOptions = {
     ...{ rootDir: '.', outDir: 'out', allowJs: true, checkJs: true },
     ...{ declaration: false, isolatedDeclarations: false, sourceMap: false, noUnusedLocals: false },
+    // As in the projects that Nest sets up.
+    ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
   }
-  const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files }
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((e) => e)
-  return `${stdout}${stderr}`
+  let complaints = ''
+  for (const [name, files] of Object.entries({ ours, theirs })) {
+    const config = { extends: join(ROOT, 'tsconfig.base.json'), compilerOptions, files }
+    const project = join(folder, `tsconfig.${name}.json`)
+    await writeFile(project, JSON.stringify(config))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [tsc, '-p', project]).catch(
+      (e) => e,
+    )
+    complaints += `${stdout}${stderr}`
+  }
+  return complaints
 }
 
 /** Runs a compiled snippet in a process of its own. */
 function run(program: Program, port = 0) {
   const file = join(folder, 'out', `${fileOf(program)}.mjs`)
-  const child = spawn(process.execPath, [file], { env: { ...process.env, PORT: `${port}` } })
+  const child = spawn(process.execPath, [file], { env: { ...process.env, ...upstash.env, PORT: `${port}` } })
   const output = { text: '' }
   child.stdout.on('data', (data) => (output.text += data))
   child.stderr.on('data', (data) => (output.text += data))
@@ -80,30 +102,53 @@ it('the compiler has nothing to say', () => {
 
 describe('prints what it says', () => {
   it.each(programs.filter((program) => !isServer(program)))('$name', async (program) => {
-    await redis.flushall()
+    await forget()
     const { ended, output } = run(program)
     const [code] = await ended
     expect({ code, output: output.text }).toEqual({ code: 0, output: expectedOutput(program) })
   })
 })
 
+async function forget(): Promise<void> {
+  await Promise.all([redis.flushall(), open.redis.flushall()])
+}
+
+/** What a server answers until it answers anything but 200. */
+async function serve(program: Program): Promise<(number | undefined)[]> {
+  await forget()
+  const port = await freePort()
+  const { child, ended, output } = run(program, port)
+  const ask = () => fetch(`http://127.0.0.1:${port}/`)
+  let response: Response | undefined
+  while (response === undefined && child.exitCode === null) {
+    response = await ask().catch(() => undefined)
+    if (response === undefined) await delay(20)
+  }
+  const statuses = [response?.status]
+  while (statuses.at(-1) === 200 && statuses.length < 1000) statuses.push((await ask()).status)
+  child.kill()
+  await ended
+  expect(output.text).toBe('')
+  return statuses
+}
+
 describe('serves until its limit, then answers with 429', () => {
-  it.each(programs.filter(isServer))('$name', async (program) => {
-    await redis.flushall()
-    const port = await freePort()
-    const { child, ended, output } = run(program, port)
-    const ask = () => fetch(`http://127.0.0.1:${port}/`)
-    let response: Response | undefined
-    while (response === undefined && child.exitCode === null) {
-      response = await ask().catch(() => undefined)
-      if (response === undefined) await delay(20)
-    }
-    const statuses = [response?.status]
-    while (statuses.at(-1) === 200 && statuses.length < 1000) statuses.push((await ask()).status)
-    child.kill()
-    await ended
-    expect(output.text).toBe('')
+  it.each(programs.filter((program) => isServer(program) && !isMoving(program)))('$name', async (program) => {
+    const statuses = await serve(program)
     expect(statuses.length).toBeGreaterThan(1)
     expect(statuses.at(-1)).toBe(429)
+  })
+})
+
+describe('serves as many after moving as before', () => {
+  const servers = programs.filter((program) => isServer(program) && isMoving(program))
+  it.each([...new Set(servers.map(({ page }) => page))])('%s', async (moving) => {
+    const told: (number | undefined)[][] = []
+    for (const program of servers.filter(({ page }) => page === moving)) told.push(await serve(program))
+    const [before, ...after] = told
+    expect(before!.length).toBeGreaterThan(1)
+    expect(before!.at(-1)).toBe(429)
+    expect(after.length).toBeGreaterThan(0)
+    for (const statuses of after) expect(statuses).toEqual(before)
   })
 })

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { RawData, WebSocket } from 'ws'
+import { mayBeCut, textOf } from '../http/client-address.ts'
+import { limitMessages, type MessageOptions } from '../http/messages.ts'
+
+export type { Notice } from '../http/notice.ts'
+
+/** A connection, and the request that it began with. */
+export interface Connection<
+  Socket extends WebSocket = WebSocket,
+  Request extends IncomingMessage = IncomingMessage,
+> {
+  readonly socket: Socket
+  readonly request: Request
+  /** Drawn for this connection: its key where `key` tells no other. */
+  readonly connectionId: string
+}
+
+export interface Message<
+  Socket extends WebSocket = WebSocket,
+  Request extends IncomingMessage = IncomingMessage,
+> extends Connection<Socket, Request> {
+  readonly data: RawData
+  readonly isBinary: boolean
+}
+
+/**
+ * `maxPending` is 100 unless told; no more are read then, and TCP holds the client back. Each may be as large as the server's
+ * `maxPayload`.
+ */
+export type RateLimitOptions<
+  Socket extends WebSocket = WebSocket,
+  Request extends IncomingMessage = IncomingMessage,
+> = MessageOptions<Message<Socket, Request>>
+
+type Handler = (this: WebSocket, data: RawData, isBinary: boolean) => unknown
+
+/** RFC 6455, section 7.4.1. */
+const POLICY_VIOLATION = 1008
+const INTERNAL_ERROR = 1011
+
+/**
+ * Limits the messages of each connection of a `WebSocketServer`, in their order:
+ *
+ *     const limit = rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] })
+ *     wss.on('connection', (socket, request) => {
+ *       socket.on('message', limit(socket, request, (data) => broadcast(data)))
+ *     })
+ *
+ * A denied message is not handled; the client is told by a text message, a {@link Notice} as JSON, unless `onDenied` does
+ * something else. `denied: 'drop'` terminates the connection. While a message is being decided nothing is read; while it
+ * waits for room, no more than `maxPending` messages, so that it is noticed when the client hangs up. Once the
+ * connection is closed nothing is handled, and what was not handled is not charged.
+ *
+ * Clients on the list `deny` are closed with 1008. An error, `StoreUnavailableError` among them, closes the connection
+ * with 1011 and is emitted by its socket as `error`; where nobody listens for that it is printed.
+ *
+ * Connections are limited before there are any: by `slidegate/node`, on the server's `upgrade`.
+ */
+export function rateLimit<
+  Socket extends WebSocket = WebSocket,
+  Request extends IncomingMessage = IncomingMessage,
+>(
+  options: RateLimitOptions<Socket, Request>,
+): (socket: Socket, request: Request, handler: Handler) => (data: RawData, isBinary: boolean) => void {
+  const open = limitMessages<Connection<Socket, Request>, Message<Socket, Request>>(options, {
+    id: ({ connectionId }) => connectionId,
+    peer: ({ request }) => request.socket.remoteAddress,
+    header: (name, { request }) => textOf(request.headers[name]),
+    isCut: ({ request }) => mayBeCut(request),
+  })
+  const { maxPending = 100 } = options
+  return (socket, request, handler) => {
+    let isPaused = false
+    const connection = { socket, request, connectionId: randomUUID() }
+    const line = open(connection, {
+      handle: ({ data, isBinary }) => handler.call(socket, data, isBinary),
+      tell: (notice) => new Promise<void>((sent) => socket.send(JSON.stringify(notice), () => sent())),
+      drop: () => socket.terminate(),
+      fail: (error) => {
+        line?.close()
+        socket.close(INTERNAL_ERROR)
+        if (socket.listenerCount('error') > 0) socket.emit('error', error)
+        else console.error('slidegate:', error)
+      },
+      pace: (held, isWaiting) => {
+        const isFull = held > (isWaiting ? maxPending : 0)
+        if (isFull) socket.pause()
+        else if (isPaused) socket.resume()
+        isPaused = isFull
+      },
+    })
+    if (line === undefined) {
+      socket.close(POLICY_VIOLATION)
+      return () => {}
+    }
+    socket.once('close', () => line.close())
+    return (data, isBinary) => line.push({ ...connection, data, isBinary })
+  }
+}

@@ -1,0 +1,504 @@
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
+import { type RateLimitOptions, rateLimit, withRateLimit } from '../../src/adapters/fetch.ts'
+import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
+import { listen } from './listen.ts'
+import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+import { temporary } from './temporary.ts'
+
+type Args = [request: Request, ...rest: unknown[]]
+type Handler = (...args: Args) => Promise<Response>
+
+const once = (name = 'once', limit = 1): RateLimitOptions => ({
+  limits: [slidingWindow({ limit, window: '1h', name })],
+  key: () => 'k',
+})
+
+const ask = (init?: RequestInit) => new Request('http://localhost/', init)
+
+describe.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
+  ['where Node tells what became of a response', (bindings) => bindings],
+  ['where its body has to be watched', ({ incoming }) => ({ incoming })],
+])('Fetch API, %s', (_, told) => {
+  const adapter: AdapterUnderTest<Args> = {
+    drops: false,
+    async serve(options, { behindProxy = false } = {}) {
+      const address: RateLimitOptions = { ...(behindProxy && { address: { trust: ['loopback'] } }) }
+      return await serve(
+        (handler) =>
+          options.reduceRight<Handler>(
+            (inner, each) => withRateLimit(inner, { ...address, ...(each as RateLimitOptions) }),
+            handler,
+          ),
+        told,
+      )
+    },
+    header: (request, name) => request.headers.get(name) ?? undefined,
+    teapot: ({ cost }) => new Response(`cost ${cost}`, { status: 418 }),
+  }
+  adapterSuite(adapter)
+})
+
+describe('Fetch API, in particular', () => {
+  it('hands on what the platform hands in', async () => {
+    interface Context {
+      readonly params: Promise<{ readonly id: string }>
+    }
+    const GET = withRateLimit(async (request: Request, { params }: Context) => {
+      return new Response(`${request.method} ${(await params).id}`)
+    }, once())
+    expectTypeOf(GET).toEqualTypeOf<(request: Request, context: Context) => Promise<Response>>()
+    const context = { params: Promise.resolve({ id: '7' }) }
+    expect(await (await GET(ask(), context)).text()).toBe('GET 7')
+    expect((await GET(ask(), context)).status).toBe(429)
+    const seen: unknown[] = []
+    const handed = [ask(), { KV: {} }, { waitUntil() {} }] as const
+    const worker = withRateLimit((...args: [Request, object, object]) => {
+      seen.push(...args)
+      return new Response()
+    }, once())
+    await worker(...handed)
+    expect(seen.map((each, i) => each === handed[i])).toEqual([true, true, true])
+  })
+
+  it('one rateLimit for several handlers counts them together', async () => {
+    const limited = rateLimit(once())
+    const [one, other] = [limited(() => new Response('one')), limited(() => new Response('other'))]
+    expect([(await one(ask())).status, (await other(ask())).status]).toEqual([200, 429])
+  })
+
+  it('merges with limiters within and around, in order, whoever denies', async () => {
+    const handler = withRateLimit(
+      withRateLimit(
+        withRateLimit(() => new Response('served'), once('c', 9)),
+        once('b', 1),
+      ),
+      once('a', 2),
+    )
+    const states: unknown[] = []
+    for (let i = 0; i < 3; i++) {
+      const { status, headers } = await handler(ask())
+      states.push([status, headers.get('RateLimit'), headers.get('RateLimit-Policy')])
+    }
+    const [a, b, c] = ['"a";q=2;w=3600', '"b";q=1;w=3600', '"c";q=9;w=3600']
+    expect(states).toEqual([
+      [200, '"a";r=1;t=3600, "b";r=0;t=3600, "c";r=8;t=3600', `${a}, ${b}, ${c}`],
+      [429, '"a";r=0, "b";r=0;t=3600', `${a}, ${b}`],
+      [429, '"a";r=0;t=3600', a],
+    ])
+  })
+
+  it('of headers that are no lists the tighter one stands, or that of who denied', async () => {
+    const legacy = (name: string, limit: number): RateLimitOptions => ({
+      ...once(name, limit),
+      headers: 'legacy',
+    })
+    for (const [outer, inner] of [
+      [3, 2],
+      [2, 3],
+      [2, 2],
+    ] as const) {
+      const handler = withRateLimit(
+        withRateLimit(() => new Response(), legacy('inner', inner)),
+        legacy('outer', outer),
+      )
+      const limits: (string | null)[] = []
+      for (let i = 0; i < 3; i++) limits.push((await handler(ask())).headers.get('X-RateLimit-Limit'))
+      expect(limits).toEqual(['2', '2', '2'])
+    }
+  })
+
+  it('adds to the RateLimit header of the response that a handler has from elsewhere', async () => {
+    const elsewhere = withRateLimit(() => new Response(null, { headers: { RateLimit: '"cdn";r=5' } }), once())
+    expect((await elsewhere(ask())).headers.get('RateLimit')).toBe('"once";r=0;t=3600, "cdn";r=5')
+  })
+
+  it('puts headers on responses that cannot be written to: redirects, and what was fetched', async () => {
+    const upstream = await listen((_req, res) => {
+      res.writeHead(203, { 'Set-Cookie': ['a=1', 'b=2'], 'Content-Type': 'text/x' }).end('from afar')
+    })
+    onTestFinished(() => upstream.close())
+    const redirect = await withRateLimit(() => Response.redirect('http://localhost/next', 307), once())(ask())
+    expect([redirect.status, redirect.headers.get('Location'), redirect.headers.get('RateLimit')]).toEqual([
+      307,
+      'http://localhost/next',
+      '"once";r=0;t=3600',
+    ])
+    const fetched = await withRateLimit(() => fetch(upstream.url), once())(ask())
+    expect([fetched.status, fetched.headers.getSetCookie(), fetched.headers.get('RateLimit')]).toEqual([
+      203,
+      ['a=1', 'b=2'],
+      '"once";r=0;t=3600',
+    ])
+    expect([fetched.headers.get('Content-Type'), await fetched.text()]).toEqual(['text/x', 'from afar'])
+  })
+
+  it('returns the very response where its headers can be written to, or there are none to write', async () => {
+    const [mutable, immutable] = [new Response('served'), Response.redirect('http://localhost/')]
+    expect(await withRateLimit(() => mutable, once())(ask())).toBe(mutable)
+    expect(await withRateLimit(() => immutable, { ...once(), headers: false })(ask())).toBe(immutable)
+    expect(await withRateLimit(() => immutable, { ...once(), skip: () => true })(ask())).toBe(immutable)
+  })
+
+  it('leaves alone what is no response to write to', async () => {
+    const options: RateLimitOptions = { ...once('once', 9), refundIf: 'failed' }
+    const upgraded = Object.defineProperty(await fetch('data:,'), 'status', { value: 101 })
+    const failed = Response.error()
+    for (const answer of [upgraded, failed, undefined, null]) {
+      const handler = withRateLimit(() => answer, options)
+      expect(await handler(ask())).toBe(answer)
+    }
+  })
+
+  it('leaves what the handler throws as it is', async () => {
+    for (const thrown of [new Error('thrown downstream'), new Response('thrown'), undefined]) {
+      const told: unknown[] = []
+      const handler = withRateLimit(
+        () => {
+          throw thrown
+        },
+        { ...once(), refundIf: ({ status, isComplete }) => told.push([status, isComplete]) === 0 },
+      )
+      expect(await handler(ask()).catch((reason: unknown) => [reason])).toEqual([thrown])
+      expect(told).toEqual([[500, true]])
+    }
+  })
+
+  it("leaves the request's body to the handler", async () => {
+    const handler = withRateLimit(
+      async (request) =>
+        new Response(
+          await request
+            .clone()
+            .text()
+            .then((text) => text + request.bodyUsed),
+        ),
+      {
+        ...once(),
+        denied: { delay: '1s' },
+        refundIf: 'failed',
+      },
+    )
+    expect(await (await handler(ask({ method: 'POST', body: 'body ' }))).text()).toBe('body false')
+  })
+
+  it('an onDenied gets all arguments, and its response the headers that it has not', async () => {
+    const handler = withRateLimit((_request: Request, _context: { id: number }) => new Response(), {
+      ...once(),
+      onDenied: ({ cost }, request, { id }) =>
+        new Response(`${cost} ${request.method} ${id}`, { status: 418, headers: { 'Retry-After': '9' } }),
+    })
+    await handler(ask(), { id: 7 })
+    const denied = await handler(ask(), { id: 7 })
+    expect([denied.status, await denied.text()]).toEqual([418, '1 GET 7'])
+    expect([denied.headers.get('Retry-After'), denied.headers.get('RateLimit')]).toEqual([
+      '9',
+      '"once";r=0;t=3600',
+    ])
+    const redirects = withRateLimit(() => new Response(), {
+      ...once(),
+      onDenied: () => Response.redirect('http://localhost/busy'),
+    })
+    await redirects(ask())
+    expect((await redirects(ask())).headers.get('Retry-After')).toBe('3600')
+  })
+
+  it('what an onDenied throws is an error, whatever it is', async () => {
+    const handler = withRateLimit(() => new Response(), {
+      ...once(),
+      cost: () => 2,
+      onDenied: () => Promise.reject('no'),
+    })
+    await expect(handler(ask())).rejects.toMatchObject({ message: 'thrown: no', cause: 'no' })
+  })
+
+  it('answers a client that has gone while it waited, and nobody sees it', async () => {
+    let served = 0
+    const handler = withRateLimit(() => new Response(`${++served}`), { ...once(), denied: { delay: '2h' } })
+    await handler(ask())
+    const hungUp = new AbortController()
+    const waiting = handler(ask({ signal: hungUp.signal }))
+    hungUp.abort()
+    expect([(await waiting).status, served]).toEqual([499, 1])
+  })
+
+  describe('the address', () => {
+    const byAddress: RateLimitOptions = { ...once(), key: undefined }
+
+    it.each<[string, (address: string) => object]>([
+      [
+        'Deno',
+        (hostname) => ({ remoteAddr: { transport: 'tcp', hostname, port: 1 }, completed: Promise.resolve() }),
+      ],
+      [
+        'Bun',
+        (address) => ({
+          address,
+          requestIP(request: unknown) {
+            return request instanceof Request
+              ? { address: (this as { address: string }).address, port: 1 }
+              : null
+          },
+        }),
+      ],
+      ['Node', (remoteAddress) => ({ incoming: { socket: { remoteAddress }, rawHeaders: [] } })],
+    ])('as %s tells it', async (_, told) => {
+      const handler = withRateLimit((_request: Request, _told: object) => new Response(), byAddress)
+      const answers: number[] = []
+      for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
+        answers.push((await handler(ask(), told(address))).status)
+      }
+      expect(answers).toEqual([200, 200, 429])
+    })
+
+    it.each<[string, object]>([
+      ['Deno', { remoteAddr: { transport: 'unix', path: '/run/x' } }],
+      ['Bun', { requestIP: () => null }],
+      ['Node', { incoming: { socket: {}, rawHeaders: [] } }],
+    ])('one bucket for all whom %s tells nothing of', async (_, told) => {
+      const handler = withRateLimit((_request: Request, _told: object) => new Response(), byAddress)
+      expect([(await handler(ask(), told)).status, (await handler(ask(), told)).status]).toEqual([200, 429])
+    })
+
+    it.each<[string, unknown[]]>([
+      ['nothing', []],
+      ['parameters', [{ params: Promise.resolve({}) }]],
+      ['an environment', [{ KV: {} }, { waitUntil() {} }]],
+      ['no object', ['GET']],
+      ['null', [null]],
+    ])('refuses to count all callers as one where the platform hands in %s', async (_, rest) => {
+      let served = 0
+      const handler = withRateLimit((_request, ..._rest) => new Response(`${++served}`), byAddress)
+      for (let i = 0; i < 2; i++) {
+        await expect(handler(ask(), ...rest)).rejects.toMatchObject({
+          code: 'invalid_option',
+          message: expect.stringContaining('give a key function, or say in address who tells it'),
+        })
+      }
+      const listed = withRateLimit(() => new Response(), { ...once(), deny: ['192.0.2.1'] })
+      await expect(listed(ask())).rejects.toMatchObject({ code: 'invalid_option' })
+      expect(served).toBe(0)
+    })
+
+    it('takes that of the platform, and one bucket for all without', async () => {
+      const handler = withRateLimit(() => new Response(), {
+        ...byAddress,
+        address: { trust: 1, header: 'cf-connecting-ip' },
+      })
+      const answers: number[] = []
+      for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) {
+        answers.push((await handler(ask({ headers: { 'CF-Connecting-IP': address } }))).status)
+      }
+      answers.push((await handler(ask())).status, (await handler(ask())).status)
+      expect(answers).toEqual([200, 200, 429, 200, 429])
+    })
+  })
+
+  describe('a body that is watched', () => {
+    /** A handler whose responses are watched, and what became of them. */
+    function watching(handler: () => Response): {
+      ask: (init?: RequestInit) => Promise<Response>
+      told: unknown[]
+    } {
+      const told: unknown[] = []
+      const refundIf: RateLimitOptions['refundIf'] = ({ status, isComplete }) =>
+        told.push([status, isComplete]) === 0
+      const watched = withRateLimit(handler, { ...once('once', 9), refundIf })
+      return { ask: (init) => watched(ask(init)), told }
+    }
+
+    const bytes = (...chunks: string[]) => chunks.map((chunk) => new TextEncoder().encode(chunk))
+
+    it('passes unharmed, with its headers, and is over when it was read to its end', async () => {
+      const { ask, told } = watching(
+        () =>
+          new Response('served', {
+            status: 201,
+            headers: { 'Content-Length': '6', 'Content-Encoding': 'identity' },
+          }),
+      )
+      const response = await ask()
+      expect(Object.fromEntries(response.headers)).toMatchObject({
+        'content-length': '6',
+        'content-encoding': 'identity',
+        'content-type': 'text/plain;charset=UTF-8',
+        ratelimit: '"once";r=8;t=3600',
+      })
+      expect(told).toEqual([])
+      expect(await response.text()).toBe('served')
+      expect(told).toEqual([[201, true]])
+    })
+
+    it('is read no faster than it is asked for', async () => {
+      let pulled = 0
+      const source = bytes('a', 'b', 'c')
+      const body = new ReadableStream(
+        {
+          pull(controller) {
+            pulled++
+            const next = source.shift()
+            if (next === undefined) controller.close()
+            else controller.enqueue(next)
+          },
+        },
+        { highWaterMark: 0 },
+      )
+      const { ask, told } = watching(() => new Response(body))
+      const reader = (await ask()).body!.getReader()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(pulled).toBe(0)
+      for (let i = 1; i <= 3; i++) {
+        await reader.read()
+        await new Promise((resolve) => setImmediate(resolve))
+        expect(pulled).toBe(i)
+      }
+      expect(told).toEqual([])
+      expect((await reader.read()).done).toBe(true)
+      expect(told).toEqual([[200, true]])
+    })
+
+    it('its errors are those of the reader', async () => {
+      const broken = new Error('broken')
+      const body = new ReadableStream({
+        start: (controller) => controller.enqueue(bytes('a')[0]),
+        pull: () => Promise.reject(broken),
+      })
+      const { ask, told } = watching(() => new Response(body))
+      await expect((await ask()).text()).rejects.toBe(broken)
+      expect(told).toEqual([[200, false]])
+    })
+
+    it('whoever reads no further is told to the source', async () => {
+      let reason: unknown
+      const body = new ReadableStream({
+        cancel(why) {
+          reason = why
+        },
+      })
+      const { ask, told } = watching(() => new Response(body))
+      await (await ask()).body!.cancel('enough')
+      expect([reason, told]).toEqual(['enough', [[200, false]]])
+    })
+
+    it('is not waited for where there is none, or nobody will read it', async () => {
+      const { ask, told } = watching(() => new Response(null, { status: 204 }))
+      await ask()
+      expect(told).toEqual([[204, true]])
+      const head = watching(() => new Response('served'))
+      await head.ask({ method: 'HEAD' })
+      expect(head.told).toEqual([[200, true]])
+      await ask({ signal: AbortSignal.abort() })
+      expect(told).toEqual([
+        [204, true],
+        [204, false],
+      ])
+    })
+
+    it('is not touched where nobody asks what became of it', async () => {
+      const response = new Response('served')
+      const { body } = response
+      expect((await withRateLimit(() => response, once())(ask())).body).toBe(body)
+    })
+
+    it.each<[string, (bindings: HttpBindings) => Partial<HttpBindings>]>([
+      ['by Node', (bindings) => bindings],
+      ['by its body', ({ incoming }) => ({ incoming })],
+    ])('of a client that hangs up within it is not complete, as told %s', async (_, told) => {
+      const over: unknown[] = []
+      let cancelled = false
+      const server = await temporary(
+        serve(
+          () =>
+            withRateLimit(
+              (_request: Request) => {
+                const body = new ReadableStream({
+                  start: (controller) => controller.enqueue(bytes('a')[0]),
+                  cancel() {
+                    cancelled = true
+                  },
+                })
+                return new Response(body)
+              },
+              { ...once(), refundIf: ({ isComplete }) => over.push(isComplete) === 0 },
+            ),
+          told,
+        ),
+      )
+      const abort = new AbortController()
+      await fetch(server.url, { signal: abort.signal })
+      expect(over).toEqual([])
+      abort.abort()
+      await expect.poll(() => over).toEqual([false])
+      expect(cancelled).toBe(true)
+    })
+  })
+
+  it('settles by the fields of a response that has no body', async () => {
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 9, window: '1h' })] })
+    const handler = withRateLimit(() => new Response(null, { headers: { 'x-used': '4' } }), {
+      limiter,
+      key: () => 'k',
+      settle: (response) => Number(response.header('x-used')),
+    })
+    await handler(ask())
+    await expect.poll(async () => (await limiter.peek('k')).remaining).toBe(5)
+  })
+
+  it('has the types of the handler', () => {
+    interface Env {
+      readonly KV: object
+    }
+    const fetchHandler = withRateLimit(
+      (request: Request, env: Env): Response => new Response(request.url + env.KV),
+      {
+        ...once(),
+        key: (request) => request.headers.get('x-user') ?? 'nobody',
+        onDenied(decision, request, env) {
+          expectTypeOf(decision).toEqualTypeOf<Decision>()
+          expectTypeOf(request).toEqualTypeOf<Request>()
+          expectTypeOf(env).toEqualTypeOf<Env>()
+          return new Response()
+        },
+      },
+    )
+    expectTypeOf(fetchHandler).toEqualTypeOf<(request: Request, env: Env) => Promise<Response>>()
+    const upgrades = rateLimit(once())(
+      async (_request, _server: object): Promise<Response | undefined> => undefined,
+    )
+    expectTypeOf(upgrades).returns.resolves.toEqualTypeOf<Response | undefined>()
+    // @ts-expect-error: a handler returns a response
+    withRateLimit(() => 'served', once())
+    // @ts-expect-error: the key is a string, or an object of them
+    rateLimit({ ...once(), key: (request) => request.headers })
+    // @ts-expect-error: an answer is a response
+    rateLimit({ ...once(), onDenied: () => 'denied' })
+    // @ts-expect-error: no such option
+    rateLimit({ ...once(), max: 5 })
+  })
+})
+
+/** A server whose handler, wrapped, serves everything; what it throws is answered with 500. */
+async function serve(
+  wrap: (handler: Handler) => Handler,
+  told: (bindings: HttpBindings) => Partial<HttpBindings>,
+): Promise<Server> {
+  const errors: unknown[] = []
+  let served = 0
+  const handler = wrap(async ({ headers }) => {
+    served++
+    const used = headers.get('x-used')
+    const status = Number(headers.get('x-status') ?? 200)
+    return new Response('served', { status, headers: used === null ? {} : { 'x-used': used } })
+  })
+  const listener = getRequestListener(
+    (request, bindings) => handler(request, told(bindings as HttpBindings)),
+    {
+      overrideGlobalObjects: false,
+      errorHandler(error) {
+        errors.push(error)
+        return new Response(null, { status: 500 })
+      },
+    },
+  )
+  return { ...(await listen(listener)), served: () => served, errors }
+}

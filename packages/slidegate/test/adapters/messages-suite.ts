@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { MessageOptions } from '../../src/http/messages.ts'
+import type { Notice } from '../../src/http/notice.ts'
+import {
+  createLimiter,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  type Store,
+  slidingWindow,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { failing } from '../resilience/failing-store.ts'
+import { until } from '../support/until.ts'
+import { useRedis } from '../support/use-redis.ts'
+
+/** What an adapter for the messages of connections brings along to be held to the promises that all of them share. */
+export interface MessageAdapter<Message, Chat extends ChatUnderTest> {
+  serve(options: MessageOptions<Message>): Promise<Chat>
+  connect(chat: Chat): Promise<ClientUnderTest>
+  textOf(message: Message): string
+  addressOf(message: Message): string | undefined
+  rateLimit(options: MessageOptions<Message>): unknown
+}
+
+export interface ChatUnderTest {
+  /** What handlers were given, in their order. */
+  readonly handled: readonly unknown[]
+  /** Closes, in the server, the connection of its first client; resolves when it is closed. */
+  hangUp(): Promise<unknown>
+}
+
+export interface ClientUnderTest {
+  readonly notices: readonly Notice[]
+  readonly closed: Promise<unknown>
+  /** Leaves, saying so or not. */
+  hangUp(isOrderly: boolean): void
+  say(...texts: string[]): void
+}
+
+export function perHour(limit: number): readonly Limit[] {
+  return [slidingWindow({ limit, window: '1h', name: 'hourly' })]
+}
+
+/** A limiter for those who look into it; one that a slow machine does not take for one without a store. */
+export function limiterOf(limit: number, store: Store = memoryStore()): Limiter {
+  return createLimiter({ limits: perHour(limit), store, timeoutMs: 30_000 })
+}
+
+/** One whose store is down. */
+export function unavailable(onStoreError: 'throw' | 'allow' | 'deny'): Limiter {
+  const store = failing(memoryStore(), { reason: 'error', fail: (call) => call.reject(new Error('gone')) })
+  return createLimiter({ limits: perHour(5), store, onStoreError, logger: false })
+}
+
+export function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${i}`)
+}
+
+/** Options by which every message is an error, which is `expected`. */
+export const ERRORS: readonly [title: string, options: () => MessageOptions<unknown>, expected: object][] = [
+  ['the store is down', () => ({ limiter: unavailable('throw') }), { code: 'store_unavailable' }],
+  ['the cost is invalid', () => ({ limits: perHour(5), cost: () => 0 }), { code: 'invalid_cost' }],
+  [
+    'key throws what is no error',
+    () => ({
+      limits: perHour(5),
+      key: () => {
+        throw undefined
+      },
+    }),
+    { message: 'thrown: undefined' },
+  ],
+  [
+    'onDenied rejects',
+    () => ({
+      limits: perHour(1),
+      cost: () => 2,
+      onDenied: async () => Promise.reject(new Error('unwilling')),
+    }),
+    { message: 'unwilling' },
+  ],
+]
+
+async function late(turns: number): Promise<number> {
+  for (let i = 0; i < turns; i++) await turn()
+  return 1
+}
+
+/** The promises of `rateLimit` for messages, whatever the framework. */
+export async function messageSuite<Message, Chat extends ChatUnderTest>(
+  adapter: MessageAdapter<Message, Chat>,
+): Promise<void> {
+  const { serve, connect, textOf, addressOf } = adapter
+  const { redis } = await useRedis()
+  const stores: readonly [string, () => Store][] = [
+    ['memory', () => memoryStore()],
+    ['Redis', () => redisStore(redis, { prefix: `slidegate:${randomUUID()}:` })],
+  ]
+
+  describe.each(stores)('on %s', (_, newStore) => {
+    it('admits exactly as many of each connection as the limit says, the first in their order', async () => {
+      const chat = await serve({ limiter: limiterOf(20, newStore()) })
+      const clients = [await connect(chat), await connect(chat)]
+      for (const { say } of clients) say(...numbered(50))
+      await until('all notices', async () => clients.every(({ notices }) => notices.length === 30))
+      expect(chat.handled.length).toBe(40)
+      expect(chat.handled.toSorted((a, b) => Number(a) - Number(b))).toEqual(
+        numbered(20).flatMap((n) => [n, n]),
+      )
+    })
+
+    it('keeps the order of each connection', async () => {
+      const chat = await serve({ limiter: limiterOf(1000, newStore()) })
+      const client = await connect(chat)
+      client.say(...numbered(500))
+      await until('all', async () => chat.handled.length === 500)
+      expect(chat.handled).toEqual(numbered(500))
+    })
+
+    it('holds connections of one key to one limit', async () => {
+      const key = (message: Message) => addressOf(message) ?? 'nobody'
+      const chat = await serve({ limiter: limiterOf(20, newStore()), key })
+      const clients = [await connect(chat), await connect(chat)]
+      for (const { say } of clients) say(...numbered(50))
+      await until('all notices', async () => clients.reduce((sum, c) => sum + c.notices.length, 0) === 80)
+      expect(chat.handled.length).toBe(20)
+    })
+
+    it('charges nothing for messages behind one whose connection is dropped', async () => {
+      const limiter = limiterOf(2, newStore())
+      const cost = (message: Message) => Number(textOf(message))
+      const chat = await serve({ limiter, key: () => 'all', denied: 'drop', cost })
+      const client = await connect(chat)
+      client.say('1', '2', '1', '1')
+      await client.closed
+      // What was admitted before is handled, unless the client was gone by then.
+      await until(
+        'what is handled is charged',
+        async () => (await limiter.peek('all')).remaining === 2 - chat.handled.length,
+      )
+      expect(chat.handled.length).toBeLessThan(2)
+      expect(client.notices).toEqual([])
+    })
+
+    it('lets those who wait go on when there is room, in their order', async () => {
+      const limiter = limiterOf(1, newStore())
+      const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' } })
+      const client = await connect(chat)
+      client.say('a', 'b', 'c')
+      for (const handled of [['a'], ['a', 'b'], ['a', 'b', 'c']]) {
+        await until('the next', async () => chat.handled.length === handled.length)
+        expect(chat.handled).toEqual(handled)
+        if (handled.length === 3) break
+        await until('one that waits', async () => limiter.waiting('all').length > 0)
+        // Of each connection one waits, the others behind it where they are.
+        expect(limiter.waiting('all').length).toBe(1)
+        await limiter.reset('all')
+      }
+      expect(client.notices).toEqual([])
+    })
+
+    it('neither handles nor charges what is being decided when the connection closes', async () => {
+      const limiter = limiterOf(10, newStore())
+      let goOn = (): void => {}
+      // Charged by then.
+      const onAllowed = () => new Promise<void>((resolve) => (goOn = resolve))
+      const chat = await serve({ limiter, key: () => 'all', onAllowed })
+      const client = await connect(chat)
+      client.say('a', 'b')
+      await until('a charge', async () => (await limiter.peek('all')).remaining === 9)
+      await chat.hangUp()
+      goOn()
+      await until('no charge', async () => (await limiter.peek('all')).remaining === 10)
+      expect(chat.handled).toEqual([])
+    })
+  })
+
+  describe('a message for which there is no room', () => {
+    it('is denied where it would have to wait for too long', async () => {
+      const chat = await serve({ limits: perHour(1), denied: { delay: '1m' } })
+      const client = await connect(chat)
+      client.say('a', 'b')
+      await until('a notice', async () => client.notices.length > 0)
+      expect(chat.handled).toEqual(['a'])
+    })
+
+    it('is denied where as many connections wait as may', async () => {
+      const limiter = limiterOf(1)
+      const chat = await serve({ limiter, key: () => 'all', denied: { queue: 1, maxWait: '2h' } })
+      const [first, second] = [await connect(chat), await connect(chat)]
+      first.say('a', 'b', 'c')
+      await until('one that waits', async () => limiter.waiting('all').length === 1)
+      second.say('d')
+      await until('a notice', async () => second.notices.length === 1)
+      expect([chat.handled, first.notices]).toEqual([['a'], []])
+    })
+
+    it('is treated as a function of it says', async () => {
+      const denied = (message: Message) => (textOf(message) === 'last' ? 'drop' : 'reject')
+      const chat = await serve({ limits: perHour(1), denied })
+      const client = await connect(chat)
+      client.say('a', 'b')
+      await until('a notice', async () => client.notices.length > 0)
+      client.say('last')
+      await client.closed
+      expect(client.notices.length).toBe(1)
+    })
+  })
+
+  it('handles one message after the other, however long deciding takes', async () => {
+    // The sooner a message comes, the longer it takes; every third is decided at once.
+    const cost = (message: Message) => {
+      const place = Number(textOf(message))
+      return place % 3 === 2 ? 1 : late(20 - place)
+    }
+    const chat = await serve({ limits: perHour(100), cost })
+    const client = await connect(chat)
+    client.say(...numbered(20))
+    await until('all', async () => chat.handled.length === 20)
+    expect(chat.handled).toEqual(numbered(20))
+  })
+
+  it.each([true, false])(
+    'frees the place of a client that hangs up, and charges it nothing: orderly %s',
+    async (isOrderly) => {
+      const limiter = limiterOf(1)
+      const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' } })
+      const client = await connect(chat)
+      client.say('a', 'b', 'c', 'd')
+      await until('one that waits', async () => limiter.waiting('all').length === 1)
+      client.hangUp(isOrderly)
+      await until('nobody who waits', async () => limiter.waiting('all').length === 0)
+      await limiter.reset('all')
+      for (let i = 0; i < 20; i++) await turn()
+      expect(chat.handled).toEqual(['a'])
+      expect((await limiter.peek('all')).remaining).toBe(1)
+    },
+  )
+
+  describe('options are refused', () => {
+    const limits = perHour(1)
+    it.each<[string, unknown]>([
+      ['none', undefined],
+      ['neither limits nor a limiter', {}],
+      ['a key that is no function', { limits, key: 'user' }],
+      ['an unknown policy', { limits, denied: 'wait' }],
+      ['a list that is none', { limits, deny: 'localhost' }],
+      ['an address on a list that is none', { limits, deny: ['localhost'] }],
+      ['headers', { limits, headers: 'draft-11' }],
+      ['headers: false', { limits, headers: false }],
+      ['refundIf', { limits, refundIf: 'failed' }],
+      ['settle', { limits, settle: () => 1 }],
+      ['onSettleError', { limits, onSettleError: () => {} }],
+      ['a maxPending of nothing', { limits, maxPending: 0 }],
+      ['a maxPending of everything', { limits, maxPending: Number.POSITIVE_INFINITY }],
+      ['a maxPending that is no number', { limits, maxPending: '100' }],
+    ])('%s', (_, options) => {
+      expect(() => adapter.rateLimit(options as MessageOptions<Message>)).toThrow(
+        expect.objectContaining({ code: 'invalid_option' }),
+      )
+    })
+  })
+}

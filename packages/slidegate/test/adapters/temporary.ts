@@ -1,0 +1,16 @@
+import { onTestFinished } from 'vitest'
+import type { Server } from './suite.ts'
+
+/** A server for the running test. */
+export async function temporary(serving: Promise<Server>): Promise<Server> {
+  const server = await serving
+  onTestFinished(() => server.close())
+  return server
+}
+
+/** What requests for these paths are answered with, one after the other. */
+export async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
+  const answers: number[] = []
+  for (const path of paths) answers.push((await fetch(`${server.url}${path}`)).status)
+  return answers
+}

@@ -1,0 +1,428 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
+import { type RawData, WebSocket, WebSocketServer } from 'ws'
+import { rateLimit as limitHandshakes } from '../../src/adapters/node.ts'
+import { type Message, type Notice, type RateLimitOptions, rateLimit } from '../../src/adapters/ws.ts'
+import { clientAddress } from '../../src/http/index.ts'
+import { slidingWindow } from '../../src/index.ts'
+import { until } from '../support/until.ts'
+import {
+  type ChatUnderTest,
+  type ClientUnderTest,
+  ERRORS,
+  limiterOf,
+  messageSuite,
+  numbered,
+  perHour,
+  unavailable,
+} from './messages-suite.ts'
+
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
+
+interface Chat extends ChatUnderTest {
+  readonly port: number
+  /** What handlers were given, in their order. */
+  readonly handled: string[]
+  readonly errors: unknown[]
+  readonly sockets: WebSocket[]
+  /** Messages that have arrived at the server, handled or not. */
+  arrived: number
+  /** After each that has arrived. */
+  onArrival: (socket: WebSocket, request: IncomingMessage) => void
+}
+
+interface Settings {
+  readonly handle?: (data: RawData, isBinary: boolean, socket: WebSocket) => void
+  readonly hasErrorListener?: boolean
+}
+
+async function serve(options: RateLimitOptions, settings: Settings = {}): Promise<Chat> {
+  const { handle, hasErrorListener = true } = settings
+  const limit = rateLimit(options)
+  const wss = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+  await once(wss, 'listening')
+  const { port } = wss.address() as AddressInfo
+  const chat: Chat = {
+    port,
+    handled: [],
+    errors: [],
+    sockets: [],
+    arrived: 0,
+    hangUp: async () => {
+      chat.sockets[0]!.terminate()
+      await once(chat.sockets[0]!, 'close')
+    },
+    onArrival: () => {},
+  }
+  wss.on('connection', (socket, request) => {
+    chat.sockets.push(socket)
+    if (hasErrorListener) socket.on('error', (error) => chat.errors.push(error))
+    const limited = limit(socket, request, (data, isBinary) => {
+      chat.handled.push(data.toString())
+      handle?.(data, isBinary, socket)
+    })
+    socket.on('message', (data, isBinary) => {
+      chat.arrived++
+      limited(data, isBinary)
+      chat.onArrival(socket, request)
+    })
+  })
+  onTestFinished(async () => {
+    for (const client of wss.clients) client.terminate()
+    await new Promise((resolve) => wss.close(resolve))
+  })
+  return chat
+}
+
+interface Client extends ClientUnderTest {
+  readonly socket: WebSocket
+}
+
+async function connect(chat: Chat, headers: Record<string, string> = {}): Promise<Client> {
+  const socket = new WebSocket(`ws://127.0.0.1:${chat.port}`, { headers })
+  const notices: Notice[] = []
+  socket.on('message', (data, isBinary) => {
+    expect(isBinary).toBe(false)
+    notices.push(JSON.parse(data.toString()))
+  })
+  socket.on('error', () => {})
+  const closed = new Promise<number>((resolve) => socket.once('close', resolve))
+  await once(socket, 'open')
+  onTestFinished(() => socket.terminate())
+  return {
+    socket,
+    notices,
+    closed,
+    hangUp: (isOrderly) => (isOrderly ? socket.close() : socket.terminate()),
+    say: (...messages) => {
+      for (const message of messages) socket.send(message)
+    },
+  }
+}
+
+/** All that was sent before has arrived, and was answered. */
+async function roundTrips(chat: Chat, count = 3): Promise<void> {
+  const socket = new WebSocket(`ws://127.0.0.1:${chat.port}`)
+  await once(socket, 'open')
+  for (let i = 0; i < count; i++) {
+    socket.ping()
+    await once(socket, 'pong')
+    await turn()
+  }
+  socket.terminate()
+}
+
+await messageSuite<Message, Chat>({
+  serve,
+  connect,
+  rateLimit,
+  textOf: ({ data }) => data.toString(),
+  addressOf: ({ request }) => request.socket.remoteAddress,
+})
+
+describe('a denied message', () => {
+  it('is told by a problem as JSON', async () => {
+    const chat = await serve({ limits: perHour(1) })
+    const client = await connect(chat)
+    client.say('a', 'b')
+    await until('a notice', async () => client.notices.length > 0)
+    expect(client.notices).toEqual([
+      {
+        type: QUOTA_EXCEEDED,
+        title: expect.any(String),
+        status: 429,
+        'violated-policies': ['hourly'],
+        retryAfterMs: expect.any(Number),
+      },
+    ])
+    expect(client.notices[0]!.retryAfterMs).toBeGreaterThan(3_500_000)
+    expect(client.socket.readyState).toBe(WebSocket.OPEN)
+  })
+
+  it('is told without limits where these are not disclosed', async () => {
+    const chat = await serve({ limits: perHour(1), disclose: false })
+    const client = await connect(chat)
+    client.say('a', 'b')
+    await until('a notice', async () => client.notices.length > 0)
+    expect(client.notices).toEqual([{ type: QUOTA_EXCEEDED, title: expect.any(String), status: 429 }])
+  })
+
+  it('is told no time where waiting does not help', async () => {
+    const chat = await serve({ limits: perHour(1), cost: () => 2 })
+    const client = await connect(chat)
+    client.say('a')
+    await until('a notice', async () => client.notices.length > 0)
+    expect(client.notices[0]).not.toHaveProperty('retryAfterMs')
+  })
+
+  it('is left to onDenied, which is waited for', async () => {
+    const told: string[] = []
+    const chat = await serve({
+      limits: perHour(1),
+      async onDenied({ deniedBy }, { data, isBinary, socket, request, connectionId }) {
+        told.push(`begun ${data}`)
+        await turn()
+        told.push(`ended ${data}`)
+        expect([isBinary, request.url, connectionId.length]).toEqual([false, '/', 36])
+        socket.send(JSON.stringify({ deniedBy }))
+      },
+    })
+    const client = await connect(chat)
+    client.say('a', 'b', 'c')
+    await until('both', async () => client.notices.length === 2)
+    expect(client.notices).toEqual(Array(2).fill({ deniedBy: ['hourly'] }))
+    expect(told).toEqual(['begun b', 'ended b', 'begun c', 'ended c'])
+  })
+})
+
+describe('messages', () => {
+  it('are what they were: binary is binary, and byte for byte', async () => {
+    const received: unknown[] = []
+    const chat = await serve(
+      { limits: perHour(2), skip: async () => false },
+      { handle: (data, isBinary) => received.push([data, isBinary]) },
+    )
+    const client = await connect(chat)
+    client.socket.send(Buffer.from([0, 255, 254]))
+    client.say('text')
+    client.socket.send(Buffer.from([1]))
+    await until('a notice', async () => client.notices.length > 0)
+    expect(received).toEqual([
+      [Buffer.from([0, 255, 254]), true],
+      [Buffer.from('text'), false],
+    ])
+  })
+
+  it('cost what they are said to, by bytes for instance', async () => {
+    const chat = await serve({ limits: perHour(10), cost: ({ data }) => (data as Buffer).length })
+    const client = await connect(chat)
+    client.say('12345678', '123', '12')
+    await until('a notice', async () => client.notices.length > 0 && chat.handled.length === 2)
+    expect(chat.handled).toEqual(['12345678', '12'])
+  })
+
+  it('are not counted where they are skipped, or come from addresses that are allowed', async () => {
+    const skipping = await serve({ limits: perHour(1), skip: ({ data }) => data.toString() === 'typing' })
+    const client = await connect(skipping)
+    client.say('typing', 'a', 'typing', 'b', 'typing')
+    await until('all', async () => skipping.handled.length === 4 && client.notices.length === 1)
+    expect(skipping.handled).toEqual(['typing', 'a', 'typing', 'typing'])
+
+    const allowing = await serve({ limits: perHour(1), allow: ['127.0.0.0/8'] })
+    const friend = await connect(allowing)
+    friend.say(...numbered(10))
+    await until('all', async () => allowing.handled.length === 10)
+    expect(friend.notices).toEqual([])
+  })
+
+  it('that a client has sent before it closes are handled', async () => {
+    const chat = await serve({ limits: perHour(10) })
+    const client = await connect(chat)
+    client.say('a', 'b', 'c')
+    client.socket.close()
+    await client.closed
+    expect(chat.handled).toEqual(['a', 'b', 'c'])
+  })
+
+  it('go on when a handler throws', async () => {
+    const thrown = new Error('thrown by the handler')
+    const limit = rateLimit({ limits: perHour(10) })
+    const calls: string[] = []
+    const chat = await serve({ limits: perHour(10) })
+    await connect(chat)
+    const listener = limit(chat.sockets[0]!, { socket: {} } as IncomingMessage, (data) => {
+      calls.push(data.toString())
+      throw thrown
+    })
+    expect(() => listener(Buffer.from('a'), false)).toThrow(thrown)
+    expect(() => listener(Buffer.from('b'), false)).toThrow(thrown)
+    expect(calls).toEqual(['a', 'b'])
+  })
+})
+
+describe('a client on the list deny', () => {
+  it('is closed with 1008 before it sends anything', async () => {
+    const chat = await serve({ limits: perHour(10), deny: ['127.0.0.1'], skip: () => true })
+    const client = await connect(chat)
+    client.say('a')
+    expect(await client.closed).toBe(1008)
+    expect([chat.handled, client.notices]).toEqual([[], []])
+  })
+
+  it('is known by its address behind proxies', async () => {
+    const chat = await serve({ limits: perHour(10), deny: ['192.0.2.0/24'], address: { trust: 1 } })
+    const denied = await connect(chat, { 'X-Forwarded-For': '192.0.2.7' })
+    expect(await denied.closed).toBe(1008)
+    const other = await connect(chat, { 'X-Forwarded-For': '198.51.100.7' })
+    other.say('a')
+    await until('it', async () => chat.handled.length === 1)
+  })
+})
+
+describe('a flood of 10,000 messages', () => {
+  const message = 'x'.repeat(4096)
+  /** What the server reads at once, and what it may have read before. */
+  const CHUNKS = (2 * 65_536) / message.length
+
+  it('is read no faster than it is decided', async () => {
+    const chat = await serve({
+      limits: perHour(20),
+      async skip() {
+        await turn()
+        return false
+      },
+    })
+    let most = 0
+    const client = await connect(chat)
+    chat.onArrival = () => {
+      most = Math.max(most, chat.arrived - chat.handled.length - client.notices.length)
+    }
+    client.say(...Array(10_000).fill(message))
+    await until('all of it', async () => client.notices.length === 9980)
+    expect(chat.handled.length).toBe(20)
+    // Those that are decided, and notices on their way.
+    expect(most).toBeLessThan(2 * CHUNKS)
+  })
+
+  it('is not read where the first of it waits', async () => {
+    const limiter = limiterOf(1)
+    const chat = await serve({ limiter, key: () => 'all', denied: { delay: '2h' }, maxPending: 50 })
+    const client = await connect(chat)
+    client.say(...Array(10_000).fill(message))
+    await until('a pause', async () => chat.sockets[0]!.isPaused)
+    await roundTrips(chat, 50)
+    expect(chat.arrived).toBeGreaterThan(50)
+    expect(chat.arrived).toBeLessThan(50 + CHUNKS)
+    expect(limiter.waiting('all').length).toBe(1)
+    expect(chat.sockets[0]!.isPaused).toBe(true)
+  })
+
+  it('of a client that listens to no notice fills no buffer', async () => {
+    const limits = numbered(20).map((n) =>
+      slidingWindow({ limit: 1, window: '1h', name: n.padStart(64, 'x') }),
+    )
+    const chat = await serve({ limits })
+    const client = await connect(chat)
+    client.socket.pause()
+    client.say(...Array(20_000).fill('x'))
+    const [socket] = chat.sockets
+    await until('the notices that nobody takes', async () => socket!.bufferedAmount > 0)
+    await roundTrips(chat, 50)
+    expect(socket!.bufferedAmount).toBeLessThan(2_000)
+    client.socket.resume()
+    await until('all of them', async () => client.notices.length === 19_999)
+  })
+})
+
+describe('an error', () => {
+  it.each(ERRORS)('closes the connection with 1011 and is emitted: %s', async (_, options, error) => {
+    const chat = await serve(options())
+    const client = await connect(chat)
+    client.say('a', 'b', 'c')
+    expect(await client.closed).toBe(1011)
+    expect(chat.errors).toEqual([expect.objectContaining(error)])
+    expect(chat.handled.length).toBeLessThan(2)
+  })
+
+  it('that nobody listens for is printed', async () => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => {})
+    onTestFinished(() => print.mockRestore())
+    const chat = await serve({ limiter: unavailable('throw') }, { hasErrorListener: false })
+    const client = await connect(chat)
+    client.say('a')
+    expect(await client.closed).toBe(1011)
+    expect(print.mock.calls).toEqual([['slidegate:', expect.objectContaining({ code: 'store_unavailable' })]])
+    expect(chat.handled).toEqual([])
+  })
+
+  it('is none where the limiter is told what to do without its store', async () => {
+    for (const [onStoreError, handled] of [
+      ['allow', ['a']],
+      ['deny', []],
+    ] as const) {
+      const chat = await serve({ limiter: unavailable(onStoreError) })
+      const client = await connect(chat)
+      client.say('a')
+      await until('an end', async () => chat.handled.length + client.notices.length > 0)
+      expect(chat.handled).toEqual(handled)
+      if (onStoreError === 'deny') expect(client.notices[0]).toMatchObject({ status: 503 })
+    }
+  })
+})
+
+describe('handshakes', () => {
+  it('are limited before there is a connection, by slidegate/node', async () => {
+    const limit = limitHandshakes({ limits: perHour(2) })
+    const wss = new WebSocketServer({ noServer: true })
+    const server = createServer()
+    server.on('upgrade', (request, socket, head) => {
+      const response = new ServerResponse(request)
+      response.assignSocket(socket as never)
+      response.shouldKeepAlive = false
+      response.on('finish', () => socket.end())
+      limit(request, response, (error) => {
+        response.detachSocket(socket as never)
+        if (error !== undefined) socket.destroy()
+        else wss.handleUpgrade(request, socket, head, (ws) => ws.send('welcome'))
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const attempt = () => {
+      const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+      return new Promise<unknown>((resolve) => {
+        socket.once('message', (data) => {
+          socket.terminate()
+          resolve(data.toString())
+        })
+        socket.once('error', () => {})
+        socket.once('unexpected-response', async (_, response: IncomingMessage) => {
+          let body = ''
+          for await (const chunk of response) body += chunk
+          resolve([response.statusCode, JSON.parse(body).status, response.headers['retry-after']])
+        })
+      })
+    }
+    expect([await attempt(), await attempt(), await attempt()]).toEqual([
+      'welcome',
+      'welcome',
+      [429, 429, '3600'],
+    ])
+  })
+})
+
+describe('types', () => {
+  it('are those of ws', () => {
+    const limits = perHour(1)
+    rateLimit({
+      limits,
+      key: (message) => {
+        expectTypeOf(message).toEqualTypeOf<Message>()
+        expectTypeOf(message.socket).toEqualTypeOf<WebSocket>()
+        expectTypeOf(message.request).toEqualTypeOf<IncomingMessage>()
+        expectTypeOf(message.data).toEqualTypeOf<RawData>()
+        return message.connectionId
+      },
+      onDenied: (decision, { socket }) => socket.send(`${decision.retryAfterMs}`),
+    })
+    const address = clientAddress({ trust: 1 })
+    rateLimit({ limits, key: ({ request }) => address(request) })
+    type Authenticated = IncomingMessage & { user: string }
+    rateLimit<WebSocket, Authenticated>({ limits, key: ({ request }) => request.user })
+    // @ts-expect-error: messages have no responses
+    expect(() => rateLimit({ limits, refundIf: 'failed' })).toThrow()
+    // @ts-expect-error: nor headers
+    expect(() => rateLimit({ limits, headers: 'draft-11' })).toThrow()
+    // @ts-expect-error: a function
+    expect(() => rateLimit({ limits, key: 'user' })).toThrow()
+    // @ts-expect-error: a request has no user
+    rateLimit({ limits, key: ({ request }) => request.user })
+    // @ts-expect-error: no policy
+    expect(() => rateLimit({ limits, denied: { wait: '1s' } })).toThrow()
+  })
+})

@@ -1,0 +1,77 @@
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { ROOT } from '../markdown.ts'
+
+// What the pages about moving here say of other packages: of which version, and of all their options.
+
+/** The types whose properties are the options of a package. */
+const OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  'express-rate-limit': ['Options'],
+  'rate-limiter-flexible': [
+    ...['IRateLimiterOptions', 'IRateLimiterStoreOptions', 'IRateLimiterClusterOptions'],
+    ...['IRateLimiterStoreNoAutoExpiryOptionsAndSchema', 'IRateLimiterMongoOptions'],
+    ...['IRateLimiterPostgresOptions', 'IRateLimiterRedisOptions', 'IRateLimiterValkeyOptions'],
+    ...['IRateLimiterValkeyGlideOptions', 'IRateLimiterDynamoOptions', 'IRLWrapperBlackAndWhiteOptions'],
+    ...['IRLWrapperTimeoutsOptions', 'IRateLimiterQueueOpts'],
+  ],
+  '@upstash/ratelimit': ['RatelimitConfig', 'MultiRegionRatelimitConfig'],
+  '@fastify/rate-limit': ['RateLimitPluginOptions'],
+  '@nestjs/throttler': ['ThrottlerOptions', 'ThrottlerModuleOptions', 'ThrottlerAsyncOptions'],
+}
+
+describe.each(Object.entries(OPTIONS))('%s', (name, types) => {
+  const page = readFile(join(ROOT, 'docs/migrate', `${name.replace(/^@/, '').replace('/', '-')}.md`), 'utf8')
+
+  it('is of the version that the page says', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'))
+    expect(await page).toContain(`\nOf ${name} ${version}.`)
+  })
+
+  it('has the options of the tables, and no others', async () => {
+    const named = optionsIn(await page)
+    expect(named.length).toBeGreaterThan(10)
+    const all = types.map((type) => `import('${name}').${type}`).join(' | ')
+    expect(await complaints(all, named)).toBe('')
+  })
+})
+
+/** What stands in the first column of the tables of options, of which the head names the package. */
+function optionsIn(page: string): string[] {
+  const tables = page.matchAll(/^\| \S+ \| here \|\n\|.*\n((?:\|.*\n)+)/gm)
+  return Array.from(tables, ([, rows]) => rows!.trimEnd().split('\n'))
+    .flat()
+    .flatMap((row) => Array.from(row.split(' | ')[0]!.matchAll(/`(\w+)`/g), ([, option]) => option!))
+}
+
+/** What the compiler says where the properties of a type and the names are not the same. */
+async function complaints(type: string, named: readonly string[]): Promise<string> {
+  const cache = join(ROOT, 'node_modules/.cache')
+  await mkdir(cache, { recursive: true })
+  const folder = await mkdtemp(join(cache, 'slidegate-docs-'))
+  try {
+    const code = `type KeysOf<T> = T extends readonly unknown[] ? never : T extends unknown ? keyof T : never
+type Options = KeysOf<${type}>
+type Named = ${named.map((option) => `'${option}'`).join(' | ')}
+type None<T extends never> = T
+export type NotOnThePage = None<Exclude<Options, Named>>
+export type NotInThePackage = None<Exclude<Named, Options>>
+`
+    await writeFile(join(folder, 'options.ts'), code)
+    const config = {
+      extends: join(ROOT, 'tsconfig.base.json'),
+      compilerOptions: { noEmit: true },
+      files: ['options.ts'],
+    }
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout } = await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch(
+      (error) => error,
+    )
+    return stdout
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,209 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Ratelimit } from '@upstash/ratelimit'
+import { Redis as UpstashRedis } from '@upstash/redis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createLimiter, memoryStore, slidingWindow, tokenBucket } from '../../../src/index.ts'
+import { ManualClock } from '../../../src/testing.ts'
+import { type OpenRedis, startOpenRedis } from '../open-redis.ts'
+import { startUpstashShim, type UpstashShim } from '../upstash-shim.ts'
+import { START, setDate } from './fake-date.ts'
+
+// What docs/migrate/upstash-ratelimit.md says of both.
+
+let open: OpenRedis
+let shim: UpstashShim
+let client: UpstashRedis
+beforeAll(async () => {
+  open = await startOpenRedis()
+  shim = await startUpstashShim(open.redis)
+  client = new UpstashRedis({
+    url: shim.env.UPSTASH_REDIS_REST_URL,
+    token: shim.env.UPSTASH_REDIS_REST_TOKEN,
+  })
+})
+beforeEach(async () => {
+  await open.redis.flushall()
+})
+afterAll(async () => {
+  await shim.close()
+  await open.stop()
+})
+
+function theirs(ephemeralCache: false | Map<string, number> = false) {
+  return new Ratelimit({ redis: client, limiter: Ratelimit.slidingWindow(10, '60 s'), ephemeralCache })
+}
+
+function ours(clock: ManualClock) {
+  const limits = [slidingWindow({ limit: 10, window: '60s' })]
+  return createLimiter({ limits, store: memoryStore({ clock: clock.now }) })
+}
+
+async function admitted(limiter: Ratelimit, requests: number): Promise<number> {
+  let count = 0
+  for (let n = 1; n <= requests; n++) if ((await limiter.limit('ada')).success) count++
+  return count
+}
+
+describe('a sliding window', () => {
+  it('is an estimate with theirs: it admits 20 of 10 within a minute', async () => {
+    setDate(START + 59_999)
+    const limiter = theirs()
+    expect(await admitted(limiter, 20)).toBe(10)
+    let within = 10
+    for (let ms = 65_000; ms < 119_999; ms += 6000) {
+      vi.setSystemTime(START + ms)
+      within += await admitted(limiter, 2)
+    }
+    expect(within).toBe(20)
+  })
+
+  it('denies who has asked for nothing for a minute with theirs', async () => {
+    setDate(START)
+    const limiter = theirs()
+    expect(await admitted(limiter, 20)).toBe(10)
+    vi.setSystemTime(START + 60_000)
+    expect(await admitted(limiter, 20)).toBe(0)
+    vi.setSystemTime(START + 90_000)
+    expect(await admitted(limiter, 20)).toBe(5)
+  })
+
+  it('is exact with ours, either way', async () => {
+    const clock = new ManualClock(START + 59_999)
+    const limiter = ours(clock)
+    const rush = () =>
+      Array.from({ length: 20 }, () => limiter.consumeSync('ada').allowed).filter(Boolean).length
+    expect(rush()).toBe(10)
+    clock.advance(59_999)
+    expect(rush()).toBe(0)
+    clock.advance(1)
+    expect(rush()).toBe(10)
+  })
+})
+
+describe('the time to come back', () => {
+  it('is the end of a window with theirs, and denied then', async () => {
+    setDate(START)
+    const limiter = theirs()
+    await admitted(limiter, 10)
+    const { success, reset } = await limiter.limit('ada')
+    expect([success, reset]).toEqual([false, START + 60_000])
+    vi.setSystemTime(reset)
+    expect((await limiter.limit('ada')).success).toBe(false)
+  })
+
+  it('is when there is room with ours, to the millisecond', async () => {
+    const clock = new ManualClock(START)
+    const limiter = ours(clock)
+    limiter.consumeSync('ada', { cost: 10 })
+    const { retryAfterMs } = limiter.consumeSync('ada')
+    clock.advance(retryAfterMs - 1)
+    expect(limiter.consumeSync('ada').allowed).toBe(false)
+    clock.advance(1)
+    expect(limiter.consumeSync('ada').allowed).toBe(true)
+  })
+
+  it('is repeated from the ephemeral cache with theirs, though there is room', async () => {
+    setDate(START + 59_999)
+    const [cached, asking] = [theirs(new Map()), theirs()]
+    expect(await admitted(asking, 10)).toBe(10)
+    vi.setSystemTime(START + 60_000)
+    expect((await cached.limit('ada')).success).toBe(false)
+    vi.setSystemTime(START + 119_000)
+    expect(await cached.limit('ada')).toMatchObject({ success: false, reason: 'cacheBlock' })
+    expect((await asking.limit('ada')).success).toBe(true)
+  })
+})
+
+describe('a request of a rate', () => {
+  it('that is denied is charged by theirs', async () => {
+    setDate(START)
+    const limiter = theirs()
+    expect(await admitted(limiter, 8)).toBe(8)
+    expect((await limiter.limit('ada', { rate: 5 })).success).toBe(false)
+    expect((await limiter.limit('ada')).success).toBe(false)
+  })
+
+  it('is not by ours', () => {
+    const limiter = ours(new ManualClock(START))
+    limiter.consumeSync('ada', { cost: 8 })
+    expect(limiter.consumeSync('ada', { cost: 5 }).allowed).toBe(false)
+    expect(limiter.consumeSync('ada', { cost: 2 }).allowed).toBe(true)
+  })
+
+  it('below 0 is credit with theirs', async () => {
+    setDate(START)
+    const limiter = theirs()
+    await limiter.limit('ada', { rate: -5 })
+    expect(await admitted(limiter, 20)).toBe(15)
+  })
+
+  it('of ours is given back once at most', async () => {
+    const limiter = ours(new ManualClock(START))
+    const decision = limiter.consumeSync('ada', { cost: 5 })
+    expect(await limiter.refund('ada', decision)).toBe(5)
+    expect(await limiter.refund('ada', decision)).toBe(0)
+    await expect(limiter.consume('ada', { cost: -5 })).rejects.toMatchObject({ code: 'invalid_cost' })
+  })
+})
+
+it('a token bucket fills in steps with theirs, and evenly with ours', async () => {
+  setDate(START)
+  const bucket = Ratelimit.tokenBucket(5, '10 s', 5)
+  const limiter = new Ratelimit({ redis: client, limiter: bucket, ephemeralCache: false })
+  expect(await admitted(limiter, 6)).toBe(5)
+  vi.setSystemTime(START + 9999)
+  expect(await admitted(limiter, 1)).toBe(0)
+  vi.setSystemTime(START + 10_000)
+  expect(await admitted(limiter, 6)).toBe(5)
+
+  const clock = new ManualClock(START)
+  const even = createLimiter({
+    limits: [tokenBucket({ capacity: 5, refill: 5, interval: '10s' })],
+    store: memoryStore({ clock: clock.now }),
+  })
+  even.consumeSync('ada', { cost: 5 })
+  clock.advance(2000)
+  expect([even.consumeSync('ada').allowed, even.consumeSync('ada').allowed]).toEqual([true, false])
+})
+
+it('the clock of each process counts with theirs: one that is ahead by two windows counts apart', async () => {
+  setDate(START)
+  const limiter = theirs()
+  expect(await admitted(limiter, 20)).toBe(10)
+  vi.setSystemTime(START + 120_000)
+  expect(await admitted(limiter, 20)).toBe(10)
+})
+
+it('a name with an asterisk resets others with theirs', async () => {
+  setDate(START)
+  const limiter = theirs()
+  await admitted(limiter, 10)
+  await limiter.resetUsedTokens('*')
+  expect(await admitted(limiter, 10)).toBe(10)
+})
+
+it('an endpoint that does not answer lets everybody through with theirs, once the timeout has passed', async () => {
+  const silent = createServer(() => {})
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as AddressInfo
+  try {
+    const limiter = new Ratelimit({
+      redis: new UpstashRedis({ url: `http://127.0.0.1:${port}`, token: 'none', retry: false }),
+      limiter: Ratelimit.slidingWindow(10, '60 s'),
+      timeout: 20,
+    })
+    expect(await limiter.limit('ada')).toMatchObject({ success: true, reason: 'timeout' })
+  } finally {
+    silent.closeAllConnections()
+    silent.close()
+  }
+})
+
+it('an endpoint that fails is an error with theirs', async () => {
+  const limiter = new Ratelimit({
+    redis: new UpstashRedis({ url: 'http://127.0.0.1:1', token: 'none', retry: false }),
+    limiter: Ratelimit.slidingWindow(10, '60 s'),
+  })
+  await expect(limiter.limit('ada')).rejects.toThrow('fetch failed')
+})
