@@ -1,4 +1,10 @@
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import type {
+  FastifyContextConfig,
+  FastifyPluginCallback,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from 'fastify'
 import { gate } from '../http/gate.ts'
 import { createGuard, type Denial, type Guard } from '../http/guard.ts'
 import type { HeaderAccess } from '../http/headers.ts'
@@ -32,8 +38,8 @@ declare module 'fastify' {
 }
 
 /**
- * A plugin for Fastify 5. It limits the instance that registers it: all routes that are declared after it, there and in
- * plugins, and what is not found; a route says in its `config.rateLimit` what differs.
+ * A plugin for Fastify 5. It limits the instance that registers it: its routes, those of plugins that are registered after
+ * it, and what is not found; a route says in its `config.rateLimit` what differs.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
@@ -87,13 +93,8 @@ const enter = gate<Args>({
 
 function fieldsOf(reply: FastifyReply): HeaderAccess {
   return {
-    get: (name) => {
-      const value = reply.getHeader(name)
-      return value === undefined ? undefined : String(value)
-    },
-    set: (name, value) => {
-      reply.header(name, value)
-    },
+    get: (name) => reply.getHeader(name)?.toString(),
+    set: (name, value) => void reply.header(name, value),
   }
 }
 
