@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { createGuard } from '../http/guard.ts'
 import { connect, nodeBinding } from '../http/node.ts'
 import type { GuardOptions } from '../http/options.ts'
-import { believesAnybody, type IsTrusted, spoofableAddress } from '../http/trust.ts'
+import { type IsTrusted, unlessAnybody } from '../http/trust.ts'
 
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
@@ -21,18 +21,10 @@ export function rateLimit(options: RateLimitOptions): RequestHandler {
     (req) => req,
     (_, res) => res,
   )
-  return connect(createGuard(options, { ...node, address: clientAddress() }))
-}
-
-/** The setting may change while the app is put together. */
-function clientAddress(): (req: Request) => string | undefined {
-  let checked: IsTrusted | undefined
-  return (req) => {
-    const isTrusted = req.app.get('trust proxy fn') as IsTrusted
-    if (isTrusted !== checked) {
-      if (believesAnybody(isTrusted)) throw spoofableAddress("'trust proxy'")
-      checked = isTrusted
-    }
-    return req.ip
-  }
+  const address = unlessAnybody<Request>(
+    "'trust proxy'",
+    (req) => req.app.get('trust proxy fn') as IsTrusted,
+    (req) => req.ip,
+  )
+  return connect(createGuard(options, { ...node, address }))
 }

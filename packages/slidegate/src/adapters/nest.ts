@@ -1,0 +1,98 @@
+import {
+  type CanActivate,
+  type DynamicModule,
+  type FactoryProvider,
+  Inject,
+  Module,
+  type OnModuleInit,
+  type Type,
+} from '@nestjs/common'
+import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner } from '@nestjs/core'
+import { createGuard } from '../http/guard.ts'
+import { RateLimitGuard } from './nest/guard.ts'
+import { HandlerGuards, type HandlerOptions } from './nest/handler-guards.ts'
+import type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
+import { httpOf, pass } from './nest/passing.ts'
+import { type HttpRequest, type HttpResponse, httpBinding } from './nest/platform.ts'
+
+export { RateLimit, SkipRateLimit } from './nest/decorators.ts'
+export { RateLimitException } from './nest/exception.ts'
+export { RateLimitGuard } from './nest/guard.ts'
+export type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
+export type { RequestOf } from './nest/passing.ts'
+export type { HttpRequest, HttpResponse, NestArguments } from './nest/platform.ts'
+
+/**
+ * For Nest on Express or Fastify: limits all handlers, and those apart that have `@RateLimit()`.
+ *
+ *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
+ *
+ * Without a `key` function callers are told apart by `request.ip`, which is right only if the platform's trust in proxies
+ * (`trust proxy`, `trustProxy`) names them: where it trusts everybody callers choose their own address, so that is refused
+ * (`invalid_option`). The denied end in a {@link RateLimitException}. Errors, `StoreUnavailableError` among them, go to
+ * the exception filters. What no handler serves is not limited: Nest asks no guard of it.
+ */
+export class RateLimitModule implements OnModuleInit {
+  readonly #guards: HandlerGuards
+  readonly #discovery: DiscoveryService
+  readonly #scanner: MetadataScanner
+
+  constructor(guards: HandlerGuards, discovery: DiscoveryService, scanner: MetadataScanner) {
+    this.#guards = guards
+    this.#discovery = discovery
+    this.#scanner = scanner
+  }
+
+  static forRoot<Request = HttpRequest, Response = HttpResponse>(
+    options: RateLimitModuleOptions<Request, Response>,
+  ): DynamicModule {
+    return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
+  }
+
+  static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
+    options: RateLimitAsyncOptions<Request, Response>,
+  ): DynamicModule {
+    const { global: isGlobal = true, imports = [], inject = [], useFactory } = options
+    const guards: FactoryProvider<HandlerGuards> = {
+      provide: HandlerGuards,
+      inject,
+      async useFactory(...injected) {
+        return new HandlerGuards((await useFactory(...injected)) as unknown as HandlerOptions, !isGlobal)
+      },
+    }
+    const asked = isGlobal ? [{ provide: APP_GUARD, useExisting: RateLimitGuard }] : []
+    return {
+      module: RateLimitModule,
+      global: true,
+      imports: [...imports, DiscoveryModule],
+      providers: [guards, RateLimitGuard, ...asked],
+      exports: [HandlerGuards, RateLimitGuard],
+    }
+  }
+
+  /** What decorators say is wrong from the beginning, not from the first request on. */
+  onModuleInit(): void {
+    for (const { metatype } of this.#discovery.getControllers()) {
+      const { prototype } = metatype as Type
+      const methods = this.#scanner.getAllMethodNames(prototype).map((name) => prototype[name])
+      this.#guards.check(metatype as Type, methods)
+    }
+  }
+}
+Module({})(RateLimitModule)
+for (const [i, needed] of [HandlerGuards, DiscoveryService, MetadataScanner].entries()) {
+  Inject(needed)(RateLimitModule, undefined, i)
+}
+
+/**
+ * A guard on its own, without the module: `@UseGuards(rateLimit({ limits }))`, `app.useGlobalGuards(rateLimit({ limits }))`.
+ * `@RateLimit()` and `@SkipRateLimit()` say nothing to it.
+ */
+export function rateLimit<Request = HttpRequest, Response = HttpResponse>(
+  options: RateLimitOptions<Request, Response>,
+): CanActivate {
+  const own = options as unknown as HandlerOptions
+  const guard = createGuard(own, httpBinding())
+  const { requestOf = httpOf } = own
+  return { canActivate: (context) => pass(guard, ...requestOf(context), context) }
+}

@@ -1,0 +1,89 @@
+import type { ExecutionContext, Type } from '@nestjs/common'
+import { SlidegateError } from '../../errors.ts'
+import { createGuard, type Guard } from '../../http/guard.ts'
+import type { GuardOptions } from '../../http/options.ts'
+import { RouteOptions } from '../../http/per-route.ts'
+import { type Decorated, isSkipped, nameOf, optionsOf } from './metadata.ts'
+import { httpOf, pass, type RequestOf } from './passing.ts'
+import { httpBinding, type NestArguments } from './platform.ts'
+
+/** A class, and the guard of those of its handlers that say nothing themselves. */
+interface ClassGuards {
+  readonly routes: RouteOptions<NestArguments>
+  readonly guard: Guard<NestArguments> | undefined
+  readonly ofHandlers: Map<Decorated, Guard<NestArguments> | 'skip'>
+}
+
+export interface HandlerOptions extends GuardOptions<NestArguments> {
+  readonly requestOf?: RequestOf
+}
+
+/** Which guard a handler has: its own, or that of its class, or that of the app. */
+export class HandlerGuards {
+  readonly #binding = httpBinding()
+  readonly #routes: RouteOptions<NestArguments>
+  readonly #guard: Guard<NestArguments> | undefined
+  readonly #ofClasses = new WeakMap<Type, ClassGuards>()
+  readonly #asked = new WeakSet<ExecutionContext>()
+  readonly #requestOf: RequestOf
+
+  /** @throws {SlidegateError} `invalid_option`; `mayLack`: only handlers are limited that say so */
+  constructor(options: HandlerOptions, mayLack: boolean) {
+    this.#requestOf = options.requestOf ?? httpOf
+    this.#routes = new RouteOptions(options, mayLack)
+    this.#guard = this.#guardBy(this.#routes)
+  }
+
+  /** @throws what decorators of a class and of its methods have wrong */
+  check(controller: Type, handlers: readonly Decorated[]): void {
+    this.#of(controller)
+    for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
+  }
+
+  /** Whether the handler may run; asked once of each call, though both the app and a decorator may have put the guard there. */
+  admits(context: ExecutionContext): true | Promise<true> {
+    if (this.#asked.has(context)) return true
+    this.#asked.add(context)
+    const guard = this.guardOf(context.getClass(), context.getHandler())
+    return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
+  }
+
+  /** @throws {SlidegateError} `invalid_option`, also where the handler has no limits */
+  guardOf(controller: Type, handler: Decorated): Guard<NestArguments> | 'skip' {
+    const known = this.#of(controller)
+    let guard = known.ofHandlers.get(handler)
+    if (guard === undefined) {
+      guard = isSkipped(controller, handler) ? 'skip' : this.#made(known, controller, handler)
+      known.ofHandlers.set(handler, guard)
+    }
+    return guard
+  }
+
+  #made({ routes, guard }: ClassGuards, controller: Type, handler: Decorated): Guard<NestArguments> {
+    const own = optionsOf(handler)
+    const route = `${nameOf(controller)}.${handler.name}`
+    const made = own === undefined ? guard : createGuard(routes.of(own, route), this.#binding)
+    if (made !== undefined) return made
+    throw new SlidegateError(
+      'invalid_option',
+      `${controller.name}.${handler.name} has no limits; give them to it, to its class or to the module`,
+      undefined,
+    )
+  }
+
+  #of(controller: Type): ClassGuards {
+    let known = this.#ofClasses.get(controller)
+    if (known === undefined) {
+      const own = optionsOf(controller)
+      const routes = own === undefined ? this.#routes : this.#routes.within(own, nameOf(controller))
+      const guard = own === undefined ? this.#guard : this.#guardBy(routes)
+      known = { routes, guard, ofHandlers: new Map() }
+      this.#ofClasses.set(controller, known)
+    }
+    return known
+  }
+
+  #guardBy({ shared }: RouteOptions<NestArguments>): Guard<NestArguments> | undefined {
+    return shared && createGuard(shared, this.#binding)
+  }
+}

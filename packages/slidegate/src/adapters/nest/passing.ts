@@ -1,0 +1,53 @@
+import type { ExecutionContext } from '@nestjs/common'
+import { SlidegateError, show } from '../../errors.ts'
+import { gate } from '../../http/gate.ts'
+import type { Denial, Guard } from '../../http/guard.ts'
+import { drop, whenOver } from '../../http/node.ts'
+import { CONTENT_TYPE, RateLimitException } from './exception.ts'
+import { fieldsOf, type HttpRequest, type HttpResponse, type NestArguments, rawOf } from './platform.ts'
+
+export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
+  context: ExecutionContext,
+) => readonly [request: Request, response: Response]
+
+/** Of handlers that serve anything but HTTP Nest does not know where these are. */
+export const httpOf: RequestOf = (context) => {
+  if (context.getType() !== 'http') {
+    throw new SlidegateError(
+      'invalid_option',
+      `a handler of ${show(context.getType())} has no request to limit; say in requestOf where it is, or put @SkipRateLimit() on it`,
+      context.getType(),
+    )
+  }
+  const http = context.switchToHttp()
+  return [http.getRequest(), http.getResponse()]
+}
+
+type Passing = [...handler: NestArguments, next: (error?: Error) => void]
+
+const enter = gate<Passing>({
+  fields: (_, response) => fieldsOf(response),
+  whenOver: (over, _, response) => whenOver(rawOf(response), over, fieldsOf(response)),
+  deny: (denial, _, response) => deny(response, denial),
+  next: (_request, _response, _context, next) => next,
+})
+
+/** Resolves for admitted requests. Those that are answered here, or whose connection is closed, go nowhere. */
+export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promise<true> {
+  return new Promise((resolve, reject) => {
+    enter(
+      () => guard(...args),
+      ...args,
+      (error) => (error === undefined ? resolve(true) : reject(error)),
+    )
+  })
+}
+
+function deny(response: HttpResponse, denial: Denial): unknown {
+  if (denial.action === 'drop') return drop(rawOf(response))
+  for (const { name, value } of denial.headers) response.header(name, value)
+  if (denial.action === 'custom') return denial.answer()
+  // What the answer is, only the filter knows that answers.
+  for (const each of [response, rawOf(response)]) each.removeHeader(CONTENT_TYPE)
+  throw new RateLimitException(denial)
+}
