@@ -1,0 +1,4 @@
+export { type AnyFetch, limitedFetch } from './limited-fetch.ts'
+export { type LimitedInterceptor, limitedInterceptor } from './limited-interceptor.ts'
+export type { OutboundOptions, OutboundRequest, RetryOptions } from './options.ts'
+export { type UpstreamLimit, type UpstreamLimiterOptions, upstreamLimiter } from './upstream-limiter.ts'

@@ -1,0 +1,156 @@
+import { checkOptions, SlidegateError, show } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
+import { upstreamTerms } from './upstream-limiter.ts'
+
+/** A request that is about to be sent, as the functions of the options see it. */
+export interface OutboundRequest {
+  readonly url: URL
+  /** In upper case. */
+  readonly method: string
+}
+
+/** What is sent again, and how often: see {@link OutboundOptions.retry}. */
+export interface RetryOptions {
+  /** How often a request is sent in all, an integer from 1 to 100. Default: 3. */
+  readonly attempts?: number
+  /**
+   * Milliseconds that the caller is kept waiting for another attempt at most, an integer from 0 to 2^31 - 1; where the
+   * upstream asks for more, its answer is handed on. Default: 30,000.
+   */
+  readonly maxDelayMs?: number
+  /**
+   * Whether a 429 is followed by another attempt whatever the method: right where the upstream promises that what it has
+   * refused so was not done. Default: false.
+   */
+  readonly anyMethodOn429?: boolean
+}
+
+/** The options of `limitedFetch` and `limitedInterceptor`. */
+export interface OutboundOptions {
+  /** Whose budget a request is charged to. Default: the origin of its URL, such as `https://api.example.com`. */
+  readonly key?: string | ((request: OutboundRequest) => string)
+  /** Units that it takes, an integer from 1, else `invalid_cost`. Default: 1. */
+  readonly cost?: number | ((request: OutboundRequest) => number)
+  /** Of those that wait in this process the higher comes first, an integer; among equals, whoever came first. Default: 0. */
+  readonly priority?: number | ((request: OutboundRequest) => number)
+  /** Milliseconds to wait for slots at most, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
+  readonly maxWaitMs?: number
+  /**
+   * Whether answers teach what the upstream admits now: what remains, lower limits, and when to come back. Needs a limiter
+   * made by `upstreamLimiter`, and is then the default.
+   */
+  readonly learn?: boolean
+  /**
+   * Milliseconds for which an upstream can keep everybody waiting by one answer, an integer from 10 to 2^31 - 1: then somebody
+   * tries again. Default: 300,000, 5 minutes.
+   */
+  readonly maxHoldMs?: number
+  /**
+   * Another attempt after a 429, a 503, or a connection that failed, with a chance delay: for GET, HEAD, OPTIONS, TRACE, PUT
+   * and DELETE whose body, if any, can be sent again (no stream). Each waits for a slot of its own and is charged. `false`: none.
+   */
+  readonly retry?: RetryOptions | false
+}
+
+/** The options, checked and completed. */
+export interface OutboundSettings {
+  readonly limiter: Limiter
+  readonly keyOf: (request: OutboundRequest) => string
+  readonly costOf: (request: OutboundRequest) => number
+  readonly priorityOf: (request: OutboundRequest) => number
+  readonly maxWaitMs: number
+  readonly learn: boolean
+  readonly maxHoldMs: number
+  readonly retry: Required<RetryOptions>
+}
+
+const MAX_MS = 2 ** 31 - 1
+
+const NO_RETRY: Required<RetryOptions> = { attempts: 1, maxDelayMs: 0, anyMethodOn429: false }
+
+/** @throws {SlidegateError} `invalid_option` */
+export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}): OutboundSettings {
+  if (typeof limiter?.wait !== 'function' || typeof limiter.charge !== 'function') {
+    throw invalid(
+      `the limiter is ${show(limiter)}; it must be one of createLimiter or upstreamLimiter`,
+      limiter,
+    )
+  }
+  checkLimits(limiter)
+  checkOptions(options, 'a limited fetch')
+  const { key, cost = 1, priority = 0, maxWaitMs = 30_000, maxHoldMs = 300_000, retry = {} } = options
+  if ('marginMs' in options) {
+    throw invalid(
+      'marginMs is an option of upstreamLimiter(), where it makes the windows longer',
+      options.marginMs,
+    )
+  }
+  const isTaught = upstreamTerms(limiter) !== undefined
+  const { learn = isTaught } = options
+  checkBoolean(learn, 'learn')
+  if (learn && !isTaught) {
+    throw invalid('learn is true; that needs a limiter made by upstreamLimiter()', learn)
+  }
+  checkInteger(maxWaitMs, 'maxWaitMs', 0)
+  checkInteger(maxHoldMs, 'maxHoldMs', 10)
+  return {
+    limiter,
+    keyOf: told(key ?? (({ url }) => url.origin), 'key', 'string'),
+    costOf: told(cost, 'cost', 'number'),
+    priorityOf: told(priority, 'priority', 'number'),
+    maxWaitMs,
+    learn,
+    maxHoldMs,
+    retry: retry === false ? NO_RETRY : parseRetry(retry),
+  }
+}
+
+function parseRetry(retry: RetryOptions): Required<RetryOptions> {
+  if (typeof retry !== 'object' || retry === null) {
+    throw invalid(`retry is ${show(retry)}; it must be false or { attempts, maxDelayMs }`, retry)
+  }
+  const { attempts = 3, maxDelayMs = 30_000, anyMethodOn429 = false } = retry
+  checkInteger(attempts, 'retry.attempts', 1, 100)
+  checkInteger(maxDelayMs, 'retry.maxDelayMs', 0)
+  checkBoolean(anyMethodOn429, 'retry.anyMethodOn429')
+  return { attempts, maxDelayMs, anyMethodOn429 }
+}
+
+/** What is held has to be released, and values to be told, by somebody who knows of them. */
+function checkLimits({ limits }: Limiter): void {
+  for (const { name, kind } of limits) {
+    const are = kind.entries?.are
+    if (are !== 'holder' && are !== 'value') continue
+    throw invalid(
+      `the limit ${show(name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
+      name,
+    )
+  }
+}
+
+function told<T extends string | number>(
+  given: T | ((request: OutboundRequest) => T),
+  what: string,
+  type: 'string' | 'number',
+): (request: OutboundRequest) => T {
+  if (typeof given === 'function') return given
+  if (typeof given !== type) {
+    throw invalid(`${what} is ${show(given)}; it must be a ${type} or a function that tells one`, given)
+  }
+  return () => given
+}
+
+function checkInteger(value: unknown, what: string, least: number, most = MAX_MS): void {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return
+  const end = most === MAX_MS ? '2^31 - 1' : most
+  throw invalid(`${what} is ${show(value)}; it must be an integer from ${least} to ${end}`, value)
+}
+
+function checkBoolean(value: unknown, what: string): void {
+  if (typeof value === 'boolean') return
+  throw invalid(`${what} is ${show(value)}; it must be true or false`, value)
+}
+
+function invalid(message: string, value: unknown): SlidegateError {
+  return new SlidegateError('invalid_option', message, value)
+}

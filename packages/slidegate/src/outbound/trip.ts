@@ -1,0 +1,195 @@
+import type { Decision } from '../decision.ts'
+import { originOf } from '../origin.ts'
+import { WaitError } from '../waiting/wait-error.ts'
+import { adviceOf, type ReadHeader } from './advice.ts'
+import { type Lane, laneOf } from './lane.ts'
+import { heed, isNews, isRefusal, lessonOf } from './lesson.ts'
+import type { OutboundRequest, OutboundSettings } from './options.ts'
+import { delayMs, isIdempotent, isNetworkError, isUnseen } from './retry.ts'
+import { upstreamTerms } from './upstream-limiter.ts'
+
+export interface Sending extends OutboundRequest {
+  readonly signal: AbortSignal | undefined
+  /** Whether it can be sent again. */
+  readonly isRepeatable: boolean
+  /** Whether redirects are followed unseen. */
+  readonly isFollowed: boolean
+}
+
+/** Part of a window after which a request that is still under way is charged anew, well before its charge has left. */
+const RENEWED_AFTER = 0.8
+
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/**
+ * One request, from its first wait to its last answer: `admitted`, then it is sent, then `answered` or `failed`, which tell
+ * whether to begin again.
+ *
+ * The upstream counts it at some time between its admission and its answer. Where those are no further apart than the
+ * margin, the charge of its admission counts for as long as the upstream does. Else it is moved to its answer.
+ */
+export class Trip {
+  readonly #settings: OutboundSettings
+  readonly #sending: Sending
+  readonly #key: string
+  readonly #cost: number
+  readonly #priority: number
+  readonly #lane: Lane
+  readonly #untilMs: number
+  #attempt = 0
+  #delayMs = 0
+  #decision: Decision | undefined
+  /** Before it was charged. */
+  #askedAtMs = 0
+  #renewal: ReturnType<typeof setInterval> | undefined
+  #isRenewed = false
+
+  constructor(settings: OutboundSettings, sending: Sending) {
+    this.#settings = settings
+    this.#sending = sending
+    this.#key = settings.keyOf(sending)
+    this.#cost = settings.costOf(sending)
+    this.#priority = settings.priorityOf(sending)
+    this.#untilMs = performance.now() + settings.maxWaitMs
+    this.#lane = laneOf(settings.limiter, this.#key)
+    this.#lane.enter()
+  }
+
+  /** Resolves when it may be sent, now. Rejects with the reason of its signal, or as `Limiter.wait` does. */
+  async admitted(): Promise<void> {
+    try {
+      await this.#admitted()
+    } catch (error) {
+      this.#lane.leave()
+      const { signal } = this.#sending
+      throw error instanceof WaitError && error.reason === 'aborted' ? signal?.reason : error
+    }
+    this.#attempt++
+    this.#renewFromNowOn()
+  }
+
+  async #admitted(): Promise<void> {
+    const { limiter } = this.#settings
+    const { signal } = this.#sending
+    if (this.#delayMs > 0) await pause(this.#delayMs, signal)
+    for (;;) {
+      await this.#lane.learning
+      const options = { cost: this.#cost, priority: this.#priority, signal, maxWaitMs: this.#leftMs }
+      const calledAtMs = performance.now()
+      this.#decision = await limiter.wait(this.#key, options)
+      this.#lane.latest = this.#decision
+      this.#askedAtMs = originOf(this.#decision)?.askedAtMs ?? calledAtMs
+      const isAborted = signal?.aborted === true
+      if (!isAborted && this.#lane.isInformed(this.#askedAtMs)) return
+      this.#giveBack()
+      if (isAborted) throw signal.reason
+    }
+  }
+
+  get #leftMs(): number {
+    return Math.max(0, Math.ceil(this.#untilMs - performance.now()))
+  }
+
+  /** The upstream has answered. Whether the answer is to be dropped, and the request to be sent again. */
+  answered(status: number, header: ReadHeader): boolean {
+    this.#counted()
+    const { limiter, learn, maxHoldMs, retry } = this.#settings
+    const { method } = this.#sending
+    const terms = upstreamTerms(limiter)
+    const lane = this.#lane
+    const decision = this.#decision!
+    const advice = adviceOf(header, Date.now())
+    // Those that were refused together are refused once.
+    if (lane.isInformed(this.#askedAtMs)) lane.refusals = status === 429 ? lane.refusals + 1 : 0
+    const refusals = learn ? lane.refusals : this.#attempt
+    const lesson = lessonOf(advice, status, terms, { refusals, maxHoldMs, random: Math.random })
+    if (learn && terms !== undefined && isNews(lesson, terms, decision, lane.latest ?? decision)) {
+      lane.learn(() => heed(lesson, terms, limiter, this.#key, decision))
+    }
+    const mayRepeat = isIdempotent(method) || (status === 429 && retry.anyMethodOn429)
+    return this.#again(isRefusal(status) && mayRepeat, lesson.holdMs)
+  }
+
+  /** No answer came, `isUnsent` where nothing was sent. Whether the request is to be sent again. */
+  failed(error: unknown, isUnsent = false): boolean {
+    const { url, method, isFollowed } = this.#sending
+    if (isUnsent || isUnseen(error, url, isFollowed)) this.#uncounted()
+    else this.#counted(true)
+    return this.#again(isNetworkError(error) && isIdempotent(method), 0)
+  }
+
+  #uncounted(): void {
+    clearInterval(this.#renewal)
+    this.#giveBack()
+  }
+
+  #again(mayRepeat: boolean, askedMs: number): boolean {
+    const { signal, isRepeatable } = this.#sending
+    const delay = delayMs(this.#settings.retry, this.#attempt, askedMs, Math.random)
+    const isDue = delay !== undefined && delay <= this.#leftMs
+    if (mayRepeat && isRepeatable && isDue && signal?.aborted !== true) {
+      this.#delayMs = delay
+      return true
+    }
+    this.#lane.leave()
+    return false
+  }
+
+  /** It is known when it was counted at the latest: now, or later where it failed and may still be on its way. */
+  #counted(isFailed = false): void {
+    clearInterval(this.#renewal)
+    // A stamp is up to a millisecond earlier than what it stands for.
+    const latestMs = this.#askedAtMs + this.#marginMs - 1
+    if (isFailed || this.#isRenewed || performance.now() > latestMs) this.#moveToNow()
+  }
+
+  /** By how much the windows in force are longer than the upstream's. */
+  get #marginMs(): number {
+    const terms = upstreamTerms(this.#settings.limiter)
+    const isOurs = ({ windowMs, shadow }: { readonly windowMs: number; readonly shadow: boolean }) =>
+      shadow || terms!.limits.some((limit) => limit.windowMs === windowMs)
+    return terms !== undefined && this.#decision!.limits.every(isOurs) ? terms.marginMs : 0
+  }
+
+  #renewFromNowOn(): void {
+    this.#isRenewed = false
+    const windowsMs = this.#decision!.limits.map(({ windowMs }) => windowMs)
+    const renew = () => {
+      this.#isRenewed = true
+      this.#moveToNow()
+    }
+    this.#renewal = setInterval(renew, Math.min(MAX_TIMER_MS, RENEWED_AFTER * Math.min(...windowsMs)))
+    // Whoever has sent it waits for it.
+    this.#renewal.unref?.()
+  }
+
+  /** Counts from now on. Charged first: there is no instant at which it does not count. */
+  #moveToNow(): void {
+    const { limiter } = this.#settings
+    limiter.charge(this.#key, this.#cost).then(
+      () => this.#giveBack(),
+      () => {},
+    )
+  }
+
+  /** What gets lost on its way leaves the window in time. */
+  #giveBack(): void {
+    this.#settings.limiter.refund(this.#key, this.#decision!).catch(() => {})
+  }
+}
+
+/** Rejects with the signal's reason. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal!.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,130 @@
+import { type Duration, parseWindow } from '../duration.ts'
+import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { createLimiter, type Limiter, type LimiterOptions } from '../limiter.ts'
+import { checkDeclaration, nameOf, parseLimit } from '../limits/declare.ts'
+import type { Limit } from '../limits/limit.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+
+/** A limit as the upstream has published it. */
+export interface UpstreamLimit {
+  /** Units that it admits per window: an integer from 1 to 2^40. */
+  readonly limit: number
+  /** Length of its window, from 10 ms to 366 days. */
+  readonly window: Duration
+  /** What decisions and metrics call it. Default: like `50-per-10s`. */
+  readonly name?: string
+}
+
+export interface UpstreamLimiterOptions
+  extends Omit<LimiterOptions, 'limits' | 'formerly' | 'overrides' | 'ban' | 'dimensions'> {
+  /** What the upstream admits: 1 to 64 limits, each with a window of its own. */
+  readonly limits: readonly UpstreamLimit[]
+  /**
+   * Milliseconds by which our windows are longer than the upstream's, an integer from 1 to the shortest window: for requests
+   * that get there late, and for an upstream whose clock goes differently. One that is answered within it needs nothing
+   * else; one that is not counts from its answer on. It costs its part of the rate: 500 ms of `50` per `10s` leave 95 %.
+   * Whoever shares the budget has to say the same. Default: a twentieth of the shortest window.
+   */
+  readonly marginMs?: number
+}
+
+/** What is known of the upstream of a limiter that was made for it. */
+export interface Terms {
+  readonly marginMs: number
+  /** Windows as the upstream tells them. */
+  readonly windowsMs: readonly number[]
+  /** What it is held to: the same with the margin. */
+  readonly limits: readonly Limit[]
+  /** One of them with other units. */
+  withUnits(i: number, units: number): Limit
+}
+
+/** Milliseconds after which all processes know of limits that one has learnt. */
+export const LEARNT_IN_MS = 250
+
+const termsOf = new WeakMap<object, Terms>()
+
+/** Nothing of a limiter that was not made by {@link upstreamLimiter}. */
+export function upstreamTerms(limiter: object): Terms | undefined {
+  return termsOf.get(limiter)
+}
+
+/**
+ * A limiter for requests to somebody else's service, by the limits that it has published: see `limitedFetch`. Its overrides
+ * and bans are what is learnt from answers; `limiter.overrides.delete(key)` and `limiter.unblock(key)` forget it.
+ *
+ * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`, `duplicate_limit`, `invalid_option`
+ */
+export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
+  checkOptions(options, 'upstreamLimiter')
+  const { limits: declared, marginMs: margin, ...common } = options
+  for (const name of ['formerly', 'overrides', 'ban', 'dimensions'] as const) {
+    const given = (common as LimiterOptions)[name]
+    if (given === undefined) continue
+    throw new SlidegateError(
+      'invalid_option',
+      `${name} is ${show(given)}; an upstreamLimiter has limits only, and keeps what it learns in overrides and bans`,
+      given,
+    )
+  }
+  const told = toldLimits(declared)
+  const windowsMs = told.map(({ windowMs }) => windowMs)
+  const marginMs = parseMargin(margin, Math.min(...windowsMs))
+  const limits = told.map(({ limit, windowMs, name }) =>
+    slidingWindow({ limit, window: windowMs + marginMs, name }),
+  )
+  const limiter = createLimiter({ ...common, limits, ban: true, overrides: { maxStaleMs: LEARNT_IN_MS } })
+  termsOf.set(limiter, {
+    marginMs,
+    windowsMs,
+    limits,
+    withUnits(i, units) {
+      const { windowMs, precisionMs, name } = limits[i]!
+      // The same precision is the same log.
+      return slidingWindow({ limit: units, window: windowMs, precision: precisionMs, name })
+    },
+  })
+  return limiter
+}
+
+interface Told {
+  readonly limit: number
+  readonly windowMs: number
+  readonly name: string
+}
+
+function toldLimits(limits: unknown): readonly Told[] {
+  if (!Array.isArray(limits) || limits.length === 0) {
+    throw new SlidegateError(
+      'invalid_limit',
+      `limits is ${show(limits)}; it must be an array with at least one of { limit, window }`,
+      limits,
+    )
+  }
+  const told = Array.from(limits as readonly UpstreamLimit[], (each) => {
+    checkDeclaration(each, '{ limit, window }')
+    const limit = parseLimit(each.limit)
+    const windowMs = parseWindow(each.window)
+    return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
+  })
+  // What an upstream says of a limit is known by its window.
+  const twice = told.find(({ windowMs }, i) => told.some((other, j) => j < i && other.windowMs === windowMs))
+  if (twice === undefined) return told
+  throw new SlidegateError(
+    'duplicate_limit',
+    `two limits have a window of ${twice.windowMs} ms; give the lower one only`,
+    twice.windowMs,
+  )
+}
+
+function parseMargin(marginMs: unknown, shortestMs: number): number {
+  if (marginMs === undefined) return Math.ceil(shortestMs / 20)
+  if (!Number.isInteger(marginMs) || (marginMs as number) < 1 || (marginMs as number) > shortestMs) {
+    throw new SlidegateError(
+      'invalid_option',
+      `marginMs is ${show(marginMs)}; it must be an integer from 1 to the shortest window, ${shortestMs}`,
+      marginMs,
+    )
+  }
+  return marginMs as number
+}

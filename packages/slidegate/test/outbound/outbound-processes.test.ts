@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { useRedis } from '../support/use-redis.ts'
+import { work } from '../support/work.ts'
+import { type Arrival, SPELLINGS, type Spelling, Upstream } from './upstream.ts'
+
+const WORKER = new URL('worker.js', import.meta.url)
+
+/** What a process is to do: so many callers send one request after the other, as fast as they may. */
+export interface Order {
+  readonly port: number
+  readonly url: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly marginMs: number
+  /** How long requests are on their way at most: usually, and a few of them. */
+  readonly transitMs: readonly [number, number]
+  readonly callers: number
+  readonly isInterceptor: boolean
+  /** When all begin, by the machine's clock, and for how long they go on. */
+  readonly startAtMs: number
+  readonly durationMs: number
+  /** The limit that the upstream may come to tell of. */
+  readonly lowered: number
+}
+
+/** Times are by the clock that processes of a machine share. */
+export interface Report {
+  /** When each request was sent. */
+  readonly sent: Record<string, number>
+  readonly statuses: Record<string, number>
+  /** When the first answer came that told of the lowered limit. */
+  taughtAtMs: number | undefined
+  readonly failures: string[]
+}
+
+const PROCESSES = 3
+
+/** What one process has learnt others hear of by the store: a few calls to it, on a slow machine. */
+const TOLD_IN_MS = 250
+
+/** The long form is as long as a minute: `OUTBOUND_MS=60000`. */
+const DURATION_MS = Number(process.env.OUTBOUND_MS ?? 12_000)
+
+const { server, redis } = await useRedis()
+let upstream: Upstream
+beforeEach(() => redis.flushall())
+afterEach(() => upstream.stop())
+
+async function run(
+  { limit, windowMs, spelling }: { limit: number; windowMs: number; spelling: Spelling },
+  order: Pick<Order, 'marginMs' | 'transitMs' | 'lowered'>,
+  midway: () => void = () => {},
+): Promise<Report[]> {
+  const latencyMs = () => 1 + Math.random() * 40
+  upstream = await new Upstream({ limit, windowMs, spelling, latencyMs }).start()
+  const startAtMs = Date.now() + 2500
+  const timer = setTimeout(midway, startAtMs + DURATION_MS / 2 - Date.now())
+  const { url } = upstream
+  const common = { ...order, port: server.port, url, limit, windowMs, startAtMs, durationMs: DURATION_MS }
+  const orders = Array.from({ length: PROCESSES }, (_, i) => ({
+    ...common,
+    callers: limit,
+    isInterceptor: i === 0,
+  }))
+  const reports = await Promise.all(orders.map((each) => work<Order, Report>(WORKER, each)))
+  clearTimeout(timer)
+  expect(reports.flatMap(({ failures }) => failures)).toEqual([])
+  return reports
+}
+
+/** The part of the permitted rate that was used: so many more should have come within a window of each arrival. */
+function usedRate(arrivals: readonly Arrival[], limit: number, windowMs: number): number {
+  const tookMs = arrivals.slice(limit).map(({ atMs }, i) => atMs - arrivals[i]!.atMs)
+  return (tookMs.length * windowMs) / tookMs.reduce((sum, ms) => sum + ms, 0)
+}
+
+describe('three processes, one budget, and an upstream that counts what truly arrives', () => {
+  const budgets = [
+    { limit: 50, windowMs: 2000, marginMs: 100, transitMs: [60, 400] as const },
+    ...(DURATION_MS >= 60_000
+      ? [{ limit: 50, windowMs: 10_000, marginMs: 300, transitMs: [200, 2000] as const }]
+      : []),
+  ]
+  it.each(budgets)(
+    'never too many, and not too few: $limit per $windowMs ms',
+    { timeout: 5 * DURATION_MS },
+    async (budget) => {
+      const { limit, windowMs } = budget
+      const spelling = SPELLINGS['draft 11']
+      await run({ limit, windowMs, spelling }, { ...budget, lowered: 0 })
+      const { arrivals } = upstream
+      const violations = arrivals.filter(({ allowed }) => !allowed).length
+      const rate = usedRate(arrivals, limit, windowMs)
+      console.log(
+        `${limit} per ${windowMs} ms, for ${DURATION_MS} ms: ${arrivals.length} requests, ${violations} violations, ${(100 * rate).toFixed(1)} % of the rate`,
+      )
+      expect(violations).toBe(0)
+      // On a machine that has more to do, who is next in line is late, by more than short windows can bear.
+      expect(rate).toBeGreaterThanOrEqual(windowMs >= 10_000 ? 0.9 : 0.5)
+    },
+  )
+
+  it.each(Object.entries(SPELLINGS))(
+    'a limit that is lowered midway is obeyed from the next answer on: %s',
+    { timeout: 5 * DURATION_MS },
+    async (_, spelling) => {
+      const [limit, lowered, windowMs] = [50, 20, 2000]
+      const reports = await run(
+        { limit, windowMs, spelling },
+        { marginMs: 100, transitMs: [60, 60], lowered },
+        () => {
+          upstream.limit = lowered
+        },
+      )
+      const sent = Object.assign({}, ...reports.map((report) => report.sent)) as Record<string, number>
+      const taughtAtMs = Math.min(...reports.map((report) => report.taughtAtMs ?? Number.POSITIVE_INFINITY))
+      const refused = upstream.arrivals.filter(({ allowed }) => !allowed)
+      const disobedient = refused.filter(({ id }) => sent[id]! > taughtAtMs + TOLD_IN_MS)
+      const ofItsOwn = reports.flatMap((report) =>
+        refused.filter(({ id }) => (report.sent[id] ?? 0) > (report.taughtAtMs ?? Number.POSITIVE_INFINITY)),
+      )
+      const after = upstream.arrivals.filter(({ atMs, allowed }) => allowed && atMs > taughtAtMs + windowMs)
+      const rate = usedRate(after, lowered, windowMs)
+      console.log(
+        `lowered: ${refused.length} refused, ${disobedient.length} of them sent ${TOLD_IN_MS} ms after the first answer to anybody, ${ofItsOwn.length} after the first to their own process; then ${(100 * rate).toFixed(1)} % of the lower rate`,
+      )
+      expect(reports.map((report) => report.taughtAtMs === undefined)).toEqual([false, false, false])
+      expect(ofItsOwn).toEqual([])
+      expect(disobedient).toEqual([])
+      expect(rate).toBeGreaterThan(0.4)
+    },
+  )
+})

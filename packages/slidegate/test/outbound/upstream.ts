@@ -1,0 +1,100 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface Arrival {
+  readonly atMs: number
+  /** Which process has sent it, and as which of its requests. */
+  readonly id: string
+  readonly allowed: boolean
+}
+
+/** Header fields of an answer: units per window, seconds, what is left, seconds until there is more. */
+export type Spelling = (
+  limit: number,
+  windowS: number,
+  remaining: number,
+  resetS: number,
+) => Record<string, string>
+
+export const SPELLINGS = {
+  'draft 11': (limit, windowS, remaining, resetS) => ({
+    'RateLimit-Policy': `"default";q=${limit};w=${windowS}`,
+    RateLimit: `"default";r=${remaining};t=${resetS}`,
+  }),
+  'X-RateLimit-*': (limit, _, remaining, resetS) => ({
+    'X-RateLimit-Limit': `${limit}`,
+    'X-RateLimit-Remaining': `${remaining}`,
+    'X-RateLimit-Reset': `${Math.ceil(Date.now() / 1000) + resetS}`,
+  }),
+} as const satisfies Record<string, Spelling>
+
+export interface UpstreamOptions {
+  readonly limit: number
+  readonly windowMs: number
+  readonly spelling: Spelling
+  /** How long it takes to answer. */
+  readonly latencyMs: () => number
+}
+
+/** A clock that all processes of this machine share, and nobody sets. */
+export function machineMs(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1000 + nanoseconds / 1e6
+}
+
+/** Somebody else's service: admits so many requests in any window of true arrivals, and counts those beyond. */
+export class Upstream {
+  readonly arrivals: Arrival[] = []
+  url = ''
+  #limit: number
+  readonly #options: UpstreamOptions
+  readonly #server = createServer((request, response) => {
+    request.resume()
+    void this.#answer(`${request.headers['x-id']}`, response)
+  })
+  /** When those came that count. */
+  #admitted: number[] = []
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options
+    this.#limit = options.limit
+  }
+
+  async start(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+    return this
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  /** From now on it admits so many. */
+  set limit(limit: number) {
+    this.#limit = limit
+  }
+
+  async #answer(id: string, response: ServerResponse): Promise<void> {
+    const atMs = machineMs()
+    const { windowMs, spelling, latencyMs } = this.#options
+    const limit = this.#limit
+    this.#admitted = this.#admitted.filter((admittedMs) => admittedMs > atMs - windowMs)
+    const allowed = this.#admitted.length < limit
+    if (allowed) this.#admitted.push(atMs)
+    this.arrivals.push({ atMs, id, allowed })
+    const remaining = Math.max(0, limit - this.#admitted.length)
+    // Of those that are in the way of the next one the last.
+    const inTheWay = this.#admitted[this.#admitted.length - limit] ?? this.#admitted[0] ?? atMs
+    const resetS = Math.ceil((inTheWay + windowMs - atMs) / 1000)
+    await delay(latencyMs())
+    for (const [name, value] of Object.entries(spelling(limit, windowMs / 1000, remaining, resetS))) {
+      response.setHeader(name, value)
+    }
+    if (!allowed) response.setHeader('Retry-After', resetS)
+    response.statusCode = allowed ? 200 : 429
+    response.end()
+  }
+}
