@@ -1,26 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
+import { served } from './support/example.ts'
 
 it.each(['express', 'fastify'])(
   'the example %s serves until its limit, then answers with 429',
   async (name) => {
-    const script = fileURLToPath(new URL(`../${name}/server.js`, import.meta.url))
-    const child = spawn(process.execPath, [script], {
-      env: { ...process.env, PORT: '0' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const ended = once(child, 'exit')
-    onTestFinished(async () => {
-      child.kill()
-      await ended
-    })
-    const [url] = await Promise.race([
-      once(createInterface(child.stdout), 'line'),
-      ended.then(([code]) => Promise.reject(new Error(`the example ended with code ${code}`))),
-    ])
+    const url = await served(name)
 
     const statuses: number[] = []
     let response: Response
@@ -33,5 +17,13 @@ it.each(['express', 'fastify'])(
     expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
     expect(response.headers.get('RateLimit')).toMatch(/^"5-per-10s";r=0;t=\d+$/)
     expect(await response.json()).toMatchObject({ status: 429, 'violated-policies': ['5-per-10s'] })
+  },
+)
+
+it.each(['flash-sale', 'one-time-passwords', 'tenants', 'llm-gateway', 'graphql'])(
+  'the example %s stays open with --serve',
+  async (name) => {
+    const { status } = await fetch(await served(name, '--serve'))
+    expect(status).toBe(404)
   },
 )

@@ -1,0 +1,122 @@
+// @ts-check
+// Every user has 1,000 tokens in any minute, of prompts and of what the model says. What it will say nobody knows: so an
+// estimate is reserved, and settled when the answer is over or nobody listens any more.
+//
+//   node examples/llm-gateway/server.js           plays three users
+//   node examples/llm-gateway/server.js --serve   serves
+import { once } from 'node:events'
+import express from 'express'
+import { createLimiter, slidingWindow } from 'slidegate'
+import { draft11Headers, PROBLEM_CONTENT_TYPE, problemOf, retryAfterHeaders, userKey } from 'slidegate/http'
+import { listen } from '../support/listen.js'
+import { answer, tokensOf } from './model.js'
+
+const budget = createLimiter({
+  name: 'tokens',
+  limits: [slidingWindow({ name: 'tokens', limit: 1000, window: '1m' })],
+})
+
+const model = await listen(answer, 0)
+const gateway = express()
+
+gateway.post('/completions', express.json(), async (req, res) => {
+  const hangUp = new AbortController()
+  res.once('close', () => hangUp.abort())
+  const { prompt, maxTokens } = req.body ?? {}
+  if (typeof prompt !== 'string' || !Number.isInteger(maxTokens) || maxTokens < 1) return res.sendStatus(400)
+  // Stands for whom your authentication has found.
+  const user = userKey(req.get('X-User'))
+  const reservation = await budget.reserve(user, tokensOf(prompt) + maxTokens)
+  const { allowed, decision } = reservation
+  for (const { name, value } of [...draft11Headers(decision), ...retryAfterHeaders(decision)])
+    res.set(name, value)
+  if (!allowed) {
+    const problem = problemOf(decision)
+    return res.status(problem.status).type(PROBLEM_CONTENT_TYPE).send(problem)
+  }
+
+  let used = tokensOf(prompt)
+  try {
+    for await (const token of tokensFrom(prompt, maxTokens, hangUp.signal)) {
+      used++
+      res.write(`${token}\n`)
+    }
+  } catch (error) {
+    // The model is told to stop. What it has said until then is to be paid.
+    if (!hangUp.signal.aborted) throw error
+  } finally {
+    const { returned } = await reservation.settle(used)
+    const { remaining } = await budget.peek(user)
+    console.log(`${user}: reserved ${decision.cost}, used ${used}, returned ${returned}, left ${remaining}`)
+    gateway.emit('settled')
+  }
+  res.end()
+})
+
+/** @param {string} prompt @param {number} maxTokens @param {AbortSignal} signal */
+async function* tokensFrom(prompt, maxTokens, signal) {
+  const body = JSON.stringify({ prompt, maxTokens })
+  const response = await fetch(model.url, { method: 'POST', body, signal })
+  let rest = ''
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}
+
+const { server, url } = await listen(gateway)
+console.log(url)
+if (!process.argv.includes('--serve')) {
+  await playUsers()
+  server.close()
+  model.server.close()
+}
+
+async function playUsers() {
+  console.log('\nAda has room for 400 words, and the model says 40:')
+  await complete('ada', 'count to 40', 400)
+
+  console.log('\nThree answers at the same time do not fit, for nobody knows yet how long they are:')
+  const answers = [1, 2, 3].map(() => complete('ada', 'count to 100', 400))
+  await Promise.all(answers)
+
+  console.log('\nNow it is known, and there is room again:')
+  await complete('ada', 'count to 40', 400)
+
+  console.log('\nBob hangs up in the middle, and pays for what was said:')
+  const settled = once(gateway, 'settled')
+  await complete('bob', 'count to 500', 500, 20)
+  await settled
+
+  console.log('\nMore than a minute ever admits:')
+  await complete('eve', 'count to 2000', 2000)
+}
+
+/** @param {string} user @param {string} prompt @param {number} maxTokens */
+async function complete(user, prompt, maxTokens, hangUpAfter = Number.POSITIVE_INFINITY) {
+  const hangUp = new AbortController()
+  const response = await fetch(`${url}/completions`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-User': user },
+    body: JSON.stringify({ prompt, maxTokens }),
+    signal: hangUp.signal,
+  })
+  if (!response.ok) {
+    await response.text()
+    const retryAfter = response.headers.get('Retry-After')
+    console.log(
+      `user:${user}: ${response.status}, ${retryAfter === null ? 'never' : `again in ${retryAfter} s`}`,
+    )
+    return
+  }
+  let text = ''
+  try {
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk
+      if (tokensOf(text) >= hangUpAfter) hangUp.abort()
+    }
+  } catch (error) {
+    if (!hangUp.signal.aborted) throw error
+  }
+}

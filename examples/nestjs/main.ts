@@ -1,0 +1,55 @@
+// @ts-nocheck: the options of the repository's own check know nothing of decorators.
+//
+// A Nest app: everybody has five requests in any minute, and two for the search; for its health one may always ask.
+//
+//   npm run nestjs -w slidegate-examples
+import 'reflect-metadata'
+import type { AddressInfo } from 'node:net'
+import { Controller, Get, Injectable, Module } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { slidingWindow } from 'slidegate'
+import { RateLimit, RateLimitModule, SkipRateLimit } from 'slidegate/nest'
+
+@Injectable()
+class Library {
+  books(): string[] {
+    return ['Notes', 'Sketch']
+  }
+}
+
+@Controller('books')
+class BooksController {
+  constructor(private readonly library: Library) {}
+
+  @Get()
+  list(): string[] {
+    return this.library.books()
+  }
+
+  @Get('search')
+  @RateLimit({ limits: [slidingWindow({ name: 'search-per-minute', limit: 2, window: '1m' })] })
+  search(): string[] {
+    return this.library.books().filter((title) => title.startsWith('N'))
+  }
+}
+
+@Controller('health')
+@SkipRateLimit()
+class HealthController {
+  @Get()
+  check(): string {
+    return 'ok'
+  }
+}
+
+@Module({
+  imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 5, window: '1m' })] })],
+  controllers: [BooksController, HealthController],
+  providers: [Library],
+})
+class AppModule {}
+
+const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] })
+await app.listen(Number(process.env.PORT ?? 0), '127.0.0.1')
+const { port } = app.getHttpServer().address() as AddressInfo
+console.log(`http://127.0.0.1:${port}`)

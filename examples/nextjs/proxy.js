@@ -1,0 +1,16 @@
+// @ts-nocheck: the types of Next.js change those of Node for the whole repository.
+//
+// Runs before all routes: what an address may ask of the whole app.
+import { NextResponse } from 'next/server'
+import { slidingWindow } from 'slidegate'
+import { withRateLimit } from 'slidegate/fetch'
+
+export const proxy = withRateLimit(() => NextResponse.next(), {
+  name: 'app',
+  limits: [slidingWindow({ limit: 20, window: '1m' })],
+  address: { trust: 1 },
+  // Headers that a proxy sets replace those of the route, which has the tighter limit.
+  headers: false,
+})
+
+export const config = { matcher: '/api/:path*' }

@@ -1,0 +1,95 @@
+// @ts-check
+// Codes by text message: few for each phone, few for each address, and bans for addresses that go on and on.
+//
+//   node examples/one-time-passwords/server.js           plays two days, on a clock that is moved by hand
+//   node examples/one-time-passwords/server.js --serve   serves, by the real clock
+import express from 'express'
+import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
+import { rateLimit } from 'slidegate/express'
+import { clientAddress } from 'slidegate/http'
+import { ManualClock } from 'slidegate/testing'
+import { listen } from '../support/listen.js'
+
+const serves = process.argv.includes('--serve')
+const startMs = Date.now()
+const clock = new ManualClock(startMs)
+
+const limiter = createLimiter({
+  name: 'codes',
+  dimensions: {
+    phone: [slidingWindow({ limit: 1, window: '30s' }), slidingWindow({ limit: 5, window: '1d' })],
+    address: [slidingWindow({ limit: 3, window: '1m' })],
+  },
+  // Only addresses: a caller chooses the phone, and could have anybody's blocked.
+  ban: { address: { after: 3, within: '10m', for: ['10m', '1h', '1d'] } },
+  ...(!serves && { store: memoryStore({ clock: clock.now }) }),
+})
+
+const app = express()
+const address = clientAddress({ trust: ['loopback'] })
+
+app.post(
+  '/codes',
+  express.json(),
+  rateLimit({ limiter, key: (req) => ({ phone: phoneKey(req.body?.phone), address: address(req) }) }),
+  (_req, res) => {
+    res.send('A code is on its way.\n')
+  },
+)
+
+/** One key for all spellings of a number, and one for all that is none. @param {unknown} phone */
+function phoneKey(phone) {
+  const digits = String(phone).replace(/[^0-9]/g, '')
+  return /^[1-9][0-9]{6,14}$/.test(digits) ? `phone:${digits}` : 'phone'
+}
+
+const { server, url } = await listen(app)
+console.log(url)
+if (!serves) {
+  await playTwoDays()
+  server.close()
+}
+
+async function playTwoDays() {
+  const [home, office, attacker] = ['203.0.113.7', '198.51.100.20', '192.0.2.66']
+  console.log('\nAda is impatient, and writes her number in another way:')
+  await ask(home, '+1 555 000 0001')
+  await ask(home, '1-555-000-0001')
+  clock.advance(30_000)
+  await ask(home, '+1 555 000 0001')
+
+  console.log('\nSomebody has messages sent to one number after the other, and never stops:')
+  let number = 2
+  for (const pauseMs of [0, 60_000, 540_000, 3_600_000]) {
+    clock.advance(pauseMs)
+    const tries = pauseMs === 60_000 ? 1 : 6
+    for (let n = 1; n <= tries; n++) await ask(attacker, `+1 555 000 000${number++ % 10}`)
+  }
+
+  console.log('\nNobody else is held up, not even at a number that he has tried:')
+  await ask(office, '+1 555 000 0002')
+
+  console.log('\nA day later he is let in again:')
+  clock.advance(86_400_000)
+  await ask(attacker, '+1 555 000 0002')
+}
+
+/** @param {string} from @param {string} phone */
+async function ask(from, phone) {
+  const response = await fetch(`${url}/codes`, {
+    method: 'POST',
+    // The story plays the proxy that the app trusts.
+    headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': from },
+    body: JSON.stringify({ phone }),
+  })
+  const at = `${Math.round((clock.now() - startMs) / 1000)} s`
+  console.log(`${at.padStart(8)}  ${from.padEnd(15)}${phone.padEnd(18)}${await answerOf(response)}`)
+}
+
+/** @param {Response} response */
+async function answerOf(response) {
+  if (response.ok) return `${response.status}`
+  const problem = await response.json()
+  const by = problem['violated-policies'].join(', ') || 'banned'
+  return `${response.status}, again in ${response.headers.get('Retry-After')} s (${by})`
+}

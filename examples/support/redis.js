@@ -1,0 +1,42 @@
+// @ts-check
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+
+/**
+ * The Redis of REDIS_URL, or a server of our own, which keeps nothing and ends with this process.
+ *
+ * @returns {Promise<{ url: string, close: () => void }>}
+ */
+export async function anyRedis() {
+  if (process.env.REDIS_URL !== undefined) return { url: process.env.REDIS_URL, close() {} }
+  const port = await freePort()
+  const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  const server = spawn('redis-server', words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const close = () => {
+    server.kill()
+  }
+  process.once('exit', close)
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+  try {
+    await once(server, 'spawn')
+  } catch (cause) {
+    throw new Error('there is no redis-server on the PATH; install one, or say in REDIS_URL where there is', {
+      cause,
+    })
+  }
+  for await (const line of createInterface(server.stdout)) {
+    if (line.includes('Ready to accept connections')) return { url: `redis://127.0.0.1:${port}`, close }
+  }
+  throw new Error('redis-server has ended before it was ready')
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { played, served } from './support/example.ts'
+
+it('queries cost what they are worth, and those that cost too much never pass', async () => {
+  const printed = await played('graphql')
+  const answers = printed.split('\n').filter((line) => line.startsWith('  '))
+  expect(answers.map((line) => line.trim().replace(/again in \d+ s/, 'again later'))).toEqual([
+    '200, 1 books; left 998',
+    '200, 100 books; left 897',
+    '200, 100 books; left 596',
+    '200, 100 books; left 295',
+    '429, complexity: costs 301, again later; left 295',
+    '429, complexity: costs 301, again later; left 295',
+    '200, 1 books; left 293',
+    '429, complexity: costs 10201, never; left 293',
+  ])
+})
+
+it('nobody pays less by asking for less than nothing, or for more than can be counted', async () => {
+  const url = await served('graphql', '--serve')
+  const ask = async (query: string) => {
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ query }),
+    })
+    return [response.status, /r=\d+/.exec(response.headers.get('RateLimit') ?? '')?.[0]]
+  }
+  expect(await ask('{ books(first: -1000) { title } }')).toEqual([200, 'r=998'])
+  const many = 2 ** 31 - 1
+  const nested = `author { books(first: ${many}) { author { books(first: ${many}) { title } } } }`
+  expect(await ask(`{ books(first: ${many}) { ${nested} } }`)).toEqual([429, 'r=998'])
+})

@@ -1,0 +1,55 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+
+export const EXAMPLES: string = join(import.meta.dirname, '../..')
+
+/** What `npm run example <name>` runs. */
+export const SCRIPTS: Readonly<Record<string, string>> = JSON.parse(
+  readFileSync(join(EXAMPLES, 'package.json'), 'utf8'),
+).scripts
+
+/** Plays an example to its end; resolves to what it has printed. */
+export async function played(name: string): Promise<string> {
+  const child = start(name)
+  const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  if (code !== 0) throw new Error(`the example ended with code ${code}, and has printed:\n${printed}`)
+  return printed
+}
+
+/** Starts an example that serves until the test ends; resolves to its URL. */
+export async function served(name: string, ...words: string[]): Promise<string> {
+  const child = start(name, words)
+  for await (const line of createInterface(child.stdout)) {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]
+    if (url !== undefined) {
+      child.stdout.resume()
+      return url
+    }
+  }
+  throw new Error('the example ended without a URL')
+}
+
+function start(name: string, words: string[] = []): ChildProcessByStdio<null, Readable, null> {
+  const { NODE_ENV: _, REDIS_URL: __, ...env } = process.env
+  const programs = join(EXAMPLES, '../node_modules/.bin')
+  const child = spawn([SCRIPTS[name], ...words].join(' '), {
+    cwd: EXAMPLES,
+    env: { ...env, PORT: '0', PATH: `${programs}${delimiter}${env.PATH}` },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    shell: true,
+    // Some have processes of their own, which end with it.
+    detached: true,
+  })
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    process.kill(-child.pid!)
+    await once(child, 'exit')
+  })
+  return child
+}

@@ -1,0 +1,26 @@
+// @ts-check
+// One of several processes that ask the same third party. They know of each other by Redis alone.
+import { Redis } from 'ioredis'
+import { limitedFetch, upstreamLimiter } from 'slidegate/outbound'
+import { redisStore } from 'slidegate/redis'
+
+const [upstream = '', requests, redisUrl] = process.argv.slice(2)
+
+/** @param {typeof fetch} send */
+const askFor = (send) =>
+  Promise.all(Array.from({ length: Number(requests) }, () => send(`${upstream}/orders`)))
+
+if (redisUrl === undefined) {
+  await askFor(fetch)
+} else {
+  const redis = new Redis(redisUrl)
+  const limiter = upstreamLimiter({
+    name: 'third-party',
+    limits: [{ limit: 50, window: '10s' }],
+    store: redisStore(redis),
+    timeoutMs: 1000,
+  })
+  await askFor(limitedFetch(fetch, limiter))
+  limiter.close()
+  await redis.quit()
+}

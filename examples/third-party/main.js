@@ -1,0 +1,39 @@
+// @ts-check
+// A third party serves us 50 requests in any ten seconds. Three processes want 99: each on its own, then with one budget.
+//
+//   node examples/third-party/main.js
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { anyRedis } from '../support/redis.js'
+
+const PROCESSES = 3
+const REQUESTS = 33
+
+console.log(`Each of ${PROCESSES} processes has ${REQUESTS} requests for somebody who serves 50 in any 10 s.`)
+const redis = await anyRedis()
+await send('Without a budget')
+await send('With a shared budget', redis.url)
+redis.close()
+
+/** @param {string} how @param {string} [redisUrl] */
+async function send(how, redisUrl) {
+  const upstream = start('upstream.js')
+  const [url] = await once(upstream, 'message')
+  const startedMs = performance.now()
+  const words = [url, `${REQUESTS}`, ...(redisUrl === undefined ? [] : [redisUrl])]
+  const clients = Array.from({ length: PROCESSES }, () => start('client.js', words))
+  const codes = await Promise.all(clients.map(async (client) => (await once(client, 'exit'))[0]))
+  const tookS = (performance.now() - startedMs) / 1000
+  const { served, violations } = await (await fetch(`${url}/report`)).json()
+  upstream.kill()
+  if (codes.some((code) => code !== 0)) throw new Error(`clients have ended with the codes ${codes}`)
+  console.log(`${how}: ${served} served, ${violations} violations, in ${tookS.toFixed(1)} s`)
+}
+
+/** @param {string} name @param {string[]} [words] */
+function start(name, words) {
+  const child = fork(fileURLToPath(new URL(name, import.meta.url)), words)
+  process.once('exit', () => child.kill())
+  return child
+}

@@ -1,0 +1,25 @@
+// @ts-check
+// Stands for the third party: 50 requests in any ten seconds, not one more, and it remembers who asked for more.
+import { setTimeout as delay } from 'node:timers/promises'
+import { listen } from '../support/listen.js'
+
+const LIMIT = 50
+const WINDOW_MS = 10_000
+
+/** When requests have arrived that were served. @type {number[]} */
+const arrivals = []
+let violations = 0
+
+const { url } = await listen(async (req, res) => {
+  if (req.url === '/report') {
+    res.end(JSON.stringify({ served: arrivals.length, violations }))
+    return
+  }
+  const nowMs = performance.now()
+  const isFull = arrivals.filter((atMs) => atMs > nowMs - WINDOW_MS).length >= LIMIT
+  if (isFull) violations++
+  else arrivals.push(nowMs)
+  await delay(20 + 180 * Math.random())
+  res.writeHead(isFull ? 429 : 200).end()
+}, 0)
+process.send?.(url)
