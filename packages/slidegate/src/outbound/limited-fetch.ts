@@ -65,7 +65,9 @@ export function limitedFetch<Fetch extends AnyFetch>(
         if (trip.failed(error)) continue
         throw error
       }
-      if (!trip.answered(response.status, (name) => response.headers.get(name))) return response
+      const isDropped = trip.answered(response.status, (name) => response.headers.get(name))
+      await trip.moved
+      if (!isDropped) return response
       // So that its connection is free.
       await response.body?.cancel().catch(() => {})
     }

@@ -43,6 +43,7 @@ export class Trip {
   #askedAtMs = 0
   #renewal: ReturnType<typeof setInterval> | undefined
   #isRenewed = false
+  #moving: Promise<void> | undefined
 
   constructor(settings: OutboundSettings, sending: Sending) {
     this.#settings = settings
@@ -163,10 +164,15 @@ export class Trip {
     this.#renewal.unref?.()
   }
 
+  /** Resolves when a request that is answered late counts from its answer on: a process may end when it has what it wanted. */
+  get moved(): Promise<void> | undefined {
+    return this.#moving
+  }
+
   /** Counts from now on. Charged first: there is no instant at which it does not count. */
   #moveToNow(): void {
     const { limiter } = this.#settings
-    limiter.charge(this.#key, this.#cost).then(
+    this.#moving = limiter.charge(this.#key, this.#cost).then(
       () => this.#giveBack(),
       () => {},
     )

@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, interceptors, request } from 'undici'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createLimiter, type Limiter, memoryStore, slidingWindow, WaitError } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Limiter,
+  memoryStore,
+  type Store,
+  slidingWindow,
+  WaitError,
+} from '../../src/index.ts'
 import {
   limitedFetch,
   limitedInterceptor,
@@ -361,4 +368,25 @@ it('a budget within another: both are charged', async () => {
   const within = limitedFetch(limitedFetch(fetch, inner.limiter, key), outer.limiter, key)
   expect((await within(url)).status).toBe(200)
   expect([await inner.used(), await outer.used()]).toEqual([1, 1])
+})
+
+it('a response that is late is handed over when it counts from then on: the process may end with it', async () => {
+  const memory = memoryStore()
+  const kinds: string[] = []
+  const later: Store = {
+    apply(ops, call) {
+      setTimeout(() => {
+        memory.apply(ops, call)
+        kinds.push(...ops.map(({ type }) => type))
+      }, 20)
+    },
+    close() {},
+  }
+  const { limiter } = budget({ marginMs: 1, store: later, timeoutMs: 10_000 })
+  const { url } = await upstreamOf(async (request, response) => {
+    await delay(5)
+    return ok(request, response)
+  })
+  await limitedFetch(fetch, limiter, key)(url)
+  expect(kinds).toContain('charge')
 })
