@@ -7,7 +7,7 @@
 import { once } from 'node:events'
 import express from 'express'
 import { createLimiter, slidingWindow } from 'slidegate'
-import { draft11Headers, PROBLEM_CONTENT_TYPE, problemOf, retryAfterHeaders, userKey } from 'slidegate/http'
+import { denialOf, draft11Headers, userKey } from 'slidegate/http'
 import { listen } from '../support/listen.js'
 import { answer, tokensOf } from './model.js'
 
@@ -28,11 +28,11 @@ gateway.post('/completions', express.json(), async (req, res) => {
   const user = userKey(req.get('X-User'))
   const reservation = await budget.reserve(user, tokensOf(prompt) + maxTokens)
   const { allowed, decision } = reservation
-  for (const { name, value } of [...draft11Headers(decision), ...retryAfterHeaders(decision)])
-    res.set(name, value)
+  for (const { name, value } of draft11Headers(decision)) res.setHeader(name, value)
   if (!allowed) {
-    const problem = problemOf(decision)
-    return res.status(problem.status).type(PROBLEM_CONTENT_TYPE).send(problem)
+    const { status, headers, body } = denialOf(decision, { accept: req.get('Accept') })
+    for (const { name, value } of headers) res.setHeader(name, value)
+    return res.status(status).end(body)
   }
 
   let used = tokensOf(prompt)

@@ -1,11 +1,36 @@
 import Negotiator from 'negotiator'
-import type { Header } from './headers.ts'
-import { PROBLEM_CONTENT_TYPE, type Problem } from './problem.ts'
+import type { Decision } from '../decision.ts'
+import { type Header, retryAfterHeaders } from './headers.ts'
+import { PROBLEM_CONTENT_TYPE, type Problem, problemOf } from './problem.ts'
 
 /** A body, and the field that says what it is. */
 export interface DenialBody {
   readonly headers: readonly Header[]
   readonly body: string
+}
+
+/** An answer to a request that was denied. */
+export interface DenialAnswer {
+  readonly status: number
+  /** `Retry-After` and `Content-Type`. */
+  readonly headers: readonly Header[]
+  readonly body: string
+}
+
+export interface DenialOptions {
+  /** What the client wants to have: its `Accept` field. */
+  readonly accept?: string | undefined
+  /** `false`: nothing is told of the limits. Default: `true`. */
+  readonly disclose?: boolean
+}
+
+/** What `rateLimit` answers, for those who ask a limiter themselves; rate limit headers go beside it, such as {@link draft11Headers}. */
+export function denialOf(decision: Decision, { accept, disclose = true }: DenialOptions = {}): DenialAnswer {
+  const problem = problemOf(decision, disclose)
+  const retryAfter = disclose ? retryAfterHeaders(decision) : []
+  const seconds = retryAfter[0] === undefined ? undefined : Number(retryAfter[0].value)
+  const { headers, body } = denialBody(problem, seconds, accept)
+  return { status: problem.status, headers: [...retryAfter, ...headers], body }
 }
 
 /** Most preferred first: what callers are told in who do not say what they want, or want nothing that there is. */

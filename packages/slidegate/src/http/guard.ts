@@ -6,7 +6,7 @@ import { addressKey } from './address.ts'
 import { after } from './at-once.ts'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
-import { denialBody } from './denial-body.ts'
+import { type DenialAnswer, denialBody, denialOf } from './denial-body.ts'
 import { type Ask, type Means, parseDenied, type Treatment, Waiters } from './denied.ts'
 import {
   generationsOf,
@@ -18,7 +18,7 @@ import {
 } from './headers.ts'
 import { Networks, parseNetwork } from './networks.ts'
 import { checkOptions, type GuardOptions } from './options.ts'
-import { FORBIDDEN, problemOf } from './problem.ts'
+import { FORBIDDEN } from './problem.ts'
 import { settler } from './settling.ts'
 
 /** What an adapter has to do with a request. */
@@ -32,12 +32,7 @@ export interface Verdict {
 }
 
 export type Denial =
-  | {
-      readonly action: 'answer'
-      readonly status: number
-      readonly headers: readonly Header[]
-      readonly body: string
-    }
+  | ({ readonly action: 'answer' } & DenialAnswer)
   /** The user's `onDenied`; where a framework answers by what its handlers return, by that. */
   | { readonly action: 'custom'; readonly headers: readonly Header[]; readonly answer: () => unknown }
   /** The connection is closed; the client may have done so before. */
@@ -90,11 +85,12 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function ask(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
-    const treatment = treatmentOf(args[0])
-    const goOn = (decision: Decision | undefined) =>
-      decision === undefined ? DROPPED : verdictOf(whom, decision, treatment, args)
-    if (treatment.maxWaitMs === 0) return after(decide(whom, what), goOn)
-    return waiters.decide(whom, what, treatment, binding.signal(...args)).then(goOn)
+    return after(treatmentOf(args[0]), (treatment) => {
+      const goOn = (decision: Decision | undefined) =>
+        decision === undefined ? DROPPED : verdictOf(whom, decision, treatment, args)
+      if (treatment.maxWaitMs === 0) return after(decide(whom, what), goOn)
+      return waiters.decide(whom, what, treatment, binding.signal(...args)).then(goOn)
+    })
   }
 
   function verdictOf(
@@ -105,35 +101,26 @@ export function createGuard<Args extends HandlerArguments>(
   ): Verdict | PromiseLike<Verdict> {
     if (!decision.allowed && treatment.isDropped) return DROPPED
     const headers = isDecided(decision.source) ? headersOf(decision) : []
-    if (!decision.allowed) return { headers, denial: denialOf(decision, args) }
+    if (!decision.allowed) return { headers, denial: denied(decision, args) }
     const verdict = settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, decision, args) }
     return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
   }
 
-  function denialOf(decision: Decision, args: Args): Denial {
-    const headers = disclose ? retryAfterHeaders(decision) : []
+  function denied(decision: Decision, args: Args): Denial {
     if (onDenied !== undefined) {
+      const headers = disclose ? retryAfterHeaders(decision) : []
       return { action: 'custom', headers, answer: () => onDenied(decision, ...args) }
     }
-    const problem = problemOf(decision, disclose)
-    const [retryAfter] = headers
-    const told = denialBody(
-      problem,
-      retryAfter === undefined ? undefined : Number(retryAfter.value),
-      binding.header('accept', ...args),
-    )
-    return {
-      action: 'answer',
-      status: problem.status,
-      headers: [...headers, ...told.headers],
-      body: told.body,
-    }
+    const accept = binding.header('accept', ...args)
+    return { action: 'answer', ...denialOf(decision, { accept, disclose }) }
   }
 
-  function forbidden(args: Args): Verdict {
-    if (treatmentOf(args[0]).isDropped) return DROPPED
-    const { headers, body } = denialBody(FORBIDDEN, undefined, binding.header('accept', ...args))
-    return { headers: [], denial: { action: 'answer', status: FORBIDDEN.status, headers, body } }
+  function forbidden(args: Args): Verdict | PromiseLike<Verdict> {
+    return after(treatmentOf(args[0]), ({ isDropped }) => {
+      if (isDropped) return DROPPED
+      const { headers, body } = denialBody(FORBIDDEN, undefined, binding.header('accept', ...args))
+      return { headers: [], denial: { action: 'answer', status: FORBIDDEN.status, headers, body } }
+    })
   }
 
   if (listed === undefined) return (...args) => judge(args)
@@ -175,8 +162,10 @@ function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision
 function treatments<Args extends HandlerArguments>(
   { denied = 'reject' }: GuardOptions<Args>,
   can: Means,
-): (request: Args[0]) => Treatment {
-  if (typeof denied === 'function') return (request) => parseDenied(denied(request), can)
+): (request: Args[0]) => Treatment | PromiseLike<Treatment> {
+  if (typeof denied === 'function') {
+    return (request) => after(denied(request), (policy) => parseDenied(policy, can))
+  }
   const treatment = parseDenied(denied, can)
   return () => treatment
 }

@@ -14,6 +14,7 @@ export {
   type ClientAddressOptions,
   clientAddress,
 } from './client-address.ts'
+export { type DenialAnswer, type DenialOptions, denialOf } from './denial-body.ts'
 export type { DeniedPolicy } from './denied.ts'
 export { createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
 export {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import type { Binding, Verdict } from '../../src/http/index.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Binding, denialOf, type Verdict } from '../../src/http/index.ts'
 import {
   concurrency,
   createLimiter,
@@ -15,6 +15,8 @@ import { fieldsOf, type PlainOptions as Options, plainGuard } from './plain.ts'
 
 const limits = [slidingWindow({ limit: 2, window: '1m', name: 'two' })]
 const limiter = createLimiter({ name: 'shared', limits })
+
+type PlainDenied = NonNullable<Options['denied']>
 
 interface Refusal {
   readonly message?: RegExp
@@ -162,6 +164,16 @@ describe('a verdict', () => {
     expect((await guard('bob')).denial).toBeUndefined()
   })
 
+  it('is what those who ask the limiter themselves can answer, too', async () => {
+    const limiter = createLimiter({ limits })
+    const guard = plainGuard({ limiter }, { header: () => 'text/html' })
+    for (let i = 0; i < 2; i++) await guard('ann')
+    const { denial } = await guard('ann')
+    const decision = await limiter.consume('ann')
+    expect(denial).toEqual({ action: 'answer', ...denialOf(decision, { accept: 'text/html' }) })
+    expect(denialOf(decision, { disclose: false }).headers.map(({ name }) => name)).toEqual(['Content-Type'])
+  })
+
   it('is there at once where nothing is to be waited for', () => {
     const guard = plainGuard({ limits, skip: () => false, cost: () => 2 })
     expect(fieldsOf(guard('ann') as Verdict)).toMatchObject({ RateLimit: '"two";r=0;t=60' })
@@ -288,3 +300,44 @@ function thrownBy(act: () => unknown): unknown {
   }
   return undefined
 }
+
+describe('onSettleError', () => {
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('told in vain')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('told in vain'))],
+  ])('that %s does not end the process', async (_, onSettleError) => {
+    const warn = vi.spyOn(console, 'warn').mockReturnValue()
+    onTestFinished(() => warn.mockRestore())
+    const guard = plainGuard({ limits, settle: () => -1, onSettleError })
+    const { over } = await guard('caller')
+    over!({ status: 200, isComplete: true, header: () => undefined })
+    await vi.waitUntil(() => warn.mock.calls.length > 0)
+    expect(warn.mock.calls).toEqual([['slidegate: a response could not be settled: told in vain']])
+  })
+})
+
+describe('a policy for the denied that has to be waited for', () => {
+  it('is that of the request', async () => {
+    const guard = plainGuard({ limits, denied: async (request) => (request === 'a' ? 'drop' : 'reject') })
+    for (const caller of ['a', 'a', 'b', 'b']) expect((await guard(caller)).denial).toBeUndefined()
+    expect((await guard('a')).denial).toEqual({ action: 'drop' })
+    expect((await guard('b')).denial).toMatchObject({ action: 'answer', status: 429 })
+  })
+
+  it('is that of who is on the list of the denied, too', async () => {
+    const guard = plainGuard({ limits, deny: ['192.0.2.1'], denied: async () => 'drop' })
+    expect((await guard('192.0.2.1')).denial).toEqual({ action: 'drop' })
+  })
+
+  it.each<[string, PlainDenied]>([
+    ['rejects', () => Promise.reject(new Error('no policy'))],
+    ['is none', async () => 'wait' as 'drop'],
+  ])('and %s is an error of the request', async (_, denied) => {
+    await expect(plainGuard({ limits, denied })('caller')).rejects.toThrow(/no policy|denied is "wait"/)
+  })
+})
