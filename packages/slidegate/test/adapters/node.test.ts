@@ -1,5 +1,5 @@
-import { describe } from 'vitest'
-import { rateLimit } from '../../src/adapters/node.ts'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { type RateLimitOptions, rateLimit } from '../../src/adapters/node.ts'
 import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'
 import { listen } from './listen.ts'
 import { type AdapterUnderTest, adapterSuite } from './suite.ts'
@@ -40,4 +40,25 @@ describe('node:http', () => {
     },
   }
   adapterSuite(adapter)
+
+  it('options have the types of Node', () => {
+    const right: RateLimitOptions = {
+      key: (req) => {
+        expectTypeOf(req).toEqualTypeOf<NodeRequest>()
+        return req.socket.remoteAddress ?? ''
+      },
+      onDenied: (decision, req, res, next) => {
+        expectTypeOf(decision.deniedBy).toEqualTypeOf<readonly string[]>()
+        expectTypeOf(req).toEqualTypeOf<NodeRequest>()
+        expectTypeOf(res).toEqualTypeOf<NodeResponse>()
+        expectTypeOf(next).toBeFunction()
+      },
+      limits: (key, req) => (key === req.url ? [] : []),
+    }
+    // @ts-expect-error a delay is a duration
+    const wrong: RateLimitOptions = { denied: { delay: true } }
+    // @ts-expect-error networks are texts
+    const worse: RateLimitOptions = { deny: [10] }
+    expect([right, wrong, worse]).toHaveLength(3)
+  })
 })
