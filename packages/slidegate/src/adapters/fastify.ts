@@ -31,7 +31,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /**
      * What differs for this route from the options of {@link rateLimit}; limits of its own count for the route alone, unless
-     * they have a `name` or a `limiter`. `false`: the route is not limited.
+     * they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each.
+     * `false`: the route is not limited.
      */
     rateLimit?: GuardOptions<Args> | false
   }
@@ -61,13 +62,12 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   const routes = new RouteOptions<Args>(around, !isGlobal)
   const shared = isGlobal ? createGuard(routes.shared!, binding) : undefined
 
-  const guards = new WeakMap<object, Guard<Args> | undefined>()
+  const guards = new WeakMap<object, Guard<Args>>()
   const guardOf = ({ config, method, url = '' }: Route): Guard<Args> | undefined => {
     const own = config?.rateLimit
     if (config === undefined || own === undefined) return shared
-    if (!guards.has(config)) {
-      guards.set(config, own ? createGuard(routes.of(own, routeName(method, url)), binding) : undefined)
-    }
+    if (own === false) return undefined
+    if (!guards.has(config)) guards.set(config, routes.guardOf(own, routeName(method, url), binding))
     return guards.get(config)
   }
 

@@ -3,7 +3,8 @@ import { type Duration, parseDuration } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
-import { WaitError } from '../waiting/wait-error.ts'
+import { WaitError, type WaitErrorReason } from '../waiting/wait-error.ts'
+import type { WaitOptions } from '../waiting/wait-options.ts'
 
 /**
  * What happens to requests for which there is no room:
@@ -115,20 +116,31 @@ export class Waiters<Key extends AnyKey> {
     treatment: Treatment,
     signal: AbortSignal,
   ): Promise<Decision | undefined> {
-    const maxWaitMs = this.#waiting < treatment.maxQueued ? treatment.maxWaitMs : 0
-    this.#waiting++
+    const { maxWaitMs, maxQueued } = treatment
+    const ends = (maxWaitMs: number) => this.#wait(key, { ...ask, maxWaitMs, signal })
+    const isFull = this.#waiting >= maxQueued
+    let end = await ends(isFull ? 0 : maxWaitMs)
+    // Whoever held the places may have been admitted at once.
+    if (isFull && end === 'late' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
+    if (end === 'aborted') return undefined
+    if (typeof end === 'string') return await this.#denial(key, ask)
+    if (!signal.aborted) return end
+    // It was admitted while its client went.
+    await this.#limiter.refund(key, end).catch(() => 0)
+    return undefined
+  }
+
+  async #wait(key: Key, options: WaitOptions & { maxWaitMs: number }): Promise<Decision | WaitErrorReason> {
+    // Who does not wait takes no place.
+    const places = Math.sign(options.maxWaitMs)
+    this.#waiting += places
     try {
-      const decision = await this.#limiter.wait(key, { ...ask, maxWaitMs, signal })
-      if (!signal.aborted) return decision
-      // It was admitted while its client went.
-      await this.#limiter.refund(key, decision).catch(() => 0)
-      return undefined
+      return await this.#limiter.wait(key, options)
     } catch (error) {
-      if (!(error instanceof WaitError)) throw error
-      if (error.reason === 'aborted') return undefined
-      return await this.#denial(key, ask)
+      if (error instanceof WaitError) return error.reason
+      throw error
     } finally {
-      this.#waiting--
+      this.#waiting -= places
     }
   }
 

@@ -17,11 +17,11 @@ export interface MessageOptions<Message>
    * Whom the limits count: a key, or an object of keys where the limiter has `dimensions`. Connections of one key share
    * their limits. Default: each connection has limits of its own.
    */
-  readonly key?: GuardOptions<[message: Message]>['key']
+  readonly key?: NonNullable<GuardOptions<[message: Message]>['key']>
   /** Addresses and networks of clients whose connections are closed at once, whatever `allow` and `skip` say. */
   readonly deny?: readonly string[]
   /** Is told of each denied message, in place of telling the client. The next message waits for what it returns. */
-  readonly onDenied?: GuardOptions<[message: Message]>['onDenied']
+  readonly onDenied?: NonNullable<GuardOptions<[message: Message]>['onDenied']>
   /** Messages of a connection that are held at most while one of them waits, from 1 to 2^20. */
   readonly maxPending?: number
 }

@@ -39,39 +39,49 @@ export function whenOver(
   over: (response: Answered) => void,
   fields: HeaderAccess = fieldsOf(res),
 ): void {
-  whenClosed(res, () =>
-    over({ status: res.statusCode, isComplete: res.writableFinished, header: fields.get }),
-  )
+  const isComplete = completeness(res)
+  whenClosed(res, () => over({ status: res.statusCode, isComplete: isComplete(), header: fields.get }))
+}
+
+/** Responses that were cut off, or never begun, are finished for Node, too. */
+function completeness(res: NodeResponse): () => boolean {
+  if ('stream' in res) return () => res.writableFinished && !res.stream.aborted
+  let isSent = false
+  // First, since those of Node part the response from its connection.
+  res.prependOnceListener('finish', () => {
+    isSent = !res.socket?.destroyed && !res.socket?.errored
+  })
+  return () => isSent
 }
 
 function whenClosed(res: NodeResponse, tell: () => void): void {
-  const socket = 'stream' in res ? undefined : res.req.socket
-  if (res.destroyed || socket?.destroyed) {
+  const isStream = 'stream' in res
+  const socket = isStream ? undefined : res.req.socket
+  if (isStream ? res.stream.destroyed : res.destroyed || socket?.destroyed) {
     tell()
     return
   }
-  let stop = () => {}
+  const stops: (() => void)[] = []
   const once = () => {
-    res.off('close', once)
-    stop()
+    for (const stop of stops) stop()
     tell()
   }
-  res.once('close', once)
+  stops.push(onClose(res, once))
   // Of pipelined requests those whose turn has not come are not told that the connection closes.
-  if (socket !== undefined) stop = whenGone(socket, once)
+  if (socket !== undefined) stops.push(onClose(socket, once))
 }
 
-/** A listener for each connection, however many requests wait on it. */
-const listeners = new WeakMap<Socket, Set<() => void>>()
+/** One listener for each, however many limiters and requests there are: more than ten look like a leak to Node. */
+const listeners = new WeakMap<NodeResponse | Socket, Set<() => void>>()
 
-/** Calls back when the connection closes; answers what ends that. */
-function whenGone(socket: Socket, tell: () => void): () => void {
-  let all = listeners.get(socket)
+/** Calls back when it closes; answers what ends that. */
+function onClose(closing: NodeResponse | Socket, tell: () => void): () => void {
+  let all = listeners.get(closing)
   if (all === undefined) {
     const those = new Set<() => void>()
     all = those
-    listeners.set(socket, those)
-    socket.once('close', () => {
+    listeners.set(closing, those)
+    closing.once('close', () => {
       for (const each of [...those]) each()
     })
   }

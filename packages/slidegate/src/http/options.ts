@@ -45,7 +45,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   /** Those who are answered with 403, uncounted, whatever `allow` and `skip` say. */
   readonly deny?: readonly string[]
   /** What happens to requests for which there is no room, or a function that tells it. Default: `reject`. */
-  readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy)
+  readonly denied?: DeniedPolicy | ((request: Args[0]) => DeniedPolicy | Promise<DeniedPolicy>)
   /**
    * Which generation of rate limit headers responses carry: `draft-11` (`RateLimit` and `RateLimit-Policy`
    * over all limits), `draft-7` (the same names over the tightest limit), `draft-6` (`RateLimit-Limit` and so on), `legacy`

@@ -1,7 +1,8 @@
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { Store } from '../stores/store.ts'
 import { textHash } from '../text-hash.ts'
-import type { HandlerArguments } from './binding.ts'
+import type { Binding, HandlerArguments } from './binding.ts'
+import { createGuard, type Guard } from './guard.ts'
 import { checkOptions, type GuardOptions } from './options.ts'
 
 /** The options of routes within an app, or of a part of it, that has options for all of them. */
@@ -11,7 +12,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   /** What routes within count under and in, where they have limits of their own. */
   #name: string | undefined
   #store: Store | undefined
-  readonly #made = new Map<string, { readonly own: object; readonly limiter: Limiter }>()
+  readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()
 
   /**
    * @param around the options that hold where a route says nothing; they may be without limits where `mayLack`
@@ -45,6 +46,14 @@ export class RouteOptions<Args extends HandlerArguments> {
     return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
   }
 
+  /** Made once for each route, though a framework may declare it twice: for GET and for HEAD. */
+  guardOf(own: GuardOptions<Args>, route: string, binding: Binding<Args>): Guard<Args> {
+    const known = this.#guards.get(own) ?? new Map<string, Guard<Args>>()
+    const guard = known.get(route) ?? createGuard(this.of(own, route), binding)
+    this.#guards.set(own, known.set(route, guard))
+    return guard
+  }
+
   /** The options of routes within a part, such as a class, that says itself what holds around them. */
   within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
     const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
@@ -53,16 +62,11 @@ export class RouteOptions<Args extends HandlerArguments> {
     return inner
   }
 
-  /** Once for each route, though a framework may declare it twice: for GET and for HEAD. */
   #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
-    const known = this.#made.get(route)
-    if (known?.own === own) return known.limiter
     checkOptions(own)
     const { limits = [], store = this.#store } = own
     const { name = nameOf(this.#name ?? 'default', route) } = own
-    const limiter = createLimiter({ name, limits, store })
-    this.#made.set(route, { own, limiter })
-    return limiter
+    return createLimiter({ name, limits, store })
   }
 
   #with(own: GuardOptions<Args>): GuardOptions<Args> {

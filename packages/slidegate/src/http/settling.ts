@@ -34,7 +34,8 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   limiter: Limiter<Key>,
   options: SettlingOptions<Args>,
 ): Settler<Key, Args> | undefined {
-  const { refundIf, settle, onSettleError = warner() } = options
+  const warn = warner()
+  const { refundIf, settle, onSettleError = warn } = options
   if (refundIf === undefined && settle === undefined) return undefined
   const isRefunded = typeof refundIf === 'string' ? REFUNDED[refundIf] : refundIf
 
@@ -54,7 +55,10 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
     return (response) => {
       if (isOver) return
       isOver = true
-      settled(key, decision, response, args).catch((error: unknown) => onSettleError(error, ...args))
+      settled(key, decision, response, args)
+        .catch((error: unknown) => onSettleError(error, ...args))
+        // There is nobody left to be told, and no reason to end the process.
+        .catch(warn)
     }
   }
 }

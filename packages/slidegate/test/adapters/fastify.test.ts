@@ -9,6 +9,7 @@ import {
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/fastify.ts'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { until } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 
 type Args =
@@ -154,6 +155,65 @@ describe('Fastify 5', () => {
         expect(heads.map(({ status }) => status)).toEqual([200, 429])
       })
 
+      it('GET and HEAD of a route are one where there are others of its address, and count apart from these', async () => {
+        const limited = (limit: number): RateLimitOptions => ({
+          limits: [slidingWindow({ limit, window: '1h', name: 'own' })],
+        })
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          for (const major of [1, 2]) {
+            const constraints = { version: `${major}.0.0` }
+            app.get('/a', { constraints, config: { rateLimit: limited(major) } }, handler)
+          }
+        })
+        const answers: string[] = []
+        for (const [method, major] of [
+          ['GET', 1],
+          ['GET', 2],
+          ['HEAD', 1],
+          ['HEAD', 2],
+          ['GET', 1],
+          ['GET', 2],
+        ] as const) {
+          const headers = { 'Accept-Version': `${major}.x` }
+          const { status } = await fetch(`${server.url}/a`, { method, headers })
+          answers.push(`${method} ${major}: ${status}`)
+        }
+        expect(answers).toEqual([
+          'GET 1: 200',
+          'GET 2: 200',
+          'HEAD 1: 429',
+          'HEAD 2: 200',
+          'GET 1: 429',
+          'GET 2: 429',
+        ])
+      })
+
+      it('GET and HEAD of a route wait in one queue', async () => {
+        const limiter = createLimiter({ limits: [one!] })
+        const server = await temporary((app) => {
+          app.register(rateLimit(around))
+          const own: RateLimitOptions = { limiter, denied: { queue: 1, maxWait: '2h' } }
+          app.get('/a', { config: { rateLimit: own } }, handler)
+        })
+        const abort = new AbortController()
+        const get = (method: string) => fetch(`${server.url}/a`, { method, signal: abort.signal })
+        expect((await get('GET')).status).toBe(200)
+        const waiting = get('GET')
+        waiting.catch(() => {})
+        await until(() => limiter.waiting().length === 1)
+        expect((await get('HEAD')).status).toBe(429)
+        abort.abort()
+        await expect(waiting).rejects.toThrow()
+      })
+
+      it.each([null, 0, ''])('%j is refused: a route is unlimited only by false', async (own) => {
+        const app = fastify()
+        onTestFinished(() => app.close())
+        await app.register(rateLimit(around))
+        expect(() => app.get('/', { config: { rateLimit: own as never } }, handler)).toThrow()
+      })
+
       it('without limits of its own a route counts with all others, and differs in the rest', async () => {
         const server = await temporary((app) => {
           app.register(rateLimit(around))
@@ -241,6 +301,25 @@ describe('Fastify 5', () => {
       const one = await temporary((app) => app.register(plugin))
       const other = await temporary((app) => app.register(plugin))
       expect([await statuses(one, ['/']), await statuses(other, ['/'])]).toEqual([[200], [429]])
+    })
+
+    it('settles what is injected, too', async () => {
+      const told: unknown[] = []
+      const app = fastify()
+      onTestFinished(() => app.close())
+      app.register(
+        rateLimit({
+          ...once(),
+          settle: ({ status, isComplete }) => {
+            told.push([status, isComplete])
+            return 0
+          },
+        }),
+      )
+      app.get('/', async () => 'served')
+      await app.inject('/')
+      await until(() => told.length === 1)
+      expect(told).toEqual([[200, true]])
     })
 
     it('adds to a RateLimit header that was there before', async () => {

@@ -5,11 +5,14 @@ import {
   type ClientHttp2Stream,
   connect,
   createServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
   type IncomingHttpHeaders,
 } from 'node:http2'
 import { type AddressInfo, connect as connectSocket, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/node.ts'
+import type { NodeResponse } from '../../src/http/node.ts'
 import { createLimiter, type Limiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { listen } from '../adapters/listen.ts'
 import { until } from '../adapters/suite/fixture.ts'
@@ -88,6 +91,62 @@ describe('HTTP/1.1', () => {
     ])
   })
 
+  it('a response is complete when all of it was sent, not when its connection breaks', async () => {
+    const told: unknown[] = []
+    const { limiter } = limiterOf(10)
+    const limit = rateLimit({
+      limiter,
+      key: () => 'k',
+      refundIf(response) {
+        told.push([response.status, response.isComplete])
+        return response.isComplete
+      },
+    })
+    const body = Buffer.alloc(64 * 2 ** 20)
+    const server = await listen((req, res) =>
+      limit(req, res, () => res.end(req.url === '/big' ? body : 'ok')),
+    )
+    onTestFinished(() => server.close())
+    await (await fetch(server.url)).text()
+    await until(() => told.length === 1)
+    for (const end of ['destroy', 'resetAndDestroy'] as const) {
+      const socket = connectSocket(Number(new URL(server.url).port), '127.0.0.1')
+      socket.write('GET /big HTTP/1.1\r\nHost: x\r\n\r\n')
+      await once(socket, 'data')
+      socket[end]()
+      const before = told.length
+      await until(() => told.length > before)
+    }
+    expect(told).toEqual([
+      [200, true],
+      [200, false],
+      [200, false],
+    ])
+    expect((await limiter.peek('k')).remaining).toBe(8)
+  })
+
+  it('many limiters of one route listen once', async () => {
+    const warnings: Error[] = []
+    const warned = (warning: Error) => warnings.push(warning)
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
+    const limits = Array.from({ length: 8 }, () =>
+      rateLimit({ limiter: limiterOf(10).limiter, denied: { queue: 5 }, settle: () => 1 }),
+    )
+    const server = await listen((req, res) => {
+      const next = (i: number): void => {
+        if (i === limits.length) res.end('served')
+        else limits[i]!(req, res, () => next(i + 1))
+      }
+      next(0)
+    })
+    onTestFinished(() => server.close())
+    expect(await (await fetch(server.url)).text()).toBe('served')
+    // Warnings are told later.
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(warnings).toEqual([])
+  })
+
   it('who hangs up with several requests queued frees all their places', async () => {
     const { limiter, time } = limiterOf(1)
     const url = await serve({ limiter, key: () => 'k', denied: { queue: 10, maxWait: '1h' } })
@@ -116,9 +175,12 @@ async function pipelined(url: URL, paths: readonly string[]): Promise<string> {
 }
 
 describe('HTTP/2', () => {
-  async function serveHttp2(options: RateLimitOptions): Promise<ClientHttp2Session> {
+  async function serveHttp2(
+    options: RateLimitOptions,
+    handle = (res: NodeResponse): unknown => res.end('served'),
+  ): Promise<ClientHttp2Session> {
     const limit = rateLimit(options)
-    const server = createServer((req, res) => limit(req, res, () => res.end('served')))
+    const server = createServer((req, res) => limit(req, res, () => handle(res)))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
@@ -180,6 +242,57 @@ describe('HTTP/2', () => {
     await until(() => limiter.waiting().length === 0)
     time.nowMs += 60_000
     expect((await answer(send(session)))[0][':status']).toBe(200)
+  })
+
+  it('a stream that was cancelled before it is to wait does not, and is not charged', async () => {
+    const { limiter } = limiterOf(1)
+    let gone = 0
+    const session = await serveHttp2({
+      limiter,
+      async key(req) {
+        await once((req as Http2ServerRequest).stream, 'close')
+        gone++
+        return 'k'
+      },
+      denied: { queue: 10, maxWait: '1h' },
+    })
+    await limiter.consume('k')
+    const stream = send(session)
+    stream.on('error', () => {})
+    await once(session, 'remoteSettings')
+    stream.close(8)
+    await until(() => gone === 1)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(limiter.waiting().length).toBe(0)
+  })
+
+  it.each<[string, (res: NodeResponse) => unknown]>([
+    ['before it is answered', () => undefined],
+    ['in the midst of its answer', (res) => (res as Http2ServerResponse).write('some of it')],
+  ])('a stream that is cancelled %s is not complete: nothing is refunded', async (_, handle) => {
+    const { limiter } = limiterOf(10)
+    const told: boolean[] = []
+    let handled = 0
+    const session = await serveHttp2(
+      {
+        limiter,
+        key: () => 'k',
+        refundIf: ({ isComplete }) => {
+          told.push(isComplete)
+          return isComplete
+        },
+      },
+      (res) => {
+        handle(res)
+        handled++
+      },
+    )
+    const stream = send(session)
+    stream.on('error', () => {})
+    await until(() => handled === 1)
+    stream.close(8)
+    await until(() => told.length === 1)
+    expect([told, (await limiter.peek('k')).remaining]).toEqual([[false], 9])
   })
 
   it('responses are settled when their stream is over', async () => {

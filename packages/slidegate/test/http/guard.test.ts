@@ -330,14 +330,35 @@ describe('a policy for the denied that has to be waited for', () => {
   })
 
   it('is that of who is on the list of the denied, too', async () => {
-    const guard = plainGuard({ limits, deny: ['192.0.2.1'], denied: async () => 'drop' })
+    const guard = plainGuard({ limits, deny: ['192.0.2.1'], denied: async () => 'drop' as const })
     expect((await guard('192.0.2.1')).denial).toEqual({ action: 'drop' })
   })
 
   it.each<[string, PlainDenied]>([
     ['rejects', () => Promise.reject(new Error('no policy'))],
-    ['is none', async () => 'wait' as 'drop'],
+    ['is none', (async () => 'wait') as unknown as PlainDenied],
   ])('and %s is an error of the request', async (_, denied) => {
     await expect(plainGuard({ limits, denied })('caller')).rejects.toThrow(/no policy|denied is "wait"/)
+  })
+})
+
+describe('a queue', () => {
+  it('has all its places for those who have to wait, also where all come at once', async () => {
+    const limiter = createLimiter({
+      limits: [slidingWindow({ limit: 10, window: '1m' })],
+      store: memoryStore({ clock: () => 1_700_000_000_000 }),
+    })
+    const controller = new AbortController()
+    const options: Options = { limiter, key: () => 'k', denied: { queue: 5, maxWait: '1h' } }
+    const guard = plainGuard(options, { signal: () => controller.signal })
+    const actions: (string | undefined)[] = []
+    const all = Array.from({ length: 100 }, async () => actions.push((await guard('k')).denial?.action))
+    await vi.waitUntil(() => actions.length >= 95)
+    expect(limiter.waiting().length).toBe(5)
+    controller.abort()
+    await Promise.all(all)
+    expect(
+      [undefined, 'answer', 'drop'].map((each) => actions.filter((action) => action === each).length),
+    ).toEqual([10, 85, 5])
   })
 })
