@@ -256,7 +256,8 @@ describe('all tests have no more rights than that', () => {
 
   it('and start no other servers, nor give everybody more', () => {
     // A replay writes beside the keys of limiters, and so do other limiters that the documentation compares with.
-    const mayDoSo = /support.(access|redis-process|redis-server)\.ts$|server.test.replay|docs.open-redis|traps.acl/
+    const mayDoSo =
+      /support.(access|redis-process|redis-server)\.ts$|server.test.replay|docs.open-redis|traps.acl/
     const files = ['packages/slidegate/test', 'packages/server/test', 'examples/test'].flatMap((folder) =>
       readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
         join(folder, file),
