@@ -33,7 +33,8 @@ export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> 
  *
  * Without a `key` function callers are told apart by the other end of their connection, as Deno and Bun tell it: behind
  * proxies, say so in `address`. Other platforms tell none: where neither is given, requests fail (`invalid_option`).
- * Errors, `StoreUnavailableError` among them, are thrown.
+ * Errors, `StoreUnavailableError` among them, are thrown. Headers are set on the response that a handler returns: one that
+ * is returned more than once would gather them, so return a new one each time, or `clone()` it.
  */
 export function withRateLimit<Args extends FetchArguments, R extends Answer>(
   handler: (...args: Args) => R | Promise<R>,

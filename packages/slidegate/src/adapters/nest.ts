@@ -7,7 +7,8 @@ import {
   type OnModuleInit,
   type Type,
 } from '@nestjs/common'
-import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner } from '@nestjs/core'
+import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core'
+import { SlidegateError } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { RateLimitGuard } from './nest/guard.ts'
 import { HandlerGuards, type HandlerOptions } from './nest/handler-guards.ts'
@@ -33,12 +34,12 @@ export type { HttpRequest, HttpResponse, NestArguments } from './nest/platform.t
  * the exception filters. What no handler serves is not limited: Nest asks no guard of it.
  */
 export class RateLimitModule implements OnModuleInit {
-  readonly #guards: HandlerGuards
+  readonly #module: ModuleRef
   readonly #discovery: DiscoveryService
   readonly #scanner: MetadataScanner
 
-  constructor(guards: HandlerGuards, discovery: DiscoveryService, scanner: MetadataScanner) {
-    this.#guards = guards
+  constructor(module: ModuleRef, discovery: DiscoveryService, scanner: MetadataScanner) {
+    this.#module = module
     this.#discovery = discovery
     this.#scanner = scanner
   }
@@ -70,18 +71,28 @@ export class RateLimitModule implements OnModuleInit {
     }
   }
 
-  /** What decorators say is wrong from the beginning, not from the first request on. */
+  /** What is wrong is told from the beginning, not from the first request on. */
   onModuleInit(): void {
+    const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
+    if (made.length > 1) throw invalid('the module is imported twice, and would charge twice; import it once')
+    if (!made[0]!.isDependencyTreeStatic()) {
+      throw invalid('the options depend on what each request has anew; inject what lives as long as the app')
+    }
+    const guards = this.#module.get(HandlerGuards)
     for (const { metatype } of this.#discovery.getControllers()) {
       const { prototype } = metatype as Type
       const methods = this.#scanner.getAllMethodNames(prototype).map((name) => prototype[name])
-      this.#guards.check(metatype as Type, methods)
+      guards.check(metatype as Type, methods)
     }
   }
 }
 Module({})(RateLimitModule)
-for (const [i, needed] of [HandlerGuards, DiscoveryService, MetadataScanner].entries()) {
+for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries()) {
   Inject(needed)(RateLimitModule, undefined, i)
+}
+
+function invalid(message: string): SlidegateError {
+  return new SlidegateError('invalid_option', message, undefined)
 }
 
 /**

@@ -88,15 +88,20 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
   }
 }
 
+/** For those who wait for one connection together: its namespaces are as many as a client likes. */
+const drains = new WeakMap<Socket['conn'], Promise<void>>()
+
 /** Sends something; a promise where the client has not taken all that was sent before. */
 function flushed({ conn }: Socket, send: () => void): PromiseLike<void> | undefined {
-  let isFlushed = false
-  const whenFlushed = new Promise<void>((resolve) => {
-    conn.once('drain', () => {
-      isFlushed = true
-      resolve()
+  if (!drains.has(conn)) {
+    const drained = new Promise<void>((resolve) => {
+      conn.once('drain', () => {
+        drains.delete(conn)
+        resolve()
+      })
     })
-  })
+    drains.set(conn, drained)
+  }
   send()
-  return isFlushed ? undefined : whenFlushed
+  return drains.get(conn)
 }

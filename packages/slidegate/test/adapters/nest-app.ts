@@ -31,7 +31,7 @@ type Decorator = ClassDecorator & MethodDecorator
 export function controllerAt(
   path: string,
   names: readonly string[],
-  onMethods: Readonly<Record<string, readonly Decorator[]>> = {},
+  onMethods: Readonly<Record<string, readonly MethodDecorator[]>> = {},
   onClass: readonly Decorator[] = [],
   options: object = {},
 ): Type {
@@ -42,8 +42,9 @@ export function controllerAt(
       configurable: true,
     })
     const descriptor = Object.getOwnPropertyDescriptor(Served.prototype, name)!
-    const decorators = [Get(name), ...(onMethods[name] ?? [])]
+    const decorators = [...(onMethods[name] ?? []), Get(name)]
     for (const decorator of decorators) decorator(Served.prototype, name, descriptor)
+    Object.defineProperty(Served.prototype, name, descriptor)
   }
   for (const decorator of [Controller({ path, ...options }), ...onClass]) decorator(Served)
   return Served

@@ -13,7 +13,7 @@ import {
   UseGuards,
   VersioningType,
 } from '@nestjs/common'
-import { APP_FILTER, ExternalContextCreator } from '@nestjs/core'
+import { APP_FILTER, ExternalContextCreator, REQUEST } from '@nestjs/core'
 import type { Request } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { beforeEach, describe, expect, expectTypeOf, it } from 'vitest'
@@ -163,6 +163,20 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect(await statuses(server, paths)).toEqual(Array(6).fill(429))
     })
 
+    it('routes count apart though a decorator has put functions of one name in their place', async () => {
+      const Traced: MethodDecorator = (_target, _name, descriptor) => {
+        const traced = descriptor.value as () => string
+        // Nameless, as those of most decorators.
+        descriptor.value = [() => traced()][0] as typeof descriptor.value
+      }
+      const decorators = [Traced, RateLimit({ limits: perHour(1) })]
+      const cats = controllerAt('cats', ['a', 'b'], { a: decorators, b: decorators })
+      const server = await serve({ limits: perHour(9) }, [cats])
+      expect(await statuses(server, ['/cats/a', '/cats/b', '/cats/a', '/cats/b'])).toEqual([
+        200, 200, 429, 429,
+      ])
+    })
+
     it('a base class may say it for those that extend it, each of which counts for itself', async () => {
       const base = controllerAt('base', ['a'], { a: [] }, [RateLimit({ limits: perHour(1) })])
       const [one, other] = ['one', 'other'].map((path) => {
@@ -192,6 +206,17 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       expect((await fetch(`${server.url}/cats/free`)).headers.has('RateLimit')).toBe(false)
       expect(await statuses(server, ['/cats/own', '/cats/own'])).toEqual([200, 429])
       expect(await statuses(server, ['/cats/counted', '/', '/cats/counted'])).toEqual([200, 429, 429])
+    })
+
+    it('@RateLimit() of a class is in force though its base class is let be', async () => {
+      const base = controllerAt('base', ['a'], {}, [SkipRateLimit()])
+      class Derived extends base {}
+      for (const decorator of [SetMetadata('path', 'derived'), RateLimit({ limits: perHour(1) })]) {
+        decorator(Derived)
+      }
+      const server = await serve({ limits: perHour(9) }, [base, Derived])
+      expect(await statuses(server, times(2, '/derived/a'))).toEqual([200, 429])
+      expect((await fetch(`${server.url}/base/a`)).headers.has('RateLimit')).toBe(false)
     })
 
     it('charges once, however often the guard was put there', async () => {
@@ -447,6 +472,25 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
           'those of a route',
           () =>
             serve({ limits: perHour(1) }, [controllerAt('cats', ['a'], { a: [RateLimit({ name: 'x' })] })]),
+        ],
+        [
+          'options that are made for each request, by which nothing would be counted',
+          () =>
+            temporaryApp(platform, {
+              imports: [
+                RateLimitModule.forRootAsync({
+                  global: false,
+                  inject: [REQUEST],
+                  useFactory: () => ({ limits: perHour(1) }),
+                }),
+              ],
+              controllers: [controllerAt('cats', ['a'], { a: [UseGuards(RateLimitGuard)] })],
+            }),
+        ],
+        [
+          'the module twice, which would charge twice',
+          () =>
+            serve({ limits: perHour(1) }, [], { imports: [RateLimitModule.forRoot({ limits: perHour(1) })] }),
         ],
         [
           'a route without limits in an app without',

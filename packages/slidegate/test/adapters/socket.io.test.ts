@@ -210,6 +210,25 @@ describe('events', () => {
     expect(await answersOf('/free')).toEqual(['free', 'free', 'free'])
   })
 
+  it('of many namespaces of one connection are told of without a listener for each', async () => {
+    const chat = await serve({ limits: perHour(1) })
+    chat.io.of(/^\/room/).on('connection', rateLimit({ limits: perHour(1) }))
+    const { socket } = await connect(chat)
+    const rooms = Array.from({ length: 30 }, (_, i) => socket.io.socket(`/room${i}`))
+    await Promise.all(rooms.map((room) => new Promise<void>((done) => room.once('connect', done))))
+    let most = 0
+    const { conn } = chat.sockets[0]!
+    conn.on('newListener', () => {
+      most = Math.max(most, conn.listenerCount('drain'))
+    })
+    const notices: unknown[] = []
+    for (const room of rooms) room.on('rate_limited', (notice) => notices.push(notice))
+    // In one flight, so that they are all being told at the same time.
+    for (const room of rooms) room.emit('say').emit('say').emit('say')
+    await until('notices', async () => notices.length === 60)
+    expect(most).toBeLessThan(3)
+  })
+
   it('of a connection that was recovered are counted on', async () => {
     const chat = await serve({ limits: perHour(2) }, { connectionStateRecovery: {} })
     const { socket } = await connect(chat, { reconnection: true, reconnectionDelay: 10 })

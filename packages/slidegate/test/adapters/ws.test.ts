@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect as connectTo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { type RawData, WebSocket, WebSocketServer } from 'ws'
@@ -354,11 +354,12 @@ describe('an error', () => {
 })
 
 describe('handshakes', () => {
-  it('are limited before there is a connection, by slidegate/node', async () => {
+  async function serveHandshakes(): Promise<number> {
     const limit = limitHandshakes({ limits: perHour(2) })
     const wss = new WebSocketServer({ noServer: true })
     const server = createServer()
     server.on('upgrade', (request, socket, head) => {
+      socket.on('error', () => socket.destroy())
       const response = new ServerResponse(request)
       response.assignSocket(socket as never)
       response.shouldKeepAlive = false
@@ -372,7 +373,31 @@ describe('handshakes', () => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     onTestFinished(() => void server.close())
-    const { port } = server.address() as AddressInfo
+    return (server.address() as AddressInfo).port
+  }
+
+  it('that are reset while they are answered bring nobody down', async () => {
+    const port = await serveHandshakes()
+    const request =
+      'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+    for (let i = 0; i < 20; i++) {
+      const socket = connectTo(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.write(request)
+      socket.resetAndDestroy()
+    }
+    const answers: unknown[] = []
+    for (let i = 0; i < 3; i++) {
+      const client = new WebSocket(`ws://127.0.0.1:${port}`)
+      answers.push(await new Promise((resolve) => client.once('open', resolve).once('error', resolve)))
+      client.terminate()
+    }
+    expect(String(answers[2])).toContain('429')
+  })
+
+  it('are limited before there is a connection, by slidegate/node', async () => {
+    const port = await serveHandshakes()
     const attempt = () => {
       const socket = new WebSocket(`ws://127.0.0.1:${port}`)
       return new Promise<unknown>((resolve) => {

@@ -11,7 +11,7 @@ import type { HttpRequest, HttpResponse, NestArguments } from './platform.ts'
 export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: GuardOptions<NestArguments<Request, Response>>,
 ): ClassDecorator & MethodDecorator {
-  return applyDecorators(setOptions(options), UseGuards(RateLimitGuard))
+  return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
 }
 
 /** The class or the method is not limited by the module; `false`: it is, though its class is not. */

@@ -3,7 +3,7 @@ import { SlidegateError } from '../../errors.ts'
 import { createGuard, type Guard } from '../../http/guard.ts'
 import type { GuardOptions } from '../../http/options.ts'
 import { RouteOptions } from '../../http/per-route.ts'
-import { type Decorated, isSkipped, nameOf, optionsOf } from './metadata.ts'
+import { type Decorated, isSkipped, methodOf, nameOf, optionsOf } from './metadata.ts'
 import { httpOf, pass, type RequestOf } from './passing.ts'
 import { httpBinding, type NestArguments } from './platform.ts'
 
@@ -61,12 +61,13 @@ export class HandlerGuards {
 
   #made({ routes, guard }: ClassGuards, controller: Type, handler: Decorated): Guard<NestArguments> {
     const own = optionsOf(handler)
-    const route = `${nameOf(controller)}.${handler.name}`
+    const method = methodOf(controller, handler)
+    const route = `${nameOf(controller)}.${method}`
     const made = own === undefined ? guard : createGuard(routes.of(own, route), this.#binding)
     if (made !== undefined) return made
     throw new SlidegateError(
       'invalid_option',
-      `${controller.name}.${handler.name} has no limits; give them to it, to its class or to the module`,
+      `${controller.name}.${method} has no limits; give them to it, to its class or to the module`,
       undefined,
     )
   }

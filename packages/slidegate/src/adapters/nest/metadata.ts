@@ -1,6 +1,6 @@
-import { type CustomDecorator, SetMetadata } from '@nestjs/common'
+import { type CustomDecorator, SetMetadata, type Type } from '@nestjs/common'
 import { HOST_METADATA, PATH_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js'
-import { Reflector } from '@nestjs/core'
+import { MetadataScanner, Reflector } from '@nestjs/core'
 import type { GuardOptions } from '../../http/options.ts'
 import type { NestArguments } from './platform.ts'
 
@@ -13,6 +13,7 @@ const OPTIONS = 'slidegate:options'
 const SKIP = 'slidegate:skip'
 
 const reflector = new Reflector()
+const scanner = new MetadataScanner()
 
 export function setOptions(options: object): CustomDecorator {
   return SetMetadata(OPTIONS, options)
@@ -26,14 +27,18 @@ export function setSkip(skips: boolean): CustomDecorator {
   return SetMetadata(SKIP, skips)
 }
 
-/** A method knows best, and to be limited by options of its own is to be limited. */
+/** A method knows best. */
 export function isSkipped(controller: Decorated, handler: Decorated): boolean {
-  const own: boolean | undefined = reflector.get(SKIP, handler)
-  return own ?? (optionsOf(handler) === undefined && reflector.get(SKIP, controller) === true)
+  return reflector.getAllAndOverride<boolean | undefined>(SKIP, [handler, controller]) === true
 }
 
 /** The same in all processes; classes of one name are told apart by what they are bound to. */
 export function nameOf(controller: Decorated): string {
   const bound = [PATH_METADATA, VERSION_METADATA, HOST_METADATA].map((key) => reflector.get(key, controller))
   return JSON.stringify([controller.name, ...bound])
+}
+
+/** Its name in its class: where other decorators have put a function around it, that has one of its own, or none. */
+export function methodOf({ prototype }: Type, handler: Decorated): string {
+  return scanner.getAllMethodNames(prototype).find((name) => prototype[name] === handler) ?? handler.name
 }
