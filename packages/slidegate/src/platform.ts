@@ -8,19 +8,19 @@ import { sha256 as portableSha256 } from '@noble/hashes/sha2.js'
 // Nor is anything drawn, scheduled or read from a clock while a module loads or a limiter is made: Workers refuse it, or
 // answer 0, until there is a request.
 
-const builtin = giverOfBuiltins()
-const nodeCrypto = builtin?.('node:crypto')
-const NodeBuffer = builtin?.('node:buffer')?.Buffer
-const AsyncResource = builtin?.('node:async_hooks')?.AsyncResource
-const hrtime = builtin?.('node:process')?.hrtime
-const hasTurns = builtin !== undefined && globalThis.setImmediate !== undefined
+const nodeProcess = builtin((get) => get('node:process'))
+const nodeCrypto = builtin((get) => get('node:crypto'))
+const NodeBuffer = builtin((get) => get('node:buffer'))?.Buffer
+const AsyncResource = builtin((get) => get('node:async_hooks'))?.AsyncResource
+const hrtime = nodeProcess?.hrtime
+const hasTurns = nodeProcess !== undefined && globalThis.setImmediate !== undefined
 
-function giverOfBuiltins(): NodeJS.Process['getBuiltinModule'] | undefined {
-  const { process } = globalThis as { readonly process?: Partial<NodeJS.Process> }
+function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Module): Module | undefined {
   try {
-    return process?.getBuiltinModule?.('node:process') && process.getBuiltinModule
+    const { process } = globalThis as { readonly process?: Partial<NodeJS.Process> }
+    return (process?.getBuiltinModule && ask(process.getBuiltinModule)) ?? undefined
   } catch {
-    // In the edge runtime of Next.js it throws.
+    // In the edge runtime of Next.js it throws, and so it does for `node:crypto` where Node was built without OpenSSL.
     return undefined
   }
 }
@@ -42,7 +42,7 @@ export const sha256: (text: string) => string =
 
 /** Makes the HMAC-SHA-256 (RFC 2104) of texts, in base64url. The secret is copied. */
 export function hmacSha256(secret: Uint8Array): (text: string) => string {
-  if (nodeCrypto === undefined) {
+  if (nodeCrypto?.createSecretKey === undefined) {
     const begun = hmac.create(portableSha256, secret)
     return (text) => base64url(begun.clone().update(utf8(text)).digest())
   }

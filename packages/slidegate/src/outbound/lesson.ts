@@ -12,6 +12,8 @@ interface Told {
 
 /** What an answer teaches of the budget of its request. */
 export interface Lesson {
+  /** Milliseconds for which its request is not to be sent again. */
+  readonly askedMs: number
   /** Milliseconds for which nobody of its key is to be sent. */
   readonly holdMs: number
   /** Of each limit. */
@@ -23,6 +25,9 @@ const REFUSED_MS = 1000
 
 /** Whole seconds may be rounded. */
 const ROUNDED_MS = 1000
+
+/** The margin that is added to what an upstream asks for, at most: that of a day is an hour. */
+const MAX_ADDED_MS = 1000
 
 /** For so long a lower limit is believed in that nothing was heard of since. */
 const LEARNT_FOR = '1d'
@@ -62,12 +67,12 @@ export function lessonOf(
   }
   if (isRefusal(status)) {
     const unknownMs =
-      status === 429 ? emptyMs || REFUSED_MS * 2 ** Math.min(Math.max(0, refusals - 1), 20) : 0
+      status === 429 ? emptyMs || Math.min(REFUSED_MS * 2 ** Math.max(0, refusals - 1), maxHoldMs) : 0
     askedMs = Math.max(askedMs, retryAfterMs ?? unknownMs)
   }
-  const marginMs = terms?.marginMs ?? 0
-  const holdMs = askedMs === 0 ? 0 : Math.ceil(askedMs + marginMs * (1 + random()))
-  return { holdMs: Math.min(holdMs, maxHoldMs), told }
+  const addedMs = Math.min(terms?.marginMs ?? 0, MAX_ADDED_MS)
+  if (askedMs > 0) askedMs = Math.ceil(askedMs + addedMs * (1 + random()))
+  return { askedMs, holdMs: Math.min(askedMs, maxHoldMs), told }
 }
 
 /** The limit of which an upstream tells, or -1. */

@@ -1,10 +1,13 @@
-import type { OutboundSettings } from './options.ts'
-import { isRepeatable } from './retry.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { type OutboundSettings, originOfUrl } from './options.ts'
 import { Trip } from './trip.ts'
 import type { CallController, CallHandler, CallHeaders, CallOptions } from './undici.ts'
 
 /** Of a response that is dropped so much is read, so that its connection can be used again. */
 const MAX_DROPPED_BYTES = 65_536
+
+/** Where a call goes that does not tell. */
+const NOWHERE = 'http://unknown.invalid'
 
 /** What the caller holds on to while there is no request yet, and while one follows another. */
 class LastingController implements CallController {
@@ -101,12 +104,20 @@ export class LimitedCall implements CallHandler {
   }
 
   #newTrip(): Trip {
-    const { origin = '', path, method, body } = this.#options
+    const { origin, path, method, body } = this.#options
+    if (origin === undefined && this.#settings.keyOf === originOfUrl) {
+      throw new SlidegateError(
+        'invalid_option',
+        `origin is ${show(origin)}: a Client or a Pool does not tell its own; give the option key`,
+        origin,
+      )
+    }
+    const base = origin === undefined ? NOWHERE : new URL(origin).origin
     return new Trip(this.#settings, {
-      url: new URL(`${new URL(origin).origin}${path.startsWith('/') ? path : '/'}`),
+      url: new URL(`${base}${path.startsWith('/') ? path : '/'}`),
       method: method.toUpperCase(),
       signal: this.#controller.signal,
-      isRepeatable: isRepeatable(body),
+      body,
       isFollowed: false,
     })
   }

@@ -1,7 +1,6 @@
 import { SlidegateError, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { type OutboundOptions, outboundSettings } from './options.ts'
-import { isRepeatable } from './retry.ts'
 import { Trip } from './trip.ts'
 
 /** What is needed of a `Response`. */
@@ -48,12 +47,11 @@ export function limitedFetch<Fetch extends AnyFetch>(
     const isRequest = typeof input === 'object' && input !== null && 'url' in input
     const request = (isRequest ? input : {}) as RequestParts
     const method = (init?.method ?? request.method ?? 'GET').toUpperCase()
-    const body = init?.body ?? request.body
     const trip = new Trip(settings, {
-      url: new URL(request.url ?? `${input}`),
+      url: new URL(request.url ?? `${input}`, pageUrl()),
       method,
       signal: init?.signal ?? request.signal ?? undefined,
-      isRepeatable: isRepeatable(body),
+      body: init?.body ?? request.body,
       isFollowed: (init?.redirect ?? request.redirect ?? 'follow') === 'follow',
     })
     for (;;) {
@@ -74,4 +72,9 @@ export function limitedFetch<Fetch extends AnyFetch>(
   }
 
   return limited as unknown as Fetch
+}
+
+/** What URLs are relative to in browsers. */
+function pageUrl(): string | undefined {
+  return (globalThis as { readonly location?: { readonly href: string } }).location?.href
 }

@@ -27,13 +27,16 @@ export interface RetryOptions {
 
 /** The options of `limitedFetch` and `limitedInterceptor`. */
 export interface OutboundOptions {
-  /** Whose budget a request is charged to. Default: the origin of its URL, such as `https://api.example.com`. */
+  /**
+   * Whose budget a request is charged to. Default: the origin of its URL, such as `https://api.example.com`. Needed with a
+   * `Client` or `Pool` of undici, which do not tell their origin.
+   */
   readonly key?: string | ((request: OutboundRequest) => string)
   /** Units that it takes, an integer from 1, else `invalid_cost`. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
   /** Of those that wait in this process the higher comes first, an integer; among equals, whoever came first. Default: 0. */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /** Milliseconds to wait for slots at most, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
+  /** Milliseconds after which a request waits for a slot no longer, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
   readonly maxWaitMs?: number
   /**
    * Whether answers teach what the upstream admits now: what remains, lower limits, and when to come back. Needs a limiter
@@ -41,8 +44,8 @@ export interface OutboundOptions {
    */
   readonly learn?: boolean
   /**
-   * Milliseconds for which an upstream can keep everybody waiting by one answer, an integer from 10 to 2^31 - 1: then somebody
-   * tries again. Default: 300,000, 5 minutes.
+   * Milliseconds for which an upstream can hold everybody back by one answer, an integer from 10 to 2^31 - 1: then somebody
+   * tries again, as far as our own limits have room. Default: 300,000, 5 minutes.
    */
   readonly maxHoldMs?: number
   /**
@@ -50,6 +53,11 @@ export interface OutboundOptions {
    * and DELETE whose body, if any, can be sent again (no stream). Each waits for a slot of its own and is charged. `false`: none.
    */
   readonly retry?: RetryOptions | false
+}
+
+/** Whose budget it is, unless told. */
+export function originOfUrl({ url }: OutboundRequest): string {
+  return url.origin
 }
 
 /** The options, checked and completed. */
@@ -95,7 +103,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   checkInteger(maxHoldMs, 'maxHoldMs', 10)
   return {
     limiter,
-    keyOf: told(key ?? (({ url }) => url.origin), 'key', 'string'),
+    keyOf: told(key ?? originOfUrl, 'key', 'string'),
     costOf: told(cost, 'cost', 'number'),
     priorityOf: told(priority, 'priority', 'number'),
     maxWaitMs,

@@ -1,17 +1,17 @@
 import type { Decision } from '../decision.ts'
 import { originOf } from '../origin.ts'
+import { Aborts } from '../waiting/aborts.ts'
 import { WaitError } from '../waiting/wait-error.ts'
 import { adviceOf, type ReadHeader } from './advice.ts'
 import { type Lane, laneOf } from './lane.ts'
 import { heed, isNews, isRefusal, lessonOf } from './lesson.ts'
 import type { OutboundRequest, OutboundSettings } from './options.ts'
-import { delayMs, isIdempotent, isNetworkError, isUnseen } from './retry.ts'
-import { upstreamTerms } from './upstream-limiter.ts'
+import { delayMs, isIdempotent, isNetworkError, isRepeatable, isUnseen } from './retry.ts'
+import { type Terms, upstreamTerms } from './upstream-limiter.ts'
 
 export interface Sending extends OutboundRequest {
   readonly signal: AbortSignal | undefined
-  /** Whether it can be sent again. */
-  readonly isRepeatable: boolean
+  readonly body: unknown
   /** Whether redirects are followed unseen. */
   readonly isFollowed: boolean
 }
@@ -31,6 +31,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 export class Trip {
   readonly #settings: OutboundSettings
   readonly #sending: Sending
+  readonly #signal: AbortSignal | undefined
   readonly #key: string
   readonly #cost: number
   readonly #priority: number
@@ -52,6 +53,7 @@ export class Trip {
     this.#cost = settings.costOf(sending)
     this.#priority = settings.priorityOf(sending)
     this.#untilMs = performance.now() + settings.maxWaitMs
+    this.#signal = withFailure(sending)
     this.#lane = laneOf(settings.limiter, this.#key)
     this.#lane.enter()
   }
@@ -62,8 +64,7 @@ export class Trip {
       await this.#admitted()
     } catch (error) {
       this.#lane.leave()
-      const { signal } = this.#sending
-      throw error instanceof WaitError && error.reason === 'aborted' ? signal?.reason : error
+      throw error instanceof WaitError && error.reason === 'aborted' ? this.#signal?.reason : error
     }
     this.#attempt++
     this.#renewFromNowOn()
@@ -71,13 +72,20 @@ export class Trip {
 
   async #admitted(): Promise<void> {
     const { limiter } = this.#settings
-    const { signal } = this.#sending
+    const signal = this.#signal
     if (this.#delayMs > 0) await pause(this.#delayMs, signal)
     for (;;) {
-      await this.#lane.learning
+      const { learning } = this.#lane
+      if (learning !== undefined) await orAborted(signal, (resolve) => void learning.then(resolve))
       const options = { cost: this.#cost, priority: this.#priority, signal, maxWaitMs: this.#leftMs }
       const calledAtMs = performance.now()
-      this.#decision = await limiter.wait(this.#key, options)
+      try {
+        this.#decision = await limiter.wait(this.#key, options)
+      } catch (error) {
+        if (!this.#isTooLowToTry(error)) throw error
+        await limiter.overrides.delete(this.#key)
+        continue
+      }
       this.#lane.latest = this.#decision
       this.#askedAtMs = originOf(this.#decision)?.askedAtMs ?? calledAtMs
       const isAborted = signal?.aborted === true
@@ -85,6 +93,14 @@ export class Trip {
       this.#giveBack()
       if (isAborted) throw signal.reason
     }
+  }
+
+  /** Whether a limit that was learnt is lower than its cost: were it never sent, nobody might hear of a higher one. */
+  #isTooLowToTry(error: unknown): boolean {
+    const terms = upstreamTerms(this.#settings.limiter)
+    if (terms === undefined || !(error instanceof WaitError) || error.reason !== 'never') return false
+    const isLearnt = error.decision?.source === 'store' && areOf(terms, error.decision)
+    return isLearnt && terms.limits.every(({ limit }) => limit >= this.#cost)
   }
 
   get #leftMs(): number {
@@ -107,8 +123,10 @@ export class Trip {
     if (learn && terms !== undefined && isNews(lesson, terms, decision, lane.latest ?? decision)) {
       lane.learn(() => heed(lesson, terms, limiter, this.#key, decision))
     }
-    const mayRepeat = isIdempotent(method) || (status === 429 && retry.anyMethodOn429)
-    return this.#again(isRefusal(status) && mayRepeat, lesson.holdMs)
+    // The caller is given the connection of a CONNECT, whatever the answer.
+    const isAnyMethod = status === 429 && retry.anyMethodOn429 && method !== 'CONNECT'
+    const mayRepeat = isIdempotent(method) || isAnyMethod
+    return this.#again(isRefusal(status) && mayRepeat, lesson.askedMs)
   }
 
   /** No answer came, `isUnsent` where nothing was sent. Whether the request is to be sent again. */
@@ -125,10 +143,9 @@ export class Trip {
   }
 
   #again(mayRepeat: boolean, askedMs: number): boolean {
-    const { signal, isRepeatable } = this.#sending
     const delay = delayMs(this.#settings.retry, this.#attempt, askedMs, Math.random)
     const isDue = delay !== undefined && delay <= this.#leftMs
-    if (mayRepeat && isRepeatable && isDue && signal?.aborted !== true) {
+    if (mayRepeat && isRepeatable(this.#sending.body) && isDue && this.#signal?.aborted !== true) {
       this.#delayMs = delay
       return true
     }
@@ -147,9 +164,7 @@ export class Trip {
   /** By how much the windows in force are longer than the upstream's. */
   get #marginMs(): number {
     const terms = upstreamTerms(this.#settings.limiter)
-    const isOurs = ({ windowMs, shadow }: { readonly windowMs: number; readonly shadow: boolean }) =>
-      shadow || terms!.limits.some((limit) => limit.windowMs === windowMs)
-    return terms !== undefined && this.#decision!.limits.every(isOurs) ? terms.marginMs : 0
+    return terms !== undefined && areOf(terms, this.#decision!) ? terms.marginMs : 0
   }
 
   #renewFromNowOn(): void {
@@ -184,18 +199,47 @@ export class Trip {
   }
 }
 
-/** Rejects with the signal's reason. */
+/** Whether what was decided by are the limits of the upstream, or what they were lowered to. */
+function areOf({ limits }: Terms, decision: Decision): boolean {
+  return decision.limits.every(
+    ({ windowMs, shadow }) => shadow || limits.some((limit) => limit.windowMs === windowMs),
+  )
+}
+
+interface Emitter {
+  once(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** A stream of Node that fails before it is sent has nobody else to listen: the process would end. */
+function withFailure({ body, signal }: Sending): AbortSignal | undefined {
+  if (typeof (body as Partial<Emitter> | null | undefined)?.once !== 'function') return signal
+  const failure = new AbortController()
+  ;(body as Emitter).once('error', (error) => failure.abort(error))
+  return signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
+}
+
+/** Those who are to be told of a signal while they wait for something else than a limiter. */
+const aborts = new Aborts<(reason: unknown) => void>((waiting, reason) => {
+  for (const abort of waiting) abort(reason)
+})
+
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const begin = (resolve: () => void) => {
+    timer = setTimeout(resolve, ms)
+  }
+  return orAborted(signal, begin).finally(() => clearTimeout(timer))
+}
+
+/** Rejects with the signal's reason. */
+function orAborted(signal: AbortSignal | undefined, begin: (resolve: () => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason)
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal!.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
+    if (signal === undefined) return begin(resolve)
+    if (signal.aborted) return reject(signal.reason)
+    aborts.watch(signal, reject)
+    begin(() => {
+      aborts.forget(signal, reject)
       resolve()
-    }, ms)
-    signal?.addEventListener('abort', abort, { once: true })
+    })
   })
 }

@@ -7,7 +7,14 @@ import * as nodeCore from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { bareRuntime, edgeRuntime, edgeRuntimeOfNext, type Library, type Runtime } from './runtimes.ts'
+import {
+  bareRuntime,
+  edgeRuntime,
+  edgeRuntimeOfNext,
+  type Library,
+  type Runtime,
+  runtimeWith,
+} from './runtimes.ts'
 
 const { redis } = await useRedis()
 
@@ -264,6 +271,28 @@ describe.each<[string, () => Promise<Runtime>]>([
 })
 
 const lone = fc.array(fc.integer({ min: 0xd700, max: 0xe000 })).map((units) => String.fromCharCode(...units))
+
+const nodeModule = process.getBuiltinModule as (id: string) => unknown
+
+/** As where Node was built without OpenSSL. */
+function withoutCrypto(id: string): unknown {
+  if (id === 'node:crypto') throw new Error('Node.js is not compiled with OpenSSL crypto support')
+  return nodeModule(id)
+}
+
+it.each<[string, (id: string) => unknown]>([
+  ['throw for one', withoutCrypto],
+  ['are null', () => null],
+  ['are empty', () => ({})],
+])('where modules of Node %s, all is as ever', async (_, getBuiltinModule) => {
+  const { library } = await runtimeWith(getBuiltinModule)
+  const { core, http } = library
+  const limits = [core.slidingWindow({ limit: 1, window: '1m' })]
+  const limiter = core.createLimiter({ limits, hashKeys: SECRET })
+  expect((await limiter.wait('key')).allowed).toBe(true)
+  expect((await limiter.consume('key')).allowed).toBe(false)
+  expect(http.apiKeyKey('secret')).toBe(nodeHttp.apiKeyKey('secret'))
+})
 
 it('before there is a request nothing is drawn, scheduled or read from a clock: Workers refuse it', async () => {
   let isRequested = false

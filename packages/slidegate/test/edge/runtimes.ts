@@ -47,6 +47,13 @@ export async function edgeRuntimeOfNext(): Promise<Runtime> {
   )
 }
 
+/** One that gives modules of Node, or what stands for them. */
+export async function runtimeWith(getBuiltinModule: (id: string) => unknown): Promise<Runtime> {
+  return runtimeOf(
+    new EdgeVM({ extend: (context) => Object.assign(context, { process: { getBuiltinModule } }) }),
+  )
+}
+
 async function runtimeOf(edge: EdgeVM): Promise<Runtime> {
   const evaluate = (source: string): unknown => edge.evaluate(source)
   return { library: await libraryIn(evaluate), evaluate }

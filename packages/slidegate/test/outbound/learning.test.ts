@@ -1,12 +1,13 @@
 import { describe, expect, it, vi } from 'vitest'
-import { type MemoryStore, memoryStore } from '../../src/index.ts'
+import { type MemoryStore, memoryStore, slidingWindow } from '../../src/index.ts'
 import type { Advice, Quota } from '../../src/outbound/advice.ts'
 import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound/index.ts'
 import { laneOf } from '../../src/outbound/lane.ts'
 import { lessonOf } from '../../src/outbound/lesson.ts'
 import { upstreamTerms } from '../../src/outbound/upstream-limiter.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { answer, SENDERS, upstreamOf } from './senders.ts'
+import { errorOf } from '../input/refusal.ts'
+import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 
 /** Two processes with a budget of 10 per 10 s, on a clock that stands still. */
 function budget(options: Partial<UpstreamLimiterOptions> = {}) {
@@ -182,6 +183,31 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await elsewhere.overrides.list()).toEqual([])
   })
 
+  it('what costs more than a limit that was lowered is held to what was declared: somebody has to hear of a higher one', async () => {
+    const { clock, here, elsewhere } = budget()
+    const { url, asked } = await upstreamOf(answer(200, { 'RateLimit-Policy': '"a";q=2;w=10' }), ok)
+    const send = sender(here, { ...options, cost: 5 })
+    await send(url)
+    await laneOf(here, 'k').learning
+    clock.advance(500)
+    expect((await elsewhere.peek('k')).limits[0]!.limit).toBe(2)
+    await send(url)
+    clock.advance(500)
+    expect(asked).toHaveLength(2)
+    expect((await elsewhere.peek('k')).limits[0]).toMatchObject({ limit: 10, remaining: 0 })
+    expect(await errorOf(() => sender(here, { ...options, cost: 11 })(url))).toMatchObject({
+      reason: 'never',
+    })
+  })
+
+  it('what costs more than a limit that was set by hand is never sent', async () => {
+    const { here } = budget()
+    const { url, asked } = await upstreamOf(ok)
+    await here.overrides.set('k', [slidingWindow({ limit: 2, window: '1m' })])
+    expect(await errorOf(() => sender(here, { ...options, cost: 5 })(url))).toMatchObject({ reason: 'never' })
+    expect(asked).toEqual([])
+  })
+
   it('a limit of 0 holds back, and is not believed in for ever', async () => {
     const budgets = budget()
     await sent(budgets.here, 200, { 'RateLimit-Policy': '"a";q=0;w=10', RateLimit: '"a";r=0;t=30' })
@@ -229,9 +255,21 @@ describe('a lesson', () => {
     expect(holds).toEqual([1100, 2100, 4100, 8100, 300_000])
   })
 
+  it('keeps its own request back for as long as the upstream asks, whatever others are held for', () => {
+    const holds = ({ askedMs, holdMs }: ReturnType<typeof lesson>) => [askedMs, holdMs]
+    expect(holds(lesson(429, { retryAfterMs: 900_000 }))).toEqual([900_100, 300_000])
+    expect(holds(lesson(429, {}, 2000))).toEqual([300_100, 300_000])
+  })
+
   it('holds by chance up to a margin longer', () => {
     expect(lesson(429, { retryAfterMs: 5000 }, 0, 0.5).holdMs).toBe(5150)
     expect(lesson(429, { retryAfterMs: 0 }, 0, 0.5).holdMs).toBe(0)
+  })
+
+  it('holds no longer for the margin of a long window', () => {
+    const hourly = upstreamTerms(upstreamLimiter({ limits: [{ limit: 10, window: '1h' }] }))!
+    const how = { refusals: 1, maxHoldMs: 300_000, random: () => 0.5 }
+    expect(lessonOf({ quotas: [], retryAfterMs: 1000 }, 429, hourly, how).holdMs).toBe(2500)
   })
 
   it.each<[string, Quota, object]>([

@@ -97,6 +97,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it.each([
     ['maxDelayMs', { retry: { maxDelayMs: 4000 } }],
     ['maxWaitMs', { maxWaitMs: 4000 }],
+    ['maxDelayMs, and others are let go before', { retry: { maxDelayMs: 4000 }, maxHoldMs: 10 }],
   ])('not where the upstream asks for more time than %s', async (_, options) => {
     const { limiter } = budget()
     const { url, asked } = await upstreamOf(answer(503, { 'Retry-After': '5' }), ok)

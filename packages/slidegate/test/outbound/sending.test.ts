@@ -1,5 +1,8 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Agent, interceptors, request } from 'undici'
+import { Agent, Client, interceptors, Pool, request } from 'undici'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   createLimiter,
@@ -12,6 +15,7 @@ import {
 import {
   limitedFetch,
   limitedInterceptor,
+  type OutboundOptions,
   type UpstreamLimiterOptions,
   upstreamLimiter,
 } from '../../src/outbound/index.ts'
@@ -290,6 +294,24 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     await usedIs(2)
   })
 
+  it('aborted while an answer is being heeded it ends at once', async () => {
+    const { limiter, used } = budget()
+    const { url, asked } = await upstreamOf(ok)
+    const lane = laneOf(limiter, 'k')
+    let finish = () => {}
+    lane.learn(() => new Promise<void>((resolve) => (finish = resolve)))
+    const abort = new AbortController()
+    const sent = Promise.all([1, 2].map(() => errorOf(() => sender(limiter, key)(url, abort))))
+    await delay(20)
+    const reason = new Error('hung up')
+    abort.abort(reason)
+    expect(await sent).toEqual([reason, reason])
+    expect([asked.length, await used()]).toEqual([0, 0])
+    finish()
+    await lane.learning
+    expect(laneOf(limiter, 'k')).not.toBe(lane)
+  })
+
   it('an admission that was decided before an answer, and told after it was heeded, is asked for again', async () => {
     const store = held(memoryStore())
     const limits = [slidingWindow({ limit: 10, window: '10s' })]
@@ -334,6 +356,88 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const { url } = await upstreamOf(answer(404, {}, 'nothing here'))
     expect(await sender(limiter)(url)).toEqual({ status: 404, text: 'nothing here' })
   })
+})
+
+it.each([
+  ['limitedFetch', (limiter: Limiter) => limitedFetch(fetch, limiter, key)],
+  [
+    'limitedInterceptor',
+    (limiter: Limiter) => {
+      const dispatcher = new Agent().compose(limitedInterceptor(limiter, key))
+      return (url: string, { body }: { body?: unknown }) =>
+        request(url, { method: 'PUT', body: body as Readable, dispatcher })
+    },
+  ],
+])('%s: a body that fails while its request waits ends it, and not the process', async (_, make) => {
+  const { limiter, used } = budget()
+  const { url, asked } = await upstreamOf(ok)
+  await limiter.consume('k', { cost: 10 })
+  const body = new Readable({ read() {} })
+  const sent = errorOf(() =>
+    make(limiter)(url, { method: 'PUT', body: body as never, duplex: 'half' } as object),
+  )
+  await until('it waits', async () => limiter.waiting('k').length === 1)
+  const error = new Error('no such file')
+  body.destroy(error)
+  expect(await sent).toBe(error)
+  expect(asked).toEqual([])
+  expect(await used()).toBe(10)
+})
+
+it.each([
+  ['Client', (origin: string) => new Client(origin)],
+  ['Pool', (origin: string) => new Pool(origin)],
+])('a %s does not tell its origin: the key has to be given', async (_, make) => {
+  const { limiter, used } = budget()
+  const { url } = await upstreamOf(ok)
+  const own = make(new URL(url).origin)
+  onTestFinished(() => own.destroy())
+  const call = { path: '/path?p=1', method: 'GET' } as const
+  const options: OutboundOptions = { key: ({ url, method }) => `${method} ${url.pathname}` }
+  const { body } = await own.compose(limitedInterceptor(limiter, options)).request(call)
+  expect(await body.text()).toBe('done')
+  expect(await used('GET /path')).toBe(1)
+  const error = await errorOf(() => own.compose(limitedInterceptor(limiter)).request(call))
+  expect(error).toMatchObject({
+    code: 'invalid_option',
+    message: expect.stringContaining('give the option key'),
+  })
+})
+
+it('a tunnel that is refused is not asked for again', async () => {
+  const { limiter } = budget()
+  const server = createServer().on('connect', (_, socket) => {
+    socket.end('HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\n\r\n')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const options = { ...key, retry: { anyMethodOn429: true } }
+  const agent = new Agent()
+  onTestFinished(() => agent.destroy())
+  const dispatcher = agent.compose(limitedInterceptor(limiter, options))
+  const lane = laneOf(limiter, 'k')
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { statusCode, socket } = await dispatcher.connect({ origin, path: 'example.com:80' })
+  socket.destroy()
+  expect(statusCode).toBe(429)
+  await lane.learning
+  expect(laneOf(limiter, 'k')).not.toBe(lane)
+})
+
+it('in a page URLs are relative to it', async () => {
+  vi.stubGlobal('location', { href: 'https://page.example/shop/cart' })
+  onTestFinished(() => void vi.unstubAllGlobals())
+  const { limiter, used } = budget()
+  const urls: string[] = []
+  const upstream = async (url: string) => {
+    urls.push(url)
+    return new Response()
+  }
+  const limited = limitedFetch(upstream, limiter)
+  await limited('../api')
+  await limited('https://api.example/')
+  expect(urls).toEqual(['../api', 'https://api.example/'])
+  expect([await used('https://page.example'), await used('https://api.example')]).toEqual([1, 1])
 })
 
 it('a call of undici for which no connection was made is returned, whatever the reason', async () => {
