@@ -9,6 +9,7 @@ import {
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/fastify.ts'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
+import { CANCEL, converseByHttp2 } from './http2.ts'
 import { until } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 
@@ -294,6 +295,16 @@ describe('Fastify 5', () => {
       // @ts-expect-error no such word
       const worse: RouteShorthandOptions = { config: { rateLimit: { refundIf: 'always' } } }
       expect([right, route, wrong, worse]).toHaveLength(4)
+    })
+
+    it('drops a stream of HTTP/2, and no other', async () => {
+      const app = fastify({ http2: true })
+      onTestFinished(() => app.close())
+      app.register(rateLimit({ ...once(), denied: 'drop' }))
+      app.get('/', async () => 'served')
+      await app.ready()
+      const { ask, isOpen } = await converseByHttp2((req, res) => app.routing(req, res))
+      expect([await ask(), await ask(), isOpen()]).toEqual([200, CANCEL, true])
     })
 
     it('counts in one for instances that register the same plugin', async () => {
