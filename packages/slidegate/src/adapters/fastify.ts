@@ -6,7 +6,7 @@ import type {
   HookHandlerDoneFunction,
 } from 'fastify'
 import { gate } from '../http/gate.ts'
-import { createGuard, type Denial, type Guard } from '../http/guard.ts'
+import { createGuard, type Guard } from '../http/guard.ts'
 import type { HeaderAccess } from '../http/headers.ts'
 import { drop, nodeBinding, whenOver } from '../http/node.ts'
 import type { GuardOptions } from '../http/options.ts'
@@ -87,7 +87,14 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
 const enter = gate<Args>({
   fields: (_, reply) => fieldsOf(reply),
   whenOver: (over, _, reply) => whenOver(reply.raw, over, fieldsOf(reply)),
-  deny: (denial, _, reply) => deny(reply, denial),
+  answer({ status, body }, _, reply) {
+    // To JSON in a string Fastify would add a charset, which JSON does not have.
+    reply.code(status).send(Buffer.from(body))
+  },
+  drop(_, reply) {
+    reply.hijack()
+    drop(reply.raw)
+  },
   next: (_, __, next) => next,
 })
 
@@ -96,18 +103,6 @@ function fieldsOf(reply: FastifyReply): HeaderAccess {
     get: (name) => reply.getHeader(name)?.toString(),
     set: (name, value) => void reply.header(name, value),
   }
-}
-
-function deny(reply: FastifyReply, denial: Denial): unknown {
-  if (denial.action === 'drop') {
-    reply.hijack()
-    return drop(reply.raw)
-  }
-  for (const { name, value } of denial.headers) reply.header(name, value)
-  if (denial.action === 'custom') return denial.answer()
-  // To JSON in a string Fastify would add a charset, which JSON does not have.
-  reply.code(denial.status).send(Buffer.from(denial.body))
-  return undefined
 }
 
 /** What fastify-plugin would set: the hook is for the instance that registers the plugin, not for one of its own. */

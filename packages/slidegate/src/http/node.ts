@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { mayBeCut, textOf } from './client-address.ts'
 import { gate } from './gate.ts'
-import type { Denial, Guard } from './guard.ts'
+import type { Guard } from './guard.ts'
 import type { HeaderAccess } from './headers.ts'
 
 // What frameworks that are built on node:http share.
@@ -103,16 +103,6 @@ export function fieldsOf(res: NodeResponse): HeaderAccess {
   }
 }
 
-/** Answers a request that is not handled. */
-export function deny(res: NodeResponse, denial: Denial): unknown {
-  if (denial.action === 'drop') return drop(res)
-  for (const { name, value } of denial.headers) res.setHeader(name, value)
-  if (denial.action === 'custom') return denial.answer()
-  res.statusCode = denial.status
-  res.end(denial.body)
-  return undefined
-}
-
 /** Closes the connection; of HTTP/2 only the stream, for others share the connection. */
 export function drop(res: NodeResponse): void {
   if ('stream' in res && res.stream !== undefined) res.stream.close(HTTP2_CANCEL)
@@ -131,7 +121,11 @@ export function connect<Req, Res extends NodeResponse, Next extends (error?: unk
   const enter = gate<Connected<Req, Res, Next>>({
     fields: (_, res) => fieldsOf(res),
     whenOver: (over, _, res) => whenOver(res, over),
-    deny: (denial, _, res) => deny(res, denial),
+    answer: ({ status, body }, _, res) => {
+      res.statusCode = status
+      res.end(body)
+    },
+    drop: (_, res) => drop(res),
     next: (_, __, next) => next,
   })
   return (req, res, next) => enter(guard, req, res, next)

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { HttpException, StreamableFile } from '@nestjs/common'
-import type { Denial } from '../../http/guard.ts'
+import type { DenialAnswer } from '../../http/denial-body.ts'
 
 /**
  * What denied requests end in, for exception filters. Nest's own filter answers it as all adapters do; one of yours may answer
@@ -8,7 +8,7 @@ import type { Denial } from '../../http/guard.ts'
  * where the store gave no answer, or 403 for an address of `deny`; `getResponse()` is read as `{ statusCode, message }`.
  */
 export class RateLimitException extends HttpException {
-  constructor({ status, headers, body }: Denial & { action: 'answer' }) {
+  constructor({ status, headers, body }: DenialAnswer) {
     const type = headers.find(({ name }) => name === CONTENT_TYPE)?.value
     super(new DenialBody(status, type, body), status)
   }

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { SlidegateError, show } from '../../errors.ts'
 import { gate } from '../../http/gate.ts'
-import type { Denial, Guard } from '../../http/guard.ts'
+import type { Guard } from '../../http/guard.ts'
 import { drop, whenOver } from '../../http/node.ts'
 import { CONTENT_TYPE, RateLimitException } from './exception.ts'
 import { fieldsOf, type HttpRequest, type HttpResponse, type NestArguments, rawOf } from './platform.ts'
@@ -28,7 +28,12 @@ type Passing = [...handler: NestArguments, next: (error?: Error) => void]
 const enter = gate<Passing>({
   fields: (_, response) => fieldsOf(response),
   whenOver: (over, _, response) => whenOver(rawOf(response), over, fieldsOf(response)),
-  deny: (denial, _, response) => deny(response, denial),
+  answer(answer, _, response) {
+    // What the answer is, only the filter knows that answers.
+    for (const each of [response, rawOf(response)]) each.removeHeader(CONTENT_TYPE)
+    throw new RateLimitException(answer)
+  },
+  drop: (_, response) => drop(rawOf(response)),
   next: (_request, _response, _context, next) => next,
 })
 
@@ -41,13 +46,4 @@ export function pass(guard: Guard<NestArguments>, ...args: NestArguments): Promi
       (error) => (error === undefined ? resolve(true) : reject(error)),
     )
   })
-}
-
-function deny(response: HttpResponse, denial: Denial): unknown {
-  if (denial.action === 'drop') return drop(rawOf(response))
-  for (const { name, value } of denial.headers) response.header(name, value)
-  if (denial.action === 'custom') return denial.answer()
-  // What the answer is, only the filter knows that answers.
-  for (const each of [response, rawOf(response)]) each.removeHeader(CONTENT_TYPE)
-  throw new RateLimitException(denial)
 }
