@@ -37,6 +37,11 @@ export class SlidegateError extends Error {
   }
 }
 
+/** An option that no other code fits. */
+export function invalidOption(message: string, value: unknown): SlidegateError {
+  return new SlidegateError('invalid_option', message, value)
+}
+
 /**
  * Why the store gave no answer:
  * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown

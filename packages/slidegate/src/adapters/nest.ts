@@ -8,7 +8,7 @@ import {
   type Type,
 } from '@nestjs/common'
 import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core'
-import { SlidegateError } from '../errors.ts'
+import { invalidOption } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { RateLimitGuard } from './nest/guard.ts'
 import { HandlerGuards, type HandlerOptions } from './nest/handler-guards.ts'
@@ -74,9 +74,13 @@ export class RateLimitModule implements OnModuleInit {
   /** What is wrong is told from the beginning, not from the first request on. */
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
-    if (made.length > 1) throw invalid('the module is imported twice, and would charge twice; import it once')
+    if (made.length > 1)
+      throw invalidOption('the module is imported twice, and would charge twice; import it once', undefined)
     if (!made[0]!.isDependencyTreeStatic()) {
-      throw invalid('the options depend on what each request has anew; inject what lives as long as the app')
+      throw invalidOption(
+        'the options depend on what each request has anew; inject what lives as long as the app',
+        undefined,
+      )
     }
     const guards = this.#module.get(HandlerGuards)
     for (const { metatype } of this.#discovery.getControllers()) {
@@ -89,10 +93,6 @@ export class RateLimitModule implements OnModuleInit {
 Module({})(RateLimitModule)
 for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries()) {
   Inject(needed)(RateLimitModule, undefined, i)
-}
-
-function invalid(message: string): SlidegateError {
-  return new SlidegateError('invalid_option', message, undefined)
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Decision } from '../decision.ts'
 import { type Duration, parseDuration } from '../duration.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import { WaitError, type WaitErrorReason } from '../waiting/wait-error.ts'
@@ -58,18 +58,24 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): 
     maxWait = '30s',
   } = (denied ?? {}) as { delay?: unknown; queue?: unknown; maxWait?: unknown }
   if (!canWait && (delay !== undefined || queue !== undefined)) {
-    throw invalid(`denied is ${show(denied)}, but the limiter cannot wait: give one of createLimiter`, denied)
+    throw invalidOption(
+      `denied is ${show(denied)}, but the limiter cannot wait: give one of createLimiter`,
+      denied,
+    )
   }
   if (delay !== undefined && queue === undefined) {
     return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
   }
   if (queue !== undefined && delay === undefined) {
     if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
-      throw invalid(`queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`, queue)
+      throw invalidOption(
+        `queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,
+        queue,
+      )
     }
     return { isDropped: false, maxWaitMs: waitMs('maxWait', maxWait), maxQueued: queue as number }
   }
-  throw invalid(
+  throw invalidOption(
     `denied is ${show(denied)}; it must be 'reject', 'drop', { delay: '2s' } or { queue: 100, maxWait: '10s' }`,
     denied,
   )
@@ -77,14 +83,14 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): 
 
 /** For those who learn it of a request only, too. */
 export function cannotDrop(): SlidegateError {
-  return invalid("denied is 'drop', but connections cannot be closed without an answer here", 'drop')
+  return invalidOption("denied is 'drop', but connections cannot be closed without an answer here", 'drop')
 }
 
 function waitMs(name: string, duration: unknown): number {
   const isDuration = typeof duration === 'number' || typeof duration === 'string'
   const ms = isDuration ? parseDuration(duration) : undefined
   if (ms !== undefined && ms >= 1 && ms <= MAX_WAIT_MS) return ms
-  throw invalid(
+  throw invalidOption(
     `${name} of denied is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,
     duration,
   )
@@ -150,8 +156,4 @@ export class Waiters<Key extends AnyKey> {
     const { expectedWaitMs } = this.#limiter.waiting(key)
     return { ...now, allowed: false, retryAfterMs: Math.max(1, now.retryAfterMs, expectedWaitMs) }
   }
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
 }

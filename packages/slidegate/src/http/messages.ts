@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import type { Binding } from './binding.ts'
 import { createGuard, type Verdict } from './guard.ts'
 import { type Carrier, MessageLine } from './message-line.ts'
@@ -85,18 +85,14 @@ type UncheckedOptions = { readonly [name in 'maxPending' | (typeof OF_RESPONSES)
 function checkMessageOptions(options: UncheckedOptions): void {
   for (const name of OF_RESPONSES) {
     if (options[name] !== undefined) {
-      throw invalid(`${name} is given, but messages have no responses; leave it out`, options[name])
+      throw invalidOption(`${name} is given, but messages have no responses; leave it out`, options[name])
     }
   }
   const { maxPending = 1 } = options
   if (!Number.isInteger(maxPending) || (maxPending as number) < 1 || (maxPending as number) > MAX_PENDING) {
-    throw invalid(
+    throw invalidOption(
       `maxPending is ${show(maxPending)}; it must be an integer from 1 to ${MAX_PENDING}`,
       maxPending,
     )
   }
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
 }

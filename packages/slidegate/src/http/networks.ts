@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import { readAddress } from './address.ts'
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -14,14 +14,14 @@ export type Network = readonly [Address, number]
  */
 export function parseNetwork(text: unknown, of: string): Network {
   if (typeof text !== 'string')
-    throw invalid(`a network of ${of} is ${show(text)}; it must be a string`, text)
+    throw invalidOption(`a network of ${of} is ${show(text)}; it must be a string`, text)
   const [address = '', bits, more] = text.split('/')
   const read = readAddress(address)
   const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
   const most = read instanceof ipaddr.IPv4 ? 32 : 128
   const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
   if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
-    throw invalid(
+    throw invalidOption(
       `a network of ${of} is ${show(text)}; it must be like 10.0.0.0/8 or 2001:db8::/32, or an address`,
       text,
     )
@@ -35,7 +35,7 @@ function checkHost(text: string, of: string, [address, prefix]: Network): void {
   const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
   const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
   if (first.toString() === address.toString()) return
-  throw invalid(
+  throw invalidOption(
     `a network of ${of} is ${text}, which is an address within ${first}/${prefix}; give the one or the other`,
     text,
   )
@@ -77,8 +77,4 @@ function leadingBits(address: Address, prefix: number): string {
   const bytes = address.toByteArray().slice(0, Math.ceil(prefix / 8))
   if (prefix % 8 !== 0) bytes[bytes.length - 1]! &= 0xff << (8 - (prefix % 8))
   return String.fromCharCode(...bytes)
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
 }

@@ -1,5 +1,5 @@
 import type { Decision } from '../decision.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -84,21 +84,21 @@ const FUNCTIONS = ['key', 'cost', 'skip', 'onDenied', 'onAllowed', 'settle', 'on
 /** Refuses options that contradict each other or are not what they should be. */
 export function checkOptions<Args extends HandlerArguments>(options: GuardOptions<Args>): void {
   if (typeof options !== 'object' || options === null) {
-    throw invalid(
+    throw invalidOption(
       `the options are ${show(options)}; they must be an object with limits or a limiter`,
       options,
     )
   }
   const { limiter, limits, headers = false, refundIf, disclose } = options
   if (limiter === undefined && limits === undefined) {
-    throw invalid('neither limits nor a limiter are given; give one of them', options)
+    throw invalidOption('neither limits nor a limiter are given; give one of them', options)
   }
   if (limiter !== undefined && typeof limiter?.consume !== 'function') {
-    throw invalid(`the limiter is ${show(limiter)}; it must be one of createLimiter`, limiter)
+    throw invalidOption(`the limiter is ${show(limiter)}; it must be one of createLimiter`, limiter)
   }
   for (const name of ['name', 'limits', 'store'] as const) {
     if (limiter !== undefined && options[name] !== undefined) {
-      throw invalid(
+      throw invalidOption(
         `both a limiter and ${name} are given; ${name} belongs into createLimiter then`,
         options[name],
       )
@@ -108,7 +108,7 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
     // What is no limit createLimiter refuses.
     const are = limit?.kind?.entries?.are
     if (are === 'holder' || are === 'value') {
-      throw invalid(
+      throw invalidOption(
         `the limit ${show(limit.name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
         limit.name,
       )
@@ -116,22 +116,28 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
   }
   for (const name of FUNCTIONS) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
-      throw invalid(`${name} is ${show(options[name])}; it must be a function`, options[name])
+      throw invalidOption(`${name} is ${show(options[name])}; it must be a function`, options[name])
     }
   }
   if (refundIf !== undefined && !isRefundIf(refundIf)) {
-    throw invalid(`refundIf is ${show(refundIf)}; it must be 'successful', 'failed' or a function`, refundIf)
+    throw invalidOption(
+      `refundIf is ${show(refundIf)}; it must be 'successful', 'failed' or a function`,
+      refundIf,
+    )
   }
   const settles = refundIf !== undefined || options.settle !== undefined
   if (settles && limiter !== undefined && typeof limiter.refund !== 'function') {
-    throw invalid('refundIf and settle need a limiter of createLimiter: this one cannot refund', limiter)
+    throw invalidOption(
+      'refundIf and settle need a limiter of createLimiter: this one cannot refund',
+      limiter,
+    )
   }
   if (disclose !== undefined && typeof disclose !== 'boolean') {
-    throw invalid(`disclose is ${show(disclose)}; it must be true or false`, disclose)
+    throw invalidOption(`disclose is ${show(disclose)}; it must be true or false`, disclose)
   }
   for (const name of ['allow', 'deny'] as const) {
     if (options[name] !== undefined && !Array.isArray(options[name])) {
-      throw invalid(`${name} is ${show(options[name])}; it must be an array of networks`, options[name])
+      throw invalidOption(`${name} is ${show(options[name])}; it must be an array of networks`, options[name])
     }
   }
   generationsOf(headers)
@@ -139,8 +145,4 @@ export function checkOptions<Args extends HandlerArguments>(options: GuardOption
 
 function isRefundIf(value: unknown): boolean {
   return value === 'successful' || value === 'failed' || typeof value === 'function'
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
 }

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, type SlidegateError, show } from '../errors.ts'
 import { type Network, Networks, parseNetwork } from './networks.ts'
 
 /**
@@ -33,7 +33,7 @@ export function trustOf(trust: unknown): IsTrusted {
     return (_, hop) => hop < (trust as number)
   }
   if (!Array.isArray(trust)) {
-    throw invalid(
+    throw invalidOption(
       `trust is ${show(trust)}; it must be the number of your proxies, from 0 to ${MAX_HOPS}, or an array of their networks`,
       trust,
     )
@@ -46,7 +46,7 @@ function networksOf(text: unknown): readonly Network[] {
   if (typeof text === 'string' && Object.hasOwn(NAMED, text)) return NAMED[text]!.flatMap(networksOf)
   const network = parseNetwork(text, `trust (where ${Object.keys(NAMED).join(', ')} are known too)`)
   if (network[1] < MIN_PREFIX[network[0].kind()] && !isPrivate(network)) {
-    throw invalid(
+    throw invalidOption(
       `trust holds ${text}, which strangers are in too: whoever is believed about others chooses his own key; give the networks of your proxies`,
       text,
     )
@@ -66,7 +66,7 @@ export function spoofableAddress(
   setting: string,
   remedy = 'set it to the addresses of your proxies',
 ): SlidegateError {
-  return invalid(
+  return invalidOption(
     `with ${setting} set to trust everybody the client's address is whatever the client says; ${remedy}, or give a key function`,
     true,
   )
@@ -140,8 +140,4 @@ function chainOf(stranger: string): RawRequest {
 export interface RawRequest {
   readonly headers: { readonly 'x-forwarded-for': string }
   readonly socket: { readonly remoteAddress: string }
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
 }

@@ -1,4 +1,4 @@
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
@@ -79,7 +79,7 @@ const NO_RETRY: Required<RetryOptions> = { attempts: 1, maxDelayMs: 0, anyMethod
 /** @throws {SlidegateError} `invalid_option` */
 export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}): OutboundSettings {
   if (typeof limiter?.wait !== 'function' || typeof limiter.charge !== 'function') {
-    throw invalid(
+    throw invalidOption(
       `the limiter is ${show(limiter)}; it must be one of createLimiter or upstreamLimiter`,
       limiter,
     )
@@ -88,7 +88,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   checkOptions(options, 'a limited fetch')
   const { key, cost = 1, priority = 0, maxWaitMs = 30_000, maxHoldMs = 300_000, retry = {} } = options
   if ('marginMs' in options) {
-    throw invalid(
+    throw invalidOption(
       'marginMs is an option of upstreamLimiter(), where it makes the windows longer',
       options.marginMs,
     )
@@ -97,7 +97,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   const { learn = isTaught } = options
   checkBoolean(learn, 'learn')
   if (learn && !isTaught) {
-    throw invalid('learn is true; that needs a limiter made by upstreamLimiter()', learn)
+    throw invalidOption('learn is true; that needs a limiter made by upstreamLimiter()', learn)
   }
   checkInteger(maxWaitMs, 'maxWaitMs', 0)
   checkInteger(maxHoldMs, 'maxHoldMs', 10)
@@ -115,7 +115,7 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
 
 function parseRetry(retry: RetryOptions): Required<RetryOptions> {
   if (typeof retry !== 'object' || retry === null) {
-    throw invalid(`retry is ${show(retry)}; it must be false or { attempts, maxDelayMs }`, retry)
+    throw invalidOption(`retry is ${show(retry)}; it must be false or { attempts, maxDelayMs }`, retry)
   }
   const { attempts = 3, maxDelayMs = 30_000, anyMethodOn429 = false } = retry
   checkInteger(attempts, 'retry.attempts', 1, 100)
@@ -129,7 +129,7 @@ function checkLimits({ limits }: Limiter): void {
   for (const { name, kind } of limits) {
     const are = kind.entries?.are
     if (are !== 'holder' && are !== 'value') continue
-    throw invalid(
+    throw invalidOption(
       `the limit ${show(name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
       name,
     )
@@ -143,7 +143,7 @@ function told<T extends string | number>(
 ): (request: OutboundRequest) => T {
   if (typeof given === 'function') return given
   if (typeof given !== type) {
-    throw invalid(`${what} is ${show(given)}; it must be a ${type} or a function that tells one`, given)
+    throw invalidOption(`${what} is ${show(given)}; it must be a ${type} or a function that tells one`, given)
   }
   return () => given
 }
@@ -151,14 +151,10 @@ function told<T extends string | number>(
 function checkInteger(value: unknown, what: string, least: number, most = MAX_MS): void {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return
   const end = most === MAX_MS ? '2^31 - 1' : most
-  throw invalid(`${what} is ${show(value)}; it must be an integer from ${least} to ${end}`, value)
+  throw invalidOption(`${what} is ${show(value)}; it must be an integer from ${least} to ${end}`, value)
 }
 
 function checkBoolean(value: unknown, what: string): void {
   if (typeof value === 'boolean') return
-  throw invalid(`${what} is ${show(value)}; it must be true or false`, value)
-}
-
-function invalid(message: string, value: unknown): SlidegateError {
-  return new SlidegateError('invalid_option', message, value)
+  throw invalidOption(`${what} is ${show(value)}; it must be true or false`, value)
 }
