@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { SlidegateError } from 'slidegate'
 import { addDemoCommand } from './commands/demo.ts'
 import { addReplayCommand } from './commands/replay.ts'
+import { addServeCommand } from './commands/serve.ts'
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
 
@@ -19,6 +20,7 @@ function newProgram(): Command {
     // Errors are thrown, and said once, below.
     .exitOverride()
     .configureOutput({ outputError: () => {} })
+  addServeCommand(program)
   addReplayCommand(program)
   addDemoCommand(program)
   return program

@@ -23,6 +23,7 @@ export {
 } from './limiter.ts'
 export type { BanOptions } from './limits/ban.ts'
 export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
+export { type Declaration, declarationOf, limitOf } from './limits/declaration.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
 export {

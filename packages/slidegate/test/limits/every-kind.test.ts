@@ -451,7 +451,16 @@ describe('the recipe', () => {
 
   /** What is exported and makes no limit. */
   const OTHERS = [
-    ...['createLimiter', 'memoryStore', 'slidingCount', 'tupleKey', 'withDenyCache', 'withLeases'],
+    ...[
+      'createLimiter',
+      'declarationOf',
+      'limitOf',
+      'memoryStore',
+      'slidingCount',
+      'tupleKey',
+      'withDenyCache',
+      'withLeases',
+    ],
     ...['SlidegateError', 'StoreUnavailableError', 'WaitError'],
   ]
 

@@ -1,0 +1,14 @@
+import type { Logger } from 'pino'
+import type { Metrics } from '../metrics.ts'
+import type { Gatekeeper } from '../service/gatekeeper.ts'
+import type { Readiness } from '../service/readiness.ts'
+import type { Service } from '../service/service.ts'
+
+/** What all routes work with. `service.config` is read anew for each request: a reload changes it. */
+export interface Context {
+  readonly service: Service
+  readonly gatekeeper: Gatekeeper
+  readonly readiness: Readiness
+  readonly metrics: Metrics
+  readonly log: Logger
+}

@@ -1,0 +1,170 @@
+import {
+  type AnyKey,
+  createLimiter,
+  type DimensionOptions,
+  type Limit,
+  type Limiter,
+  type LimiterOptions,
+  type LimitsOf,
+  limitOf,
+  type Store,
+} from 'slidegate'
+import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
+import { fits } from './pattern.ts'
+
+/** What is handed to the functions that tell limits. */
+export interface PlanRequest {
+  readonly plan?: string | undefined
+}
+
+/** Which limits are shadow limits by an operator's word: of all a limiter has, or of one. */
+export interface Shadowing {
+  /** By the limit's name; `*` for all. */
+  readonly [limit: string]: boolean
+}
+
+/** Sets of limits that a limiter takes as those before. */
+const MOST_FORMERLY = 16
+
+/** Limits by dimension; of a limiter without dimensions by the empty name. */
+type ByDimension = ReadonlyMap<string, readonly Limit[]>
+
+/** A limiter as a file declares it: what it is held to by whom, and how it is made. */
+export class DeclaredLimiter {
+  readonly name: string
+  readonly config: LimiterConfig
+  readonly shadowing: Shadowing
+  readonly usual: ByDimension
+  readonly plans: ReadonlyMap<string, ByDimension>
+  /** By dimension and key. */
+  readonly #overrides = new Map<string, readonly Limit[]>()
+  /** Whose plan is which, in the order of the file. */
+  readonly #planOf: readonly (readonly [pattern: string, plan: string])[]
+
+  /** @throws {SlidegateError} for limits that cannot be */
+  constructor(name: string, config: LimiterConfig, shadowing: Shadowing = {}) {
+    this.name = name
+    this.config = config
+    this.shadowing = shadowing
+    this.usual = this.#limitsIn(config)
+    const plans = Object.entries(config.plans ?? {})
+    this.plans = new Map(plans.map(([plan, rules]) => [plan, this.#limitsIn(rules)]))
+    this.#planOf = plans.flatMap(([plan, { keys = [] }]) => keys.map((pattern) => [pattern, plan] as const))
+    for (const { dimension = '', key, limits } of config.overrides ?? []) {
+      this.#overrides.set(wordOf(dimension, key), this.#made(limits))
+    }
+  }
+
+  get hasDimensions(): boolean {
+    return this.config.dimensions !== undefined
+  }
+
+  /** The length of the longest window: for so long counts what is charged under it, at most. */
+  get longestMs(): number {
+    const dimensions = this.hasDimensions ? Object.keys(this.config.dimensions!) : ['']
+    const limits = dimensions.flatMap((dimension) => this.setsOf(dimension).flat())
+    return Math.max(...limits.map(({ windowMs, precisionMs }) => windowMs + precisionMs))
+  }
+
+  /** Whether both would decide alike, whatever is asked. */
+  isSameAs(other: DeclaredLimiter): boolean {
+    return textOf(this) === textOf(other)
+  }
+
+  /**
+   * @param before declarations that this one takes the place of, the latest first
+   * @throws {SlidegateError} for options that cannot be
+   */
+  limiter(store: Store, before: readonly DeclaredLimiter[] = []): Limiter<AnyKey> {
+    const {
+      ban = true,
+      plans,
+      overrides,
+      dimensions,
+      choosePlan,
+      shadow,
+      limits,
+      formerly,
+      ...rest
+    } = this.config
+    const common = { ...rest, name: this.name, store, overrides: true as const, logger: false as const }
+    const isFixed = plans === undefined && overrides === undefined
+    const told = (dimension: string): LimitsOf =>
+      isFixed
+        ? this.usual.get(dimension)!
+        : (key, request) => this.#limitsFor(dimension, key, (request as PlanRequest | undefined)?.plan)
+    const earlier = (dimension: string) => this.#earlier(dimension, before)
+    if (dimensions === undefined) {
+      const options: LimiterOptions = {
+        ...common,
+        limits: told(''),
+        formerly: earlier(''),
+        ...(ban !== false && { ban }),
+      }
+      return createLimiter(options) as Limiter<AnyKey>
+    }
+    const names = Object.keys(dimensions)
+    const by = <Value>(value: (dimension: string) => Value) =>
+      Object.fromEntries(names.map((dimension) => [dimension, value(dimension)]))
+    const options: DimensionOptions<string> = {
+      ...common,
+      dimensions: by(told),
+      formerly: by(earlier),
+      ...(ban !== false && { ban: by(() => ban) }),
+    }
+    return createLimiter(options)
+  }
+
+  /** All sets of limits of a dimension: those of plans and single keys, too. */
+  setsOf(dimension: string): readonly (readonly Limit[])[] {
+    const sets = [this.usual, ...this.plans.values()].flatMap((limits) => {
+      const found = limits.get(dimension)
+      return found === undefined ? [] : [found]
+    })
+    const single = Array.from(this.#overrides).filter(([word]) => JSON.parse(word)[0] === dimension)
+    return [...sets, ...single.map(([, limits]) => limits)]
+  }
+
+  #limitsFor(dimension: string, key: string, chosen: string | undefined): readonly Limit[] {
+    const own = this.#overrides.get(wordOf(dimension, key))
+    if (own !== undefined) return own
+    const plan = chosen ?? this.#planOf.find(([pattern]) => fits(pattern, key))?.[1]
+    return (
+      (plan === undefined ? undefined : this.plans.get(plan)?.get(dimension)) ?? this.usual.get(dimension)!
+    )
+  }
+
+  #earlier(dimension: string, before: readonly DeclaredLimiter[]): readonly (readonly Limit[])[] {
+    const told = dimension === '' ? (this.config.formerly ?? []).map((limits) => this.#made(limits)) : []
+    // Keys change their plans, too.
+    const others = this.setsOf(dimension).slice(1)
+    const sets = [...told, ...others, ...before.flatMap((each) => each.setsOf(dimension))]
+    const distinct = new Map(sets.map((limits) => [JSON.stringify(limits.map(wordsOf)), limits]))
+    return Array.from(distinct.values()).slice(0, MOST_FORMERLY)
+  }
+
+  #limitsIn({ limits, dimensions }: Pick<LimiterConfig, 'limits' | 'dimensions'>): ByDimension {
+    const given = dimensions === undefined ? { '': limits ?? [] } : dimensions
+    return new Map(Object.entries(given).map(([dimension, each]) => [dimension, this.#made(each)]))
+  }
+
+  #made(limits: readonly LimitConfig[]): readonly Limit[] {
+    return limits.map((config) => {
+      const limit = limitOf(config)
+      const shadow = this.shadowing[limit.name] ?? this.shadowing['*'] ?? (this.config.shadow || limit.shadow)
+      return shadow === limit.shadow ? limit : limitOf({ ...config, shadow })
+    })
+  }
+}
+
+function wordOf(dimension: string, key: string): string {
+  return JSON.stringify([dimension, key])
+}
+
+function wordsOf({ name, limit, windowMs, precisionMs, shadow, kind }: Limit): unknown {
+  return [name, limit, windowMs, precisionMs, shadow, kind.tag]
+}
+
+function textOf({ config, shadowing }: DeclaredLimiter): string {
+  return JSON.stringify([config, shadowing])
+}

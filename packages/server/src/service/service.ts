@@ -1,0 +1,178 @@
+import type { AnyKey, Decision, Limiter, Store, StoreUnavailableError } from 'slidegate'
+import type { Config } from '../config/schema.ts'
+import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
+import { ServiceError } from './service-error.ts'
+
+/** A limiter in force. */
+export interface ActiveLimiter {
+  readonly declared: DeclaredLimiter
+  readonly limiter: Limiter<AnyKey>
+}
+
+/** Those who are told of what the service does. */
+export interface ServiceObserver {
+  decided?(limiter: string, key: AnyKey, decision: Decision): void
+  storeFailed?(limiter: string, error: StoreUnavailableError): void
+  storeDown?(limiter: string, error: StoreUnavailableError): void
+  storeUp?(limiter: string, downMs: number): void
+  clockStep?(limiter: string, byMs: number): void
+}
+
+/** Shadow limits by an operator's word, by limiter. */
+export type Shadowings = Readonly<Record<string, Shadowing>>
+
+interface Former {
+  readonly declared: DeclaredLimiter
+  /** After which nothing that was charged under it counts, in epoch ms. */
+  readonly untilMs: number
+}
+
+/** For how long a limiter that was replaced goes on for those who wait in its lines. */
+const RETIRING_MS = 60_000
+
+/**
+ * The limiters of a configuration, on one store. Those that a new configuration leaves as they are go on; others are made
+ * anew beside what was charged under the former ones, and whoever asked these still gets his answer.
+ */
+export class Service {
+  readonly store: Store
+  readonly #observer: ServiceObserver
+  #config: Config
+  #shadowings: Shadowings = {}
+  #active: ReadonlyMap<string, ActiveLimiter> = new Map()
+  readonly #former = new Map<string, readonly Former[]>()
+  readonly #retiring = new Map<Limiter<AnyKey>, NodeJS.Timeout>()
+  #isDraining = false
+
+  /** @throws {SlidegateError} for limiters that cannot be */
+  constructor(config: Config, store: Store, observer: ServiceObserver = {}) {
+    this.store = store
+    this.#config = config
+    this.#observer = observer
+    this.#activate(config, {})
+  }
+
+  get config(): Config {
+    return this.#config
+  }
+
+  get shadowings(): Shadowings {
+    return this.#shadowings
+  }
+
+  /** Whether no more requests should be sent here, for it is about to end. */
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  set isDraining(isDraining: boolean) {
+    this.#isDraining = isDraining
+  }
+
+  /** All, in the order of the configuration. */
+  active(): readonly ActiveLimiter[] {
+    return Array.from(this.#active.values())
+  }
+
+  /** @throws {ServiceError} `unknown_limiter` */
+  get(name: string): ActiveLimiter {
+    const found = this.#active.get(name)
+    if (found !== undefined) return found
+    throw new ServiceError(404, 'unknown_limiter', `there is no limiter ${JSON.stringify(name)}`)
+  }
+
+  has(name: string): boolean {
+    return this.#active.has(name)
+  }
+
+  /**
+   * Puts a configuration in force, all of it or nothing. The store stays.
+   *
+   * @throws {SlidegateError} for limiters that cannot be
+   */
+  reload(config: Config): void {
+    this.#activate(config, this.#shadowings)
+    this.#config = config
+  }
+
+  /** @throws {SlidegateError} where two limits cannot be told apart any more */
+  shadow(shadowings: Shadowings): void {
+    this.#activate(this.#config, shadowings)
+    this.#shadowings = shadowings
+  }
+
+  /** Ends timers. Whoever waits in a line is rejected. */
+  close(): void {
+    for (const [limiter, timer] of this.#retiring) {
+      clearTimeout(timer)
+      limiter.close()
+    }
+    for (const { limiter } of this.#active.values()) limiter.close()
+  }
+
+  #activate({ limiters }: Config, shadowings: Shadowings): void {
+    const nowMs = Date.now()
+    const made: ActiveLimiter[] = []
+    const next = new Map<string, ActiveLimiter>()
+    try {
+      for (const [name, config] of Object.entries(limiters)) {
+        const declared = new DeclaredLimiter(name, config, shadowings[name])
+        const present = this.#active.get(name)
+        if (present?.declared.isSameAs(declared)) {
+          next.set(name, present)
+          continue
+        }
+        const limiter = declared.limiter(this.store, this.#before(name, declared, nowMs))
+        made.push({ declared, limiter })
+        next.set(name, { declared, limiter: this.#observed(limiter) })
+      }
+    } catch (error) {
+      for (const { limiter } of made) limiter.close()
+      throw error
+    }
+    const present = this.#active
+    this.#active = next
+    for (const [name, old] of present) {
+      if (next.get(name) === old) continue
+      this.#former.set(name, this.#formerWith(name, old.declared, nowMs))
+      this.#retire(old.limiter)
+    }
+  }
+
+  /** What a limiter of this name was before, as far as it may still count; keys have other dimensions or none. */
+  #before(name: string, declared: DeclaredLimiter, nowMs: number): readonly DeclaredLimiter[] {
+    const present = this.#active.get(name)?.declared
+    const known = (this.#former.get(name) ?? []).filter(({ untilMs }) => untilMs > nowMs)
+    return [...(present === undefined ? [] : [present]), ...known.map((former) => former.declared)].filter(
+      (former) => former.hasDimensions === declared.hasDimensions,
+    )
+  }
+
+  #formerWith(name: string, declared: DeclaredLimiter, nowMs: number): readonly Former[] {
+    const known = (this.#former.get(name) ?? []).filter(
+      (former) => former.untilMs > nowMs && !former.declared.isSameAs(declared),
+    )
+    return [{ declared, untilMs: nowMs + declared.longestMs }, ...known]
+  }
+
+  /** It decides what it was asked, and wakes whoever is in its lines. */
+  #retire(limiter: Limiter<AnyKey>): void {
+    const timer = setTimeout(() => {
+      this.#retiring.delete(limiter)
+      limiter.close()
+    }, RETIRING_MS).unref()
+    this.#retiring.set(limiter, timer)
+  }
+
+  #observed(limiter: Limiter<AnyKey>): Limiter<AnyKey> {
+    const { name } = limiter
+    const { decided, storeFailed, storeDown, storeUp, clockStep } = this.#observer
+    if (decided)
+      limiter.on('decision', ({ key, decision }) => decided.call(this.#observer, name, key, decision))
+    if (storeFailed) limiter.on('storeError', ({ error }) => storeFailed.call(this.#observer, name, error))
+    if (storeDown) limiter.on('storeDown', ({ error }) => storeDown.call(this.#observer, name, error))
+    if (storeUp) limiter.on('storeUp', ({ downMs }) => storeUp.call(this.#observer, name, downMs))
+    if (clockStep) limiter.on('clockStep', ({ byMs }) => clockStep.call(this.#observer, name, byMs))
+    return limiter
+  }
+}
