@@ -19,14 +19,15 @@ export function addServeCommand(program: Command): void {
         import('../config/load.ts'),
         import('../service/running.ts'),
       ])
-      const { config, folder } = loadConfig(options.config)
+      const loaded = loadConfig(options.config)
+      const { config } = loaded
       const log = pino({ level: config.logging?.level ?? 'info' })
       const listen = {
         ...config.listen,
         ...(options.http && { http: options.http }),
         ...(options.grpc && { grpc: options.grpc }),
       }
-      const running = await startService({ config: { ...config, listen }, folder, log })
+      const running = await startService({ loaded: { ...loaded, config: { ...config, listen } }, log })
       log.info({ http: running.httpUrl }, 'slidegate is listening')
       const stop = () => void running.stop()
       process.once('SIGTERM', stop)

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Metrics } from '../metrics.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
+import type { Peers } from '../service/peers.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
 
@@ -10,5 +11,6 @@ export interface Context {
   readonly gatekeeper: Gatekeeper
   readonly readiness: Readiness
   readonly metrics: Metrics
+  readonly peers: Peers
   readonly log: Logger
 }

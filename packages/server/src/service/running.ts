@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
 import type { Logger } from 'pino'
+import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { type App, createApp, type TlsOptions } from '../http/app.ts'
 import { Metrics } from '../metrics.ts'
 import { Gatekeeper } from './gatekeeper.ts'
+import { Alone, type Peers } from './peers.ts'
 import { Readiness } from './readiness.ts'
 import { Service } from './service.ts'
 import { openStore, storeConfigOf } from './store.ts'
@@ -14,11 +16,10 @@ export const DEFAULT_HTTP = '127.0.0.1:8080'
 
 /** What is needed to run the service. */
 export interface StartOptions {
-  readonly config: Config
-  /** Against which the names of files in the configuration are. */
-  readonly folder: string
+  readonly loaded: LoadedConfig
   readonly log: Logger
   readonly environment?: NodeJS.ProcessEnv
+  readonly peers?: Peers
 }
 
 /** A service that answers. */
@@ -27,13 +28,14 @@ export interface RunningService {
   readonly app: App
   readonly httpUrl: string
   /** Puts another configuration in force. What it says of listeners and stores counts from the next start. @throws as the service does */
-  reload(config: Config): void
+  reload(loaded: LoadedConfig): void
   /** Takes no new connections, answers what is under way, then ends. */
   stop(): Promise<void>
 }
 
 export async function startService(options: StartOptions): Promise<RunningService> {
-  const { config, folder, log, environment = process.env } = options
+  const { log, environment = process.env, peers = new Alone() } = options
+  const { config, folder } = options.loaded
   const store = openStore(storeConfigOf(config.store, environment), folder)
   const metrics = new Metrics()
   const service = new Service(config, store, {
@@ -46,7 +48,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
-  const app = await createApp({ service, gatekeeper, readiness, metrics, log }, tls)
+  const app = await createApp({ service, gatekeeper, readiness, metrics, peers, log }, tls)
   await app.listen(address)
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
@@ -54,7 +56,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     service,
     app,
     httpUrl: `${tls ? 'https' : 'http'}://${host}:${port}`,
-    reload: (next) => {
+    reload: ({ config: next }) => {
       service.reload(next)
       gatekeeper.reload(next.auth, isLoopback(address.host))
     },

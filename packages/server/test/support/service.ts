@@ -22,8 +22,7 @@ export interface Answer {
 export async function testService(config: Config): Promise<TestService> {
   const listen = { http: '127.0.0.1:0', ...config.listen }
   const running = await startService({
-    config: { ...config, listen },
-    folder: HERE,
+    loaded: { config: { ...config, listen }, folder: HERE },
     log: pino({ level: 'silent' }),
     environment: {},
   })
