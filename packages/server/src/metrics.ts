@@ -1,5 +1,6 @@
-import { Counter, Gauge, Registry } from 'prom-client'
+import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client'
 import type { Decision } from 'slidegate'
+import type { Peers } from './service/peers.ts'
 
 /** What is counted, for Prometheus. Never by key: so many labels nobody could keep. */
 export class Metrics {
@@ -25,8 +26,21 @@ export class Metrics {
   readonly configValid = new Gauge({
     name: 'slidegate_config_valid',
     help: '1 where the configuration as it stands in the file is in force, 0 where it is wrong and the one before is.',
+    // One process that is behind is one that is wrong.
+    aggregator: 'min',
     registers: [this.registry],
   })
+
+  /** As Prometheus reads it, of all processes of this service together. */
+  async text(peers: Peers): Promise<string> {
+    const each = (await peers.ask('metrics')) as Parameters<typeof AggregatorRegistry.aggregate>[0]
+    return AggregatorRegistry.aggregate(each).metrics()
+  }
+
+  /** Lets others of these processes ask for what was counted here. */
+  share(peers: Peers): void {
+    peers.answer('metrics', () => this.registry.getMetricsAsJSON())
+  }
 
   decided(limiter: string, { allowed, source }: Decision): void {
     this.decisions.inc({ limiter, outcome: allowed ? 'allowed' : 'denied', source })

@@ -1,10 +1,13 @@
-import { type Command, Option } from 'commander'
-import { pino } from 'pino'
+import { availableParallelism } from 'node:os'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { parseDuration } from '../duration.ts'
 
 interface ServeOptions {
   readonly config: string
   readonly http?: string
   readonly grpc?: string
+  readonly workers: number
+  readonly drain: number
 }
 
 export function addServeCommand(program: Command): void {
@@ -14,23 +17,37 @@ export function addServeCommand(program: Command): void {
     .requiredOption('-c, --config <file>', 'the configuration, YAML or JSON')
     .addOption(new Option('--http <address>', 'listen there in place of listen.http').env('SLIDEGATE_HTTP'))
     .addOption(new Option('--grpc <address>', 'listen there in place of listen.grpc').env('SLIDEGATE_GRPC'))
+    .addOption(
+      new Option('--workers <count>', "processes that share the listeners, or 'auto': one for each core")
+        .env('SLIDEGATE_WORKERS')
+        .argParser(parseWorkers)
+        .default(1),
+    )
+    .addOption(
+      new Option('--drain <duration>', 'for how long it still takes requests, unready, before it ends')
+        .env('SLIDEGATE_DRAIN')
+        .argParser(parseDrain)
+        .default(0, '0'),
+    )
     .action(async (options: ServeOptions) => {
-      const [{ loadConfig }, { startService }] = await Promise.all([
-        import('../config/load.ts'),
-        import('../service/running.ts'),
-      ])
-      const loaded = loadConfig(options.config)
-      const { config } = loaded
-      const log = pino({ level: config.logging?.level ?? 'info' })
-      const listen = {
-        ...config.listen,
-        ...(options.http && { http: options.http }),
-        ...(options.grpc && { grpc: options.grpc }),
-      }
-      const running = await startService({ loaded: { ...loaded, config: { ...config, listen } }, log })
-      log.info({ http: running.httpUrl }, 'slidegate is listening')
-      const stop = () => void running.stop()
-      process.once('SIGTERM', stop)
-      process.once('SIGINT', stop)
+      // Whoever asks for another command need not wait until all this is loaded.
+      const { serve } = await import('../service/serve.ts')
+      const { config, http, grpc, workers, drain } = options
+      process.exitCode = await serve({ file: config, http, grpc, workers, drainMs: drain })
     })
+}
+
+const MAX_WORKERS = 256
+
+function parseWorkers(text: string): number {
+  if (text === 'auto') return availableParallelism()
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_WORKERS) return count
+  throw new InvalidArgumentError(`It must be an integer from 1 to ${MAX_WORKERS}, or auto.`)
+}
+
+function parseDrain(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms <= 600_000) return ms
+  throw new InvalidArgumentError("It must be a duration up to '10m', such as '5s'.")
 }

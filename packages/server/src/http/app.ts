@@ -34,8 +34,9 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
     bodyLimit: caps.bodyBytes ?? DEFAULT_BODY_BYTES,
     // A request has to be there whole within this time, in ms.
     requestTimeout: 30_000,
-    // Requests under way are answered, and their connections are closed.
+    // Requests under way are answered, also those that come on an open connection while it stops.
     forceCloseConnections: 'idle',
+    return503OnClosing: false,
     ...(tls && { https: tls }),
   }
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>() as unknown as App

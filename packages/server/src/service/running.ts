@@ -1,16 +1,18 @@
-import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { resolve } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
-import type { Config } from '../config/schema.ts'
-import { type App, createApp, type TlsOptions } from '../http/app.ts'
+import { type App, createApp } from '../http/app.ts'
 import { Metrics } from '../metrics.ts'
 import { Gatekeeper } from './gatekeeper.ts'
+import { addressOf, isLoopback, tlsOptions } from './listeners.ts'
 import { Alone, type Peers } from './peers.ts'
 import { Readiness } from './readiness.ts'
 import { Service } from './service.ts'
 import { openStore, storeConfigOf } from './store.ts'
+
+/** After which what is under way is cut off. */
+const STOP_MS = 30_000
 
 export const DEFAULT_HTTP = '127.0.0.1:8080'
 
@@ -29,8 +31,11 @@ export interface RunningService {
   readonly httpUrl: string
   /** Puts another configuration in force. What it says of listeners and stores counts from the next start. @throws as the service does */
   reload(loaded: LoadedConfig): void
-  /** Takes no new connections, answers what is under way, then ends. */
-  stop(): Promise<void>
+  /**
+   * Is not ready any more, and tells every client to take another connection, for `drainMs` (0 unless told); then takes no
+   * new connections, answers what is under way, and ends. What has not come to an end after 30 s is cut off.
+   */
+  stop(drainMs?: number): Promise<void>
 }
 
 export async function startService(options: StartOptions): Promise<RunningService> {
@@ -38,6 +43,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const { config, folder } = options.loaded
   const store = openStore(storeConfigOf(config.store, environment), folder)
   const metrics = new Metrics()
+  metrics.share(peers)
   const service = new Service(config, store, {
     decided: (limiter, _key, decision) => metrics.decided(limiter, decision),
     storeFailed: (limiter, { reason }) => metrics.storeErrors.inc({ limiter, reason }),
@@ -49,9 +55,29 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
   const app = await createApp({ service, gatekeeper, readiness, metrics, peers, log }, tls)
-  await app.listen(address)
+  const release = async (): Promise<void> => {
+    readiness.close()
+    service.close()
+    await store.close()
+  }
+  try {
+    await app.listen(address)
+  } catch (error) {
+    await release()
+    throw error
+  }
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
+  let stopped: Promise<void> | undefined
+  const stop = async (drainMs: number): Promise<void> => {
+    service.isDraining = true
+    app.server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'))
+    if (drainMs > 0) await setTimeout(drainMs)
+    const cut = globalThis.setTimeout(() => app.server.closeAllConnections(), STOP_MS)
+    await app.close()
+    clearTimeout(cut)
+    await release()
+  }
   return {
     service,
     app,
@@ -60,31 +86,9 @@ export async function startService(options: StartOptions): Promise<RunningServic
       service.reload(next)
       gatekeeper.reload(next.auth, isLoopback(address.host))
     },
-    stop: async () => {
-      service.isDraining = true
-      await app.close()
-      readiness.close()
-      service.close()
-      await store.close()
+    stop: (drainMs = 0) => {
+      stopped ??= stop(drainMs)
+      return stopped
     },
   }
-}
-
-/** `127.0.0.1:8080`, `[::1]:8080` */
-export function addressOf(text: string): { readonly host: string; readonly port: number } {
-  const colon = text.lastIndexOf(':')
-  return { host: text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port: Number(text.slice(colon + 1)) }
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
-}
-
-export function tlsOptions(
-  tls: NonNullable<NonNullable<Config['listen']>['tls']>,
-  folder: string,
-): TlsOptions {
-  const read = (file: string) => readFileSync(resolve(folder, file), 'utf8')
-  const { cert, key, clientCa } = tls
-  return { cert: read(cert), key: read(key), ...(clientCa && { ca: read(clientCa), requestCert: true }) }
 }

@@ -1,0 +1,59 @@
+import cluster from 'node:cluster'
+import { type Logger, pino } from 'pino'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { UsageError } from '../errors.ts'
+import { Alone } from './peers.ts'
+import { startService } from './running.ts'
+import { storeConfigOf } from './store.ts'
+import { runPrimary, WorkerPeers } from './workers.ts'
+
+export interface ServeOptions {
+  readonly file: string
+  readonly http?: string | undefined
+  readonly grpc?: string | undefined
+  /** Processes that share the listeners. */
+  readonly workers: number
+  readonly drainMs: number
+}
+
+/**
+ * Runs the service until it is told to end, by SIGTERM or SIGINT; resolves to the exit code. SIGHUP reads the configuration
+ * anew.
+ *
+ * @throws {ConfigError} {UsageError}
+ */
+export async function serve(options: ServeOptions): Promise<number> {
+  const load = (): LoadedConfig => withListeners(loadConfig(options.file), options)
+  const loaded = load()
+  const log = pino({ level: loaded.config.logging?.level ?? 'info' })
+  if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, options, log)
+  if (storeConfigOf(loaded.config.store, process.env).redis === undefined) {
+    throw new UsageError(
+      `--workers ${options.workers} share their counts through Redis: set store.redis or REDIS_URL, or use --workers 1`,
+    )
+  }
+  return runPrimary(options.workers, log)
+}
+
+async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: Logger): Promise<number> {
+  const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
+  const running = await startService({ loaded, log, peers })
+  log.info({ http: running.httpUrl }, 'slidegate is listening')
+  if (peers instanceof WorkerPeers) peers.ready()
+  await new Promise((resolve) => {
+    process.on('SIGTERM', resolve)
+    process.on('SIGINT', resolve)
+    // A worker without its primary is one that nobody can end.
+    process.on('disconnect', resolve)
+  })
+  log.info({ drainMs }, 'slidegate is ending')
+  await running.stop(drainMs)
+  if (cluster.isWorker) process.disconnect()
+  return 0
+}
+
+function withListeners(loaded: LoadedConfig, { http, grpc }: ServeOptions): LoadedConfig {
+  const { config } = loaded
+  const listen = { ...config.listen, ...(http && { http }), ...(grpc && { grpc }) }
+  return { ...loaded, config: { ...config, listen } }
+}

@@ -1,0 +1,149 @@
+import cluster, { type Worker } from 'node:cluster'
+import type { Logger } from 'pino'
+import { Alone, type Peers } from './peers.ts'
+
+/** For how long answers of other processes are waited for. One that is gone gives none. */
+const ANSWER_MS = 2000
+
+/** Before one that has ended is replaced; it doubles while none gets ready. */
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 5000
+
+type Message =
+  /** A worker asks all; the primary asks each. */
+  | { readonly type: 'ask'; readonly id: number; readonly question: string; readonly argument: unknown }
+  /** A worker answers. */
+  | { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly isKnown: boolean }
+  /** The primary tells the one who has asked. */
+  | { readonly type: 'answers'; readonly id: number; readonly answers: readonly unknown[] }
+  /** A worker answers requests from now on. */
+  | { readonly type: 'ready' }
+
+/** The workers of one primary process. */
+export class WorkerPeers extends Alone implements Peers {
+  readonly #asked = new Map<number, (answers: readonly unknown[]) => void>()
+  #lastId = 0
+
+  constructor() {
+    super()
+    process.on('message', (message: Message) => {
+      if (message.type === 'ask') void this.#answer(message)
+      if (message.type === 'answers') {
+        this.#asked.get(message.id)?.(message.answers)
+        this.#asked.delete(message.id)
+      }
+    })
+  }
+
+  override ask(question: string, argument?: unknown): Promise<readonly unknown[]> {
+    const id = ++this.#lastId
+    return new Promise((resolve) => {
+      this.#asked.set(id, resolve)
+      tell({ type: 'ask', id, question, argument })
+    })
+  }
+
+  /** From now on this worker answers requests. */
+  ready(): void {
+    tell({ type: 'ready' })
+  }
+
+  async #answer({ id, question, argument }: Message & { type: 'ask' }): Promise<void> {
+    // What fails here is no answer; it was logged by whoever failed.
+    const [answer] = await super.ask(question, argument).catch(() => [])
+    tell({ type: 'answer', id, answer, isKnown: answer !== undefined })
+  }
+}
+
+/** Where the primary is gone there is nobody to tell: this worker ends, too. */
+function tell(message: Message): void {
+  if (process.connected) process.send?.(message)
+}
+
+/** A question on its way to all workers. */
+interface Round {
+  readonly asker: Worker
+  readonly id: number
+  readonly missing: Set<number>
+  readonly answers: unknown[]
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * Keeps so many workers running, and carries their questions. Resolves to an exit code when it was told to end, and all
+ * have.
+ */
+export function runPrimary(count: number, log: Logger): Promise<number> {
+  return new Promise((resolve) => {
+    const rounds = new Map<number, Round>()
+    let lastRound = 0
+    let isEnding = false
+    let exitCode = 0
+    let pauseMs = FIRST_PAUSE_MS
+    const ready = new Set<number>()
+
+    const workers = (): Worker[] =>
+      Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+    const finish = (number: number, { asker, id, answers, timer }: Round): void => {
+      clearTimeout(timer)
+      rounds.delete(number)
+      if (asker.isConnected()) asker.send({ type: 'answers', id, answers } satisfies Message)
+    }
+    const start = (): void => {
+      const worker = cluster.fork()
+      worker.on('message', (message: Message) => received(worker, message))
+    }
+    const received = (worker: Worker, message: Message): void => {
+      if (message.type === 'ready') {
+        ready.add(worker.id)
+        pauseMs = FIRST_PAUSE_MS
+        if (ready.size === count) log.info({ workers: count }, 'all workers are ready')
+      } else if (message.type === 'ask') {
+        const number = ++lastRound
+        const asked = workers().filter((each) => each.isConnected())
+        const timer = setTimeout(() => finish(number, round), ANSWER_MS)
+        const missing = new Set(asked.map(({ id }) => id))
+        const round: Round = { asker: worker, id: message.id, missing, answers: [], timer }
+        rounds.set(number, round)
+        for (const each of asked) each.send({ ...message, id: number })
+      } else if (message.type === 'answer') {
+        const round = rounds.get(message.id)
+        if (round === undefined) return
+        if (message.isKnown) round.answers.push(message.answer)
+        answered(worker, message.id, round)
+      }
+    }
+    const answered = (worker: Worker, number: number, round: Round): void => {
+      round.missing.delete(worker.id)
+      if (round.missing.size === 0) finish(number, round)
+    }
+    const end = (): void => {
+      isEnding = true
+      for (const worker of workers()) worker.process.kill('SIGTERM')
+      if (workers().length === 0) resolve(exitCode)
+    }
+
+    cluster.on('exit', (worker, code, signal) => {
+      const wasReady = ready.delete(worker.id)
+      for (const [number, round] of rounds) answered(worker, number, round)
+      if (!isEnding && !wasReady && ready.size === 0) {
+        // It could not even start, and no other runs: it has said why.
+        exitCode = code || 1
+        end()
+      }
+      if (isEnding) {
+        if (workers().length === 0) resolve(exitCode)
+        return
+      }
+      log.error({ worker: worker.process.pid, code, signal }, 'a worker has ended; another takes its place')
+      setTimeout(() => !isEnding && start(), pauseMs)
+      pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)
+    })
+    process.on('SIGTERM', end)
+    process.on('SIGINT', end)
+    process.on('SIGHUP', () => {
+      for (const worker of workers()) worker.process.kill('SIGHUP')
+    })
+    for (let i = 0; i < count; i++) start()
+  })
+}
