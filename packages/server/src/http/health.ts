@@ -1,7 +1,7 @@
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 
-export function healthRoutes(app: App, { readiness, metrics }: Context): void {
+export function healthRoutes(app: App, { readiness, metrics, peers }: Context): void {
   app.get('/healthz', () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
     const { ready, reasons } = await readiness.state()
@@ -11,7 +11,7 @@ export function healthRoutes(app: App, { readiness, metrics }: Context): void {
   })
   app.get('/metrics', { config: { role: 'read' } }, async (_request, reply) => {
     reply.type(metrics.registry.contentType)
-    return metrics.registry.metrics()
+    return metrics.text(peers)
   })
   app.get('/openapi.json', () => app.swagger())
 }

@@ -1,5 +1,6 @@
-import type { AddressInfo } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import type { Server } from 'node:http'
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
 import { type App, createApp } from '../http/app.ts'
@@ -13,6 +14,10 @@ import { openStore, storeConfigOf } from './store.ts'
 
 /** After which what is under way is cut off. */
 const STOP_MS = 30_000
+
+/** For how long connections without a request are left open. */
+const LINGER_MS = 1000
+const LINGER_STEP_MS = 20
 
 export const DEFAULT_HTTP = '127.0.0.1:8080'
 
@@ -74,6 +79,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     app.server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'))
     if (drainMs > 0) await setTimeout(drainMs)
     const cut = globalThis.setTimeout(() => app.server.closeAllConnections(), STOP_MS)
+    await lastConnections(app.server)
     await app.close()
     clearTimeout(cut)
     await release()
@@ -90,5 +96,21 @@ export async function startService(options: StartOptions): Promise<RunningServic
       stopped ??= stop(drainMs)
       return stopped
     },
+  }
+}
+
+/**
+ * Listens no more, and waits until those who are connected are gone, which each answer tells them to do. A connection on which
+ * nothing has come yet may have a request on its way: it is left alone for a moment.
+ */
+async function lastConnections(server: Server): Promise<void> {
+  // Right after the system was asked for new connections nearly none is left that would be refused unheard.
+  await setImmediate()
+  // That of HTTP closes those without a request at once.
+  NetServer.prototype.close.call(server)
+  for (let waitedMs = 0; waitedMs < LINGER_MS; waitedMs += LINGER_STEP_MS) {
+    const count = await new Promise<number>((resolve) => server.getConnections((_, found) => resolve(found)))
+    if (count === 0) return
+    await setTimeout(LINGER_STEP_MS)
   }
 }

@@ -37,19 +37,24 @@ export async function serve(options: ServeOptions): Promise<number> {
 
 async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: Logger): Promise<number> {
   const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
-  const running = await startService({ loaded, log, peers })
-  log.info({ http: running.httpUrl }, 'slidegate is listening')
-  if (peers instanceof WorkerPeers) peers.ready()
-  await new Promise((resolve) => {
+  const told = new Promise((resolve) => {
     process.on('SIGTERM', resolve)
     process.on('SIGINT', resolve)
     // A worker without its primary is one that nobody can end.
     process.on('disconnect', resolve)
   })
-  log.info({ drainMs }, 'slidegate is ending')
-  await running.stop(drainMs)
-  if (cluster.isWorker) process.disconnect()
-  return 0
+  try {
+    const running = await startService({ loaded, log, peers })
+    log.info({ http: running.httpUrl }, 'slidegate is listening')
+    if (peers instanceof WorkerPeers) peers.ready()
+    await told
+    log.info({ drainMs }, 'slidegate is ending')
+    await running.stop(drainMs)
+    return 0
+  } finally {
+    // The channel would keep it alive.
+    if (cluster.isWorker && process.connected) process.disconnect()
+  }
 }
 
 function withListeners(loaded: LoadedConfig, { http, grpc }: ServeOptions): LoadedConfig {

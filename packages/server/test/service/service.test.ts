@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { testService } from './support/service.ts'
+import { testService } from '../support/service.ts'
 
 it('decides, and says who has decided', async () => {
   await using service = await testService({
