@@ -18,6 +18,7 @@ import { memory } from './scenarios/memory.ts'
 import { peers } from './scenarios/peers.ts'
 import { processes } from './scenarios/processes.ts'
 import { redisCpu } from './scenarios/redis-cpu.ts'
+import { service } from './scenarios/service.ts'
 import { oneAtATime, throughput } from './scenarios/throughput.ts'
 import { truth } from './scenarios/truth.ts'
 
@@ -36,6 +37,7 @@ const SCENARIOS: readonly Scenario[] = [
   local,
   memory,
   http,
+  service,
   field,
 ]
 

@@ -62,3 +62,14 @@ export class Connection {
 export function requestOf(user: string): Buffer {
   return Buffer.from(`GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-User: ${user}\r\n\r\n`)
 }
+
+/** The same as a POST of JSON. */
+export function postOf(path: string, body: unknown): Buffer {
+  const json = JSON.stringify(body)
+  const head = [
+    'Host: 127.0.0.1',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(json)}`,
+  ]
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n${json}`)
+}

@@ -1,6 +1,6 @@
 import { anyOf, callers } from '../callers.ts'
 import { serve } from '../workers.ts'
-import { Connection, requestOf } from './connection.ts'
+import { Connection, postOf, requestOf } from './connection.ts'
 
 /** A turn of load. */
 export interface Asked {
@@ -9,10 +9,20 @@ export interface Asked {
   readonly ms: number
   /** Who asks: on each connection any of so many users, or a user of its own, whose name begins so. */
   readonly users: number | string
+  /** What is asked of the service; left out, a GET with the user in a header. */
+  readonly posts?: Posts
   /** Requests per second, over all connections; left out, each connection asks anew as soon as it is answered. */
   readonly perSecond?: number
   /** By the wall clock; left out, as soon as the connections stand. */
   readonly beginsAtMs?: number
+}
+
+/** Calls of the service, each of which asks for so many users, of all there are. */
+export interface Posts {
+  readonly path: string
+  readonly limiter: string
+  /** Left out, each call asks for one, in the form for one. */
+  readonly perCall?: number
 }
 
 export interface Answered {
@@ -37,9 +47,17 @@ async function openConnections(port: number, count: number): Promise<Connection[
   return open
 }
 
-async function load({ port, connections, ms, users, perSecond, beginsAtMs = 0 }: Asked): Promise<Answered> {
+async function load({
+  port,
+  connections,
+  ms,
+  users,
+  posts,
+  perSecond,
+  beginsAtMs = 0,
+}: Asked): Promise<Answered> {
   const open = await openConnections(port, connections)
-  const requestFor = typeof users === 'number' ? requestOfAny(users) : requestOfOwn(users, connections)
+  const requestFor = typeof users === 'number' ? requestOfAny(users, posts) : requestOfOwn(users, connections)
   const everyMs = perSecond === undefined ? 0 : (1000 * connections) / perSecond
   const statuses: Record<number, number> = {}
   const times: number[] = []
@@ -80,10 +98,20 @@ async function load({ port, connections, ms, users, perSecond, beginsAtMs = 0 }:
   }
 }
 
-function requestOfAny(users: number): () => Buffer {
-  const requests = callers(users).map(requestOf)
+function requestOfAny(users: number, posts: Posts | undefined): () => Buffer {
+  const names = callers(users)
+  const requests = names.map((user, i) => (posts === undefined ? requestOf(user) : callOf(posts, names, i)))
   const pick = anyOf(users)
   return () => requests[pick()]!
+}
+
+/** Many are asked for in a row, beginning with this one. */
+function callOf({ path, limiter, perCall }: Posts, names: readonly string[], first: number): Buffer {
+  const requests = Array.from({ length: perCall ?? 1 }, (_, i) => ({
+    limiter,
+    key: names[(first + i) % names.length]!,
+  }))
+  return postOf(path, perCall === undefined ? requests[0] : { requests })
 }
 
 function requestOfOwn(prefix: string, connections: number): (index: number) => Buffer {

@@ -27,6 +27,8 @@ export interface StartOptions {
   readonly log: Logger
   readonly environment?: NodeJS.ProcessEnv
   readonly peers?: Peers
+  /** Adds routes before it listens: what a bench compares with. */
+  readonly extend?: (app: App) => void
 }
 
 /** A service that answers. */
@@ -60,6 +62,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
   const app = await createApp({ service, gatekeeper, readiness, metrics, peers, log }, tls)
+  options.extend?.(app)
   const release = async (): Promise<void> => {
     readiness.close()
     service.close()

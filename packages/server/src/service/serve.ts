@@ -3,7 +3,7 @@ import { type Logger, pino } from 'pino'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { UsageError } from '../errors.ts'
 import { Alone } from './peers.ts'
-import { startService } from './running.ts'
+import { type RunningService, startService } from './running.ts'
 import { storeConfigOf } from './store.ts'
 import { runPrimary, WorkerPeers } from './workers.ts'
 
@@ -46,6 +46,7 @@ async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: L
   try {
     const running = await startService({ loaded, log, peers })
     log.info({ http: running.httpUrl }, 'slidegate is listening')
+    if (process.stdout.isTTY) process.stdout.write(hintOf(running))
     if (peers instanceof WorkerPeers) peers.ready()
     await told
     log.info({ drainMs }, 'slidegate is ending')
@@ -55,6 +56,13 @@ async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: L
     // The channel would keep it alive.
     if (cluster.isWorker && process.connected) process.disconnect()
   }
+}
+
+/** For somebody who has just started it, and sees nothing but lines of JSON. */
+function hintOf({ httpUrl, service }: RunningService): string {
+  const limiter = service.active()[0]?.declared.name ?? 'api'
+  const body = `'{"limiter":"${limiter}","key":"user:42"}'`
+  return `\n  Try:  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}\n  API:  ${httpUrl}/openapi.json\n\n`
 }
 
 function withListeners(loaded: LoadedConfig, { http, grpc }: ServeOptions): LoadedConfig {
