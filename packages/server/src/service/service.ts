@@ -27,7 +27,7 @@ interface Former {
   readonly untilMs: number
 }
 
-/** For how long a limiter that was replaced goes on for those who wait in its lines. */
+/** A limiter that was replaced goes on for so long, and while anybody waits in its lines. */
 const RETIRING_MS = 60_000
 
 /**
@@ -158,6 +158,7 @@ export class Service {
   /** It decides what it was asked, and wakes whoever is in its lines. */
   #retire(limiter: Limiter<AnyKey>): void {
     const timer = setTimeout(() => {
+      if (limiter.waiting().length > 0) return this.#retire(limiter)
       this.#retiring.delete(limiter)
       limiter.close()
     }, RETIRING_MS).unref()

@@ -1,0 +1,104 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { FullestWindow } from '../../src/replay/fullest-window.ts'
+import { temporaryFolder } from '../support/cli.ts'
+import { startFlow } from '../support/flow.ts'
+import { startProcess } from '../support/service-process.ts'
+
+const LIMIT = 50
+const WINDOW_MS = 1000
+
+const folder = temporaryFolder()
+const config = folder.write(
+  'slidegate.json',
+  JSON.stringify({
+    limiters: {
+      audited: { limits: [{ kind: 'slidingWindow', limit: LIMIT, window: WINDOW_MS }] },
+      open: {
+        limits: [{ kind: 'slidingWindow', limit: LIMIT, window: WINDOW_MS }],
+        onStoreError: 'allow',
+        timeoutMs: 100,
+      },
+      shut: {
+        limits: [{ kind: 'slidingWindow', limit: LIMIT, window: WINDOW_MS }],
+        onStoreError: 'deny',
+        timeoutMs: 100,
+      },
+    },
+  }),
+)
+
+let redis: RedisServer | undefined
+afterEach(() => redis?.stop())
+
+const flowTo = (url: string, most: number, admitted: number[], width = 16) =>
+  startFlow({
+    url,
+    width,
+    most,
+    body: (number) => ({ limiter: 'audited', key: `key-${number % 3}` }),
+    answered: ({ body }) => {
+      if (body.allowed === true) admitted.push(body.atMs)
+    },
+  })
+
+/** The fullest window of three keys together, each of which has the limit: by the instants at which they were charged. */
+function fullest(admitted: readonly number[]): number {
+  const window = new FullestWindow(WINDOW_MS)
+  for (const atMs of admitted.toSorted((a, b) => a - b)) window.add('all', atMs)
+  return window.count
+}
+
+describe('two instances on one Redis', () => {
+  it('admit together exactly what one may, and the death of one takes nothing but answers on their way', async () => {
+    redis = await startRedis()
+    const env = { REDIS_URL: redis.url }
+    await using first = await startProcess(['--config', config], env)
+    await using second = await startProcess(['--config', config], env)
+    const admitted: number[] = []
+    const ofFirst = flowTo(first.url, 4000, admitted)
+    const ofSecond = flowTo(second.url, 6000, admitted)
+    await expect.poll(() => admitted.length, { timeout: 20_000 }).toBeGreaterThan(3 * LIMIT)
+    first.kill('SIGKILL')
+    const broken = await ofFirst.done
+    const whole = await ofSecond.done
+    expect(whole).toEqual({ answered: 6000, errors: [] })
+    // Those that were under way, one on each connection, or connecting; and then nobody listens.
+    expect(broken.errors.length).toBeLessThanOrEqual(3 * 16)
+    expect(fullest(admitted)).toBeLessThanOrEqual(3 * LIMIT)
+    expect(fullest(admitted)).toBeGreaterThanOrEqual(3 * LIMIT - 16)
+  }, 60_000)
+
+  it('answer by the policy, in time, when Redis is gone', async () => {
+    redis = await startRedis()
+    await using service = await startProcess(['--config', config], { REDIS_URL: redis.url })
+    const ask = async (limiter: string) => {
+      const startedAtMs = performance.now()
+      const response = await fetch(`${service.url}/v1/consume`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ limiter, key: 'ann' }),
+      })
+      const body = (await response.json()) as Record<string, unknown>
+      return { status: response.status, body, tookMs: performance.now() - startedAtMs }
+    }
+    expect(await ask('open')).toMatchObject({ status: 200, body: { source: 'store' } })
+    await redis.kill()
+    for (let i = 0; i < 20; i++) {
+      const open = await ask('open')
+      expect(open).toMatchObject({ status: 200, body: { allowed: true, source: 'failOpen' } })
+      const shut = await ask('shut')
+      expect(shut).toMatchObject({ status: 429, body: { allowed: false, source: 'failClosed' } })
+      const thrown = await ask('audited')
+      expect(thrown).toMatchObject({ status: 503 })
+      // The policy's 100 ms, and as much again many times over for a machine that is busy.
+      for (const { tookMs } of [open, shut, thrown]) expect(tookMs).toBeLessThan(2000)
+    }
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+    await redis.start()
+    await expect.poll(async () => (await ask('audited')).status, { timeout: 20_000 }).toBe(200)
+    await expect
+      .poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 20_000 })
+      .toBe(200)
+  }, 60_000)
+})

@@ -1,0 +1,174 @@
+import { memoryStore } from 'slidegate'
+import { ManualClock } from 'slidegate/testing'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Config, LimitConfig, LimiterConfig } from '../../src/config/schema.ts'
+import { Service } from '../../src/service/service.ts'
+
+const sliding = (limit: number, more = {}): LimitConfig => ({
+  kind: 'slidingWindow',
+  limit,
+  window: '1m',
+  ...more,
+})
+const configOf = (api: LimiterConfig, others: Config['limiters'] = {}): Config => ({
+  limiters: { api, ...others },
+})
+
+let service: Service | undefined
+afterEach(() => service?.close())
+
+function serviceOf(
+  api: LimiterConfig,
+  others: Config['limiters'] = {},
+): { service: Service; clock: ManualClock } {
+  const clock = new ManualClock()
+  service = new Service(configOf(api, others), memoryStore({ clock: clock.now }))
+  return { service, clock }
+}
+
+const use = async (of: Service, times: number, key = 'ann', plan?: string) => {
+  const decisions = []
+  for (let i = 0; i < times; i++) {
+    decisions.push(await of.get('api').limiter.consume(key, { request: { plan } }))
+  }
+  return decisions.filter(({ allowed }) => allowed).length
+}
+
+describe('another configuration', () => {
+  it('leaves alone what stays as it is', () => {
+    const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
+    const { limiter } = service.get('other')
+    const api = service.get('api').limiter
+    service.reload(configOf({ limits: [sliding(11)] }, { other: { limits: [sliding(5)] } }))
+    expect(service.get('other').limiter).toBe(limiter)
+    expect(service.get('api').limiter).not.toBe(api)
+  })
+
+  it.each<[string, LimitConfig]>([
+    ['another number', sliding(12)],
+    ['a longer window', sliding(12, { window: '2m' })],
+    ['another precision', sliding(12, { precision: '1s' })],
+    ['another log', sliding(12, { log: 'zset' })],
+    ['an estimate', { kind: 'slidingCounter', limit: 12, window: '1m' }],
+    ['a bucket', { kind: 'tokenBucket', capacity: 12, refill: 12, interval: '1m' }],
+    ['another name', sliding(12, { name: 'renamed' })],
+  ])('keeps what was used: %s', async (_, limit) => {
+    const { service } = serviceOf({ limits: [sliding(10)] })
+    expect(await use(service, 8)).toBe(8)
+    service.reload(configOf({ limits: [limit] }))
+    expect(await use(service, 20)).toBe(4)
+  })
+
+  it('keeps it through several changes, and back again', async () => {
+    const { service, clock } = serviceOf({ limits: [sliding(10)] })
+    expect(await use(service, 3)).toBe(3)
+    service.reload(configOf({ limits: [sliding(10, { precision: '1s' })] }))
+    clock.advance(1000)
+    expect(await use(service, 3)).toBe(3)
+    service.reload(configOf({ limits: [sliding(10, { precision: '2s' })] }))
+    clock.advance(1000)
+    expect(await use(service, 20)).toBe(4)
+    service.reload(configOf({ limits: [sliding(10)] }))
+    expect(await use(service, 20)).toBe(0)
+    clock.advance(66_000)
+    expect(await use(service, 20)).toBe(10)
+  })
+
+  it('is refused as a whole where a part of it is wrong', async () => {
+    const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
+    const before = service.active()
+    expect(() =>
+      service.reload(configOf({ limits: [sliding(11)] }, { other: { limits: [sliding(5, { window: 1 })] } })),
+    ).toThrow(expect.objectContaining({ code: 'invalid_window' }))
+    expect(service.active()).toEqual(before)
+    expect(await use(service, 20)).toBe(10)
+  })
+
+  it('lets limiters go', () => {
+    const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
+    service.reload(configOf({ limits: [sliding(10)] }))
+    expect(() => service.get('other')).toThrow(
+      expect.objectContaining({ code: 'unknown_limiter', status: 404 }),
+    )
+  })
+
+  it('does not take away who waits in a line', async () => {
+    vi.useFakeTimers()
+    try {
+      const { service, clock } = serviceOf({ limits: [sliding(1, { window: '2h' })] })
+      expect(await use(service, 1)).toBe(1)
+      const waits = service.get('api').limiter.wait('ann', { maxWaitMs: 10_800_000 })
+      await vi.advanceTimersByTimeAsync(10)
+      service.reload(configOf({ limits: [sliding(1, { window: '2h', name: 'renamed' })] }))
+      clock.advance(7_200_000)
+      await vi.advanceTimersByTimeAsync(7_200_000)
+      expect(await waits).toMatchObject({ allowed: true })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('leaves nothing behind, however often it comes', () => {
+    vi.useFakeTimers()
+    try {
+      const { service } = serviceOf({ limits: [sliding(1)] })
+      for (let i = 0; i < 100; i++) service.reload(configOf({ limits: [sliding(1, { precision: i + 1 })] }))
+      expect(vi.getTimerCount()).toBeGreaterThan(0)
+      vi.advanceTimersByTime(120_000)
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('plans and single keys', () => {
+  const api: LimiterConfig = {
+    limits: [sliding(2)],
+    plans: { pro: { limits: [sliding(5)], keys: ['acme', 'tenant:*'] }, gold: { limits: [sliding(9)] } },
+    overrides: [{ key: 'ann', limits: [sliding(3)] }],
+    choosePlan: true,
+  }
+
+  it('hold keys to limits of their own', async () => {
+    const { service } = serviceOf(api)
+    expect(await use(service, 20, 'bob')).toBe(2)
+    expect(await use(service, 20, 'acme')).toBe(5)
+    expect(await use(service, 20, 'tenant:7')).toBe(5)
+    expect(await use(service, 20, 'ann')).toBe(3)
+    expect(await use(service, 20, 'carl', 'gold')).toBe(9)
+    expect(await use(service, 20, 'carl', 'gold')).toBe(0)
+  })
+
+  it('count on what was used under another plan', async () => {
+    const { service } = serviceOf({
+      ...api,
+      plans: { ...api.plans, gold: { limits: [sliding(9, { precision: 50 })] } },
+    })
+    expect(await use(service, 20, 'bob')).toBe(2)
+    expect(await use(service, 20, 'bob', 'gold')).toBe(7)
+  })
+})
+
+describe('shadow limits by word', () => {
+  it('let all pass, count, and deny again', async () => {
+    const { service } = serviceOf({ limits: [sliding(2), sliding(4, { window: '1h', name: 'hourly' })] })
+    expect(await use(service, 3)).toBe(2)
+    service.shadow({ api: { '2-per-1m': true } })
+    expect(await use(service, 9)).toBe(2)
+    service.shadow({ api: { '*': true } })
+    expect(await use(service, 9)).toBe(9)
+    const peeked = await service.get('api').limiter.peek('ann')
+    expect(peeked.limits.map(({ shadow }) => shadow)).toEqual([true, true])
+    service.shadow({})
+    expect(await use(service, 9)).toBe(0)
+  })
+
+  it('stay by a reload, and go by their word', async () => {
+    const { service } = serviceOf({ limits: [sliding(2)], shadow: true })
+    service.shadow({ api: { '*': false } })
+    expect(await use(service, 9)).toBe(2)
+    service.reload(configOf({ limits: [sliding(3)], shadow: true }))
+    expect(await use(service, 9)).toBe(1)
+  })
+})
