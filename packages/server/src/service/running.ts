@@ -2,14 +2,18 @@ import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { Admin } from '../admin/admin.ts'
+import type { Every } from '../admin/every.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import { startEnvoy } from '../envoy/start.ts'
 import { type App, createApp } from '../http/app.ts'
+import { discreet } from '../logged.ts'
 import { Metrics } from '../metrics.ts'
 import { Gatekeeper } from './gatekeeper.ts'
 import { addressOf, isLoopback, tlsOptions } from './listeners.ts'
 import { Alone, type Peers } from './peers.ts'
 import { Readiness } from './readiness.ts'
-import { Service } from './service.ts'
+import { Service, type ServiceObserver } from './service.ts'
 import { openStore, storeConfigOf } from './store.ts'
 
 /** After which what is under way is cut off. */
@@ -27,6 +31,8 @@ export interface StartOptions {
   readonly log: Logger
   readonly environment?: NodeJS.ProcessEnv
   readonly peers?: Peers
+  /** What calls again and again what is read from the store. Default: a timer. */
+  readonly every?: Every
   /** Adds routes before it listens: what a bench compares with. */
   readonly extend?: (app: App) => void
 }
@@ -34,8 +40,12 @@ export interface StartOptions {
 /** A service that answers. */
 export interface RunningService {
   readonly service: Service
+  readonly readiness: Readiness
+  readonly metrics: Metrics
   readonly app: App
   readonly httpUrl: string
+  /** Where gRPC is answered, if it is. */
+  readonly grpcAddress: string | undefined
   /** Puts another configuration in force. What it says of listeners and stores counts from the next start. @throws as the service does */
   reload(loaded: LoadedConfig): void
   /**
@@ -46,54 +56,80 @@ export interface RunningService {
 }
 
 export async function startService(options: StartOptions): Promise<RunningService> {
-  const { log, environment = process.env, peers = new Alone() } = options
+  const { environment = process.env, peers = new Alone() } = options
+  const log = discreet(options.log)
   const { config, folder } = options.loaded
-  const store = openStore(storeConfigOf(config.store, environment), folder)
+  const storeConfig = storeConfigOf(config.store, environment)
+  const store = openStore(storeConfig, folder)
   const metrics = new Metrics()
+  metrics.configValid.set(1)
   metrics.share(peers)
-  const service = new Service(config, store, {
-    decided: (limiter, _key, decision) => metrics.decided(limiter, decision),
+  const observer: ServiceObserver = {
+    decided: (limiter, key, decision) => {
+      metrics.decided(limiter, decision)
+      admin.decided(limiter, key, decision)
+    },
     storeFailed: (limiter, { reason }) => metrics.storeErrors.inc({ limiter, reason }),
     storeDown: (limiter, error) => log.warn({ limiter, err: error }, 'the store gives no answer'),
     storeUp: (limiter, downMs) => log.info({ limiter, downMs }, 'the store answers again'),
-  })
+  }
+  const service = new Service(config, store, observer)
+  const admin = new Admin({ service, peers, store: storeConfig, folder, log, every: options.every })
+  await admin.start()
   const address = addressOf(config.listen?.http ?? DEFAULT_HTTP)
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
-  const app = await createApp({ service, gatekeeper, readiness, metrics, peers, log }, tls)
+  const app = await createApp({ service, gatekeeper, readiness, metrics, peers, admin, log }, tls)
   options.extend?.(app)
   const release = async (): Promise<void> => {
     readiness.close()
+    admin.close()
     service.close()
     await store.close()
   }
+  // The first of all requests is not the one that has to wait for a connection and for the script.
+  await readiness.state()
   try {
     await app.listen(address)
   } catch (error) {
     await release()
     throw error
   }
+  const { domains } = options.loaded
+  const envoy = await startEnvoy(config, { domains, service, observer, readiness, metrics, log, tls }).catch(
+    async (error) => {
+      await app.close()
+      await release()
+      throw error
+    },
+  )
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   let stopped: Promise<void> | undefined
   const stop = async (drainMs: number): Promise<void> => {
     service.isDraining = true
+    envoy?.drain()
     app.server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'))
     if (drainMs > 0) await setTimeout(drainMs)
     const cut = globalThis.setTimeout(() => app.server.closeAllConnections(), STOP_MS)
-    await lastConnections(app.server)
+    await Promise.all([lastConnections(app.server), envoy?.stop()])
     await app.close()
     clearTimeout(cut)
     await release()
   }
   return {
     service,
+    readiness,
+    metrics,
     app,
     httpUrl: `${tls ? 'https' : 'http'}://${host}:${port}`,
-    reload: ({ config: next }) => {
+    grpcAddress: envoy?.address,
+    reload: ({ config: next, domains }) => {
       service.reload(next)
+      envoy?.reload(domains, next)
       gatekeeper.reload(next.auth, isLoopback(address.host))
+      void admin.audit.note({ who: 'configuration', what: 'reload' })
     },
     stop: (drainMs = 0) => {
       stopped ??= stop(drainMs)

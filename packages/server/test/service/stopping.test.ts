@@ -7,7 +7,7 @@ import { startProcess } from '../support/service-process.ts'
 const folder = temporaryFolder()
 const config = folder.write(
   'slidegate.yaml',
-  'limiters: { api: { limits: [{ kind: slidingWindow, limit: 1000000, window: 1h }] } }',
+  'limiters: { api: { timeoutMs: 10000, limits: [{ kind: slidingWindow, limit: 1000000, window: 1h }] } }',
 )
 
 let redis: RedisServer | undefined
