@@ -1,107 +1,117 @@
 import assert from 'node:assert/strict'
-import type { Config } from '../../../packages/server/src/config/schema.ts'
-import type { Posts } from '../http/generator.ts'
+import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
+import type { Answered, Posts } from '../http/generator.ts'
 import { type Generator, startGenerator } from '../http/servers.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Effort, Figure, Scenario, Target, Unit } from '../scenario.ts'
-import type { ToService } from '../service/server.ts'
-import { startWorkers } from '../workers.ts'
-
-/** No key comes near it: what is measured is the cost of letting pass. */
-const LIMITERS: Config['limiters'] = {
-  api: { limits: [{ kind: 'slidingWindow', limit: 1_000_000, window: '1m' }] },
-}
+import type { AskedByGrpc } from '../service/grpc-generator.ts'
+import { CONSTANT_PATH, type Ports, type ToService } from '../service/told.ts'
+import { startWorkers, type Worker } from '../workers.ts'
 
 const KEYS = 1000
-const CONNECTIONS = 64
+const IN_FLIGHT = 64
 const MANY = 64
 const WARM_UP_TURNS = 3
 
-const SIDES = {
-  one: { path: '/v1/consume', limiter: 'api' },
-  many: { path: '/v1/consume', limiter: 'api', perCall: MANY },
-  constant: { path: '/constant', limiter: 'api' },
-} satisfies Record<string, Posts>
+const ONE: Posts = { path: '/v1/consume', limiter: 'api' }
+const ALL: Posts = { ...ONE, perCall: MANY }
+const CONSTANT: Posts = { path: CONSTANT_PATH, limiter: 'api' }
 
-interface Turn {
-  readonly decisionsPerSecond: number
+interface Turn extends Answered {
   readonly callsPerSecond: number
-  readonly p99Ms: number
   /** CPU time of the service per call. */
   readonly cpuSeconds: number
 }
 
+interface Generators {
+  readonly http: Generator
+  readonly grpc: Worker<AskedByGrpc, Answered>
+}
+
 export const service: Scenario = {
   name: 'service',
-  title: `The service over HTTP: one process, ${CONNECTIONS} connections, ${KEYS} keys, against the same server that answers a constant`,
+  title: `The service, one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, against the same server that answers a constant`,
   async run(effort): Promise<readonly Figure[]> {
-    const generator = startGenerator()
+    const grpc = new URL('../service/grpc-generator.ts', import.meta.url)
+    const generators = { http: startGenerator(), grpc: startWorkers<AskedByGrpc, Answered>(grpc, 1)[0]! }
     const figures = await withRedis(async (redis) => {
-      const store = { redis: { url: `redis://127.0.0.1:${redis.options.port}` } }
+      const onRedis = { redis: { url: `redis://127.0.0.1:${redis.options.port}` } }
       return [
-        ...(await measure(generator, 'on Redis', { limiters: LIMITERS, store }, effort)),
-        ...(await measure(generator, 'in memory', { limiters: LIMITERS, store: { memory: {} } }, effort)),
+        ...(await measure(generators, 'on Redis', onRedis, effort)),
+        ...(await measure(generators, 'in memory', { memory: {} }, effort)),
       ]
     })
-    generator.end()
+    for (const generator of Object.values(generators)) generator.end()
     return figures
   },
 }
 
 async function measure(
-  generator: Generator,
+  generators: Generators,
   where: string,
-  config: Config,
+  store: StoreConfig,
   { turnMs, rounds }: Effort,
 ): Promise<Figure[]> {
   const module = new URL('../service/server.ts', import.meta.url)
-  const worker = startWorkers<ToService, number>(module, 1)[0]!
-  const port = await worker.ask({ config: { ...config, listen: { http: '127.0.0.1:0' } } })
-  const turn = async (posts: Posts, ms: number): Promise<Turn> => {
-    const before = await worker.ask('cpu seconds')
-    const answered = await generator.ask({ port, connections: CONNECTIONS, users: KEYS, posts, ms })
-    const after = await worker.ask('cpu seconds')
+  const worker = startWorkers<ToService, Ports | number>(module, 1)[0]!
+  const ports = (await worker.ask({ store })) as Ports
+  const turn = async (load: () => Promise<Answered>): Promise<Turn> => {
+    const before = (await worker.ask('cpu seconds')) as number
+    const answered = await load()
+    const after = (await worker.ask('cpu seconds')) as number
     assert.deepEqual(Object.keys(answered.statuses), ['200'], 'all requests are let pass')
-    const callsPerSecond = answered.requests / answered.seconds
-    return {
-      callsPerSecond,
-      decisionsPerSecond: callsPerSecond * (posts.perCall ?? 1),
-      p99Ms: answered.p99Ms,
-      cpuSeconds: (after - before) / answered.requests,
-    }
+    const { requests, seconds } = answered
+    return { ...answered, callsPerSecond: requests / seconds, cpuSeconds: (after - before) / requests }
   }
-  for (const posts of Object.values(SIDES)) await turn(posts, WARM_UP_TURNS * turnMs)
+  const byHttp = (posts: Posts) => (ms: number) =>
+    turn(() => generators.http.ask({ port: ports.http, connections: IN_FLIGHT, users: KEYS, posts, ms }))
+  const byGrpc = (port: number) => (ms: number) =>
+    turn(() => generators.grpc.ask({ port, inFlight: IN_FLIGHT, users: KEYS, ms }))
+  const sides = {
+    one: byHttp(ONE),
+    many: byHttp(ALL),
+    constant: byHttp(CONSTANT),
+    grpc: byGrpc(ports.grpc),
+    constantGrpc: byGrpc(ports.constantGrpc),
+  }
+  for (const side of Object.values(sides)) await side(WARM_UP_TURNS * turnMs)
   const turns = await interleave(
     {
-      one: () => turn(SIDES.one, turnMs),
-      many: () => turn(SIDES.many, turnMs),
-      constant: () => turn(SIDES.constant, turnMs),
+      one: () => sides.one(turnMs),
+      many: () => sides.many(turnMs),
+      constant: () => sides.constant(turnMs),
+      grpc: () => sides.grpc(turnMs),
+      constantGrpc: () => sides.constantGrpc(turnMs),
     },
     rounds,
   )
   worker.end()
-  const { one, many, constant } = turns
+  const { one, many, constant, grpc, constantGrpc } = turns
   return [
-    figureOf(`${where}: calls per second`, one, constant, ({ callsPerSecond }) => callsPerSecond, thousands, {
-      atLeast: 0.8,
-    }),
-    figureOf(`${where}: p99`, one, constant, ({ p99Ms }) => p99Ms, milliseconds, { atMost: 2 }),
+    ...against(`HTTP, ${where}`, one, constant),
+    ...against(`gRPC, ${where}`, grpc, constantGrpc),
     figureOf(
-      `${where}: CPU of the service per call`,
-      one,
-      constant,
-      ({ cpuSeconds }) => cpuSeconds,
-      microseconds,
-    ),
-    figureOf(
-      `${where}: decisions per second, ${MANY} in a call against one`,
-      many,
-      one,
-      ({ decisionsPerSecond }) => decisionsPerSecond,
+      `HTTP, ${where}: decisions per second, ${MANY} in a call against one`,
+      many.map((each) => MANY * each.callsPerSecond),
+      one.map((each) => each.callsPerSecond),
       thousands,
       { atLeast: 5 },
     ),
+  ]
+}
+
+function against(name: string, ours: readonly Turn[], constant: readonly Turn[]): Figure[] {
+  const figure = (
+    what: string,
+    of: (turn: Turn) => number,
+    spell: (value: number) => string,
+    target?: Target,
+  ) => figureOf(`${name}: ${what}`, ours.map(of), constant.map(of), spell, target)
+  return [
+    figure('calls per second', ({ callsPerSecond }) => callsPerSecond, thousands, { atLeast: 0.8 }),
+    figure('p99', ({ p99Ms }) => p99Ms, milliseconds, { atMost: 2 }),
+    figure('CPU of the service per call', ({ cpuSeconds }) => cpuSeconds, microseconds),
   ]
 }
 
@@ -111,13 +121,11 @@ const microseconds = (value: number) => `${(value * 1e6).toFixed(1)} µs`
 
 function figureOf(
   name: string,
-  above: readonly Turn[],
-  below: readonly Turn[],
-  of: (turn: Turn) => number,
+  ours: readonly number[],
+  theirs: readonly number[],
   spell: (value: number) => string,
   target?: Target,
 ): Figure {
-  const [ours, theirs] = [above.map(of), below.map(of)]
   const spread = ratios(ours, theirs)
   const unit: Unit = 'x'
   return {

@@ -1,44 +1,108 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { pino } from 'pino'
-import type { Config } from '../../../packages/server/src/config/schema.ts'
-import { consumeBody } from '../../../packages/server/src/http/consume.ts'
+import { loadConfig } from '../../../packages/server/src/config/load.ts'
+import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
+import { loadDefinitions, serviceIn } from '../../../packages/server/src/envoy/definitions.ts'
+import { OK } from '../../../packages/server/src/envoy/messages.ts'
+import { ConsumeBody } from '../../../packages/server/src/http/consume.ts'
 import { startService } from '../../../packages/server/src/service/running.ts'
 import { serve } from '../workers.ts'
+import { CONSTANT_PATH, type Ports, type ToService } from './told.ts'
 
 // Before the framework is loaded.
 process.env.NODE_ENV = 'production'
 
-export const CONSTANT_PATH = '/constant'
+/** No key comes near it: what is measured is the cost of letting pass. */
+const LIMIT = 1_000_000
 
 /** A decision that nobody has made. */
 const CONSTANT = {
-  ...{ limiter: 'api', allowed: true, cost: 1, remaining: 99_999, retryAfterMs: 0, resetAfterMs: 60_000 },
+  ...{ limiter: 'api', allowed: true, cost: 1, remaining: LIMIT - 1, retryAfterMs: 0, resetAfterMs: 60_000 },
   ...{ deniedBy: [], source: 'store', atMs: 1_700_000_000_000 },
   limits: [
     {
-      ...{ name: '100000-per-1m', limit: 100_000, windowMs: 60_000, precisionMs: 1, shadow: false },
-      ...{ allowed: true, remaining: 99_999, retryAfterMs: 0, resetAfterMs: 60_000 },
+      ...{ name: `${LIMIT}-per-1m`, limit: LIMIT, windowMs: 60_000, precisionMs: 1, shadow: false },
+      ...{ allowed: true, remaining: LIMIT - 1, retryAfterMs: 0, resetAfterMs: 60_000 },
     },
   ],
 }
 
-/** What a service is told: to start, or to tell what it has taken so far. */
-export type ToService = { readonly config: Config } | 'cpu seconds'
+/** The same as Envoy is told it. */
+const CONSTANT_RESPONSE = {
+  overall_code: OK,
+  statuses: [
+    {
+      code: OK,
+      current_limit: { requests_per_unit: LIMIT, unit: 'MINUTE' },
+      limit_remaining: LIMIT - 1,
+      duration_until_reset: { seconds: 60, nanos: 0 },
+    },
+  ],
+  response_headers_to_add: [
+    { key: 'RateLimit-Policy', value: `"user";q=${LIMIT};w=60` },
+    { key: 'RateLimit', value: `"user";r=${LIMIT - 1};t=60` },
+  ],
+}
 
-/** The port; or seconds. */
-serve<ToService, number>(async (told) => {
+serve<ToService, Ports | number>(async (told) => {
   if (told === 'cpu seconds') {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   }
-  const { httpUrl } = await startService({
-    loaded: { config: told.config, folder: process.cwd(), files: [] },
+  const running = await startService({
+    loaded: loadConfig(configFile(told.store)),
     log: pino({ level: 'silent' }),
     environment: {},
     // The same server, the same checks, and the answer is known.
     extend: (app) =>
-      app.post(CONSTANT_PATH, { config: { role: 'check' }, schema: { body: consumeBody } }, (_, reply) =>
+      app.post(CONSTANT_PATH, { config: { role: 'check' }, schema: { body: ConsumeBody } }, (_, reply) =>
         reply.send(CONSTANT),
       ),
   })
-  return Number(new URL(httpUrl).port)
+  const portIn = (address: string) => Number(/\d+$/.exec(address)![0])
+  return {
+    http: portIn(running.httpUrl),
+    grpc: portIn(running.grpcAddress!),
+    constantGrpc: await constantGrpc(),
+  }
 })
+
+function configFile(store: StoreConfig): string {
+  const folder = mkdtempSync(join(tmpdir(), 'slidegate-bench-'))
+  const unit = `{ unit: minute, requests_per_unit: ${LIMIT} }`
+  writeFileSync(
+    join(folder, 'bench.yaml'),
+    `domain: bench\ndescriptors: [{ key: user, rate_limit: ${unit} }]\n`,
+  )
+  const file = join(folder, 'slidegate.json')
+  const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
+  // A machine that is busy is no store that is gone.
+  const timeoutMs = 10_000
+  const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
+  writeFileSync(
+    file,
+    JSON.stringify({
+      listen,
+      store,
+      limiters: { api: { limits, timeoutMs } },
+      envoy: { files: ['bench.yaml'], timeoutMs },
+    }),
+  )
+  return file
+}
+
+function constantGrpc(): Promise<number> {
+  const server = new Server()
+  server.addService(serviceIn(loadDefinitions()), {
+    ShouldRateLimit: (_: unknown, callback: (error: null, response: object) => void) =>
+      callback(null, CONSTANT_RESPONSE),
+  })
+  return new Promise((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
+      error ? reject(error) : resolve(port),
+    )
+  })
+}
