@@ -1,0 +1,154 @@
+import type { Decision, LimitDecision } from 'slidegate'
+import {
+  draft6Headers,
+  draft7Headers,
+  draft11Headers,
+  type Header,
+  legacyHeaders,
+  retryAfterHeaders,
+} from 'slidegate/http'
+import type { EnvoyConfig } from '../config/schema.ts'
+import type { Ask } from './ask.ts'
+import type { Verdicts } from './decide.ts'
+import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './messages.ts'
+import { MAX_UINT32 } from './rule.ts'
+
+/** Of a descriptor that is held to no limit, or to none that counts. */
+export type Unasked = 'none' | 'unlimited'
+
+const UNLIMITED: DescriptorStatus = { code: OK, limit_remaining: MAX_UINT32 }
+const NO_LIMIT: DescriptorStatus = { code: OK }
+
+const SPELLINGS = {
+  'draft-11': draft11Headers,
+  'draft-7': draft7Headers,
+  'draft-6': draft6Headers,
+  legacy: legacyHeaders,
+} as const
+
+/** How header fields are spelt; none where there are to be none. */
+export function spellingOf(
+  headers: EnvoyConfig['headers'] = true,
+): (decision: Decision) => readonly Header[] {
+  if (headers === false) return () => []
+  const spelt = SPELLINGS[headers === true ? 'draft-11' : headers]
+  return (decision) => [...spelt(decision), ...retryAfterHeaders(decision)]
+}
+
+/** The decision of a whole request, with limits as the outside knows them. */
+export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdicts): Decision | undefined {
+  if (asks.length === 0) return undefined
+  const limits: LimitDecision[] = []
+  const deniedBy: string[] = []
+  let remaining = Number.POSITIVE_INFINITY
+  let retryAfterMs = 0
+  let resetAfterMs = 0
+  for (const ask of asks) {
+    const verdict = verdictOf(ask)
+    limits.push(verdict)
+    if (verdict.shadow) continue
+    remaining = Math.min(remaining, verdict.remaining)
+    resetAfterMs = Math.max(resetAfterMs, verdict.resetAfterMs)
+    if (!isDenied || verdict.allowed) continue
+    deniedBy.push(verdict.name)
+    retryAfterMs = Math.max(retryAfterMs, verdict.retryAfterMs)
+  }
+  return {
+    allowed: !isDenied,
+    cost: asks[0]!.cost,
+    remaining,
+    retryAfterMs,
+    resetAfterMs,
+    deniedBy,
+    limits,
+    source: decision?.source ?? 'store',
+    atMs: decision?.atMs ?? Date.now(),
+  }
+}
+
+function verdictOf({ rule, verdict, isOver }: Ask): LimitDecision {
+  return {
+    name: rule.policy,
+    limit: rule.requestsPerUnit,
+    windowMs: rule.windowMs,
+    precisionMs: rule.precisionMs,
+    shadow: rule.isShadow || rule.isQuota,
+    allowed: !isOver,
+    remaining: verdict?.remaining ?? 0,
+    retryAfterMs: verdict?.retryAfterMs ?? 0,
+    // Never is for ever, which no header can say.
+    resetAfterMs: finite(verdict?.resetAfterMs ?? 0, rule.windowMs),
+  }
+}
+
+/** @param described what each descriptor of the request is held to, in their order */
+export function responseOf(
+  described: readonly (Ask | Unasked)[],
+  isDenied: boolean,
+  headers: readonly Header[],
+): RateLimitResponse {
+  const metadata = metadataOf(described)
+  return {
+    overall_code: isDenied ? OVER_LIMIT : OK,
+    statuses: described.map(statusOf),
+    ...(headers.length > 0 && {
+      response_headers_to_add: headers.map(({ name, value }) => ({ key: name, value })),
+    }),
+    ...(metadata !== undefined && { dynamic_metadata: structOf(metadata) }),
+  }
+}
+
+function statusOf(ask: Ask | Unasked): DescriptorStatus {
+  if (ask === 'unlimited') return UNLIMITED
+  if (ask === 'none') return NO_LIMIT
+  const { rule, verdict, isOver } = ask
+  const { remaining = 0, retryAfterMs = 0, resetAfterMs = 0 } = verdict ?? {}
+  const untilMs = finite(isOver ? retryAfterMs : resetAfterMs, rule.windowMs)
+  return {
+    code: isOver && !rule.isShadow ? OVER_LIMIT : OK,
+    current_limit: rule.currentLimit,
+    limit_remaining: isOver ? 0 : Math.min(remaining, MAX_UINT32),
+    // Envoy reads whole seconds, and clients wait for so long.
+    duration_until_reset: { seconds: Math.ceil(untilMs / 1000) },
+  }
+}
+
+function finite(ms: number, windowMs: number): number {
+  return ms === Number.POSITIVE_INFINITY ? windowMs : ms
+}
+
+/** What filters behind this one may want to know: shadow limits without room, and what rules in force say of themselves. */
+function metadataOf(described: readonly (Ask | Unasked)[]): Record<string, unknown> | undefined {
+  let shadow: unknown[] | undefined
+  let metadata: Record<string, unknown> | undefined
+  described.forEach((ask, descriptor) => {
+    if (typeof ask === 'string') return
+    const { rule, isOver } = ask
+    if (isOver && rule.isShadow) {
+      shadow ??= []
+      shadow.push({ descriptor, limit: rule.name || rule.path, code: 'OVER_LIMIT' })
+    }
+    if (!isOver && rule.metadata !== undefined) metadata = merged(metadata ?? {}, rule.metadata)
+  })
+  if (shadow === undefined && metadata === undefined) return undefined
+  return { ...(shadow && { shadow }), ...(metadata && { metadata }) }
+}
+
+/** What is there first stays; objects become one. */
+function merged(
+  first: Readonly<Record<string, unknown>>,
+  second: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const all = new Map<string, unknown>(Object.entries(first))
+  for (const [name, value] of Object.entries(second)) {
+    const before = all.get(name)
+    if (!all.has(name)) all.set(name, value)
+    else if (isObject(before) && isObject(value)) all.set(name, merged(before, value))
+  }
+  // A name may be __proto__.
+  return Object.fromEntries(all)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

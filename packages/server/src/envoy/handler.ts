@@ -1,0 +1,88 @@
+import { type handleUnaryCall, type ServerUnaryCall, status } from '@grpc/grpc-js'
+import type { Logger } from 'pino'
+import { SlidegateError, StoreUnavailableError } from 'slidegate'
+import type { Gatekeeper } from '../service/gatekeeper.ts'
+import { ServiceError } from '../service/service-error.ts'
+import { MALFORMED } from './definitions.ts'
+import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
+import type { RateLimits } from './rate-limits.ts'
+
+type Call = ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>
+
+export interface HandlerOptions {
+  readonly rateLimits: RateLimits
+  readonly gatekeeper: Gatekeeper
+  readonly log: Logger
+  readonly maxInFlight: number
+}
+
+/** Answers ShouldRateLimit. */
+export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['request'], RateLimitResponse> {
+  const { rateLimits, gatekeeper, log, maxInFlight } = options
+  let inFlight = 0
+  const answer = (call: Call): Promise<RateLimitResponse | undefined> => {
+    const [authorization] = call.metadata.get('authorization')
+    const caller = gatekeeper.admit(authorization?.toString())
+    caller.must('check')
+    const { request } = call
+    if (request === MALFORMED) {
+      throw new ServiceError(400, 'malformed', 'the request is no RateLimitRequest')
+    }
+    return rateLimits.shouldRateLimit(request, caller, () => isGone(call))
+  }
+  return (call, callback) => {
+    const refuse = (error: unknown): void => {
+      const code = codeOf(error)
+      if (code !== status.INTERNAL) {
+        callback({ code, details: (error as Error).message })
+        return
+      }
+      log.error({ err: error }, 'a call of ShouldRateLimit has failed')
+      callback({ code, details: 'it is in the log of the service' })
+    }
+    if (inFlight >= maxInFlight) {
+      refuse(new ServiceError(429, 'overload', `${maxInFlight} calls are under way already`))
+      return
+    }
+    inFlight++
+    try {
+      answer(call).then(
+        (response) => {
+          inFlight--
+          if (response !== undefined) callback(null, response)
+          // Nobody reads it.
+          else callback({ code: status.CANCELLED, details: 'the call was over before it was decided' })
+        },
+        (error) => {
+          inFlight--
+          refuse(error)
+        },
+      )
+    } catch (error) {
+      inFlight--
+      refuse(error)
+    }
+  }
+}
+
+/** What was given up before it was decided is charged nowhere. */
+function isGone(call: Call): boolean {
+  return call.cancelled || Number(call.getDeadline()) <= Date.now()
+}
+
+const CODES: Readonly<Record<number, status>> = {
+  400: status.INVALID_ARGUMENT,
+  401: status.UNAUTHENTICATED,
+  403: status.PERMISSION_DENIED,
+  404: status.NOT_FOUND,
+  429: status.RESOURCE_EXHAUSTED,
+  503: status.UNAVAILABLE,
+}
+
+function codeOf(error: unknown): status {
+  if (error instanceof ServiceError) return CODES[error.status] ?? status.INTERNAL
+  if (error instanceof StoreUnavailableError) return status.UNAVAILABLE
+  if (error instanceof SlidegateError)
+    return error.code === 'closed' ? status.UNAVAILABLE : status.INVALID_ARGUMENT
+  return status.INTERNAL
+}

@@ -1,0 +1,159 @@
+import type { Logger } from 'pino'
+import type { Keys, Limit, Store } from 'slidegate'
+import type { EnvoyConfig } from '../config/schema.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { ServiceObserver } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
+import { decisionOf, responseOf, spellingOf } from './answer.ts'
+import type { Ask } from './ask.ts'
+import { decide } from './decide.ts'
+import type { Domain } from './domain.ts'
+import type { Domains } from './domains.ts'
+import { Hits } from './hits.ts'
+import { Ignored } from './ignored.ts'
+import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
+import { Requests } from './requests.ts'
+import { limiterNameOf } from './rule.ts'
+import { type FailurePolicy, RuleLimiters } from './rule-limiters.ts'
+
+export interface RateLimitsOptions {
+  readonly domains: Domains
+  readonly config: EnvoyConfig
+  readonly store: Store
+  readonly observer: ServiceObserver
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly maxDescriptors: number
+}
+
+/** Sets of limits before the one in force that a rule remembers. */
+const MOST_FORMERLY = 4
+
+/** The limits that files declare, in force: answers requests, whoever brings them. */
+export class RateLimits {
+  readonly #store: Store
+  readonly #observer: ServiceObserver
+  readonly #hits: Hits
+  readonly #ignored: Ignored
+  readonly #requests: Requests
+  readonly #limitersOf = new Map<string, RuleLimiters>()
+  readonly #formerly = new Map<string, Map<string, readonly (readonly Limit[])[]>>()
+  #domains: Domains
+  #config: EnvoyConfig
+  #headersOf: ReturnType<typeof spellingOf>
+
+  constructor(options: RateLimitsOptions) {
+    this.#store = options.store
+    this.#observer = options.observer
+    this.#hits = new Hits(options.metrics.registry)
+    this.#ignored = new Ignored(options.metrics.registry, options.log)
+    this.#requests = new Requests(options.maxDescriptors, this.#ignored)
+    this.#domains = options.domains
+    this.#config = options.config
+    this.#headersOf = spellingOf(options.config.headers)
+  }
+
+  /** Puts others in force, at once. What was consumed counts on. */
+  reload(domains: Domains, config: EnvoyConfig): void {
+    const isSamePolicy = JSON.stringify(policyOf(config)) === JSON.stringify(policyOf(this.#config))
+    for (const before of this.#domains.all()) {
+      const isMoved = this.#rememberFormer(before, domains.get(before.name))
+      if (isSamePolicy && !isMoved) continue
+      this.#limitersOf.get(before.name)?.retire()
+      this.#limitersOf.delete(before.name)
+    }
+    this.#domains = domains
+    this.#config = config
+    this.#headersOf = spellingOf(config.headers)
+  }
+
+  close(): void {
+    for (const limiters of this.#limitersOf.values()) limiters.close()
+  }
+
+  /**
+   * @param isGone whether nobody waits for an answer any more
+   * @throws {ServiceError} {StoreUnavailableError} {SlidegateError}
+   */
+  async shouldRateLimit(
+    request: RateLimitRequest,
+    caller: Caller,
+    isGone: () => boolean = () => false,
+  ): Promise<RateLimitResponse | undefined> {
+    const { domain: name, descriptors } = this.#requests.checked(request)
+    const domain = this.#domains.get(name)
+    mustReach(caller, name, domain)
+    if (domain === undefined) {
+      this.#ignored.note('domain', 'a request is for a domain that is in no file: it is let pass')
+      return responseOf(
+        descriptors.map(() => 'none'),
+        false,
+        [],
+      )
+    }
+    const described = this.#requests.described(request, domain, this.#config)
+    const asks = described.filter((each) => typeof each !== 'string')
+    if (isGone()) return undefined
+    const verdicts = await decide(this.#limiters(domain), asks)
+    const decision = decisionOf(asks, verdicts)
+    if (decision === undefined) return responseOf(described, false, [])
+    this.#hits.count(domain.name, asks, verdicts.isDenied)
+    if (verdicts.decision !== undefined) {
+      this.#observer.decided?.(domain.limiterName, keysOf(asks), decision)
+    }
+    return responseOf(described, verdicts.isDenied, this.#headersOf(decision))
+  }
+
+  #limiters({ name, limiterName }: Domain): RuleLimiters {
+    const known = this.#limitersOf.get(name)
+    if (known !== undefined) return known
+    const policy = policyOf(this.#config)
+    const limiters = new RuleLimiters(
+      limiterName,
+      this.#store,
+      policy,
+      this.#observer,
+      this.#formerly.get(name),
+    )
+    this.#limitersOf.set(name, limiters)
+    return limiters
+  }
+
+  /** Answers whether what rules were charged is now found elsewhere. A log is found by its precision. */
+  #rememberFormer(before: Domain, after: Domain | undefined): boolean {
+    if (after === undefined) return false
+    const earlier = new Map(Array.from(before.rules(), (rule) => [rule.id, rule.limits]))
+    const known = this.#formerly.get(before.name) ?? new Map<string, readonly (readonly Limit[])[]>()
+    let isMoved = false
+    for (const { id, limits } of after.rules()) {
+      const then = earlier.get(id)
+      if (then === undefined || then[0]!.precisionMs === limits?.[0]?.precisionMs) continue
+      known.set(id, [then, ...(known.get(id) ?? [])].slice(0, MOST_FORMERLY))
+      isMoved = true
+    }
+    if (isMoved) this.#formerly.set(before.name, known)
+    return isMoved
+  }
+}
+
+function policyOf({ onStoreError, timeoutMs, instances }: EnvoyConfig): FailurePolicy {
+  return {
+    ...(onStoreError !== undefined && { onStoreError }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(instances !== undefined && { instances }),
+  }
+}
+
+/** A domain that the caller may not use looks the same whether it is there or not. */
+function mustReach(caller: Caller, name: string, domain: Domain | undefined): void {
+  const limiter = domain?.limiterName ?? limiterNameOf(name)
+  if (caller.may(limiter)) return
+  throw new ServiceError(403, 'forbidden', `${caller.name} may not use the limiter ${limiter}`)
+}
+
+function keysOf(asks: readonly Ask[]): Keys {
+  const keys: Record<string, string> = {}
+  for (const { rule, key } of asks) keys[rule.id] = key
+  return keys
+}

@@ -1,0 +1,127 @@
+import type { EnvoyConfig } from '../config/schema.ts'
+import { fits } from '../service/pattern.ts'
+import { ServiceError } from '../service/service-error.ts'
+import type { Unasked } from './answer.ts'
+import { Ask } from './ask.ts'
+import { type Domain, type Entry, type Match, partOf } from './domain.ts'
+import type { Ignored } from './ignored.ts'
+import type { Descriptor, RateLimitRequest } from './messages.ts'
+import { type Rule, ruleOf, UNITS, type Unit } from './rule.ts'
+
+/** More hits than any limit has. */
+const MAX_HITS = 2 ** 40
+
+/** Limits that requests have brought, and that are kept for when they come again. */
+const MAX_OVERRIDES = 1024
+
+const UNIT_OF = new Map<number, Unit>(
+  Object.entries(UNITS).map(([unit, { number }]) => [number, unit as Unit]),
+)
+
+/** A request with a domain and descriptors. */
+type Checked = Required<Pick<RateLimitRequest, 'domain' | 'descriptors'>>
+
+/** Reads requests: what each of their descriptors is held to. */
+export class Requests {
+  readonly #maxDescriptors: number
+  readonly #ignored: Ignored
+  readonly #overrides = new Map<string, Rule>()
+
+  constructor(maxDescriptors: number, ignored: Ignored) {
+    this.#maxDescriptors = maxDescriptors
+    this.#ignored = ignored
+  }
+
+  /** @throws {ServiceError} `invalid_request` */
+  checked({ domain = '', descriptors = [] }: RateLimitRequest): Checked {
+    if (domain === '') throw invalid('the domain is empty; it must be one of those that the files declare')
+    if (descriptors.length === 0) throw invalid('there are no descriptors; there must be one at least')
+    if (descriptors.length > this.#maxDescriptors) {
+      throw invalid(`there are ${descriptors.length} descriptors; there may be ${this.#maxDescriptors}`)
+    }
+    descriptors.forEach(({ entries = [] }, index) => {
+      if (entries.length === 0) throw invalid(`descriptor ${index} has no entries; it must have one at least`)
+      if (entries.some(({ key = '' }) => key === ''))
+        throw invalid(`an entry of descriptor ${index} has no key`)
+    })
+    return { domain, descriptors }
+  }
+
+  /** What each descriptor is held to; some rules take the place of others in the same request. */
+  described(
+    { descriptors = [], hits_addend: hits = 0 }: RateLimitRequest,
+    domain: Domain,
+    config: EnvoyConfig,
+  ): readonly (Ask | Unasked)[] {
+    const isSettled = isOneOf(config.chargeAfterwards, domain.name)
+    const found = descriptors.map((descriptor) => this.#match(domain, descriptor, config))
+    const replaced = found.flatMap((match) => match?.rule.replaces ?? [])
+    return found.map((match, index) => {
+      if (match === undefined) return 'none'
+      const { rule } = match
+      if (rule.isUnlimited) return 'unlimited'
+      if (rule.name !== '' && replaced.includes(rule.name)) return 'none'
+      return this.#ask(match, descriptors[index]!, hits, isSettled)
+    })
+  }
+
+  #ask(match: Match, descriptor: Descriptor, hitsOfAll: number, isSettled: boolean): Ask {
+    const { hits_addend: own, is_negative_hits: isNegative = false } = descriptor
+    const hits = Math.min(own === undefined ? Math.max(1, hitsOfAll) : (own.value ?? 0), MAX_HITS)
+    if (isNegative)
+      this.#ignored.note('negative_hits', 'hits are negative: nothing is returned, and nothing charged')
+    if (isNegative || hits === 0) return new Ask(match, 0, 'check')
+    return new Ask(match, hits, isSettled && own !== undefined ? 'settle' : 'charge')
+  }
+
+  #match(domain: Domain, { entries = [], limit }: Descriptor, config: EnvoyConfig): Match | undefined {
+    const given = entries.every(isStorable) ? (entries as readonly Entry[]) : entries.map(storable)
+    if (limit === undefined) return domain.match(given)
+    if (config.limitOverrides) return this.#overridden(given, limit)
+    this.#ignored.note(
+      'limit',
+      'a request brings a limit of its own, which counts only with envoy.limitOverrides',
+    )
+    return domain.match(given)
+  }
+
+  #overridden(entries: readonly Entry[], limit: NonNullable<Descriptor['limit']>): Match {
+    const { requests_per_unit: requestsPerUnit = 0, unit: number = 0 } = limit
+    const unit = UNIT_OF.get(number)
+    if (unit === undefined) throw invalid(`the unit of a limit is ${number}; it must be one of RateLimitUnit`)
+    const keys = entries.map(({ key }) => key)
+    const word = JSON.stringify([requestsPerUnit, unit, keys])
+    const rule =
+      this.#overrides.get(word) ??
+      ruleOf(
+        keys,
+        {
+          ...{ unit, requestsPerUnit, isUnlimited: false, isShadow: false, isQuota: false, name: '' },
+          ...{ replaces: [], hasDetailedMetric: false, metadata: undefined },
+        },
+        'override',
+      )
+    this.#overrides.set(word, rule)
+    if (this.#overrides.size > MAX_OVERRIDES) this.#overrides.delete(this.#overrides.keys().next().value!)
+    return { rule, key: entries.map(({ key, value }) => partOf(key, value)).join('|'), metric: rule.path }
+  }
+}
+
+function isOneOf(patterns: readonly string[] | undefined, domain: string): boolean {
+  return patterns?.some((pattern) => fits(pattern, domain)) === true
+}
+
+type Given = NonNullable<Descriptor['entries']>[number]
+
+function isStorable({ key, value }: Given): boolean {
+  return key !== undefined && value !== undefined && key.isWellFormed() && value.isWellFormed()
+}
+
+/** Whatever a client sends is counted: what no key can hold is replaced. */
+function storable({ key = '', value = '' }: Given): Entry {
+  return { key: key.toWellFormed(), value: value.toWellFormed() }
+}
+
+function invalid(message: string): ServiceError {
+  return new ServiceError(400, 'invalid_request', message)
+}

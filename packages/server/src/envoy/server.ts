@@ -1,0 +1,183 @@
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { ReflectionService } from '@grpc/reflection'
+import { HealthImplementation } from 'grpc-health-check'
+import type { Logger } from 'pino'
+import type { CapsConfig, Config } from '../config/schema.ts'
+import type { TlsOptions } from '../http/app.ts'
+import type { Metrics } from '../metrics.ts'
+import { Gatekeeper } from '../service/gatekeeper.ts'
+import { addressOf, isLoopback } from '../service/listeners.ts'
+import type { Readiness } from '../service/readiness.ts'
+import type { Service, ServiceObserver } from '../service/service.ts'
+import { loadDefinitions, SERVICE_NAME, serviceIn } from './definitions.ts'
+import { Domains } from './domains.ts'
+import { handlerOf } from './handler.ts'
+import { RateLimits } from './rate-limits.ts'
+
+const DEFAULT_MESSAGE_BYTES = 2 ** 20
+const DEFAULT_DESCRIPTORS = 64
+const DEFAULT_IN_FLIGHT = 10_000
+
+/** How often it is seen whether requests should be sent here. */
+const HEALTH_MS = 500
+
+/** After which calls under way are cut off. */
+const STOP_MS = 10_000
+
+/** As health checks ask: for the whole server, for the service, and by the name that envoyproxy/ratelimit has. */
+const HEALTH_NAMES = ['', SERVICE_NAME, 'ratelimit']
+
+export interface EnvoyOptions {
+  readonly address: string
+  readonly domains: Domains | undefined
+  readonly service: Service
+  readonly observer: ServiceObserver
+  readonly readiness: Readiness
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly tls: TlsOptions | undefined
+}
+
+/** The rate limit service of Envoy, over gRPC. */
+export class EnvoyServer {
+  readonly #options: EnvoyOptions
+  readonly #rateLimits: RateLimits
+  readonly #server: Server
+  readonly #gatekeeper: Gatekeeper
+  readonly #isLoopback: boolean
+  readonly #health = new HealthImplementation(statusesOf('NOT_SERVING'))
+  readonly #timer: NodeJS.Timeout
+  #isServing = false
+  #isStopping = false
+  #port = 0
+
+  private constructor(options: EnvoyOptions) {
+    const { address, service, domains, observer, metrics, log } = options
+    const { config } = service
+    const { caps = {} } = config
+    this.#options = options
+    this.#isLoopback = isLoopback(addressOf(address).host)
+    // Another listener than that of HTTP, perhaps open to others.
+    this.#gatekeeper = new Gatekeeper(config.auth, this.#isLoopback)
+    this.#rateLimits = new RateLimits({
+      domains: domains ?? new Domains([], []),
+      config: config.envoy ?? { files: [] },
+      store: service.store,
+      maxDescriptors: caps.descriptors ?? DEFAULT_DESCRIPTORS,
+      ...{ observer, metrics, log },
+    })
+    const maxInFlight = caps.inFlight ?? DEFAULT_IN_FLIGHT
+    this.#server = new Server(settingsOf(caps, maxInFlight))
+    const definitions = loadDefinitions()
+    this.#server.addService(serviceIn(definitions), {
+      ShouldRateLimit: handlerOf({
+        rateLimits: this.#rateLimits,
+        gatekeeper: this.#gatekeeper,
+        log,
+        maxInFlight,
+      }),
+    })
+    this.#health.addToServer(this.#server)
+    // The two describe a definition in types of their own.
+    new ReflectionService(definitions as never).addToServer(this.#server)
+    this.#timer = setInterval(() => void this.#see(), HEALTH_MS).unref()
+  }
+
+  /** It answers from now on. */
+  static async start(options: EnvoyOptions): Promise<EnvoyServer> {
+    const started = new EnvoyServer(options)
+    try {
+      await started.#listen()
+      void started.#see()
+    } catch (error) {
+      clearInterval(started.#timer)
+      throw error
+    }
+    return started
+  }
+
+  /** `127.0.0.1:8081`, with the port that it has. */
+  get address(): string {
+    return `${this.#options.address.slice(0, this.#options.address.lastIndexOf(':'))}:${this.#port}`
+  }
+
+  reload(domains: Domains | undefined, config: Config): void {
+    this.#gatekeeper.reload(config.auth, this.#isLoopback)
+    this.#rateLimits.reload(domains ?? new Domains([], []), config.envoy ?? { files: [] })
+  }
+
+  /** Tells those who look that no more should come. */
+  drain(): void {
+    this.#isStopping = true
+    this.#tell(false)
+  }
+
+  /** Takes no new calls, answers those under way, and ends. */
+  async stop(): Promise<void> {
+    this.drain()
+    clearInterval(this.#timer)
+    await new Promise<void>((resolve) => {
+      const cut = setTimeout(() => {
+        this.#server.forceShutdown()
+        resolve()
+      }, STOP_MS)
+      this.#server.tryShutdown(() => {
+        clearTimeout(cut)
+        resolve()
+      })
+    })
+    this.#rateLimits.close()
+  }
+
+  #listen(): Promise<void> {
+    const { address, tls } = this.#options
+    return new Promise((resolve, reject) => {
+      this.#server.bindAsync(address, credentialsOf(tls), (error, port) => {
+        this.#port = port
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+  }
+
+  async #see(): Promise<void> {
+    const { ready } = await this.#options.readiness.state()
+    if (!this.#isStopping) this.#tell(ready)
+  }
+
+  #tell(isServing: boolean): void {
+    if (isServing === this.#isServing) return
+    this.#isServing = isServing
+    for (const [name, status] of Object.entries(statusesOf(isServing ? 'SERVING' : 'NOT_SERVING'))) {
+      this.#health.setStatus(name, status)
+    }
+  }
+}
+
+function statusesOf(status: 'SERVING' | 'NOT_SERVING'): Record<string, 'SERVING' | 'NOT_SERVING'> {
+  return Object.fromEntries(HEALTH_NAMES.map((name) => [name, status]))
+}
+
+function settingsOf({ bodyBytes }: CapsConfig, maxInFlight: number): ConstructorParameters<typeof Server>[0] {
+  return {
+    'grpc.max_receive_message_length': bodyBytes ?? DEFAULT_MESSAGE_BYTES,
+    'grpc.max_concurrent_streams': maxInFlight,
+    // Clients that are gone without a word are noticed.
+    'grpc.keepalive_time_ms': 60_000,
+    'grpc.keepalive_timeout_ms': 20_000,
+    // Now and then clients look anew where to go: as with envoyproxy/ratelimit.
+    'grpc.max_connection_age_ms': 24 * 3_600_000,
+    'grpc.max_connection_age_grace_ms': 3_600_000,
+    // Statistics that nobody reads cost a part of every call.
+    'grpc.enable_channelz': 0,
+    // Of one connection, in megabytes.
+    'grpc-node.max_session_memory': 64,
+  }
+}
+
+function credentialsOf(tls: TlsOptions | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  const { cert, key, ca, requestCert = false } = tls
+  const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }
+  return ServerCredentials.createSsl(ca === undefined ? null : Buffer.from(ca), [pair], requestCert)
+}

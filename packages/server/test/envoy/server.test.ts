@@ -1,0 +1,118 @@
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import { service as healthDefinition } from 'grpc-health-check'
+import { expect, it, onTestFinished } from 'vitest'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { startProxy } from '../../../slidegate/test/support/tcp-proxy.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
+import { testService } from '../support/service.ts'
+import { rateLimitClient } from './support/client.ts'
+import { envoyService } from './support/envoy-service.ts'
+
+const RULES = {
+  'rules.yaml': 'domain: rl\ndescriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 3 } }]',
+}
+
+function clientOf(address: string): Client {
+  const client = new Client(address, credentials.createInsecure())
+  onTestFinished(() => client.close())
+  return client
+}
+
+function healthOf(client: Client, service = ''): Promise<string> {
+  const { path, requestSerialize, responseDeserialize } = healthDefinition.Check!
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(path, requestSerialize, responseDeserialize, { service }, (error, response) =>
+      error ? reject(error) : resolve((response as { status: string }).status),
+    )
+  })
+}
+
+it('is not started unless the configuration speaks of Envoy', async () => {
+  await using without = await testService({ limiters: {} })
+  expect(without.grpcAddress).toBeUndefined()
+  await using off = await testService({ limiters: {}, envoy: { files: [] }, listen: { grpc: false } })
+  expect(off.grpcAddress).toBeUndefined()
+})
+
+it('a port that is taken is an error at the start', async () => {
+  await using service = await envoyService(RULES)
+  await expect(envoyService(RULES, { listen: { grpc: service.grpcAddress } })).rejects.toThrow(
+    /EADDRINUSE|bind/,
+  )
+})
+
+it('health follows readiness, by all names that are asked for', async () => {
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const proxy = await startProxy(redis.port)
+  onTestFinished(() => proxy.stop())
+  await using service = await envoyService(RULES, {
+    store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
+    // Without one that throws it is ready in any case.
+    limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1m' }], onStoreError: 'throw' } },
+  })
+  const client = clientOf(service.grpcAddress)
+  for (const name of ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService']) {
+    await until(`${name} serves`, async () => (await healthOf(client, name)) === 'SERVING')
+  }
+  const unknown = await healthOf(client, 'other').catch((error: ServiceError) => status[error.code])
+  expect(unknown).toBe('NOT_FOUND')
+  proxy.refuse()
+  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  proxy.heal()
+  await until('it serves', async () => (await healthOf(client)) === 'SERVING')
+})
+
+it('while it drains, health says so and calls are answered; then those under way are, and it ends', async () => {
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const proxy = await startProxy(redis.port)
+  onTestFinished(() => proxy.stop())
+  const service = await envoyService(RULES, {
+    store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
+    envoy: { files: [], timeoutMs: 20_000 },
+  })
+  const client = clientOf(service.grpcAddress)
+  using asking = rateLimitClient(service.grpcAddress)
+  await asking.ask('rl', [{ user: 'ann' }])
+  await until('it serves', async () => (await healthOf(client)) === 'SERVING')
+  const ended = service.stop(1000)
+  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  expect((await asking.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
+  proxy.delay(2000)
+  const underWay = asking.ask('rl', [{ user: 'ann' }])
+  expect((await underWay).overallCode).toBe('OK')
+  await ended
+  const refused = await asking.ask('rl', [{ user: 'ann' }]).catch((error: ServiceError) => status[error.code])
+  expect(refused).toBe('UNAVAILABLE')
+})
+
+it('tells what it offers, by reflection', async () => {
+  await using service = await envoyService(RULES)
+  const client = clientOf(service.grpcAddress)
+  const { pathname } = new URL('../../../../node_modules/@grpc/reflection/build/proto/', import.meta.url)
+  const reflection = loadSync('grpc/reflection/v1/reflection.proto', {
+    includeDirs: [pathname],
+    keepCase: true,
+  })['grpc.reflection.v1.ServerReflection'] as unknown as Record<string, typeof healthDefinition.Check>
+  const { path, requestSerialize, responseDeserialize } = reflection.ServerReflectionInfo!
+  const ask = (question: object) =>
+    new Promise<never>((resolve, reject) => {
+      const call = client.makeBidiStreamRequest(path, requestSerialize as never, responseDeserialize)
+      call.on('error', reject)
+      call.on('data', (answer) => {
+        resolve(answer as never)
+        call.end()
+      })
+      call.write(question)
+    })
+  const { list_services_response: list } = await ask({ list_services: '' })
+  expect((list as { service: { name: string }[] }).service.map(({ name }) => name)).toContain(
+    'envoy.service.ratelimit.v3.RateLimitService',
+  )
+  const { file_descriptor_response: files } = await ask({
+    file_containing_symbol: 'envoy.service.ratelimit.v3.RateLimitRequest',
+  })
+  expect((files as { file_descriptor_proto: Buffer[] }).file_descriptor_proto.length).toBeGreaterThan(0)
+})

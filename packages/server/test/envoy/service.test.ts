@@ -1,0 +1,423 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { credentials, type ServiceError, status } from '@grpc/grpc-js'
+import { pino } from 'pino'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { startProxy } from '../../../slidegate/test/support/tcp-proxy.ts'
+import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
+import { METHOD, type RateLimitClient, type Response, rateLimitClient } from './support/client.ts'
+import { type EnvoyService, envoyService } from './support/envoy-service.ts'
+
+/** As long as any machine may take. */
+const PATIENT = { files: [], timeoutMs: 10_000 }
+
+const RULES = {
+  'rules.yaml': `domain: rl
+descriptors:
+  - { key: user, rate_limit: { unit: hour, requests_per_unit: 3 } }
+  - { key: path, rate_limit: { unit: hour, requests_per_unit: 100 } }
+`,
+}
+
+/** What a call is refused with. */
+async function refusal(call: Promise<Response>): Promise<{ code: string; details: string }> {
+  const error = await call.then(
+    (response) => expect.unreachable(`it was answered: ${JSON.stringify(response)}`),
+    (thrown) => thrown as ServiceError,
+  )
+  return { code: status[error.code]!, details: error.details }
+}
+
+function remainingIn({ statuses }: Response): number[] {
+  return statuses.map(({ limitRemaining }) => limitRemaining)
+}
+
+describe('answers', () => {
+  it('say when to come again, in fields of the draft', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    const first = await client.ask('rl', [{ user: 'ann' }, { path: '/' }])
+    expect(first.responseHeadersToAdd).toMatchObject([
+      { key: 'RateLimit-Policy', value: '"user";q=3;w=3600, "path";q=100;w=3600' },
+      { key: 'RateLimit', value: '"user";r=2;t=3600, "path";r=99;t=3600' },
+    ])
+    expect(first.statuses[0]!.durationUntilReset).toEqual({ seconds: 3600, nanos: 0 })
+    const denied = await client.ask('rl', [{ user: 'ann' }, { path: '/' }], { hits: 3 })
+    expect(denied.overallCode).toBe('OVER_LIMIT')
+    const retryAfter = denied.responseHeadersToAdd.find(({ key }) => key === 'Retry-After')!
+    expect(Number(retryAfter.value)).toBe(denied.statuses[0]!.durationUntilReset!.seconds)
+    const never = await client.ask('rl', [{ user: 'ann' }], { hits: 4 })
+    expect(never.statuses[0]!.durationUntilReset!.seconds).toBe(3600)
+    expect(never.responseHeadersToAdd.some(({ key }) => key === 'Retry-After')).toBe(false)
+  })
+
+  it.each([
+    [false, []],
+    [true, ['RateLimit-Policy', 'RateLimit']],
+    ['draft-6', ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']],
+    ['legacy', ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']],
+  ] as const)('with headers %j', async (headers, names) => {
+    await using service = await envoyService(RULES, { envoy: { files: [], headers } })
+    using client = rateLimitClient(service.grpcAddress)
+    const { responseHeadersToAdd } = await client.ask('rl', [{ user: 'ann' }])
+    expect(responseHeadersToAdd.map(({ key }) => key)).toEqual(names)
+  })
+
+  it('are counted by limiter, and by rule', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    for (let i = 0; i < 2; i++) await client.ask('rl', [{ user: 'ann' }, { path: '/' }], { hits: 2 })
+    await client.ask('unknown', [{ user: 'ann' }])
+    const { body } = await service.app.inject('/metrics')
+    expect(body).toContain('slidegate_decisions_total{limiter="envoy.rl",outcome="allowed",source="store"} 1')
+    expect(body).toContain('slidegate_decisions_total{limiter="envoy.rl",outcome="denied",source="store"} 1')
+    expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="user",outcome="within_limit"} 2')
+    expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="user",outcome="over_limit"} 2')
+    expect(body).toContain('slidegate_envoy_hits_total{domain="rl",rule="path",outcome="not_charged"} 2')
+    expect(body).toContain('slidegate_envoy_ignored_total{what="domain"} 1')
+  })
+})
+
+describe('limits that requests bring', () => {
+  const own = (requestsPerUnit: number, unit: string | number = 'DAY') => [
+    { entries: [{ key: 'user', value: 'ann' }], limit: { requestsPerUnit, unit } },
+  ]
+
+  it('count only where the configuration says so', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    const { statuses } = await client.ask('rl', own(1000))
+    expect(statuses[0]!.currentLimit).toMatchObject({ requestsPerUnit: 3, unit: 'HOUR' })
+  })
+
+  it('count in place of the rules then', async () => {
+    await using service = await envoyService(RULES, { envoy: { files: [], limitOverrides: true } })
+    using client = rateLimitClient(service.grpcAddress)
+    const first = await client.ask('rl', own(2))
+    expect(first.statuses[0]).toMatchObject({
+      currentLimit: { requestsPerUnit: 2, unit: 'DAY' },
+      limitRemaining: 1,
+    })
+    // In other numbers it is the same count.
+    expect(remainingIn(await client.ask('rl', own(5, 'MONTH')))).toEqual([3])
+    expect((await client.ask('rl', own(2))).overallCode).toBe('OVER_LIMIT')
+    expect((await client.ask('rl', own(0))).overallCode).toBe('OVER_LIMIT')
+    // Those of the rule are others.
+    expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
+    expect(await refusal(client.ask('rl', own(1, 0)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(await refusal(client.ask('rl', own(1, 99)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+})
+
+describe('hits that have happened already', () => {
+  const check = [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value: 0 } }]
+  const used = (value: number) => [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value } }]
+
+  it('are charged above the limit, where the configuration says so', async () => {
+    await using service = await envoyService(RULES, { envoy: { files: [], chargeAfterwards: ['r*'] } })
+    using client = rateLimitClient(service.grpcAddress)
+    expect((await client.ask('rl', check)).overallCode).toBe('OK')
+    expect((await client.ask('rl', used(2))).overallCode).toBe('OK')
+    expect((await client.ask('rl', check)).overallCode).toBe('OK')
+    expect((await client.ask('rl', used(5))).overallCode).toBe('OVER_LIMIT')
+    expect((await client.ask('rl', check)).overallCode).toBe('OVER_LIMIT')
+  })
+
+  it('are denied like any others, where it does not', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    expect((await client.ask('rl', used(5))).overallCode).toBe('OVER_LIMIT')
+    expect((await client.ask('rl', check)).overallCode).toBe('OK')
+  })
+})
+
+describe('bad requests are refused', () => {
+  it.each([
+    ['no domain', '', [{ user: 'ann' }], /the domain is empty/],
+    ['no descriptors', 'rl', [], /there are no descriptors/],
+    ['no entries', 'rl', [{ entries: [] }], /descriptor 0 has no entries/],
+    ['no key', 'rl', [{ user: 'ann' }, { entries: [{ key: '', value: 'x' }] }], /descriptor 1 has no key/],
+    ['too many descriptors', 'rl', Array.from({ length: 65 }, () => ({ user: 'x' })), /there may be 64/],
+  ])('%s', async (_, domain, descriptors, details) => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    const refused = await refusal(client.ask(domain, descriptors as never))
+    expect(refused).toEqual({ code: 'INVALID_ARGUMENT', details: expect.stringMatching(details) })
+  })
+
+  it('but for values: a long or strange one is counted', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    for (const user of ['%'.repeat(200_000), '\u0000\u{1F600}|', '']) {
+      expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([2])
+      expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([1])
+    }
+  })
+
+  it('and what is larger than the configuration allows', async () => {
+    await using service = await envoyService(RULES, { caps: { bodyBytes: 1024, descriptors: 2 } })
+    using client = rateLimitClient(service.grpcAddress)
+    expect(await refusal(client.ask('rl', [{ user: 'x'.repeat(2000) }]))).toMatchObject({
+      code: 'RESOURCE_EXHAUSTED',
+    })
+    expect(await refusal(client.ask('rl', [{ a: 'x' }, { b: 'x' }, { c: 'x' }]))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+  })
+})
+
+describe('who may ask', () => {
+  const tokens = [
+    { name: 'gateway', role: 'check', token: 'the token of the gateway', limiters: ['envoy.r*'] },
+    { name: 'other', role: 'check', token: 'the token of another one', limiters: ['other'] },
+  ] as const
+  const config = { auth: { tokens: tokens.map((token) => ({ ...token, limiters: [...token.limiters] })) } }
+  // Bearer tokens have no spaces.
+  for (const each of config.auth.tokens) each.token = each.token.replaceAll(' ', '-') as never
+
+  it('whoever has a token for the domain', async () => {
+    await using service = await envoyService(RULES, config)
+    using client = rateLimitClient(service.grpcAddress)
+    const ask = (domain: string, token?: string) =>
+      client.ask(domain, [{ user: 'ann' }], token ? { token } : {})
+    expect((await ask('rl', 'the-token-of-the-gateway')).overallCode).toBe('OK')
+    expect(await refusal(ask('rl'))).toMatchObject({ code: 'UNAUTHENTICATED' })
+    expect(await refusal(ask('rl', 'the-token-of-nobody'))).toMatchObject({ code: 'UNAUTHENTICATED' })
+    // Whether it is there, is not told.
+    const there = await refusal(ask('rl', 'the-token-of-another-one'))
+    expect(there).toMatchObject({ code: 'PERMISSION_DENIED' })
+    const notThere = await refusal(ask('xy', 'the-token-of-another-one'))
+    expect(notThere).toEqual({ ...there, details: there.details.replace('envoy.rl', 'envoy.xy') })
+  })
+
+  it('nobody without a token, where others than this machine can ask', async () => {
+    await using service = await envoyService(RULES, { listen: { grpc: '0.0.0.0:0' } })
+    using client = rateLimitClient(service.grpcAddress.replace('0.0.0.0', '127.0.0.1'))
+    expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAUTHENTICATED' })
+  })
+
+  it('a change of tokens is in force at once', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    await client.ask('rl', [{ user: 'ann' }])
+    service.change(RULES, config)
+    expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAUTHENTICATED' })
+  })
+
+  it('with mutual TLS only those with a certificate', async () => {
+    const { files, ca, remove } = await makeCertificates()
+    onTestFinished(remove)
+    const tls = { cert: files.certificate, key: files.key, clientCa: files.ca }
+    await using service = await envoyService(RULES, { listen: { tls } })
+    const read = (file: string) => readFileSync(file)
+    const authority = Buffer.from(ca)
+    const known = credentials.createSsl(authority, read(files.key), read(files.certificate))
+    using client = rateLimitClient(service.grpcAddress, known)
+    expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
+    using stranger = rateLimitClient(service.grpcAddress, credentials.createSsl(authority))
+    expect(await refusal(stranger.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAVAILABLE' })
+    using plain = rateLimitClient(service.grpcAddress)
+    expect(await refusal(plain.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAVAILABLE' })
+  })
+})
+
+describe('other files', () => {
+  it('are in force at once, and what was consumed counts on', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    await client.ask('rl', [{ user: 'ann' }], { hits: 2 })
+    service.change({
+      'rules.yaml': `domain: rl
+descriptors:
+  - { key: user, rate_limit: { unit: day, requests_per_unit: 10 } }
+`,
+      'more.yaml':
+        'domain: more\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 1 } }]',
+    })
+    expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([7])
+    expect(remainingIn(await client.ask('more', [{ user: 'ann' }]))).toEqual([0])
+    expect((await client.ask('rl', [{ path: '/' }])).statuses[0]!.currentLimit).toBeNull()
+    service.change(RULES)
+    expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OVER_LIMIT')
+  })
+
+  it('also where so many need another precision', async () => {
+    const rules = (count: number) => ({
+      'rules.yaml': `domain: rl\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: ${count} } }]`,
+    })
+    await using service = await envoyService(rules(60_000))
+    using client = rateLimitClient(service.grpcAddress)
+    await client.ask('rl', [{ user: 'ann' }], { hits: 50_000 })
+    service.change(rules(600_000))
+    expect(remainingIn(await client.ask('rl', [{ user: 'ann' }], { hits: 1 }))).toEqual([549_999])
+  })
+
+  it('may change how failures are met', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const store = { redis: { url: redis.url } }
+    await using service = await envoyService(RULES, { store, envoy: PATIENT })
+    using client = rateLimitClient(service.grpcAddress)
+    await client.ask('rl', [{ user: 'ann' }])
+    await redis.kill()
+    service.change(RULES, { store, envoy: { files: [], timeoutMs: 200, onStoreError: 'allow' } })
+    expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
+  })
+})
+
+describe('a store that gives no answer', () => {
+  const stops: (() => Promise<unknown>)[] = []
+  afterEach(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop()
+  })
+
+  async function behindProxy(
+    envoy: object,
+    caps = {},
+  ): Promise<{
+    service: EnvoyService
+    client: RateLimitClient
+    proxy: Awaited<ReturnType<typeof startProxy>>
+  }> {
+    const redis = await startRedis()
+    stops.push(() => redis.stop())
+    const proxy = await startProxy(redis.port)
+    stops.push(() => proxy.stop())
+    const store = { redis: { url: `redis://127.0.0.1:${proxy.port}` } }
+    const service = await envoyService(RULES, { store, caps, envoy: { ...PATIENT, ...envoy } })
+    stops.push(() => service.stop())
+    const client = rateLimitClient(service.grpcAddress)
+    stops.push(async () => client[Symbol.dispose]())
+    await client.ask('rl', [{ user: 'before' }])
+    return { service, client, proxy }
+  }
+
+  it.each([
+    ['allow', 'OK'],
+    ['deny', 'OVER_LIMIT'],
+    ['local', 'OK'],
+  ] as const)('%s', async (onStoreError, code) => {
+    const { client, proxy } = await behindProxy({ onStoreError, timeoutMs: 300 })
+    proxy.blackHole()
+    const started = performance.now()
+    const response = await client.ask('rl', [{ user: 'ann' }])
+    expect(response.overallCode).toBe(code)
+    expect(response.statuses[0]!.code).toBe(code)
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+
+  it('throw: the call fails in time', async () => {
+    const { client, proxy } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
+    proxy.blackHole()
+    const started = performance.now()
+    expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAVAILABLE' })
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+
+  it('deadlines are honoured, and a charge that was on its way stands', async () => {
+    const { client, proxy } = await behindProxy({})
+    proxy.delay(1500)
+    const started = performance.now()
+    const late = client.ask('rl', [{ user: 'ann' }], { deadline: Date.now() + 200 })
+    expect(await refusal(late)).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(performance.now() - started).toBeLessThan(1400)
+    proxy.heal()
+    // It was let in by whoever heard nothing: by Envoy, unless it is told otherwise.
+    expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([1])
+  })
+
+  it('so many calls are under way, and no more', async () => {
+    const { service, client, proxy } = await behindProxy({}, { inFlight: 2 })
+    proxy.delay(1000)
+    const first = [client.ask('rl', [{ user: '1' }]), client.ask('rl', [{ user: '2' }])]
+    using another = rateLimitClient(service.grpcAddress, undefined, { 'grpc.use_local_subchannel_pool': 1 })
+    // They may come in any order.
+    const all = await Promise.allSettled([...first, another.ask('rl', [{ user: '3' }])])
+    const refused = all.filter((each) => each.status === 'rejected')
+    expect(refused.map(({ reason }) => status[reason.code])).toEqual(['RESOURCE_EXHAUSTED'])
+  })
+})
+
+it('what was given up before it was decided is not charged', async () => {
+  await using service = await envoyService(RULES)
+  const session = connect(`http://${service.grpcAddress}`)
+  onTestFinished(() => session.close())
+  const message = METHOD.requestSerialize({
+    domain: 'rl',
+    descriptors: [{ entries: [{ key: 'user', value: 'ann' }] }],
+  })
+  const frame = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message])
+  for (let i = 0; i < 20; i++) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': METHOD.path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'grpc-timeout': '1n',
+    })
+    stream.on('error', () => {})
+    stream.end(frame)
+    stream.resume()
+    await new Promise((resolve) => stream.on('close', resolve))
+  }
+  using client = rateLimitClient(service.grpcAddress)
+  expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
+})
+
+describe('exact', () => {
+  const MANY = {
+    'rules.yaml': `domain: rl
+descriptors:
+  - { key: user, rate_limit: { unit: day, requests_per_unit: 300 } }
+  - { key: path, rate_limit: { unit: day, requests_per_unit: 500 } }
+`,
+  }
+
+  it('with 1,024 calls in flight at two services on one Redis', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const config = { store: { redis: { url: redis.url } }, envoy: { files: [], timeoutMs: 60_000 } }
+    await using one = await envoyService(MANY, config)
+    await using two = await envoyService(MANY, config)
+    using first = rateLimitClient(one.grpcAddress)
+    using second = rateLimitClient(two.grpcAddress)
+    const responses = await Promise.all(
+      Array.from({ length: 1024 }, (_, i) =>
+        (i % 2 ? first : second).ask('rl', [{ user: `${i % 4 < 2}` }, { path: '/' }]),
+      ),
+    )
+    expect(responses.filter(({ overallCode }) => overallCode === 'OK')).toHaveLength(500)
+    // Nothing was charged for those that were denied.
+    const users = await Promise.all(
+      ['true', 'false'].map((user) =>
+        first.ask('rl', [{ entries: [{ key: 'user', value: user }], hitsAddend: { value: 0 } }]),
+      ),
+    )
+    expect(users.flatMap(remainingIn).reduce((sum, left) => sum + left)).toBe(100)
+  }, 60_000)
+
+  it('with 1,024 calls in flight on memory, in groups', async () => {
+    await using service = await envoyService(MANY)
+    using client = rateLimitClient(service.grpcAddress)
+    const responses = await Promise.all(
+      Array.from({ length: 1024 }, () => client.ask('rl', [{ user: 'ann' }, { user: 'bob' }, { path: '/' }])),
+    )
+    expect(responses.filter(({ overallCode }) => overallCode === 'OK')).toHaveLength(300)
+    const { statuses } = await client.ask('rl', [{ path: '/' }])
+    expect(statuses[0]!.limitRemaining).toBe(199)
+  }, 60_000)
+})
+
+it('requests for limits of their own are said once in the log, without keys', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
+  await using service = await envoyService(RULES, {}, log)
+  using client = rateLimitClient(service.grpcAddress)
+  for (let i = 0; i < 3; i++) {
+    const entries = [{ key: 'user', value: 'the-secret-user' }]
+    await client.ask('rl', [{ entries, limit: { requestsPerUnit: 1, unit: 'DAY' } }])
+  }
+  expect(lines.filter((line) => line.includes('limitOverrides'))).toHaveLength(1)
+  expect(lines.join()).not.toContain('the-secret-user')
+})
