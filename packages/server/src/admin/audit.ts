@@ -1,0 +1,166 @@
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import type { AnyKey } from 'slidegate'
+import { messageOf } from '../errors.ts'
+import { loggedKey } from '../logged.ts'
+import type { Service } from '../service/service.ts'
+import type { AuditLog, AuditRecord } from './audit-log.ts'
+import { mapKey, secretSpelling, shortKey } from './key-text.ts'
+
+/** What somebody does to the service. */
+export interface Action {
+  /** Who, as the configuration calls him. */
+  readonly who: string
+  readonly what: string
+  readonly limiter?: string
+  readonly key?: AnyKey | Partial<AnyKey>
+  /** Whatever else tells what is to be done. */
+  readonly detail?: object
+}
+
+export interface AuditEntry {
+  readonly id: string
+  /** By the clock of Redis, where that is the store. */
+  readonly atMs: number
+  readonly who: string
+  readonly what: string
+  readonly limiter?: string
+  /** Of limiters with `hashKeys` as it is stored. */
+  readonly key?: string | Readonly<Record<string, string>>
+  readonly detail?: object
+  /** Which process was asked: its host and its number. */
+  readonly instance: string
+  /** `unknown`: it was begun, and how it ended was not kept. */
+  readonly result: 'done' | 'failed' | 'unknown'
+  /** Why it has failed. */
+  readonly error?: string
+}
+
+const INSTANCE = `${hostname()}/${process.pid}`
+
+const PAGE = 1000
+
+/**
+ * Who has changed what. An action is written down before it is done, and how it has ended after that: what cannot be written
+ * down is not done.
+ */
+export class Audit {
+  readonly #service: Service
+  readonly #entries: AuditLog
+  readonly #log: Logger
+
+  constructor(service: Service, entries: AuditLog, log: Logger) {
+    this.#service = service
+    this.#entries = entries
+    this.#log = log
+  }
+
+  /**
+   * Does something that is to be found in the audit.
+   *
+   * @throws {ServiceError} `store_error` where it cannot be written down: then nothing was done
+   */
+  async act<Result>(action: Action, work: () => Promise<Result>): Promise<Result> {
+    const id = await this.#entries.append(this.#recordOf(action))
+    try {
+      const result = await work()
+      await this.#ended(id, action)
+      return result
+    } catch (error) {
+      await this.#ended(id, action, messageOf(error))
+      throw error
+    }
+  }
+
+  /** Writes down what was done, as far as that is possible: for what must not depend on it. Never rejects. */
+  async note(action: Action): Promise<void> {
+    this.#tell(action)
+    try {
+      await this.#entries.append({ ...this.#recordOf(action), result: 'done' })
+    } catch (error) {
+      this.#log.warn({ what: action.what, reason: messageOf(error) }, 'the audit could not be written')
+    }
+  }
+
+  /**
+   * The newest first.
+   *
+   * @param may which entries are asked for
+   */
+  async list(count: number, may: (entry: AuditEntry) => boolean): Promise<AuditEntry[]> {
+    const endings = new Map<string, AuditRecord>()
+    const found: AuditEntry[] = []
+    let before: string | undefined
+    while (found.length < count) {
+      const page = await this.#entries.page(before, PAGE)
+      for (const [id, record] of page) {
+        if (record.of !== undefined) {
+          endings.set(record.of, record)
+          continue
+        }
+        const entry = entryOf(id, { ...record, ...endings.get(id) })
+        endings.delete(id)
+        if (entry !== undefined && found.length < count && may(entry)) found.push(entry)
+      }
+      before = page.at(-1)?.[0]
+      if (page.length < PAGE) break
+    }
+    return found
+  }
+
+  async #ended(of: string, action: Action, error?: string): Promise<void> {
+    this.#tell(action, error)
+    const ending: AuditRecord =
+      error === undefined ? { result: 'done' } : { result: 'failed', error: error.slice(0, 500) }
+    try {
+      await this.#entries.append({ of, ...ending })
+    } catch (problem) {
+      // It was done or not all the same, and the log has it.
+      this.#log.warn({ of, what: action.what, reason: messageOf(problem) }, 'the audit could not be written')
+    }
+  }
+
+  #recordOf({ who, what, limiter, key, detail }: Action): AuditRecord {
+    return {
+      ...{ who, what },
+      ...(limiter !== undefined && { limiter }),
+      ...(limiter !== undefined &&
+        key !== undefined && { key: JSON.stringify(mapKey(key, this.#spelling(limiter))) }),
+      ...(detail !== undefined && { detail: JSON.stringify(detail) }),
+      instance: INSTANCE,
+    }
+  }
+
+  #spelling(limiter: string): (key: string) => string {
+    const secret = this.#service.has(limiter)
+      ? this.#service.get(limiter).declared.config.hashKeys
+      : undefined
+    return secret === undefined ? shortKey : secretSpelling(secret)
+  }
+
+  #tell({ key, ...action }: Action, error?: string): void {
+    const logged = (each: string) => loggedKey(each, this.#service.config)
+    const told = { ...action, ...(key !== undefined && { key: mapKey(key, logged) }) }
+    if (error === undefined) this.#log.info(told, 'admin')
+    else this.#log.warn({ ...told, reason: error }, 'admin: failed')
+  }
+}
+
+/** Whatever else may stand in the stream is none. */
+function entryOf(id: string, record: AuditRecord): AuditEntry | undefined {
+  const { who, what, limiter, key, detail, instance, result, error } = record
+  if (who === undefined || what === undefined || instance === undefined) return undefined
+  try {
+    return {
+      ...{ id, atMs: Number.parseInt(id, 10), who, what },
+      ...(limiter !== undefined && { limiter }),
+      ...(key !== undefined && { key: JSON.parse(key) as string }),
+      ...(detail !== undefined && { detail: JSON.parse(detail) as object }),
+      instance,
+      result: result === 'done' || result === 'failed' ? result : 'unknown',
+      ...(error !== undefined && { error }),
+    }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,33 @@
+import { createHmac, hash } from 'node:crypto'
+import type { AnyKey } from 'slidegate'
+
+/** Longer keys are kept as their beginning and a hash. */
+const MAX_LENGTH = 256
+const BEGINNING = 200
+
+/** Of base64url, with 6 bits each. */
+const HASH_LENGTH = 22
+
+/** A key as it is kept and shown: as it is, unless it is so long that its callers could fill memory with it. */
+export function shortKey(key: string): string {
+  if (key.length <= MAX_LENGTH) return key
+  // By way of bytes, since a part of a text would keep all of it in memory.
+  const digest = hash('sha256', key, 'base64url').slice(0, HASH_LENGTH)
+  return `${Buffer.from(key.slice(0, BEGINNING)).toString()}...~${digest}`
+}
+
+/** All keys of a request, each changed by the function. What it has none of is left out. */
+export function mapKey(
+  key: AnyKey | Partial<AnyKey>,
+  change: (key: string) => string,
+): string | Record<string, string> {
+  if (typeof key === 'string') return change(key)
+  const given = Object.entries(key).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
+}
+
+/** How a limiter with `hashKeys` spells a key in the store: as its overrides tell it. */
+export function secretSpelling(secret: string): (key: string) => string {
+  return (key) =>
+    `~${createHmac('sha256', secret).update(`key:${key}`).digest('base64url').slice(0, HASH_LENGTH)}`
+}

@@ -1,0 +1,106 @@
+import type { Decision, Source } from 'slidegate'
+
+/** Over how many seconds is told what was decided. */
+export const SPANS = [1, 10, 60, 300] as const
+
+const SOURCES: readonly Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
+
+/** Of each second: allowed by source, denied by source, and how many a shadow limit would have denied. */
+const DENIED = SOURCES.length
+const SHADOW = 2 * SOURCES.length
+const WIDTH = SHADOW + 1
+
+/** Those of the longest span, and the second that is not over yet. */
+const SECONDS = 300 + 1
+
+/** What was decided in the last whole seconds, as plain JSON. */
+export interface SpanCounts {
+  /** How many of them: fewer than asked for where it has not run for as long. */
+  readonly seconds: number
+  readonly counts: readonly number[]
+}
+
+/** Decisions of a limiter, counted by the second: 16 KB. */
+export class Rates {
+  readonly #counts = new Uint32Array(SECONDS * WIDTH)
+  readonly #since: number
+  /** The second that is being counted. */
+  #second: number
+
+  /** @param sinceMs before which nothing was decided for another reason than that nobody asked */
+  constructor(sinceMs: number) {
+    this.#since = Math.ceil(sinceMs / 1000)
+    this.#second = this.#since
+  }
+
+  add({ allowed, source, limits }: Decision, nowMs: number): void {
+    this.#goOnTo(nowMs)
+    const row = (this.#second % SECONDS) * WIDTH
+    this.#counts[row + (allowed ? 0 : DENIED) + SOURCES.indexOf(source)]!++
+    for (let i = 0; i < limits.length; i++) {
+      const limit = limits[i]!
+      if (!limit.shadow || limit.allowed) continue
+      this.#counts[row + SHADOW]!++
+      return
+    }
+  }
+
+  /** One for each of {@link SPANS}. */
+  spans(nowMs: number): readonly SpanCounts[] {
+    this.#goOnTo(nowMs)
+    const counts = new Array<number>(WIDTH).fill(0)
+    let seconds = 0
+    return SPANS.map((span) => {
+      for (; seconds < Math.min(span, this.#second - this.#since); seconds++) {
+        const row = ((this.#second - seconds - 1) % SECONDS) * WIDTH
+        for (let i = 0; i < WIDTH; i++) counts[i]! += this.#counts[row + i]!
+      }
+      return { seconds, counts: [...counts] }
+    })
+  }
+
+  #goOnTo(nowMs: number): void {
+    const second = Math.floor(nowMs / 1000)
+    if (second <= this.#second) return
+    const passed = Math.min(second - this.#second, SECONDS)
+    for (let i = 0; i < passed; i++) {
+      const row = ((second - i) % SECONDS) * WIDTH
+      this.#counts.fill(0, row, row + WIDTH)
+    }
+    this.#second = second
+  }
+}
+
+/** What is told of a span. */
+export interface SpanUsage {
+  /** The span that was asked for. */
+  readonly spanSeconds: number
+  /** How much of it was counted: less where the service has not run for as long. */
+  readonly seconds: number
+  readonly allowed: number
+  readonly denied: number
+  /** Requests that a shadow limit would have denied. */
+  readonly shadowDenied: number
+  readonly allowedPerSecond: number
+  readonly deniedPerSecond: number
+  /** Decisions per second, by where they came from. */
+  readonly perSecondBySource: Readonly<Record<Source, number>>
+}
+
+/** @param processes the spans of each */
+export function usageOf(processes: readonly (readonly SpanCounts[])[]): SpanUsage[] {
+  return SPANS.map((spanSeconds, span) => {
+    const seconds = Math.max(0, ...processes.map((spans) => spans[span]!.seconds))
+    const sum = (i: number) => processes.reduce((all, spans) => all + spans[span]!.counts[i]!, 0)
+    const perSecond = (count: number) => (seconds === 0 ? 0 : Math.round((count / seconds) * 1000) / 1000)
+    const allowed = SOURCES.reduce((all, _, i) => all + sum(i), 0)
+    const denied = SOURCES.reduce((all, _, i) => all + sum(DENIED + i), 0)
+    return {
+      ...{ spanSeconds, seconds, allowed, denied, shadowDenied: sum(SHADOW) },
+      ...{ allowedPerSecond: perSecond(allowed), deniedPerSecond: perSecond(denied) },
+      perSecondBySource: Object.fromEntries(
+        SOURCES.map((source, i) => [source, perSecond(sum(i) + sum(DENIED + i))]),
+      ) as Record<Source, number>,
+    }
+  })
+}

@@ -1,0 +1,142 @@
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { messageOf } from '../errors.ts'
+import { ClientError, EXIT } from './exit-codes.ts'
+
+/** A service, and who asks it. */
+export interface Target {
+  readonly url: URL
+  readonly token?: string | undefined
+  /** Certificates, as `node:tls` takes them. */
+  readonly ca?: string | undefined
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** A server-sent event. */
+export interface ServerEvent {
+  readonly event: string
+  readonly data: string
+}
+
+const ANSWER_MS = 10_000
+
+const MAX_BYTES = 64 * 2 ** 20
+
+/** A service over HTTP. Every method rejects with a {@link ClientError}. */
+export class ServiceClient {
+  readonly #target: Target
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  /** What was asked for; statuses that say that it cannot be had are errors. */
+  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const answer = await this.answer(method, path, body)
+    if (answer.status >= 400) throw refusalOf(answer)
+    return answer.body
+  }
+
+  /** The answer, whatever its status is. */
+  async answer(method: string, path: string, body?: unknown): Promise<Answer> {
+    const response = await this.#send(method, path, body, AbortSignal.timeout(ANSWER_MS))
+    const text = await this.#textOf(response)
+    return { status: response.statusCode ?? 0, body: bodyOf(text) }
+  }
+
+  /** Events for as long as there are any, or until the signal. */
+  async *events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    const response = await this.#send('GET', path, undefined, signal)
+    if (response.statusCode !== 200) {
+      throw refusalOf({ status: response.statusCode ?? 0, body: bodyOf(await this.#textOf(response)) })
+    }
+    let rest = ''
+    try {
+      for await (const part of response.setEncoding('utf8')) {
+        const blocks = (rest + part).split('\n\n')
+        rest = blocks.pop()!
+        if (rest.length > MAX_BYTES) throw new Error('an event does not end')
+        for (const block of blocks) {
+          const event = /^event: (.*)$/m.exec(block)?.[1]
+          const data = /^data: (.*)$/m.exec(block)?.[1]
+          if (event !== undefined && data !== undefined) yield { event, data }
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) throw this.#unreachable(error)
+    }
+  }
+
+  async #textOf(response: http.IncomingMessage): Promise<string> {
+    let text = ''
+    try {
+      for await (const part of response.setEncoding('utf8')) {
+        text += part
+        if (text.length > MAX_BYTES) throw new Error(`the answer has more than ${MAX_BYTES} bytes`)
+      }
+    } catch (error) {
+      throw this.#unreachable(error)
+    }
+    return text
+  }
+
+  #send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<http.IncomingMessage> {
+    const { url, token, ca, cert, key } = this.#target
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const headers = {
+      accept: 'application/json, text/event-stream',
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(text !== undefined && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+      }),
+    }
+    const { request } = url.protocol === 'https:' ? https : http
+    const base = url.href.endsWith('/') ? url.href.slice(0, -1) : url.href
+    return new Promise((resolve, reject) => {
+      const failed = (error: unknown) => reject(this.#unreachable(error))
+      try {
+        const options = { method, headers, signal, agent: false as const, ca, cert, key }
+        request(new URL(base + path), options, resolve)
+          .on('error', failed)
+          .end(text)
+      } catch (error) {
+        failed(error)
+      }
+    })
+  }
+
+  #unreachable(error: unknown): ClientError {
+    const why =
+      (error as Error).name === 'AbortError' ? `no answer within ${ANSWER_MS / 1000} s` : messageOf(error)
+    return new ClientError(EXIT.unreachable, `cannot reach ${this.#target.url.origin}: ${why}`)
+  }
+}
+
+/** An answer that says why not: as a sentence. */
+export function refusalOf({ status, body }: Answer): ClientError {
+  const { detail, code } =
+    ((typeof body === 'object' ? body : undefined) as { detail?: unknown; code?: unknown }) ?? {}
+  const what = typeof detail === 'string' ? detail : 'the service has said no more'
+  const which = typeof code === 'string' ? `, ${code}` : ''
+  return new ClientError(exitCodeOf(status), `${what} (HTTP ${status}${which})`)
+}
+
+function exitCodeOf(status: number): number {
+  if (status === 401 || status === 403) return EXIT.refused
+  return status >= 400 && status < 500 && status !== 429 ? EXIT.usage : EXIT.failure
+}
+
+function bodyOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

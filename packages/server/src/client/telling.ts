@@ -1,0 +1,81 @@
+import { formatDuration } from '../duration.ts'
+import { alignColumns, formatCount, printable } from '../text.ts'
+import { EXIT } from './exit-codes.ts'
+
+/** What the service tells of one limit. `null` is never. */
+export interface LimitTold {
+  readonly name: string
+  readonly limit: number
+  readonly shadow: boolean
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly retryAfterMs: number | null
+  readonly resetAfterMs: number | null
+}
+
+export interface DecisionTold {
+  readonly allowed: boolean
+  readonly cost: number
+  readonly remaining: number | null
+  readonly retryAfterMs: number | null
+  readonly resetAfterMs: number | null
+  readonly deniedBy: readonly string[]
+  readonly limits: readonly LimitTold[]
+  readonly source: string
+  readonly blockedMs?: number
+}
+
+const SECOND_MS = 1000
+
+/** Above that nobody counts milliseconds. */
+const COARSE_MS = 10 * SECOND_MS
+
+export function lasting(ms: number): string {
+  return formatDuration(ms > COARSE_MS ? Math.ceil(ms / SECOND_MS) * SECOND_MS : Math.ceil(ms))
+}
+
+export function after(ms: number | null): string {
+  if (ms === null) return 'never'
+  return ms === 0 ? 'now' : `in ${lasting(ms)}`
+}
+
+/** A decision in a line, and one for each limit. */
+export function decisionLines(decision: DecisionTold): string[] {
+  const rows = decision.limits.map((limit) => [
+    nameOf(limit),
+    `${formatCount(limit.remaining)} of ${formatCount(limit.limit)} left`,
+    limit.allowed ? '' : `fits ${after(limit.retryAfterMs)}`,
+  ])
+  return [headOf(decision), ...alignColumns(rows)]
+}
+
+function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs }: DecisionTold): string {
+  const by = source === 'store' ? '' : `, decided by ${printable(source)}`
+  if (allowed) return `allowed${remaining === null ? '' : `, ${formatCount(remaining)} left`}${by}`
+  const why =
+    blockedMs === undefined
+      ? deniedBy.length === 0
+        ? ''
+        : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
+      : `: blocked for ${lasting(blockedMs)}`
+  return `denied${why}; try again ${after(retryAfterMs)}${by}`
+}
+
+export function nameOf({ name, shadow }: { readonly name: string; readonly shadow: boolean }): string {
+  return `${printable(name)}${shadow ? ' (shadow)' : ''}`
+}
+
+/** The exit code is the decision. */
+export function endWith({ allowed }: { readonly allowed: boolean }): void {
+  if (!allowed) process.exitCode = EXIT.denied
+}
+
+/** A limit as a configuration has it, in a few words: `100 per 1m`. */
+export function limitText(limit: Readonly<Record<string, unknown>>): string {
+  const { kind, window, interval, ttl, align } = limit
+  const units = limit.limit ?? limit.capacity
+  const length = window ?? interval ?? ttl
+  const per = typeof length === 'number' ? formatDuration(length) : (length ?? align ?? '')
+  const kindly = kind === 'slidingWindow' ? '' : ` (${String(kind)})`
+  return printable(`${formatCount(Number(units))}${per === '' ? '' : ` per ${String(per)}`}${kindly}`)
+}

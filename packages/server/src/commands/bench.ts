@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto'
+import type autocannon from 'autocannon'
+import type { Command } from 'commander'
+import { addServiceCommand, print, type ServiceFlags, targetOf } from '../client/command.ts'
+import { ClientError, EXIT } from '../client/exit-codes.ts'
+import { refusalOf, ServiceClient, type Target } from '../client/service-client.ts'
+import { numberUpTo } from '../client/values.ts'
+import { UsageError } from '../errors.ts'
+import { isLoopback } from '../service/listeners.ts'
+import { alignColumns, formatCount, formatPercent, printable } from '../text.ts'
+
+interface BenchFlags extends ServiceFlags {
+  readonly seconds: number
+  readonly connections: number
+  readonly keys: number
+  readonly yes?: boolean
+}
+
+type Result = Awaited<ReturnType<typeof autocannon>>
+
+/** What was measured. Latencies are milliseconds. */
+interface Report {
+  readonly seconds: number
+  readonly connections: number
+  readonly keys: number
+  readonly requests: number
+  readonly perSecond: number
+  readonly allowed: number
+  readonly denied: number
+  /** Answers that were neither, by status. */
+  readonly other: Readonly<Record<string, number>>
+  /** Requests without an answer. */
+  readonly errors: number
+  readonly latencyMs: Readonly<Record<'p50' | 'p90' | 'p99' | 'p99_9' | 'max', number>>
+}
+
+const MAX_SECONDS = 60
+const MAX_CONNECTIONS = 1024
+const MAX_KEYS = 10_000
+
+export function addBenchCommand(program: Command): void {
+  addServiceCommand(program, 'bench', 'ask a service as fast as it answers, and measure')
+    .argument('<limiter>', 'its name; keys are charged that nobody else has')
+    .option('--seconds <seconds>', 'for how long', numberUpTo(MAX_SECONDS), 5)
+    .option(
+      '--connections <count>',
+      'at the same time, each with one request under way',
+      numberUpTo(MAX_CONNECTIONS),
+      10,
+    )
+    .option('--keys <count>', 'over how many keys', numberUpTo(MAX_KEYS), 100)
+    .option('--yes', 'also where the service is on another machine')
+    .action(bench)
+}
+
+async function bench(limiter: string, flags: BenchFlags): Promise<void> {
+  const { seconds, connections, keys, yes } = flags
+  const target = targetOf(flags)
+  if (!isLoopback(target.url.hostname.replace(/^\[|\]$/g, '')) && yes !== true) {
+    throw new UsageError(`${target.url.hostname} is another machine; say --yes if it may be put under load`)
+  }
+  const run = randomBytes(4).toString('hex')
+  const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
+  await tryOnce(target, bodies[0]!)
+  const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
+  print(flags, report, () => linesOf(limiter, report))
+  if (report.requests === 0 || report.errors > 0 || Object.keys(report.other).length > 0) {
+    throw new ClientError(EXIT.failure, 'not all requests were decided')
+  }
+}
+
+/** What is wrong with all of them is told better by one. */
+async function tryOnce(target: Target, body: string): Promise<void> {
+  const answer = await new ServiceClient(target).answer('POST', '/v1/peek', JSON.parse(body))
+  if (answer.status >= 400) throw refusalOf(answer)
+}
+
+async function load(
+  target: Target,
+  bodies: readonly string[],
+  seconds: number,
+  connections: number,
+): Promise<Result> {
+  const { default: start } = await import('autocannon')
+  const { url, token, ca, cert, key } = target
+  const running = start({
+    url: new URL('/v1/consume', url).href,
+    ...{ connections, duration: seconds, method: 'POST' },
+    headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+    requests: bodies.map((body) => ({ body })),
+    ...(url.protocol === 'https:' && { tlsOptions: { ca, cert, key } }),
+    sampleInt: 100,
+  })
+  const stop = () => running.stop()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  try {
+    return await running
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
+}
+
+function reportOf(result: Result, connections: number, keys: number): Report {
+  const counts = Object.entries(result.statusCodeStats).map(([status, { count }]) => [status, count] as const)
+  const of = (status: string) => counts.find(([each]) => each === status)?.[1] ?? 0
+  const { p50, p90, p99, p99_9, max } = result.latency
+  return {
+    ...{ seconds: result.duration, connections, keys, requests: result.requests.total },
+    perSecond: Math.round(result.requests.total / result.duration),
+    ...{ allowed: of('200'), denied: of('429') },
+    other: Object.fromEntries(counts.filter(([status]) => status !== '200' && status !== '429')),
+    errors: result.errors,
+    latencyMs: { p50, p90, p99, p99_9, max },
+  }
+}
+
+function linesOf(limiter: string, report: Report): string[] {
+  const { seconds, connections, keys, requests, perSecond, allowed, denied, other, errors, latencyMs } =
+    report
+  const { p50, p90, p99, p99_9, max } = latencyMs
+  return [
+    `${printable(limiter)}: ${formatCount(perSecond)} decisions per second, by ${connections} connections over ${formatCount(keys)} keys in ${seconds} s`,
+    ...alignColumns([
+      ['allowed', formatCount(allowed), formatPercent(allowed, requests)],
+      ['denied', formatCount(denied), formatPercent(denied, requests)],
+      ...Object.entries(other).map(([status, count]) => [
+        `HTTP ${status}`,
+        formatCount(count),
+        formatPercent(count, requests),
+      ]),
+      ...(errors > 0 ? [['no answer', formatCount(errors)]] : []),
+    ]),
+    `  latency: half within ${p50} ms, 90% ${p90} ms, 99% ${p99} ms, 99.9% ${p99_9} ms, at most ${max} ms`,
+    '  Each connection waits for its answer before it asks again, and this program takes its share of the machine.',
+  ]
+}

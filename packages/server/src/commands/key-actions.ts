@@ -1,0 +1,51 @@
+import type { Command } from 'commander'
+import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
+import { type KeyBody, keyOf, keyText } from '../client/key-words.ts'
+import { duration } from '../client/values.ts'
+import { printable } from '../text.ts'
+
+interface KeyFlags extends ServiceFlags {
+  readonly key?: string
+  readonly for?: string
+}
+
+/** A command that does something to a key. */
+export function addKeyCommand(program: Command, name: string, description: string): Command {
+  return addServiceCommand(program, name, description)
+    .argument('<limiter>', 'its name')
+    .argument('[key...]', 'a word, or some of several like user=42')
+    .option('--key <key>', 'the key, taken as it is')
+}
+
+export function addResetCommand(program: Command): void {
+  addKeyCommand(program, 'reset', 'forget what a key has used, and its bans').action(
+    (limiter: string, words: string[], flags: KeyFlags) =>
+      act('reset', { limiter, key: keyOf(words, flags.key) }, flags, 'nothing is used'),
+  )
+}
+
+export function addBanCommand(program: Command): void {
+  addKeyCommand(program, 'ban', 'deny a key everything for a time')
+    .requiredOption('--for <duration>', "for how long: '30s', '1h', '7d'", duration)
+    .action((limiter: string, words: string[], flags: KeyFlags) => {
+      const body = { limiter, key: keyOf(words, flags.key), duration: flags.for }
+      return act('ban', body, flags, `blocked for ${flags.for}`)
+    })
+}
+
+export function addUnbanCommand(program: Command): void {
+  addKeyCommand(program, 'unban', 'let a key go').action(
+    (limiter: string, words: string[], flags: KeyFlags) =>
+      act('unban', { limiter, key: keyOf(words, flags.key) }, flags, 'not blocked'),
+  )
+}
+
+async function act(
+  what: string,
+  body: { readonly limiter: string; readonly key: KeyBody },
+  flags: KeyFlags,
+  told: string,
+): Promise<void> {
+  const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, body)
+  print(flags, answer, () => [`${keyText(body.key)} at ${printable(body.limiter)}: ${told}`])
+}

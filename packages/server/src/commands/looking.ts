@@ -1,0 +1,155 @@
+import type { Command } from 'commander'
+import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
+import { type KeyBody, keyText } from '../client/key-words.ts'
+import { lasting, limitText, nameOf } from '../client/telling.ts'
+import { numberUpTo } from '../client/values.ts'
+import { alignColumns, formatCount, printable } from '../text.ts'
+
+interface LimiterTold {
+  readonly name: string
+  readonly limits: readonly (Readonly<Record<string, unknown>> & {
+    readonly name: string
+    readonly dimension?: string
+    readonly shadow: boolean
+  })[]
+  readonly stats: { readonly storeErrors: Readonly<Record<string, number>> }
+  readonly waiting: { readonly length: number }
+}
+
+export function addLimitersCommand(program: Command): void {
+  addServiceCommand(program, 'limiters', 'the limiters of the service, and how they are').action(
+    async (flags: ServiceFlags) => {
+      const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters')
+      const { limiters } = answer as { limiters: readonly LimiterTold[] }
+      print(flags, answer, () => limiters.flatMap(limiterLines))
+    },
+  )
+}
+
+function limiterLines({ name, limits, stats, waiting }: LimiterTold): string[] {
+  const errors = Object.values(stats.storeErrors).reduce((sum, count) => sum + count, 0)
+  const notes = [
+    ...(waiting.length > 0 ? [`${formatCount(waiting.length)} wait`] : []),
+    ...(errors > 0 ? [`${formatCount(errors)} store errors`] : []),
+  ]
+  const rows = limits.map((limit) => {
+    const { dimension } = limit
+    return [`${dimension === undefined ? '' : `${printable(dimension)}.`}${nameOf(limit)}`, limitText(limit)]
+  })
+  return [`${printable(name)}${notes.length > 0 ? `: ${notes.join(', ')}` : ''}`, ...alignColumns(rows)]
+}
+
+interface SpanTold {
+  readonly spanSeconds: number
+  readonly seconds: number
+  readonly allowed: number
+  readonly denied: number
+  readonly shadowDenied: number
+  readonly allowedPerSecond: number
+  readonly deniedPerSecond: number
+}
+
+export function addUsageCommand(program: Command): void {
+  addServiceCommand(program, 'usage', 'how much a limiter decides, over the last seconds and minutes')
+    .argument('<limiter>', 'its name')
+    .action(async (limiter: string, flags: ServiceFlags) => {
+      const answer = await clientOf(flags).ask(
+        'GET',
+        `/v1/admin/limiters/${encodeURIComponent(limiter)}/usage`,
+      )
+      const { usage } = answer as { usage: readonly SpanTold[] }
+      print(flags, answer, () => alignColumns([USAGE_HEAD, ...usage.map(usageRow)], ''))
+    })
+}
+
+const USAGE_HEAD = ['over', 'allowed', 'per s', 'denied', 'per s', 'denied by shadow limits']
+
+function usageRow(span: SpanTold): string[] {
+  const { allowed, denied, shadowDenied, allowedPerSecond, deniedPerSecond } = span
+  return [
+    lasting(span.seconds * 1000),
+    formatCount(allowed),
+    formatCount(allowedPerSecond),
+    formatCount(denied),
+    formatCount(deniedPerSecond),
+    formatCount(shadowDenied),
+  ]
+}
+
+interface TopTold {
+  readonly overMs: number
+  readonly keys: readonly {
+    readonly dimension?: string
+    readonly key: string
+    readonly count: number
+    readonly error: number
+  }[]
+}
+
+interface TopFlags extends ServiceFlags {
+  readonly denials?: boolean
+  readonly count: number
+}
+
+const MAX_COUNT = 1000
+
+export function addTopCommand(program: Command): void {
+  addServiceCommand(program, 'top', 'the keys with the most requests of the last minutes')
+    .argument('<limiter>', 'its name')
+    .option('--denials', 'those with the most denials')
+    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 10)
+    .action(async (limiter: string, { denials, count, ...flags }: TopFlags) => {
+      const by = denials ? 'denials' : 'requests'
+      const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
+      const answer = await clientOf(flags).ask('GET', path)
+      const { overMs, keys } = answer as TopTold
+      const head = `${printable(limiter)}: most ${by} in the last ${lasting(overMs)}`
+      const rows = keys.map(({ dimension, key, count: most, error }) => [
+        keyText(dimension === undefined ? key : { [dimension]: key }),
+        error === 0 ? formatCount(most) : `${formatCount(most - error)} to ${formatCount(most)}`,
+      ])
+      print(flags, answer, () => [head, ...(rows.length === 0 ? ['  none'] : alignColumns(rows))])
+    })
+}
+
+interface EntryTold {
+  readonly atMs: number
+  readonly who: string
+  readonly what: string
+  readonly limiter?: string
+  readonly key?: KeyBody
+  readonly detail?: unknown
+  readonly instance: string
+  readonly result: string
+  readonly error?: string
+}
+
+interface AuditFlags extends ServiceFlags {
+  readonly count: number
+}
+
+export function addAuditCommand(program: Command): void {
+  addServiceCommand(program, 'audit', 'who has changed what, the newest first')
+    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 50)
+    .action(async ({ count, ...flags }: AuditFlags) => {
+      const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`)
+      const { entries } = answer as { entries: readonly EntryTold[] }
+      print(flags, answer, () => (entries.length === 0 ? ['nothing yet'] : entries.map(entryLine)))
+    })
+}
+
+function entryLine({ atMs, who, what, limiter, key, detail, instance, result, error }: EntryTold): string {
+  const words = [
+    new Date(atMs).toISOString(),
+    printable(who),
+    printable(what),
+    ...(limiter === undefined ? [] : [printable(limiter)]),
+    ...(key === undefined ? [] : [keyText(key)]),
+    ...(detail === undefined ? [] : [printable(JSON.stringify(detail), 300)]),
+    ...(result === 'done'
+      ? []
+      : [`${printable(result)}${error === undefined ? '' : `: ${printable(error, 300)}`}`]),
+    `(${printable(instance)})`,
+  ]
+  return words.join('  ')
+}

@@ -1,0 +1,87 @@
+import type { Command } from 'commander'
+import { addServiceCommand, clientOf, isForPeople, type ServiceFlags } from '../client/command.ts'
+import { ClientError, EXIT } from '../client/exit-codes.ts'
+import { type KeyBody, keyText } from '../client/key-words.ts'
+import { after, lasting } from '../client/telling.ts'
+import { numberUpTo } from '../client/values.ts'
+import { formatCount, printable, printableJson } from '../text.ts'
+
+interface TailFlags extends ServiceFlags {
+  readonly key?: string
+  readonly denied?: boolean
+  readonly count?: number
+}
+
+interface LineTold {
+  readonly atMs: number
+  readonly limiter: string
+  readonly key: KeyBody
+  readonly allowed: boolean
+  readonly remaining: number | null
+  readonly retryAfterMs: number | null
+  readonly deniedBy: readonly string[]
+  readonly source: string
+  readonly blockedMs?: number
+  readonly shadowDeniedBy?: readonly string[]
+}
+
+export function addTailCommand(program: Command): void {
+  addServiceCommand(program, 'tail', 'decisions as they happen, until Ctrl-C')
+    .argument('[limiter]', 'only of this one')
+    .option('--key <key>', 'only of this key; of a limiter with dimensions, of any of them')
+    .option('--denied', 'only denials')
+    .option('--count <count>', 'end after so many', numberUpTo(1_000_000_000))
+    .action(tail)
+}
+
+async function tail(limiter: string | undefined, flags: TailFlags): Promise<void> {
+  const { key, denied, count = Number.POSITIVE_INFINITY } = flags
+  const query = new URLSearchParams({
+    ...(limiter !== undefined && { limiter }),
+    ...(key !== undefined && { key }),
+    ...(denied && { denied: 'true' }),
+  })
+  const stop = new AbortController()
+  const end = () => stop.abort()
+  process.once('SIGINT', end).once('SIGTERM', end)
+  const isHuman = isForPeople(flags)
+  let seen = 0
+  for await (const { event, data } of clientOf(flags).events(`/v1/admin/tail?${query}`, stop.signal)) {
+    const told: unknown = JSON.parse(data)
+    if (event === 'lost') {
+      const { lost } = told as { lost: number }
+      process.stderr.write(`slidegate: ${formatCount(lost)} decisions were left out: they came too fast\n`)
+    } else if (event === 'decision') {
+      await write(isHuman ? lineOf(told as LineTold) : printableJson(told, 0))
+      if (++seen >= count) return end()
+    }
+  }
+  if (!stop.signal.aborted) throw new ClientError(EXIT.unreachable, 'the service has ended the connection')
+}
+
+/** Whoever reads our output slowly is waited for: the service then leaves out what there is no room for. */
+function write(line: string): Promise<void> | void {
+  if (process.stdout.write(`${line}\n`)) return
+  return new Promise((resolve) => process.stdout.once('drain', resolve))
+}
+
+function lineOf(line: LineTold): string {
+  const { atMs, limiter, key, allowed, remaining, shadowDeniedBy = [] } = line
+  const left = remaining === null ? '' : `${formatCount(remaining)} left`
+  const shadow =
+    shadowDeniedBy.length === 0 ? '' : `, shadow: ${shadowDeniedBy.map((name) => printable(name)).join(', ')}`
+  return [
+    new Date(atMs).toISOString().slice(11, 23),
+    allowed ? 'allowed' : 'denied ',
+    printable(limiter),
+    keyText(key),
+    `${allowed ? left : whyOf(line)}${shadow}`,
+  ].join('  ')
+}
+
+function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: LineTold): string {
+  if (blockedMs !== undefined) return `blocked for ${lasting(blockedMs)}`
+  const by =
+    deniedBy.length === 0 ? printable(source) : `by ${deniedBy.map((name) => printable(name)).join(', ')}`
+  return `${by}, fits ${after(retryAfterMs)}`
+}

@@ -1,0 +1,451 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
+import { ServiceClient } from '../../src/client/service-client.ts'
+import type { Config, LimiterConfig } from '../../src/config/schema.ts'
+import { type AdminService, adminService, forEachStore } from './support.ts'
+
+const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
+
+const limiters: Config['limiters'] = {
+  api: {
+    limits: [
+      { kind: 'slidingWindow', limit: 2, window: '1h' },
+      { kind: 'slidingWindow', limit: 100, window: '1d', name: 'daily', shadow: true },
+    ],
+    timeoutMs: 5000,
+  },
+  both: {
+    dimensions: { user: limits(2)!, address: limits(3)! },
+    timeoutMs: 5000,
+  },
+}
+
+const secret = (name: string) => `${name}-${name}-${name}-${name}`
+
+const auth: Config['auth'] = {
+  tokens: [
+    ...(['check', 'read', 'admin'] as const).map((role) => ({ name: role, role, token: secret(role) })),
+    { name: 'narrow', role: 'admin', token: secret('narrow'), limiters: ['both'] },
+  ],
+}
+
+async function consume(service: AdminService, key: unknown = 'ann', limiter = 'api'): Promise<boolean> {
+  const { status, body } = await service.ask('POST', '/v1/consume', { limiter, key })
+  expect([200, 429]).toContain(status)
+  return (body as { allowed: boolean }).allowed
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the service has said
+async function done(service: AdminService, method: string, path: string, body?: unknown): Promise<any> {
+  const answer = await service.ask(method, path, body)
+  expect(answer).toMatchObject({ status: 200 })
+  return answer.body
+}
+
+forEachStore((store) => {
+  it('lists limiters: what is declared, what is in force, and how they are', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
+    expect(told).toMatchObject([
+      {
+        name: 'api',
+        config: limiters.api,
+        limits: [
+          { name: '2-per-1h', shadow: false },
+          { name: 'daily', shadow: true },
+        ],
+        ...{ shadowByWord: {}, waiting: { length: 0 }, stats: { breakerOpened: 0 } },
+      },
+      { name: 'both', limits: [{ dimension: 'user' }, { dimension: 'address' }] },
+    ])
+  })
+
+  it('never tells the secret of hashed keys', async () => {
+    const hashed = { limits: limits(1)!, hashKeys: 'a secret of sixteen bytes' }
+    await using service = await adminService({ limiters: { hashed }, store: store() })
+    const body = await done(service, 'GET', '/v1/admin/limiters')
+    expect(body.limiters[0]).toMatchObject({ hashesKeys: true })
+    expect(JSON.stringify(body)).not.toContain('a secret')
+  })
+
+  it('tells usage and top keys, live', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    for (let i = 0; i < 5; i++) await consume(service, 'ann')
+    await consume(service, 'bob')
+    expect(await done(service, 'GET', '/v1/admin/limiters/api/top')).toMatchObject({
+      by: 'requests',
+      keys: [
+        { key: 'ann', count: 5, error: 0 },
+        { key: 'bob', count: 1, error: 0 },
+      ],
+    })
+    const { keys } = await done(service, 'GET', '/v1/admin/limiters/api/top?by=denials&count=1')
+    expect(keys).toEqual([{ key: 'ann', count: 3, error: 0 }])
+    await until('the second is over', async () => {
+      const { usage } = await done(service, 'GET', '/v1/admin/limiters/api/usage')
+      return usage[3].allowed === 3 && usage[3].denied === 3
+    })
+  })
+
+  it('resets, bans and lets go', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const key = 'ann'
+    expect([await consume(service), await consume(service), await consume(service)]).toEqual([
+      true,
+      true,
+      false,
+    ])
+    await done(service, 'POST', '/v1/admin/reset', { limiter: 'api', key })
+    expect(await consume(service)).toBe(true)
+    await done(service, 'POST', '/v1/admin/ban', { limiter: 'api', key, duration: '1h' })
+    expect(await consume(service)).toBe(false)
+    expect(await consume(service, 'bob')).toBe(true)
+    await done(service, 'POST', '/v1/admin/unban', { limiter: 'api', key })
+    expect(await consume(service)).toBe(true)
+  })
+
+  it('does the same to one dimension of a key', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const [ann, bob] = ['ann', 'bob'].map((user) => ({ user, address: '192.0.2.7' }))
+    await done(service, 'POST', '/v1/admin/ban', { limiter: 'both', key: { user: 'ann' }, duration: 60_000 })
+    expect([await consume(service, ann, 'both'), await consume(service, bob, 'both')]).toEqual([false, true])
+    await done(service, 'POST', '/v1/admin/unban', { limiter: 'both', key: { user: 'ann' } })
+    expect(await consume(service, ann, 'both')).toBe(true)
+  })
+
+  it('gives a key other limits for a time, lists them, and takes them back', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const own = [{ kind: 'slidingWindow', limit: 4, window: '1h' }]
+    await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'api', key: 'ann', limits: own, ttl: '1h' })
+    for (let i = 0; i < 4; i++) expect(await consume(service)).toBe(true)
+    expect(await consume(service)).toBe(false)
+    const { overrides } = await done(service, 'GET', '/v1/admin/overrides?limiter=api')
+    expect(overrides).toMatchObject([{ key: 'ann', limits: [{ kind: 'slidingWindow', limit: 4 }] }])
+    expect(overrides[0].expiresInMs).toBeGreaterThan(3_500_000)
+    const body = { limiter: 'api', key: 'ann' }
+    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: true })
+    expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: false })
+    expect(await done(service, 'GET', '/v1/admin/overrides?limiter=api')).toMatchObject({ overrides: [] })
+  })
+
+  it('takes the dimension of an override apart or in the key, as the list tells it', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const put = { limiter: 'both', limits: limits(9) }
+    await done(service, 'PUT', '/v1/admin/overrides', { ...put, key: 'ann', dimension: 'user' })
+    await done(service, 'PUT', '/v1/admin/overrides', { ...put, key: { address: '192.0.2.7' } })
+    const { overrides } = await done(service, 'GET', '/v1/admin/overrides?limiter=both')
+    for (const { key, dimension } of overrides) {
+      expect(
+        await done(service, 'DELETE', '/v1/admin/overrides', { limiter: 'both', key, dimension }),
+      ).toMatchObject({
+        wasThere: true,
+      })
+    }
+    expect(overrides).toHaveLength(2)
+  })
+
+  it('makes limits shadow limits and back, what was used counts on', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    for (let i = 0; i < 3; i++) await consume(service)
+    const shadow = (word: boolean | null, limit?: string) =>
+      done(service, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: word, ...(limit && { limit }) })
+    expect(await shadow(true)).toMatchObject({ limits: [{ shadow: true }, { shadow: true }] })
+    expect(await consume(service)).toBe(true)
+    const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
+    expect(told[0].shadowByWord).toEqual({ '*': true })
+    expect(await shadow(false, 'daily')).toMatchObject({ limits: [{ shadow: true }, { shadow: false }] })
+    expect(await shadow(null)).toMatchObject({ limits: [{ shadow: false }, { shadow: true }] })
+    expect(await consume(service)).toBe(false)
+  })
+
+  it('drains, and is ready again', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    await done(service, 'POST', '/v1/admin/drain', { drain: true })
+    expect(await service.ask('GET', '/readyz')).toMatchObject({
+      status: 503,
+      body: { reasons: ['draining'] },
+    })
+    expect(await consume(service)).toBe(true)
+    await done(service, 'POST', '/v1/admin/drain', { drain: false })
+    expect(await service.ask('GET', '/readyz')).toMatchObject({ status: 200 })
+  })
+
+  it('writes down every change, and who has made it', async () => {
+    await using service = await adminService({ limiters, auth, store: store() })
+    const ask = (method: string, path: string, body: unknown) =>
+      service.ask(method, `/v1/admin/${path}`, body, secret('admin'))
+    const key = 'ann'
+    await ask('POST', 'reset', { limiter: 'api', key })
+    await ask('POST', 'ban', { limiter: 'api', key, duration: '1h' })
+    await ask('POST', 'unban', { limiter: 'api', key })
+    await ask('PUT', 'overrides', { limiter: 'api', key, limits: limits(5) })
+    await ask('DELETE', 'overrides', { limiter: 'api', key })
+    await ask('POST', 'shadow', { limiter: 'api', shadow: true })
+    await ask('POST', 'drain', { drain: true })
+    service.running.reload({ config: { limiters, auth }, folder: '/' } as never)
+    const read = async () => {
+      const { body } = await service.ask('GET', '/v1/admin/audit', undefined, secret('read'))
+      return (body as { entries: Record<string, unknown>[] }).entries
+    }
+    const entries = await until('the reload is written down', async () => {
+      const found = await read()
+      return found.length === 8 && found
+    })
+    expect(entries.map(({ who, what, result }) => [who, what, result])).toEqual([
+      ['configuration', 'reload', 'done'],
+      ...['drain', 'shadow', 'delete override', 'override', 'unban', 'ban', 'reset'].map((what) => [
+        'admin',
+        what,
+        'done',
+      ]),
+    ])
+    expect(entries[3]).toMatchObject({ limiter: 'api', key: 'ann' })
+    const narrow = await service.ask('GET', '/v1/admin/audit', undefined, secret('narrow'))
+    expect((narrow.body as { entries: unknown[] }).entries).toHaveLength(2)
+  })
+
+  it('tells decisions as they happen, by server-sent events', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const stop = new AbortController()
+    const client = new ServiceClient({ url: new URL(service.url) })
+    const seen: unknown[] = []
+    const reading = (async () => {
+      for await (const { event, data } of client.events(
+        '/v1/admin/tail?limiter=api&denied=true',
+        stop.signal,
+      )) {
+        seen.push([event, JSON.parse(data)])
+      }
+    })()
+    // From when it is open.
+    await until('a denial is seen', async () => {
+      await consume(service)
+      return seen.length > 0
+    })
+    expect(seen[0]).toMatchObject([
+      'decision',
+      { limiter: 'api', key: 'ann', allowed: false, deniedBy: ['2-per-1h'] },
+    ])
+    stop.abort()
+    await reading
+  })
+
+  it.each([
+    ['\u001b[2J\u001b]0;owned\u0007'],
+    ['\u202eevil \ud83d\ude00 \u0000'],
+    ['<img src=x onerror=alert(1)>'],
+    ['__proto__'],
+    ['12345'],
+    ['k'.repeat(65_536)],
+  ])('takes whatever key there may be: %#', async (key) => {
+    await using service = await adminService({ limiters, store: store() })
+    await consume(service, key)
+    await done(service, 'POST', '/v1/admin/ban', { limiter: 'api', key, duration: '1h' })
+    expect(await consume(service, key)).toBe(false)
+    await done(service, 'POST', '/v1/admin/unban', { limiter: 'api', key })
+    const override = await service.ask('PUT', '/v1/admin/overrides', {
+      limiter: 'api',
+      key,
+      limits: limits(9),
+    })
+    // An override is stored with its key, which leaves room for some 8,000 characters.
+    expect(override).toMatchObject(
+      key.length > 8000 ? { status: 400, body: { code: 'invalid_limit' } } : { status: 200 },
+    )
+    const shown = key.length > 256 ? expect.stringMatching(/^k{200}\.\.\.~/) : key
+    expect((await done(service, 'GET', '/v1/admin/limiters/api/top')).keys).toMatchObject([{ key: shown }])
+    expect((await done(service, 'GET', '/v1/admin/audit')).entries[0]).toMatchObject({ key: shown })
+    await done(service, 'GET', '/v1/admin/overrides?limiter=api')
+    await done(service, 'DELETE', '/v1/admin/overrides', { limiter: 'api', key })
+    expect(JSON.stringify(service.logged)).not.toContain(JSON.stringify(key).slice(1, 100))
+  })
+
+  it.each([
+    ['POST', 'reset', { limiter: 'nobody', key: 'ann' }, 404, 'unknown_limiter'],
+    ['GET', 'limiters/nobody/top', undefined, 404, 'unknown_limiter'],
+    ['GET', 'limiters/nobody/usage', undefined, 404, 'unknown_limiter'],
+    ['GET', 'overrides?limiter=nobody', undefined, 404, 'unknown_limiter'],
+    ['GET', 'tail?limiter=nobody', undefined, 404, 'unknown_limiter'],
+    ['GET', 'limiters/api/top?count=0', undefined, 400, 'invalid_request'],
+    ['GET', 'limiters/api/top?counts=1', undefined, 400, 'invalid_request'],
+    ['POST', 'reset', { limiter: 'api', key: '' }, 400, 'invalid_request'],
+    ['POST', 'reset', { limiter: 'api', key: 'k'.repeat(70_000) }, 400, 'invalid_key'],
+    ['POST', 'reset', { limiter: 'api', key: { user: 'ann' } }, 400, 'invalid_key'],
+    ['POST', 'reset', { limiter: 'both', key: { nobody: 'ann' } }, 400, 'invalid_key'],
+    ['POST', 'ban', { limiter: 'api', key: 'ann', duration: 'long' }, 400, 'invalid_window'],
+    ['POST', 'ban', { limiter: 'api', key: 'ann', duration: '900d' }, 400, 'invalid_window'],
+    ['POST', 'shadow', { limiter: 'api', limit: 'none', shadow: true }, 400, 'unknown_limit'],
+    ['POST', 'shadow', { limiter: 'api', shadow: 'on' }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'api', key: 'ann', limits: [] }, 400, 'invalid_request'],
+    [
+      'PUT',
+      'overrides',
+      { limiter: 'api', key: { user: 'a' }, dimension: 'user', limits: limits(1) },
+      400,
+      'invalid_key',
+    ],
+  ])('refuses what is wrong, %#: %s %s', async (method, path, body, status, code) => {
+    await using service = await adminService({ limiters, store: store() })
+    expect(await service.ask(method, `/v1/admin/${path}`, body)).toMatchObject({ status, body: { code } })
+  })
+})
+
+describe('roles', () => {
+  const key = 'ann'
+  const routes: [string, string, unknown, 'read' | 'admin'][] = [
+    ['GET', 'limiters', undefined, 'read'],
+    ['GET', 'limiters/api/usage', undefined, 'read'],
+    ['GET', 'limiters/api/top', undefined, 'read'],
+    ['GET', 'overrides?limiter=api', undefined, 'read'],
+    ['GET', 'audit', undefined, 'read'],
+    ['POST', 'reset', { limiter: 'api', key }, 'admin'],
+    ['POST', 'ban', { limiter: 'api', key, duration: '1h' }, 'admin'],
+    ['POST', 'unban', { limiter: 'api', key }, 'admin'],
+    ['PUT', 'overrides', { limiter: 'api', key, limits: limits(1) }, 'admin'],
+    ['DELETE', 'overrides', { limiter: 'api', key }, 'admin'],
+    ['POST', 'shadow', { limiter: 'api', shadow: null }, 'admin'],
+    ['POST', 'drain', { drain: false }, 'admin'],
+  ]
+
+  it('decide about every route; who may not has changed nothing, and is not in the audit', async () => {
+    await using service = await adminService({ limiters, auth })
+    const known = Object.keys((service.running.app.swagger() as { paths: object }).paths)
+    const asked = routes.map(
+      ([, path]) => `/v1/admin/${path.split('?')[0]!.replace('limiters/api', 'limiters/{name}')}`,
+    )
+    const admin = known.filter((path) => path.startsWith('/v1/admin/') && path !== '/v1/admin/tail')
+    expect(admin.sort()).toEqual([...new Set(asked)].sort())
+    const seen: unknown[] = []
+    const right: unknown[] = []
+    for (const [method, path, body, needed] of routes) {
+      const statuses: number[] = []
+      for (const token of [
+        undefined,
+        'wrong-wrong-wrong-wrong',
+        secret('check'),
+        secret('read'),
+        secret('admin'),
+        secret('narrow'),
+      ]) {
+        statuses.push((await service.ask(method, `/v1/admin/${path}`, body, token)).status)
+      }
+      seen.push([method, path, ...statuses])
+      // Whoever may not reach the limiter is told that there is none.
+      const narrow = /api/.test(path + JSON.stringify(body)) ? 404 : path === 'drain' ? 403 : 200
+      right.push([method, path, 401, 401, 403, needed === 'read' ? 200 : 403, 200, narrow])
+    }
+    expect(seen).toEqual(right)
+    const { body } = await service.ask('GET', '/v1/admin/audit', undefined, secret('admin'))
+    const entries = (body as { entries: { who: string }[] }).entries
+    expect(new Set(entries.map(({ who }) => who))).toEqual(new Set(['admin']))
+  })
+
+  it('a limiter that a token does not reach is not told of, neither by the list nor by the tail', async () => {
+    await using service = await adminService({ limiters, auth })
+    const { body } = await service.ask('GET', '/v1/admin/limiters', undefined, secret('narrow'))
+    expect((body as { limiters: { name: string }[] }).limiters.map(({ name }) => name)).toEqual(['both'])
+    const stop = new AbortController()
+    const client = new ServiceClient({ url: new URL(service.url), token: secret('narrow') })
+    const tokened = (limiter: string, key: unknown) =>
+      service.ask('POST', '/v1/consume', { limiter, key }, secret('check'))
+    const asking = (async () => {
+      while (!stop.signal.aborted) {
+        await tokened('api', 'ann')
+        await tokened('both', { user: 'ann', address: null })
+      }
+    })()
+    for await (const { data } of client.events('/v1/admin/tail', stop.signal)) {
+      expect(JSON.parse(data)).toMatchObject({ limiter: 'both' })
+      stop.abort()
+    }
+    await asking
+    expect(await service.ask('GET', '/v1/admin/tail', undefined, secret('check'))).toMatchObject({
+      status: 403,
+    })
+  })
+})
+
+describe('two instances on one Redis', () => {
+  it('are one: what is said on one is in force on the other after a second, and after a restart', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const config = { limiters, store: { redis: { url: server.url } } }
+    await using one = await adminService(config)
+    await using other = await adminService(config)
+    for (let i = 0; i < 3; i++) await consume(other)
+    expect(await consume(other)).toBe(false)
+    await done(one, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: true })
+    expect(await consume(one)).toBe(true)
+    expect(await consume(other)).toBe(false)
+    await other.steer()
+    expect(await consume(other)).toBe(true)
+    await done(other, 'POST', '/v1/admin/reset', { limiter: 'api', key: 'ann' })
+    const audits = await Promise.all([one, other].map((each) => done(each, 'GET', '/v1/admin/audit')))
+    expect(audits[0].entries).toEqual(audits[1].entries)
+    expect(audits[0].entries.map(({ what }: { what: string }) => what)).toEqual(['reset', 'shadow'])
+    await using restarted = await adminService(config)
+    for (let i = 0; i < 4; i++) expect(await consume(restarted, 'bob')).toBe(true)
+    await done(restarted, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: null })
+    await one.steer()
+    // What a limit counts in shadow it counts apart.
+    const after = [await consume(one, 'bob'), await consume(one, 'bob'), await consume(one, 'bob')]
+    expect(after).toEqual([true, true, false])
+  })
+})
+
+describe('without Redis', () => {
+  it('what needs it is refused at once, requests go on by their policy, and what was said stays in force', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const store = { redis: { url: server.url } }
+    const open: LimiterConfig = { limits: limits(1)!, onStoreError: 'local' }
+    await using service = await adminService({ limiters: { open }, store })
+    await done(service, 'POST', '/v1/admin/shadow', { limiter: 'open', shadow: true })
+    for (let i = 0; i < 3; i++) expect(await consume(service, 'ann', 'open')).toBe(true)
+    await server.kill()
+    const key = 'ann'
+    const refused: [string, string, unknown][] = [
+      ['POST', 'reset', { limiter: 'open', key }],
+      ['POST', 'ban', { limiter: 'open', key, duration: '1h' }],
+      ['POST', 'unban', { limiter: 'open', key }],
+      ['PUT', 'overrides', { limiter: 'open', key, limits: limits(5) }],
+      ['DELETE', 'overrides', { limiter: 'open', key }],
+      ['GET', 'overrides?limiter=open', undefined],
+      ['POST', 'shadow', { limiter: 'open', shadow: false }],
+      ['GET', 'audit', undefined],
+    ]
+    for (const [method, path, body] of refused) {
+      const startMs = performance.now()
+      expect([path, (await service.ask(method, `/v1/admin/${path}`, body)).status]).toEqual([path, 503])
+      expect(performance.now() - startMs).toBeLessThan(5000)
+    }
+    await service.steer()
+    for (let i = 0; i < 3; i++) expect(await consume(service, 'ann', 'open')).toBe(true)
+    // What must not depend on it.
+    await done(service, 'POST', '/v1/admin/drain', { drain: true })
+    await done(service, 'GET', '/v1/admin/limiters')
+    await done(service, 'GET', '/v1/admin/limiters/open/top')
+    expect(JSON.stringify(service.logged)).toContain('what is known stands')
+  })
+
+  it('a service starts, and hears what was said as soon as it can', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const store = { redis: { url: server.url } }
+    {
+      await using service = await adminService({ limiters, store })
+      await done(service, 'POST', '/v1/admin/shadow', { limiter: 'api', shadow: true })
+    }
+    server.freeze()
+    const startMs = performance.now()
+    await using service = await adminService({ limiters, store })
+    expect(performance.now() - startMs).toBeLessThan(5000)
+    server.thaw()
+    await until('it has heard', async () => {
+      await service.steer()
+      const { limiters: told } = await done(service, 'GET', '/v1/admin/limiters')
+      return told[0].shadowByWord['*'] === true
+    })
+  })
+})

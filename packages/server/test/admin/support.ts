@@ -1,0 +1,79 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { type Every, everyByTimer } from '../../src/admin/every.ts'
+import { STEER_EVERY_MS } from '../../src/admin/steered.ts'
+import { type Answer, ServiceClient } from '../../src/client/service-client.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { type RunningService, startService } from '../../src/service/running.ts'
+import { Described, type OpenApi } from '../support/described.ts'
+
+export interface AdminService extends AsyncDisposable {
+  readonly running: RunningService
+  readonly url: string
+  /** All that was logged. */
+  readonly logged: Record<string, unknown>[]
+  ask(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
+  /** Lets the time pass after which an instance reads what was said on others. */
+  steer(): Promise<void>
+}
+
+/**
+ * A service in this process, whose answers have to be as `/openapi.json` describes them, and in which only
+ * the reading of steering waits to be told.
+ */
+export async function adminService(config: Config): Promise<AdminService> {
+  const logged: Record<string, unknown>[] = []
+  const steering: (() => unknown)[] = []
+  const every: Every = (ms, run) => {
+    if (ms !== STEER_EVERY_MS) return everyByTimer(ms, run)
+    steering.push(run)
+    return () => {}
+  }
+  const running = await startService({
+    loaded: {
+      config: { ...config, listen: { http: '127.0.0.1:0', grpc: false, ...config.listen } },
+      folder: '/',
+    } as never,
+    log: pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
+    environment: {},
+    every,
+  })
+  const described = new Described(running.app.swagger() as unknown as OpenApi)
+  return {
+    running,
+    url: running.httpUrl,
+    logged,
+    ask: async (method, path, body, token) => {
+      const client = new ServiceClient({ url: new URL(running.httpUrl), token })
+      const answer = await client.answer(method, path, body)
+      const { status } = answer
+      const type = status < 400 || path === '/readyz' ? 'application/json' : 'application/problem+json'
+      const denied = /^[/]v1[/](consume|peek)/.test(path)
+      const mistake = denied
+        ? undefined
+        : described.mistakeIn({ method, path, status, type, body: answer.body })
+      if (mistake !== undefined) throw new Error(mistake)
+      return answer
+    },
+    steer: async () => {
+      await Promise.all(steering.map((run) => run()))
+    },
+    [Symbol.asyncDispose]: () => running.stop(),
+  }
+}
+
+/** The same tests for a service without Redis and for one with. */
+export function forEachStore(tests: (store: () => NonNullable<Config['store']>) => void): void {
+  describe('on a memory store', () => tests(() => ({ memory: {} })))
+  describe('on Redis', () => {
+    let server: RedisServer
+    let prefix = 0
+    beforeAll(async () => {
+      server = await startRedis()
+    })
+    afterAll(() => server.stop())
+    // A prefix for each test.
+    tests(() => ({ redis: { url: server.url, prefix: `slidegate:${++prefix}` } }))
+  })
+}

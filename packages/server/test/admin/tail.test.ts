@@ -1,0 +1,199 @@
+import type { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import type { Decision } from 'slidegate'
+import { ManualClock } from 'slidegate/testing'
+import { describe, expect, it } from 'vitest'
+import { Tail, type TailFilter, type TailLine } from '../../src/admin/tail.ts'
+import { Alone, type Peers } from '../../src/service/peers.ts'
+
+const decision: Decision = {
+  ...{ allowed: true, cost: 1, remaining: 3, retryAfterMs: 0, resetAfterMs: 0, deniedBy: [], limits: [] },
+  ...{ source: 'store', atMs: 1_700_000_000_000 },
+}
+const denial: Decision = { ...decision, allowed: false, remaining: 0, retryAfterMs: 500, deniedBy: ['x'] }
+const everything = (): TailFilter => ({ limiters: ['api', 'login'] })
+
+interface Setting {
+  readonly tail: Tail
+  readonly clock: ManualClock
+  /** Lets the time pass in which lines are taken. */
+  turn(): Promise<void>
+}
+
+function setUp(peers: Peers = new Alone()): Setting {
+  const turns: (() => unknown)[] = []
+  const clock = new ManualClock(0)
+  const every = (_ms: number, run: () => void) => {
+    turns.push(run)
+    return () => void turns.splice(turns.indexOf(run), 1)
+  }
+  const tail = new Tail(peers, every, () => clock.now())
+  const turn = async () => {
+    // One that is under way already has to end first.
+    await setImmediate()
+    await Promise.all(turns.map((run) => run()))
+  }
+  return { tail, clock, turn }
+}
+
+/** All that is there to be read. */
+function read(stream: Readable): { lines: TailLine[]; lost: number } {
+  const text = String(stream.read() ?? '')
+  const of = (event: string) =>
+    Array.from(text.matchAll(new RegExp(`^event: ${event}\ndata: (.*)$`, 'gm')), ([, data]) =>
+      JSON.parse(data!),
+    )
+  return { lines: of('decision'), lost: of('lost').reduce((sum, { lost }) => sum + lost, 0) }
+}
+
+async function opened(setting: Setting, filter = everything): Promise<Readable> {
+  const stream = setting.tail.open(filter)
+  await setting.turn()
+  read(stream)
+  return stream
+}
+
+describe('the tail', () => {
+  it('tells decisions as they happen', async () => {
+    const setting = setUp()
+    const stream = await opened(setting)
+    setting.tail.decided('api', 'ann', decision)
+    setting.tail.decided('login', { user: 'bob', address: null }, { ...denial, blockedMs: 500 })
+    await setting.turn()
+    expect(read(stream)).toEqual({
+      lost: 0,
+      lines: [
+        {
+          ...{ limiter: 'api', key: 'ann', allowed: true, cost: 1, remaining: 3, retryAfterMs: 0 },
+          ...{ deniedBy: [], source: 'store', atMs: 1_700_000_000_000 },
+        },
+        expect.objectContaining({ limiter: 'login', key: { user: 'bob' }, allowed: false, blockedMs: 500 }),
+      ],
+    })
+  })
+
+  it('tells what never ends as null, and which shadow limits had no room', async () => {
+    const setting = setUp()
+    const stream = await opened(setting)
+    const limits = [{ name: 'hourly', shadow: true, allowed: false }] as unknown as Decision['limits']
+    const never = { remaining: Number.POSITIVE_INFINITY, retryAfterMs: Number.POSITIVE_INFINITY }
+    setting.tail.decided('api', 'ann', { ...decision, ...never, limits })
+    await setting.turn()
+    expect(read(stream).lines).toMatchObject([
+      { remaining: null, retryAfterMs: null, shadowDeniedBy: ['hourly'] },
+    ])
+  })
+
+  it.each<[string, Partial<TailFilter>, string[]]>([
+    ['a limiter', { limiters: ['login'] }, ['bob']],
+    ['a key', { key: 'ann' }, ['ann', 'ann']],
+    ['denials', { denied: true }, ['ann', 'bob']],
+    ['a key and denials', { key: 'ann', denied: true }, ['ann']],
+  ])('can be of %s only', async (_, filter, keys) => {
+    const setting = setUp()
+    const stream = await opened(setting, () => ({ ...everything(), ...filter }))
+    setting.tail.decided('api', 'ann', decision)
+    setting.tail.decided('api', { user: 'ann' }, denial)
+    setting.tail.decided('login', 'bob', denial)
+    await setting.turn()
+    const seen = read(stream).lines.map(({ key }) => (typeof key === 'string' ? key : key.user))
+    expect(seen).toEqual(keys)
+  })
+
+  it('keeps nothing while nobody reads', async () => {
+    const setting = setUp()
+    setting.tail.decided('api', 'ann', decision)
+    const stream = setting.tail.open(everything)
+    await setting.turn()
+    expect(setting.tail.readers).toBe(1)
+    expect(read(stream).lines).toEqual([])
+    stream.destroy()
+    await setting.turn()
+    expect(setting.tail.readers).toBe(0)
+  })
+
+  it('leaves out what a reader is too slow for, and tells him how much', async () => {
+    const setting = setUp()
+    const stream = await opened(setting)
+    let told = 0
+    const flood = async (count: number) => {
+      for (let i = 0; i < count; i++) setting.tail.decided('api', 'ann', decision)
+      told += count
+      await setting.turn()
+    }
+    // More than he takes at a time: the rest has to stay where it is bounded.
+    await flood(900)
+    for (let i = 0; i < 20; i++) await flood(900)
+    expect(stream.readableLength).toBeLessThan(1_000_000)
+    let lines = 0
+    let lost = 0
+    for (let i = 0; i < 5; i++) {
+      const seen = read(stream)
+      lines += seen.lines.length
+      lost += seen.lost
+      await setting.turn()
+    }
+    expect(lines).toBeLessThan(5000)
+    expect(lost).toBeGreaterThan(0)
+    expect(lines + lost).toBe(told)
+  })
+
+  it('forgets a reader whose process is gone', async () => {
+    const peers = new Alone()
+    const setting = setUp(peers)
+    await peers.ask('tail', { id: 'elsewhere', filter: everything(), take: false })
+    setting.clock.advance(5000)
+    setting.tail.decided('api', 'ann', decision)
+    expect(setting.tail.readers).toBe(1)
+    setting.clock.advance(1)
+    setting.tail.decided('api', 'ann', decision)
+    expect(setting.tail.readers).toBe(0)
+  })
+
+  it('is for so many at a time', () => {
+    const { tail } = setUp()
+    const streams = Array.from({ length: 16 }, () => tail.open(everything))
+    expect(() => tail.open(everything)).toThrow(
+      expect.objectContaining({ status: 429, code: 'too_many_readers' }),
+    )
+    streams[0]!.destroy()
+    expect(() => tail.open(everything)).not.toThrow()
+  })
+
+  it('ends for all when the service does', async () => {
+    const setting = setUp()
+    const stream = await opened(setting)
+    setting.tail.close()
+    expect(stream.destroyed).toBe(true)
+  })
+
+  it('says something now and then where nothing happens', async () => {
+    const setting = setUp()
+    const stream = await opened(setting)
+    for (let i = 0; i < 140; i++) await setting.turn()
+    expect(stream.read()).toBeNull()
+    for (let i = 0; i < 20; i++) await setting.turn()
+    expect(String(stream.read())).toBe(':\n\n')
+  })
+
+  it('is of all processes, in the order of time', async () => {
+    const [first, second] = [new Alone(), new Alone()]
+    const both: Peers = {
+      answer: (question, answer) => first.answer(question, answer),
+      ask: async (question, argument) => [
+        ...(await first.ask(question, argument)),
+        ...(await second.ask(question, argument)),
+      ],
+    }
+    const here = setUp(both)
+    const elsewhere = setUp(second)
+    const stream = await opened(here)
+    elsewhere.tail.decided('api', 'early', { ...decision, atMs: 1 })
+    here.tail.decided('api', 'late', { ...decision, atMs: 2 })
+    await here.turn()
+    expect(read(stream).lines.map(({ key }) => key)).toEqual(['early', 'late'])
+    stream.destroy()
+    await here.turn()
+    expect(elsewhere.tail.readers).toBe(0)
+  })
+})

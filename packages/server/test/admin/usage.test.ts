@@ -1,0 +1,167 @@
+import type { Decision, Source } from 'slidegate'
+import { ManualClock } from 'slidegate/testing'
+import { describe, expect, it } from 'vitest'
+import { usageOf } from '../../src/admin/rates.ts'
+import { topKeys, Usage } from '../../src/admin/usage.ts'
+
+function decision(allowed: boolean, more: Partial<Decision> = {}): Decision {
+  const rest = { cost: 1, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, atMs: 0 }
+  return { allowed, ...rest, deniedBy: [], limits: [], source: 'store', ...more }
+}
+
+const shadowDenial = decision(true, {
+  limits: [{ name: 'hourly', shadow: true, allowed: false } as Decision['limits'][number]],
+})
+
+/** A process that has run for a while. */
+function setUp(): { clock: ManualClock; usage: Usage; record: Usage['record']; now: () => number } {
+  const clock = new ManualClock(1_000_000)
+  const usage = new Usage(() => clock.now())
+  clock.advance(600_000)
+  return { clock, usage, record: usage.record.bind(usage), now: () => clock.now() }
+}
+
+describe('usage', () => {
+  it('is told by whole seconds: what is being counted comes a moment later', () => {
+    const { clock, usage, record } = setUp()
+    for (let i = 0; i < 5; i++) record('api', 'ann', decision(true))
+    for (let i = 0; i < 3; i++) record('api', 'ann', decision(false))
+    expect(usageOf([usage.spansOf('api')])[0]).toMatchObject({ allowed: 0, denied: 0 })
+    clock.advance(1000)
+    expect(usageOf([usage.spansOf('api')])[0]).toMatchObject({
+      ...{ spanSeconds: 1, seconds: 1, allowed: 5, denied: 3, allowedPerSecond: 5, deniedPerSecond: 3 },
+      perSecondBySource: { store: 8, failOpen: 0 },
+    })
+    clock.advance(1000)
+    const [second, ten, minute] = usageOf([usage.spansOf('api')])
+    expect(second).toMatchObject({ allowed: 0, denied: 0 })
+    expect(ten).toMatchObject({ allowed: 5, denied: 3, allowedPerSecond: 0.5 })
+    expect(minute).toMatchObject({ allowed: 5, denied: 3 })
+  })
+
+  it.each([
+    [10, 0],
+    [60, 1],
+    [300, 2],
+  ])('forgets what is %i seconds ago', (seconds, i) => {
+    const { clock, usage, record } = setUp()
+    record('api', 'ann', decision(true))
+    clock.advance(seconds * 1000)
+    expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ spanSeconds: seconds, allowed: 1 })
+    clock.advance(1000)
+    expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })
+    // Nor does it come back.
+    for (let later = 0; later < 5; later++) {
+      clock.advance(1000)
+      expect(usageOf([usage.spansOf('api')])[i + 1]).toMatchObject({ allowed: 0 })
+    }
+  })
+
+  it('is by source, and says what shadow limits would have denied', () => {
+    const { clock, usage, record } = setUp()
+    const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
+    for (const source of sources) record('api', 'ann', decision(source !== 'failClosed', { source }))
+    record('api', 'ann', shadowDenial)
+    clock.advance(1000)
+    const [span] = usageOf([usage.spansOf('api')])
+    expect(span!.perSecondBySource).toEqual({
+      store: 2,
+      lease: 1,
+      denyCache: 1,
+      fallback: 1,
+      failOpen: 1,
+      failClosed: 1,
+    })
+    expect(span).toMatchObject({ allowed: 6, denied: 1, shadowDenied: 1 })
+  })
+
+  it('is per second of those that it has run for', () => {
+    const clock = new ManualClock(1_000_000)
+    const usage = new Usage(() => clock.now())
+    for (let i = 0; i < 8; i++) usage.record('api', 'ann', decision(true))
+    clock.advance(4000)
+    const [, , minute] = usageOf([usage.spansOf('api')])
+    expect(minute).toMatchObject({ seconds: 4, allowed: 8, allowedPerSecond: 2 })
+  })
+
+  it('adds up processes', () => {
+    const { clock, usage, record } = setUp()
+    record('api', 'ann', decision(true))
+    clock.advance(1000)
+    const spans = usage.spansOf('api')
+    expect(usageOf([spans, spans, spans])[0]).toMatchObject({ allowed: 3, allowedPerSecond: 3 })
+  })
+
+  it('of a limiter that nobody has asked is nothing', () => {
+    const { usage } = setUp()
+    expect(usageOf([usage.spansOf('api')])[0]).toMatchObject({ allowed: 0, denied: 0 })
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([])
+  })
+})
+
+describe('top keys', () => {
+  it('are those with the most requests, and those with the most denials', () => {
+    const { usage, record } = setUp()
+    for (let i = 0; i < 9; i++) record('api', 'ann', decision(true))
+    for (let i = 0; i < 4; i++) record('api', 'bob', decision(false))
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([
+      { key: 'ann', count: 9, error: 0 },
+      { key: 'bob', count: 4, error: 0 },
+    ])
+    expect(topKeys([usage.topOf('api', 'denials')], 10)).toEqual([{ key: 'bob', count: 4, error: 0 }])
+    expect(topKeys([usage.topOf('api', 'requests')], 1)).toHaveLength(1)
+  })
+
+  it('are of the last minutes: what is older than two halves of the window is gone', () => {
+    const { clock, usage, record } = setUp()
+    record('api', 'ann', decision(true))
+    clock.advance(150_000)
+    record('api', 'bob', decision(true))
+    expect(usage.topOf('api', 'requests').overMs).toBe(150_000)
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toHaveLength(2)
+    clock.advance(150_000)
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([{ key: 'bob', count: 1, error: 0 }])
+    clock.advance(10_000_000)
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([])
+  })
+
+  it('are told with their dimension, and only that which has denied is blamed', () => {
+    const { usage, record } = setUp()
+    const key = { user: 'ann', address: '192.0.2.7', session: null }
+    record('api', key, decision(false, { deniedBy: ['address.10-per-1s'] }))
+    expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([
+      { dimension: 'address', key: '192.0.2.7', count: 1, error: 0 },
+      { dimension: 'user', key: 'ann', count: 1, error: 0 },
+    ])
+    expect(topKeys([usage.topOf('api', 'denials')], 10)).toEqual([
+      { dimension: 'address', key: '192.0.2.7', count: 1, error: 0 },
+    ])
+  })
+
+  it('take no more memory for keys that are long: these are kept as their beginning and a hash', () => {
+    const { usage, record } = setUp()
+    const long = (end: string) => `${'k'.repeat(60_000)}${end}`
+    record('api', long('a'), decision(true))
+    record('api', long('b'), decision(true))
+    record('api', long('b'), decision(true))
+    const keys = topKeys([usage.topOf('api', 'requests')], 10)
+    expect(keys.map(({ count }) => count)).toEqual([2, 1])
+    for (const { key } of keys) expect(key).toMatch(/^k{200}\.\.\.~[\w-]{22}$/)
+  })
+
+  it.each(['', '=', 'a=b', '12345', '__proto__', 'constructor', '\u001b[31m', '\ud83d\ude00'])(
+    'tell the key %j as it is',
+    (key) => {
+      const { usage, record } = setUp()
+      record('api', key, decision(true))
+      expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([{ key, count: 1, error: 0 }])
+    },
+  )
+
+  it('are of limiters that are known: one more takes the place of the oldest', () => {
+    const { usage, record } = setUp()
+    for (let i = 0; i <= 1024; i++) record(`limiter-${i}`, 'ann', decision(true))
+    expect(topKeys([usage.topOf('limiter-0', 'requests')], 10)).toEqual([])
+    expect(topKeys([usage.topOf('limiter-1', 'requests')], 10)).toHaveLength(1)
+  })
+})

@@ -1,0 +1,345 @@
+import { spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
+import type { Config, LimiterConfig } from '../../src/config/schema.ts'
+import { type AdminService, adminService, forEachStore } from '../admin/support.ts'
+import { type Outcome, slidegate, temporaryFolder } from '../support/cli.ts'
+
+const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
+
+const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
+
+const limiters: Config['limiters'] = {
+  api: { limits: limits(3)!, timeoutMs: 5000 },
+  both: { dimensions: { user: limits(2)!, address: limits(20)! }, timeoutMs: 5000 },
+}
+
+/** For tests that run many commands, on a machine that has much else to do. */
+const PATIENCE_MS = 300_000
+
+/** What a command says of a service, to a program. */
+async function json(service: AdminService, words: string): Promise<{ code: number | null; body: unknown }> {
+  const { code, stdout, stderr } = await run(service, words.split(' '))
+  if (stderr !== '') throw new Error(stderr)
+  return { code, body: JSON.parse(stdout) }
+}
+
+function run(service: AdminService, words: readonly string[], env = {}): Promise<Outcome> {
+  return slidegate(words, '', { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined, ...env })
+}
+
+/** A command that goes on until it is told to end. */
+function start(...words: string[]) {
+  const child = spawn(process.execPath, [BIN, ...words])
+  const said = { out: '', complaints: '' }
+  child.stdout.on('data', (text) => {
+    said.out += text
+  })
+  child.stderr.on('data', (text) => {
+    said.complaints += text
+  })
+  return { child, said, ended: new Promise<number | null>((resolve) => child.on('close', resolve)) }
+}
+
+forEachStore((store) => {
+  it(
+    'every command does what it says',
+    async () => {
+      await using service = await adminService({ limiters, store: store() })
+      const said = async (words: string) => {
+        const { code, body } = await json(service, words)
+        return [code, body]
+      }
+      expect(await said('consume api ann --cost 2')).toMatchObject([0, { allowed: true, remaining: 1 }])
+      expect(await said('peek api ann')).toMatchObject([0, { allowed: true, remaining: 1 }])
+      expect(await said('peek api ann --cost 2')).toMatchObject([3, { allowed: false }])
+      expect(await said('consume api ann --cost 2')).toMatchObject([3, { deniedBy: ['3-per-1h'] }])
+      expect(await said('explain api ann --cost 3')).toMatchObject([3, { limits: [{ used: 2 }] }])
+      expect(await said('consume both user=ann address=192.0.2.7')).toMatchObject([0, { remaining: 1 }])
+      expect(await said('consume both user=ann address=')).toMatchObject([0, { remaining: 0 }])
+      expect(await said('explain both user=ann')).toMatchObject([3, { limits: [{ name: 'user.2-per-1h' }] }])
+      expect(await said('consume api --key a=b')).toMatchObject([0, { remaining: 2 }])
+      expect(await said('limiters')).toMatchObject([0, { limiters: [{ name: 'api' }, { name: 'both' }] }])
+      expect(await said('usage api')).toMatchObject([0, { usage: [{}, {}, {}, { spanSeconds: 300 }] }])
+      expect(await said('top api')).toMatchObject([
+        0,
+        { by: 'requests', keys: [{ key: 'ann' }, { key: 'a=b' }] },
+      ])
+      expect(await said('top api --denials --count 1')).toMatchObject([
+        0,
+        { keys: [{ key: 'ann', count: 1 }] },
+      ])
+      expect(await said('reset api ann')).toEqual([0, { done: true }])
+      expect(await said('ban api ann --for 1h')).toEqual([0, { done: true }])
+      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: [] }])
+      expect(await said('unban api ann')).toEqual([0, { done: true }])
+      expect(await said('override set api ann --limit 7/1h --for 1h')).toEqual([0, { done: true }])
+      expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])
+      expect(await said('override list api')).toMatchObject([0, { overrides: [{ key: 'ann' }] }])
+      expect(await said('override delete api ann')).toMatchObject([0, { wasThere: true }])
+      const bucket = '--limits [{"kind":"tokenBucket","capacity":50,"refill":10,"interval":"1s"}]'
+      expect(await said(`override set both user=bob ${bucket}`)).toEqual([0, { done: true }])
+      expect(await said('shadow api on')).toMatchObject([0, { limits: [{ shadow: true }] }])
+      expect(await said('shadow api off --limit 3-per-1h')).toMatchObject([
+        0,
+        { limits: [{ shadow: false }] },
+      ])
+      expect(await said('shadow api file')).toMatchObject([0, { limits: [{ shadow: false }] }])
+      expect(await said('drain on')).toMatchObject([0, { draining: true }])
+      expect(await said('drain off')).toMatchObject([0, { draining: false }])
+      const [, audit] = await said('audit --count 2')
+      expect(audit).toMatchObject({ entries: [{ what: 'drain' }, { what: 'drain' }] })
+    },
+    PATIENCE_MS,
+  )
+})
+
+describe('exit codes and errors', () => {
+  let service: AdminService
+  const auth: Config['auth'] = {
+    tokens: [{ name: 'reader', role: 'read', token: 'reader-reader-reader' }],
+    anonymous: 'check',
+  }
+
+  beforeAll(async () => {
+    service = await adminService({ limiters, auth })
+  })
+  afterAll(() => service[Symbol.asyncDispose]())
+
+  it.each<[string, number, RegExp]>([
+    ['consume nobody ann', 2, /there is no limiter "nobody" \(HTTP 404, unknown_limiter\)/],
+    ['consume api user=ann', 2, /invalid_key/],
+    ['consume api', 2, /a key is missing/],
+    ['consume api ann bob', 2, /"ann" is no dimension/],
+    ['consume both user=ann user=bob', 2, /given twice/],
+    ['consume api ann --key bob', 2, /give one of them/],
+    ['consume api ann --cost 0', 2, /whole number/],
+    ['consume api ann --json --human', 2, /cannot be used with/],
+    ['consume api ann --url ftp://127.0.0.1', 2, /--url is "ftp:/],
+    ['consume api ann --token-file /nowhere', 2, /--token-file: ENOENT/],
+    ['consume api ann --token a\u0007b', 2, /characters that no token has/],
+    [
+      'consume api ann --url http://127.0.0.1:1',
+      4,
+      /cannot reach http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED/,
+    ],
+    ['consume api ann --token wrong-wrong-wrong', 5, /the token is not known \(HTTP 401/],
+    ['explain api ann', 5, /HTTP 403, forbidden/],
+    ['ban api ann', 2, /--for/],
+    ['ban api ann --for long', 2, /must be a duration/],
+    ['override set api ann', 2, /no limit is given/],
+    ['override set api ann --limit many', 2, /write it like 1000\/1m/],
+    ['override set api ann --limits {}', 2, /must be a JSON array/],
+    ['shadow api maybe', 2, /must be on, off or file/],
+    ['drain maybe', 2, /on or off/],
+    ['top api --count 1001', 2, /from 1 to 1000/],
+    ['tail nobody --token reader-reader-reader', 2, /there is no limiter/],
+    ['bench api --seconds 61', 2, /from 1 to 60/],
+    ['bench api --connections 5000', 2, /from 1 to 1024/],
+    ['bench api --url http://example.invalid', 2, /another machine; say --yes/],
+    ['bench nobody', 2, /there is no limiter/],
+  ])('%s', async (words, code, message) => {
+    const outcome = await run(service, words.split(' '))
+    expect(outcome).toMatchObject({ code, stdout: '' })
+    expect(outcome.stderr).toMatch(/^slidegate: .*\n$/)
+    expect(outcome.stderr).toMatch(message)
+  })
+
+  it('the token is that of the file, of the option or of the environment', async () => {
+    const folder = temporaryFolder()
+    onTestFinished(() => folder.remove())
+    const file = folder.write('token', 'reader-reader-reader\n')
+    const token = 'reader-reader-reader'
+    expect(await run(service, ['limiters', '--token-file', file])).toMatchObject({ code: 0 })
+    expect(await run(service, ['limiters', '--token', token])).toMatchObject({ code: 0 })
+    expect(await run(service, ['limiters'], { SLIDEGATE_TOKEN: token })).toMatchObject({ code: 0 })
+    expect(await run(service, ['limiters'], { SLIDEGATE_TOKEN_FILE: file })).toMatchObject({ code: 0 })
+  })
+
+  it('a store that gives no answer is a failure', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    await using onRedis = await adminService({ limiters, store: { redis: { url: server.url } } })
+    await server.kill()
+    const outcome = await run(onRedis, ['reset', 'api', 'ann'])
+    expect(outcome).toMatchObject({ code: 1, stdout: '' })
+    expect(outcome.stderr).toMatch(/Redis has not answered.*HTTP 503, store_error/)
+  })
+
+  it.each<[string, number, string, RegExp]>([
+    ['no JSON', 500, '<h1>oops</h1>', /said no more \(HTTP 500\)/],
+    ['too much to do', 429, '{"detail":"later","code":"busy"}', /later \(HTTP 429, busy\)/],
+    ['a text that steers a terminal', 500, '{"detail":"\\u001b[2Jgone"}', /\\u001b\[2Jgone/],
+  ])('of something that is no slidegate: %s', async (_, status, body, message) => {
+    const server = createServer((_request, response) => response.writeHead(status).end(body))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const outcome = await slidegate(['consume', 'api', 'ann', '--url', url])
+    expect(outcome).toMatchObject({ code: 1, stdout: '' })
+    expect(outcome.stderr).toMatch(message)
+  })
+})
+
+describe('what is printed', () => {
+  it(
+    'steers no terminal, whatever the keys are',
+    async () => {
+      await using service = await adminService({ limiters })
+      const key = '\u001b]0;owned\u0007\u202e\n'
+      const words = ['consume', 'explain', 'reset', 'ban', 'unban', 'override set', 'override delete']
+      const more: Record<string, string[]> = { ban: ['--for', '1h'], 'override set': ['--limit', '5/1h'] }
+      let printed = ''
+      for (const word of words) {
+        for (const form of ['--human', '--json']) {
+          const { stdout, stderr } = await run(service, [
+            ...word.split(' '),
+            'api',
+            '--key',
+            key,
+            form,
+            ...(more[word] ?? []),
+          ])
+          expect(stderr).toBe('')
+          printed += stdout
+        }
+      }
+      for (const word of ['top api', 'audit', 'override list api']) {
+        for (const form of ['--human', '--json'])
+          printed += (await run(service, [...word.split(' '), form])).stdout
+      }
+      expect(printed).toContain('\\u001b]0;owned\\u0007\\u202e')
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+      expect(printed).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    },
+    PATIENCE_MS,
+  )
+
+  it('explains a key in a little report', async () => {
+    const usual: LimiterConfig = {
+      limits: [...limits(10)!, { kind: 'slidingWindow', limit: 5, window: '1d', shadow: true, name: 'try' }],
+    }
+    await using service = await adminService({
+      limiters: { api: { ...usual, ban: { after: 3, within: '1h', for: '1h' } } },
+    })
+    await run(service, ['consume', 'api', 'ann', '--cost', '9'])
+    await run(service, ['consume', 'api', 'ann', '--cost', '9'])
+    const { stdout } = await run(service, ['explain', 'api', 'ann', '--cost', '5', '--human'])
+    expect(stdout.replaceAll(/in [\w ]+/g, 'in <time>')).toBe(`ann at api
+  a request of 5 would be denied by 10-per-1h; it fits in <time>
+
+  10-per-1h     [######################..]  9 of 10 used, 1 left
+                free again: 9 in <time>
+  try (shadow)  [........................]  0 of 5 used, 5 left
+
+  bans in <time>: 0, denials towards the next: 1
+`)
+  })
+})
+
+describe('tail', () => {
+  it('prints one value a line, and ends after so many', async () => {
+    await using service = await adminService({ limiters })
+    const tailing = run(service, ['tail', 'api', '--denied', '--count', '2'])
+    let isOver = false
+    void tailing.finally(() => {
+      isOver = true
+    })
+    while (!isOver) await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    const { code, stdout } = await tailing
+    expect(code).toBe(0)
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { key: 'ann', allowed: false },
+      { key: 'ann', allowed: false },
+    ])
+  })
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends cleanly at %s', async (signal) => {
+    await using service = await adminService({ limiters })
+    const following = start('tail', '--human', '--url', service.url)
+    await until('it prints', async () => {
+      await service.ask('POST', '/v1/consume', { limiter: 'api', key: '\u001b[31mred' })
+      return following.said.out !== ''
+    })
+    following.child.kill(signal)
+    expect(await following.ended).toBe(0)
+    expect(following.said.complaints).toBe('')
+    expect(following.said.out).toMatch(
+      /^[\d:.]{12} {2}(allowed|denied ) {2}api {2}\\u001b\[31mred {2}(\d left|by 3-per-1h, fits in [\w ]+)\n/,
+    )
+  })
+
+  it('says so when the service ends', async () => {
+    const service = await adminService({ limiters })
+    const following = start('tail', '--url', service.url)
+    await until('it prints', async () => {
+      await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+      return following.said.out !== ''
+    })
+    await service[Symbol.asyncDispose]()
+    expect(await following.ended).toBe(4)
+    expect(following.said.complaints).toMatch(/^slidegate: .*\n$/)
+  })
+})
+
+describe('bench', () => {
+  it('counts what the service has decided', async () => {
+    await using service = await adminService({ limiters })
+    const { code, body } = await json(service, 'bench api --seconds 1 --connections 2 --keys 3')
+    const report = body as Record<string, number>
+    expect(code).toBe(0)
+    expect(report).toMatchObject({ allowed: 9, errors: 0, other: {}, connections: 2, keys: 3 })
+    expect(report.denied).toBeGreaterThan(0)
+    expect(report.allowed! + report.denied!).toBe(report.requests)
+  })
+
+  it('ends at Ctrl-C, with what it has measured until then', async () => {
+    await using service = await adminService({ limiters })
+    const benching = start('bench', 'api', '--seconds', '60', '--url', service.url)
+    await until('it asks', async () => {
+      const { body } = await service.ask('GET', '/v1/admin/limiters/api/top')
+      return (body as { keys: unknown[] }).keys.length > 0
+    })
+    benching.child.kill('SIGINT')
+    expect(await benching.ended).toBe(0)
+    expect(JSON.parse(benching.said.out).seconds).toBeLessThan(60)
+  })
+
+  it('says that it has failed where requests were not decided', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    await using service = await adminService({ limiters, store: { redis: { url: server.url } } })
+    const benching = run(service, ['bench', 'api', '--seconds', '2', '--connections', '2'])
+    await until('it asks', async () => {
+      const { body } = await service.ask('GET', '/v1/admin/limiters/api/top')
+      return (body as { keys: unknown[] }).keys.length > 0
+    })
+    await server.kill()
+    const { code, stdout, stderr } = await benching
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout).other['503']).toBeGreaterThan(0)
+    expect(stderr).toContain('not all requests were decided')
+  })
+})
+
+it('speaks TLS, with a certificate of its own where the service wants one', async () => {
+  const certificates = await makeCertificates()
+  onTestFinished(() => certificates.remove())
+  const { ca, certificate: cert, key } = certificates.files
+  await using service = await adminService({ limiters, listen: { tls: { cert, key, clientCa: ca } } })
+  expect(service.url).toMatch(/^https:/)
+  const trusted = ['--ca', ca]
+  const known = [...trusted, '--cert', cert, '--cert-key', key]
+  const asked = ['consume', 'api', 'ann']
+  expect(await run(service, [...asked, ...known])).toMatchObject({ code: 0, stderr: '' })
+  expect(await run(service, asked)).toMatchObject({ code: 4 })
+  expect(await run(service, [...asked, ...trusted])).toMatchObject({ code: 4 })
+  const bench = ['bench', 'api', '--seconds', '1', '--connections', '2', ...known]
+  expect(await run(service, bench)).toMatchObject({ code: 0, stderr: '' })
+})

@@ -1,0 +1,44 @@
+/** A command of the documentation, and what it prints. */
+export interface Documented {
+  /** Behind `slidegate`. */
+  readonly words: readonly string[]
+  /** Whether its exit code is printed behind its output. */
+  readonly withCode: boolean
+  readonly output: string
+}
+
+/** The commands of a page, in their order. */
+export function documentedIn(page: string): Documented[] {
+  const blocks = Array.from(page.matchAll(/^```console\n([\s\S]*?)^```$/gm), ([, block]) => block!)
+  return blocks.flatMap((block) =>
+    block
+      .split(/^\$ slidegate /m)
+      .slice(1)
+      .map((text) => {
+        const [command = '', ...lines] = text.split('\n')
+        const [asked = '', code] = command.split('; echo ')
+        return { words: asked.split(' '), withCode: code !== undefined, output: lines.join('\n') }
+      }),
+  )
+}
+
+/** The same whenever and wherever it was printed. */
+export function timeless(output: string): string {
+  return output
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<instant>')
+    .replaceAll(/\([\w.-]+\/\d+\)/g, '(<process>)')
+    .replaceAll(/"(\w+Ms)": \d+/g, '"$1": <ms>')
+    .replaceAll(
+      /\b(in|for|last|within|most|%) \d+(\.\d+)?( ?(ms|[smhd])\b)?( \d+(ms|[smhd])\b)?/g,
+      '$1 <time>',
+    )
+    .replaceAll(/ +/g, ' ')
+}
+
+/** Numbers are those of the machine. */
+export function figureless(output: string): string {
+  return output
+    .replaceAll(/\b\d+(ms|[smhd])( \d+(ms|[smhd]))?\b/g, '<time>')
+    .replaceAll(/[\d.,]*\d/g, 'N')
+    .replaceAll(/ +/g, ' ')
+}
