@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { SlidegateError } from 'slidegate'
+import { ClientError } from './client/exit-codes.ts'
+import { addClientCommands } from './commands/client.ts'
 import { addDemoCommand } from './commands/demo.ts'
 import { addReplayCommand } from './commands/replay.ts'
 import { addServeCommand } from './commands/serve.ts'
+import { addValidateCommand } from './commands/validate.ts'
+import { ConfigError } from './config/problem.ts'
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
 
@@ -21,12 +25,14 @@ function newProgram(): Command {
     .exitOverride()
     .configureOutput({ outputError: () => {} })
   addServeCommand(program)
+  addValidateCommand(program)
+  addClientCommands(program)
   addReplayCommand(program)
   addDemoCommand(program)
   return program
 }
 
-/** Says what went wrong in one line; answers the exit code. */
+/** Says what went wrong, each in one line; answers the exit code. */
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
@@ -34,7 +40,12 @@ function report(error: unknown): number {
     if (error.code !== 'commander.help') complain(error.message.replace(/^error: /, ''))
     return EXIT_USAGE
   }
+  if (error instanceof ConfigError) {
+    for (const line of error.message.split('\n')) complain(line)
+    return EXIT_USAGE
+  }
   complain(messageOf(error))
+  if (error instanceof ClientError) return error.exitCode
   return error instanceof UsageError || error instanceof SlidegateError ? EXIT_USAGE : EXIT_FAILURE
 }
 

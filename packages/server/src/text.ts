@@ -9,8 +9,8 @@ export function printable(text: string, length = 100): string {
 }
 
 /** JSON with everything unprintable escaped: the same data, safe to show. */
-export function printableJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(UNPRINTABLE, (character) =>
+export function printableJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
     character === '\n' ? '\n' : escaped(character),
   )
 }

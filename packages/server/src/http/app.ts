@@ -1,12 +1,20 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { Ajv } from 'ajv'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { authenticate } from './authenticate.ts'
+import { adminRoutes } from './admin.ts'
 import { consumeRoutes } from './consume.ts'
 import type { Context } from './context.ts'
+import { describeRoutes } from './description.ts'
+import { guardEntrance } from './entrance.ts'
+import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
-import { answerErrors } from './problems.ts'
+import { peekRoutes } from './peek.ts'
+import { answerClientError, answerErrors, errorBodyOf, sendProblem } from './problems.ts'
+import { reservationRoutes } from './reservations.ts'
+import { storeRoutes } from './store.ts'
+import { validationError } from './validation.ts'
+import { waitRoutes } from './wait.ts'
 
 /** With types taken from the schemas of routes. */
 export type App = FastifyInstance<
@@ -21,29 +29,67 @@ export type App = FastifyInstance<
 export interface TlsOptions {
   readonly cert: string
   readonly key: string
+  /** With an authority of clients, only those with a certificate of it are let in. */
   readonly ca?: string
   readonly requestCert?: boolean
 }
 
+/** For so long a client may take to say what it wants, and to send all of it. */
+const HEADERS_MS = 10_000
+const REQUEST_MS = 30_000
+/** How often that is looked after. */
+const CHECK_MS = 1000
+
+/** What was sent is taken as it is, or not at all. */
+const bodies = new Ajv({ discriminator: true })
+/** All that a URL has are words. */
+const words = new Ajv({ coerceTypes: true, useDefaults: true })
+
+const HANDSHAKE_MS = 10_000
 const DEFAULT_BODY_BYTES = 2 ** 20
 
 /** The service over HTTP. It is not listening yet. */
 export async function createApp(context: Context, tls?: TlsOptions): Promise<App> {
   const { caps = {} } = context.service.config
+  const server = { headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_MS }
   const options: FastifyServerOptions = {
     bodyLimit: caps.bodyBytes ?? DEFAULT_BODY_BYTES,
-    // A request has to be there whole within this time, in ms.
-    requestTimeout: 30_000,
+    requestTimeout: REQUEST_MS,
     // Requests under way are answered, also those that come on an open connection while it stops.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    ...(tls && { https: tls }),
+    schemaErrorFormatter: validationError,
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, _request, reply) => {
+      sendProblem(reply, errorBodyOf(error))
+    },
+    ...(tls === undefined
+      ? { http: server }
+      : {
+          https: {
+            ...server,
+            ...tls,
+            handshakeTimeout: HANDSHAKE_MS,
+            ...(tls.ca !== undefined && { requestCert: true, rejectUnauthorized: true }),
+          },
+        }),
   }
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
-  await app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'slidegate', version: '1' } } })
+  // Web pages may send text to any origin without being asked.
+  app.removeContentTypeParser('text/plain')
+  app.setValidatorCompiler(({ schema, httpPart }) => (httpPart === 'body' ? bodies : words).compile(schema))
+  // Schemas of answers describe them; they are not what writes them.
+  app.setSerializerCompiler(() => JSON.stringify)
+  await describeRoutes(app)
+  guardEntrance(app, context)
   answerErrors(app, context)
-  authenticate(app, context)
   healthRoutes(app, context)
+  forwardAuthRoutes(app, context)
   consumeRoutes(app, context)
+  peekRoutes(app, context)
+  reservationRoutes(app, context)
+  waitRoutes(app, context)
+  storeRoutes(app, context)
+  adminRoutes(app, context)
   return app
 }

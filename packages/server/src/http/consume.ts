@@ -1,28 +1,129 @@
-import type { AnyKey, Decision } from 'slidegate'
+import type { FastifyReply } from 'fastify'
 import Type, { type Static } from 'typebox'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { Service } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
+import { consumeAll, type Item } from './consume-all.ts'
 import type { Context } from './context.ts'
+import { decided, decisionsBody } from './decisions.ts'
+import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
+import { reserve } from './reservations.ts'
+import { Cost, closed, Key, LimiterName, Plan, RequestId, shared, Value } from './schemas.ts'
 
-const RequestSchema = Type.Object(
+const request = {
+  key: Key,
+  cost: Type.Optional(Cost),
+  requestId: Type.Optional(RequestId),
+  value: Type.Optional(Value),
+  plan: Type.Optional(Plan),
+}
+
+const OneSchema = closed(
   {
-    limiter: Type.String(),
-    key: Type.Union([Type.String(), Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()]))]),
-    cost: Type.Optional(Type.Integer({ minimum: 1 })),
+    limiter: LimiterName,
+    ...request,
+    refundable: Type.Optional(
+      Type.Boolean({
+        description: 'Whether the answer is to have a token for /v1/refund. Only where all limits keep sums.',
+      }),
+    ),
   },
-  { additionalProperties: false },
+  { description: 'One request.', examples: [{ limiter: 'api', key: 'ann' }] },
 )
-type ConsumeRequest = Static<typeof RequestSchema>
+
+const DEFAULT_REQUESTS = 1000
+
+const ManySchema = closed(
+  {
+    limiter: Type.Optional(LimiterName),
+    requests: Type.Array(closed({ limiter: Type.Optional(LimiterName), ...request }), {
+      description: `Up to caps.requestsPerCall of the configuration, ${DEFAULT_REQUESTS} by default; each may have its own limiter.`,
+    }),
+  },
+  {
+    description: 'Many requests, each decided on its own.',
+    examples: [{ limiter: 'api', requests: [{ key: 'ann' }, { limiter: 'login', key: 'bob', cost: 2 }] }],
+  },
+)
+
+export const ConsumeBody = Type.Union([OneSchema, ManySchema])
+type One = RequestBody & Pick<Static<typeof OneSchema>, 'refundable'>
+type Many = Static<typeof ManySchema>
+
+const Decisions = closed(
+  { decisions: Type.Array(shared('Decision')) },
+  { description: 'The decisions, in the order of the requests.' },
+)
+
+const ALLOWED = 'All are allowed.'
+const DENIED = 'Denied: the request, or one at least of many. Those that are allowed are charged.'
 
 export function consumeRoutes(app: App, { service }: Context): void {
   app.post(
     '/v1/consume',
-    { config: { role: 'check' }, schema: { body: RequestSchema } },
-    async (request, reply) => {
-      const { limiter, key, cost } = request.body as ConsumeRequest
-      request.caller.mustReach(limiter)
-      const decision: Decision = await service.get(limiter).limiter.consume(key as AnyKey, { cost })
-      reply.code(decision.allowed ? 200 : 429)
-      return decision
+    {
+      config: { role: 'check' },
+      schema: {
+        summary: 'Charge one request, or many',
+        description: 'Charges each request to all limits of its key if all have room, else to none.',
+        tags: ['decisions'],
+        body: ConsumeBody,
+        response: {
+          200: Type.Union([shared('RefundableDecision'), Decisions], { description: ALLOWED }),
+          429: Type.Union([shared('RefundableDecision'), Decisions], {
+            description: DENIED,
+          }),
+        },
+      },
     },
+    ({ body, caller }, reply) => {
+      if ('requests' in (body as object)) return many(service, caller, body as Many, reply)
+      const one = body as One
+      if (one.refundable === true) return refundable(service, caller, one, reply)
+      const active = limiterFor(service, caller, one.limiter)
+      return active.limiter
+        .consume(one.key, optionsOf(active, one))
+        .then((decision) => decided(reply, one.limiter, decision))
+    },
+  )
+}
+
+async function refundable(service: Service, caller: Caller, one: One, reply: FastifyReply): Promise<unknown> {
+  const { limiter: name, key, cost = 1, requestId, value, plan } = one
+  if (requestId !== undefined || value !== undefined) {
+    throw new ServiceError(
+      400,
+      'invalid_request',
+      'refundable goes with limits that keep sums only; requestId and value go with others',
+    )
+  }
+  const { decision, token } = await reserve(limiterFor(service, caller, name), key, cost, plan)
+  return decided(reply, name, decision, { refundToken: token })
+}
+
+async function many(service: Service, caller: Caller, body: Many, reply: FastifyReply): Promise<unknown> {
+  const most = service.config.caps?.requestsPerCall ?? DEFAULT_REQUESTS
+  const { length } = body.requests
+  if (length > most) {
+    throw new ServiceError(
+      413,
+      'too_many_requests',
+      `the call has ${length} requests; it must have ${most} at most`,
+    )
+  }
+  const items = body.requests.map((each, i): Item => {
+    const name = each.limiter ?? body.limiter
+    if (name === undefined) {
+      throw new ServiceError(400, 'invalid_request', `requests[${i}] has no limiter, nor has the body`)
+    }
+    const active = limiterFor(service, caller, name)
+    return { active, request: { ...optionsOf(active, each as RequestBody), key: each.key } }
+  })
+  const decisions = await consumeAll(items)
+  if (!decisions.every(({ allowed }) => allowed)) reply.code(429)
+  return decisionsBody(
+    reply,
+    decisions.map((decision, i) => ({ limiter: items[i]!.active.limiter.name, decision })),
   )
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Admin } from '../admin/admin.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
 import type { Peers } from '../service/peers.ts'
@@ -12,5 +13,6 @@ export interface Context {
   readonly readiness: Readiness
   readonly metrics: Metrics
   readonly peers: Peers
+  readonly admin: Admin
   readonly log: Logger
 }

@@ -1,8 +1,14 @@
-import type { FastifyError } from 'fastify'
-import { SlidegateError, StoreUnavailableError, WaitError } from 'slidegate'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { SlidegateError, StoreUnavailableError, type StoreUnavailableReason, WaitError } from 'slidegate'
+import { retryAfterHeaders } from 'slidegate/http'
+import { loggedKey } from '../logged.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
+
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 /** A problem of RFC 9457. */
 export interface ErrorBody {
@@ -12,58 +18,111 @@ export interface ErrorBody {
   readonly detail: string
 }
 
+/** What callers are told where the store gave no answer: nothing of where it is, or what it said. */
+const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
+  timeout: 'the store gave no answer in time; whether the request was charged is not known',
+  error: 'the store gave no answer',
+  down: 'the store has failed too often lately, and is not asked for a moment',
+  overload: 'too many requests wait for the store already',
+  state: 'what is stored for this key is damaged',
+  full: 'the store is full of keys that are at their limit',
+}
+
+/** What callers are told of the framework's errors: their codes are not its own. */
+const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: string]>> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'the body is no JSON, or has a key such as __proto__'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'the body is empty; it must be JSON'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'the Content-Type must be application/json'],
+  FST_ERR_CTP_BODY_TOO_LARGE: [
+    'body_too_large',
+    'the body is longer than caps.bodyBytes of the configuration',
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
+    'invalid_request',
+    'the body is not as long as the Content-Length says',
+  ],
+  FST_ERR_BAD_URL: ['invalid_request', 'the path is not well-formed'],
+}
+
 /** What a caller is told of an error; of those that are none of his, nothing but that. */
 export function errorBodyOf(error: unknown): ErrorBody {
-  if (error instanceof ServiceError) {
-    return { title: titleOf(error.status), status: error.status, code: error.code, detail: error.message }
-  }
+  if (error instanceof ServiceError) return bodyOf(error.status, error.code, error.message)
   if (error instanceof StoreUnavailableError) {
-    return { title: 'Store unavailable', status: 503, code: `store_${error.reason}`, detail: error.message }
+    return bodyOf(503, `store_${error.reason}`, STORE_DETAILS[error.reason] ?? STORE_DETAILS.error)
   }
-  if (error instanceof WaitError) {
-    return { title: 'Not admitted', status: 429, code: `wait_${error.reason}`, detail: error.message }
-  }
-  if (error instanceof SlidegateError) {
-    const status = error.code === 'closed' ? 503 : 400
-    return { title: titleOf(status), status, code: error.code, detail: error.message }
-  }
-  const { statusCode, code, message } = error as Partial<FastifyError>
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return {
-      title: titleOf(statusCode),
-      status: statusCode,
-      code: (code ?? 'bad_request').toLowerCase().replace(/^fst_err_/, ''),
-      detail: message ?? '',
-    }
-  }
-  return { title: titleOf(500), status: 500, code: 'internal', detail: 'it is in the log of the service' }
+  if (error instanceof WaitError) return bodyOf(429, `wait_${error.reason}`, error.message)
+  if (error instanceof SlidegateError)
+    return bodyOf(error.code === 'closed' ? 503 : 400, error.code, error.message)
+  const { statusCode = 500, code = '' } = (error ?? {}) as Partial<FastifyError>
+  if (statusCode < 400 || statusCode >= 500) return bodyOf(500, 'internal', 'it is in the log of the service')
+  const known = FRAMEWORK_CODES[code]
+  return bodyOf(statusCode, known?.[0] ?? 'invalid_request', known?.[1] ?? 'the request cannot be read')
 }
 
-export function answerErrors(app: App, { log }: Context): void {
+function bodyOf(status: number, code: string, detail: string): ErrorBody {
+  return { title: STATUS_CODES[status] ?? 'Error', status, code, detail }
+}
+
+export function sendProblem(reply: FastifyReply, body: ErrorBody): FastifyReply {
+  return reply.code(body.status).type(PROBLEM_TYPE).send(JSON.stringify(body))
+}
+
+export function answerErrors(app: App, { log, service }: Context): void {
   app.setErrorHandler((error, request, reply) => {
     const body = errorBodyOf(error)
-    if (body.status === 500)
-      log.error({ err: error, route: request.routeOptions.url }, 'a request has failed')
-    return reply.code(body.status).type('application/problem+json').send(body)
+    logFailure(error, body, request)
+    for (const { name, value } of retryHeadersOf(error, body)) reply.header(name, value)
+    return sendProblem(reply, body)
   })
-  app.setNotFoundHandler((_request, reply) => {
-    const body = { title: titleOf(404), status: 404, code: 'not_found', detail: 'there is no such route' }
-    return reply.code(404).type('application/problem+json').send(body)
+  app.setNotFoundHandler((request, reply) => {
+    const body = bodyOf(404, 'not_found', 'there is no such route; they are in /openapi.json')
+    logFailure(undefined, body, request)
+    return sendProblem(reply, body)
   })
+
+  /** One line: what was asked of which limiter by whom, never the words of a caller. */
+  function logFailure(error: unknown, { status, code }: ErrorBody, request: FastifyRequest): void {
+    const level = status === 500 ? 'error' : status > 500 ? 'warn' : 'info'
+    if (!log.isLevelEnabled(level)) return
+    const { limiter, key } = (request.body ?? {}) as { limiter?: unknown; key?: unknown }
+    const isKnown = typeof limiter === 'string' && service.has(limiter)
+    log[level](
+      {
+        method: request.method,
+        route: request.routeOptions.url,
+        status,
+        code,
+        caller: request.caller?.name,
+        ...(isKnown && { limiter }),
+        ...(key !== undefined && { key: loggedKey(key, service.config) }),
+        ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
+      },
+      'a request has failed',
+    )
+  }
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'Bad request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not found',
-  413: 'Content too large',
-  415: 'Unsupported media type',
-  429: 'Too many requests',
-  500: 'Internal error',
-  503: 'Unavailable',
+function retryHeadersOf(error: unknown, { status }: ErrorBody): readonly { name: string; value: string }[] {
+  if (error instanceof WaitError && error.decision !== undefined) return retryAfterHeaders(error.decision)
+  if (status === 503) return [{ name: 'Retry-After', value: '1' }]
+  if (status === 401) return [{ name: 'WWW-Authenticate', value: 'Bearer realm="slidegate"' }]
+  return []
 }
 
-function titleOf(status: number): string {
-  return TITLES[status] ?? 'Error'
+/** What is no request at all, or too slow, is answered on the connection itself, and that is closed. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const [status, detail] =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? [408, 'the request did not arrive in time']
+      : error.code === 'HPE_HEADER_OVERFLOW'
+        ? [431, 'the headers are too long']
+        : [400, 'this is no HTTP request']
+  const body = JSON.stringify(bodyOf(status as number, 'invalid_request', detail as string))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status as number]}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
 }

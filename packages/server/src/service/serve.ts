@@ -3,6 +3,7 @@ import { type Logger, pino } from 'pino'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { UsageError } from '../errors.ts'
 import { Alone } from './peers.ts'
+import { Reloading } from './reloading.ts'
 import { type RunningService, startService } from './running.ts'
 import { storeConfigOf } from './store.ts'
 import { runPrimary, WorkerPeers } from './workers.ts'
@@ -23,10 +24,11 @@ export interface ServeOptions {
  * @throws {ConfigError} {UsageError}
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  const load = (): LoadedConfig => withListeners(loadConfig(options.file), options)
+  const { http, grpc } = options
+  const load = () => loadConfig(options.file, { listen: { http, grpc } })
   const loaded = load()
   const log = pino({ level: loaded.config.logging?.level ?? 'info' })
-  if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, options, log)
+  if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, load, options, log)
   if (storeConfigOf(loaded.config.store, process.env).redis === undefined) {
     throw new UsageError(
       `--workers ${options.workers} share their counts through Redis: set store.redis or REDIS_URL, or use --workers 1`,
@@ -35,8 +37,15 @@ export async function serve(options: ServeOptions): Promise<number> {
   return runPrimary(options.workers, log)
 }
 
-async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: Logger): Promise<number> {
+async function serveHere(
+  loaded: LoadedConfig,
+  load: () => LoadedConfig,
+  { drainMs }: ServeOptions,
+  log: Logger,
+): Promise<number> {
   const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
+  let reloading: Reloading | undefined
+  process.on('SIGHUP', () => reloading?.reload())
   const told = new Promise((resolve) => {
     process.on('SIGTERM', resolve)
     process.on('SIGINT', resolve)
@@ -45,11 +54,13 @@ async function serveHere(loaded: LoadedConfig, { drainMs }: ServeOptions, log: L
   })
   try {
     const running = await startService({ loaded, log, peers })
-    log.info({ http: running.httpUrl }, 'slidegate is listening')
+    reloading = new Reloading({ load, loaded, running, log })
+    log.info({ http: running.httpUrl, grpc: running.grpcAddress }, 'slidegate is listening')
     if (process.stdout.isTTY) process.stdout.write(hintOf(running))
     if (peers instanceof WorkerPeers) peers.ready()
     await told
     log.info({ drainMs }, 'slidegate is ending')
+    reloading.close()
     await running.stop(drainMs)
     return 0
   } finally {
@@ -63,10 +74,4 @@ function hintOf({ httpUrl, service }: RunningService): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
   return `\n  Try:  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}\n  API:  ${httpUrl}/openapi.json\n\n`
-}
-
-function withListeners(loaded: LoadedConfig, { http, grpc }: ServeOptions): LoadedConfig {
-  const { config } = loaded
-  const listen = { ...config.listen, ...(http && { http }), ...(grpc && { grpc }) }
-  return { ...loaded, config: { ...config, listen } }
 }

@@ -85,6 +85,12 @@ export class Service {
     return this.#active.has(name)
   }
 
+  /** What a limiter was before, as far as it may still count, the latest first. */
+  formerOf(name: string): readonly DeclaredLimiter[] {
+    const nowMs = Date.now()
+    return (this.#former.get(name) ?? []).filter(({ untilMs }) => untilMs > nowMs).map(({ declared }) => declared)
+  }
+
   /**
    * Puts a configuration in force, all of it or nothing. The store stays.
    *
@@ -116,13 +122,13 @@ export class Service {
     const next = new Map<string, ActiveLimiter>()
     try {
       for (const [name, config] of Object.entries(limiters)) {
-        const declared = new DeclaredLimiter(name, config, shadowings[name])
+        const declared = new DeclaredLimiter(name, config, ownOf(shadowings, name))
         const present = this.#active.get(name)
         if (present?.declared.isSameAs(declared)) {
           next.set(name, present)
           continue
         }
-        const limiter = declared.limiter(this.store, this.#before(name, declared, nowMs))
+        const limiter = declared.limiter(this.store, this.#before(name, declared))
         made.push({ declared, limiter })
         next.set(name, { declared, limiter: this.#observed(limiter) })
       }
@@ -140,10 +146,9 @@ export class Service {
   }
 
   /** What a limiter of this name was before, as far as it may still count; keys have other dimensions or none. */
-  #before(name: string, declared: DeclaredLimiter, nowMs: number): readonly DeclaredLimiter[] {
+  #before(name: string, declared: DeclaredLimiter): readonly DeclaredLimiter[] {
     const present = this.#active.get(name)?.declared
-    const known = (this.#former.get(name) ?? []).filter(({ untilMs }) => untilMs > nowMs)
-    return [...(present === undefined ? [] : [present]), ...known.map((former) => former.declared)].filter(
+    return [...(present === undefined ? [] : [present]), ...this.formerOf(name)].filter(
       (former) => former.hasDimensions === declared.hasDimensions,
     )
   }
@@ -176,4 +181,9 @@ export class Service {
     if (clockStep) limiter.on('clockStep', ({ byMs }) => clockStep.call(this.#observer, name, byMs))
     return limiter
   }
+}
+
+/** Names are others' choice: one may be called like something that all objects have. */
+function ownOf(shadowings: Shadowings, name: string): Shadowing | undefined {
+  return Object.hasOwn(shadowings, name) ? shadowings[name] : undefined
 }

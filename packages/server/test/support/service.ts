@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
+import { Agent, fetch, type Headers, type RequestInit } from 'undici'
 import type { Config } from '../../src/config/schema.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
+import { Described, type OpenApi } from './described.ts'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
@@ -9,6 +11,8 @@ export interface TestService extends RunningService, AsyncDisposable {
   /** Posts JSON, and reads what is answered. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
   get(path: string, headers?: Record<string, string>): Promise<Answer>
+  /** Sends whatever it is told. */
+  ask(path: string, init: RequestInit): Promise<Answer>
 }
 
 export interface Answer {
@@ -18,22 +22,37 @@ export interface Answer {
   readonly body: any
 }
 
-/** A service in this process, on a free port of loopback. `await using` ends it. */
-export async function testService(config: Config): Promise<TestService> {
+/**
+ * A service in this process, on a free port of loopback. `await using` ends it. Every answer has to be as `/openapi.json`
+ * describes it.
+ */
+export async function testService(
+  config: Config,
+  log: Logger = pino({ level: 'silent' }),
+): Promise<TestService> {
   const listen = { http: '127.0.0.1:0', ...config.listen }
   const running = await startService({
-    loaded: { config: { ...config, listen }, folder: HERE },
-    log: pino({ level: 'silent' }),
+    loaded: { config: { ...config, listen }, folder: HERE, files: [] },
+    log,
     environment: {},
   })
+  const described = new Described(running.app.swagger() as unknown as OpenApi)
+  // With connections of its own, which are closed before the service waits for it.
+  const dispatcher = new Agent()
   const ask = async (path: string, init: RequestInit): Promise<Answer> => {
-    const response = await fetch(running.httpUrl + path, init)
+    const response = await fetch(running.httpUrl + path, { dispatcher, ...init })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json') === true
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
+    const { status, headers } = response
+    const body = isJson ? JSON.parse(text) : text
+    const { method = 'GET' } = init
+    const mistake = described.mistakeIn({ method, path, status, type: headers.get('content-type'), body })
+    if (mistake !== undefined) throw new Error(mistake)
+    return { status, headers, body }
   }
   return {
     ...running,
+    ask,
     get: (path, headers = {}) => ask(path, { headers }),
     post: (path, body, headers = {}) =>
       ask(path, {
@@ -41,6 +60,9 @@ export async function testService(config: Config): Promise<TestService> {
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(body),
       }),
-    [Symbol.asyncDispose]: () => running.stop(),
+    [Symbol.asyncDispose]: async () => {
+      await dispatcher.destroy()
+      await running.stop()
+    },
   }
 }

@@ -1,0 +1,46 @@
+import type { FastifyReply } from 'fastify'
+import type { Decision } from 'slidegate'
+import { draft11Headers, retryAfterHeaders } from 'slidegate/http'
+
+/** The type of what is written here, spelt as the framework does: it then adds nothing to it. */
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Sets the rate limit headers. */
+export function announceState(reply: FastifyReply, decision: Decision): void {
+  for (const { name, value } of draft11Headers(decision)) reply.header(name, value)
+  for (const { name, value } of retryAfterHeaders(decision)) reply.header(name, value)
+}
+
+/** Sets status and headers for a decision. */
+export function announce(reply: FastifyReply, decision: Decision): void {
+  announceState(reply, decision)
+  if (!decision.allowed) reply.code(429)
+}
+
+/** A decision as JSON; infinity, which that does not have, is null. A limiter's name needs no escape. Faster than a copy with one field more. */
+export function decisionText(limiter: string, decision: Decision): string {
+  return `{"limiter":"${limiter}",${JSON.stringify(decision).slice(1)}`
+}
+
+/** The body: what a handler answers. */
+export function decidedBody(reply: FastifyReply, limiter: string, decision: Decision, more?: object): string {
+  reply.type(JSON_TYPE)
+  return more === undefined
+    ? decisionText(limiter, decision)
+    : JSON.stringify({ limiter, ...decision, ...more })
+}
+
+/** The body for many. */
+export function decisionsBody(
+  reply: FastifyReply,
+  asked: readonly { readonly limiter: string; readonly decision: Decision }[],
+): string {
+  reply.type(JSON_TYPE)
+  return `{"decisions":[${asked.map(({ limiter, decision }) => decisionText(limiter, decision)).join()}]}`
+}
+
+/** Status, headers and body for a decision. */
+export function decided(reply: FastifyReply, limiter: string, decision: Decision, more?: object): string {
+  announce(reply, decision)
+  return decidedBody(reply, limiter, decision, more)
+}

@@ -1,0 +1,152 @@
+import { isIP } from 'node:net'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { exposedHeaders } from 'slidegate/http'
+import type { AuthConfig, Role } from '../config/schema.ts'
+import type { Caller } from '../service/gatekeeper.ts'
+import { fits } from '../service/pattern.ts'
+import { ServiceError } from '../service/service-error.ts'
+import type { App } from './app.ts'
+import type { Context } from './context.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a caller needs for this route. Left out: nothing, and nobody is asked who he is. */
+    role?: Role
+    /** The header with the bare token, where all others, `Authorization`, `Host` and `Origin` too, are those of a gateway's client. */
+    tokenHeader?: string
+  }
+  interface FastifyRequest {
+    /** Who asks. Only on routes with a role. */
+    caller: Caller
+  }
+}
+
+const DEFAULT_IN_FLIGHT = 10_000
+
+/** Lets nobody on to a route who may not, before anything of a body is read. */
+export function guardEntrance(app: App, { gatekeeper, service }: Context): void {
+  const pages = new Pages(() => service.config.auth)
+  let inFlight = 0
+  const leave = () => {
+    inFlight--
+  }
+  const enter = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    role: Role,
+    authorization: string | undefined,
+  ) => {
+    request.caller = gatekeeper.admit(authorization)
+    request.caller.must(role)
+    const most = service.config.caps?.inFlight ?? DEFAULT_IN_FLIGHT
+    if (inFlight >= most) {
+      throw new ServiceError(
+        503,
+        'overloaded',
+        `${most} requests are under way already; ask again in a moment`,
+      )
+    }
+    inFlight++
+    // Once in any case, be it that all is said or that the client has hung up.
+    reply.raw.on('close', leave)
+  }
+
+  const hooks = new WeakSet<object>()
+  app.decorateRequest('caller')
+  app.addHook('onRoute', (route) => {
+    const { role, tokenHeader } = route.config ?? {}
+    // Called again for the HEAD of a GET.
+    const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
+    const hook: onRequestHookHandler = (request, reply, done) => {
+      const { headers } = request.raw
+      if (tokenHeader === undefined) pages.check(headers.host, headers.origin, reply)
+      if (role !== undefined) enter(request, reply, role, authorizationIn(headers, tokenHeader))
+      done()
+    }
+    hooks.add(hook)
+    route.onRequest = [hook, ...before]
+  })
+
+  app.options('*', { schema: { hide: true } }, (request, reply) => {
+    const wanted = request.headers['access-control-request-method']
+    if (request.headers.origin === undefined || wanted === undefined) return reply.callNotFound()
+    // The origin was checked before.
+    reply.headers({
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-allow-headers': 'authorization, content-type',
+      'access-control-max-age': '600',
+    })
+    return reply.code(204).send()
+  })
+}
+
+function authorizationIn(
+  headers: FastifyRequest['headers'],
+  tokenHeader: string | undefined,
+): string | undefined {
+  if (tokenHeader === undefined) return headers.authorization
+  // A gateway that was given none may send it empty.
+  const token = headers[tokenHeader]
+  return token ? `Bearer ${token}` : undefined
+}
+
+/**
+ * Keeps out web pages in the browsers of those who may ask: pages of other origins, and those whose name in the DNS was made
+ * to lead here. A browser says so of each: in `Origin` and `Host`.
+ */
+class Pages {
+  readonly #auth: () => AuthConfig | undefined
+  #known: AuthConfig | undefined
+  /** The host that was found right last. */
+  #host: string | undefined
+
+  constructor(auth: () => AuthConfig | undefined) {
+    this.#auth = auth
+  }
+
+  /** @throws {ServiceError} `unknown_host`, `forbidden_origin` */
+  check(host: string | undefined, origin: string | undefined, reply: FastifyReply): void {
+    const auth = this.#auth()
+    if (auth !== this.#known) {
+      this.#known = auth
+      this.#host = undefined
+    }
+    // Without a host it is no browser.
+    if (host !== undefined && host !== this.#host) {
+      if (!isOurs(host, auth?.hosts ?? [])) {
+        throw new ServiceError(
+          421,
+          'unknown_host',
+          'the Host is neither an address nor localhost nor one of auth.hosts of the configuration',
+        )
+      }
+      this.#host = host
+    }
+    if (origin !== undefined) this.#checkOrigin(origin, auth?.origins ?? [], reply)
+  }
+
+  #checkOrigin(origin: string, origins: readonly string[], reply: FastifyReply): void {
+    if (!origins.includes(origin)) {
+      throw new ServiceError(
+        403,
+        'forbidden_origin',
+        'the Origin is none of auth.origins of the configuration',
+      )
+    }
+    reply.headers({
+      'access-control-allow-origin': origin,
+      'access-control-expose-headers': exposedHeaders().join(', '),
+      vary: 'Origin',
+    })
+  }
+}
+
+function isOurs(host: string, hosts: readonly string[]): boolean {
+  const given = host.toLowerCase()
+  const [, name = ''] = /^(\[.*\]|[^:]*)(?::\d*)?$/.exec(given) ?? []
+  if (name === 'localhost' || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return true
+  return hosts.some((pattern) => {
+    const right = pattern.toLowerCase()
+    return fits(right, name) || fits(right, given)
+  })
+}

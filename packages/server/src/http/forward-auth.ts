@@ -1,0 +1,81 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Decision } from 'slidegate'
+import { denialOf, draft11Headers, retryAfterHeaders } from 'slidegate/http'
+import type { Config } from '../config/schema.ts'
+import { AskedRequest } from '../gateway/asked.ts'
+import { Rules } from '../gateway/rules.ts'
+import type { App } from './app.ts'
+import type { Context } from './context.ts'
+
+/** Where gateways show their token: `Authorization` is their clients'. */
+export const GATEWAY_TOKEN = 'x-slidegate-token'
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** What the denied are answered, by where a gateway asks: nginx takes nothing but these for a denial. */
+const STATUS_BY_URL = {
+  '/v1/forward-auth': undefined,
+  '/v1/forward-auth/401': 401,
+  '/v1/forward-auth/403': 403,
+} as const
+
+/** Gateways ask whether a request may pass, before they let it: nginx `auth_request`, Caddy `forward_auth`, Traefik ForwardAuth. */
+export function forwardAuthRoutes(app: App, { service }: Context): void {
+  const rulesNow = compiledOnce(() => service.config)
+  app.register((scope, _options, done) => {
+    // Nothing of a body is of interest, and none is read.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _body, parsed) => parsed(null))
+    for (const [url, urlStatus] of Object.entries(STATUS_BY_URL)) {
+      scope.route({
+        method: [...METHODS],
+        url,
+        config: { role: 'check', tokenHeader: GATEWAY_TOKEN },
+        schema: { hide: url !== '/v1/forward-auth' },
+        handler: async (request, reply) => {
+          const ruling = rulesNow().rulingOf(new AskedRequest(request.raw))
+          if (ruling === 'allow') return reply.send()
+          const { limiter, key, cost, plan, deniedStatus } = ruling
+          request.caller.mustReach(limiter)
+          const asked = { cost, ...(plan !== undefined && { request: { plan } }) }
+          const decision: Decision = await service.get(limiter).limiter.consume(key, asked)
+          reply.header('X-Slidegate-Limiter', limiter)
+          return answer(decision, urlStatus ?? deniedStatus, request, reply)
+        },
+      })
+    }
+    done()
+  })
+}
+
+function answer(decision: Decision, deniedStatus: number, request: FastifyRequest, reply: FastifyReply) {
+  const { allowed, source } = decision
+  if (source !== 'failOpen' && source !== 'failClosed') {
+    for (const { name, value } of draft11Headers(decision)) reply.header(name, value)
+  }
+  if (allowed) return reply.send()
+  const denial = denialOf(decision, { accept: request.headers.accept })
+  // Of a store that has failed nobody should think that it was the client's fault.
+  const isUsual = denial.status !== 429 || deniedStatus === denial.status
+  for (const { name, value } of isUsual ? denial.headers : retryAfterHeaders(decision))
+    reply.header(name, value)
+  return isUsual ? reply.code(denial.status).send(denial.body) : reply.code(deniedStatus).send()
+}
+
+/** Rules are compiled when a configuration comes into force. It was checked before: what is wrong still is an error here. */
+function compiledOnce(configNow: () => Config): () => Rules {
+  const compile = (config: Config) =>
+    new Rules(config, (path, message) => {
+      throw new Error(`${path.join('.')}: ${message}`)
+    })
+  let config = configNow()
+  let rules = compile(config)
+  return () => {
+    if (config !== configNow()) {
+      const next = configNow()
+      rules = compile(next)
+      config = next
+    }
+    return rules
+  }
+}

@@ -1,0 +1,73 @@
+import { declarationOf, type Explanation } from 'slidegate'
+import Type from 'typebox'
+import type { App } from './app.ts'
+import type { Context } from './context.ts'
+import { announceState, decidedBody } from './decisions.ts'
+import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
+import { Cost, closed, Key, LimiterName, Plan, shared, Value } from './schemas.ts'
+
+const BodySchema = closed(
+  {
+    limiter: LimiterName,
+    key: Key,
+    cost: Type.Optional(Cost),
+    value: Type.Optional(Value),
+    plan: Type.Optional(Plan),
+  },
+  { examples: [{ limiter: 'api', key: 'ann' }] },
+)
+
+export function peekRoutes(app: App, { service }: Context): void {
+  app.post(
+    '/v1/peek',
+    {
+      config: { role: 'check' },
+      schema: {
+        summary: 'Look without charging',
+        description:
+          'What /v1/consume would answer now; remaining and resetAfterMs are those before any charge. Writes nothing. The status is 200 also where the request would be denied.',
+        tags: ['decisions'],
+        body: BodySchema,
+        response: { 200: shared('Decision') },
+      },
+    },
+    async ({ body, caller }, reply) => {
+      const asked = body as RequestBody
+      const active = limiterFor(service, caller, asked.limiter)
+      const decision = await active.limiter.peek(asked.key, optionsOf(active, asked))
+      announceState(reply, decision)
+      return decidedBody(reply, asked.limiter, decision)
+    },
+  )
+  app.post(
+    '/v1/explain',
+    {
+      config: { role: 'read' },
+      schema: {
+        summary: 'Explain a key',
+        description:
+          'All that is known of a key: what is used of each limit and when it is free again, bans, overrides. Writes nothing. Of a limiter with dimensions the key may have some of them only.',
+        tags: ['decisions'],
+        body: BodySchema,
+        response: { 200: shared('Explanation') },
+      },
+    },
+    async ({ body, caller }) => {
+      const asked = body as RequestBody
+      const active = limiterFor(service, caller, asked.limiter)
+      const explanation = await active.limiter.explain(asked.key, optionsOf(active, asked))
+      return { limiter: asked.limiter, ...plainExplanation(explanation) }
+    },
+  )
+}
+
+/** Limits as a configuration has them, in place of those that decide. */
+function plainExplanation({ overrides, ...explanation }: Explanation): object {
+  return {
+    ...explanation,
+    overrides: overrides.map(({ limits, ...override }) => ({
+      ...override,
+      limits: limits.map(declarationOf),
+    })),
+  }
+}

@@ -1,0 +1,43 @@
+import type { AnyKey, ConsumeOptions } from 'slidegate'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { ActiveLimiter, Service } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
+
+/** What callers may say of one request. */
+export interface RequestBody {
+  readonly limiter: string
+  readonly key: AnyKey
+  readonly cost?: number
+  readonly requestId?: string
+  readonly value?: string
+  readonly plan?: string
+}
+
+/** The limiter of that name. One that the caller may not use is as one that is not there. @throws {ServiceError} `unknown_limiter` */
+export function limiterFor(service: Service, caller: Caller, name: string): ActiveLimiter {
+  caller.mustReach(name)
+  return service.get(name)
+}
+
+/** @throws {ServiceError} `plan_not_chosen`, `unknown_plan` */
+export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined): void {
+  if (plan === undefined) return
+  if (declared.config.choosePlan !== true) {
+    throw new ServiceError(
+      403,
+      'plan_not_chosen',
+      `requests to ${declared.name} cannot choose a plan; its configuration has no choosePlan: true`,
+    )
+  }
+  if (!declared.plans.has(plan)) {
+    throw new ServiceError(400, 'unknown_plan', `${declared.name} has no plan ${JSON.stringify(plan)}`)
+  }
+}
+
+/** What the limiter is told beside the key. @throws as `checkPlan` does */
+export function optionsOf(active: ActiveLimiter, body: RequestBody): ConsumeOptions {
+  const { cost, requestId, value, plan } = body
+  if (plan === undefined) return { cost, requestId, value } as ConsumeOptions
+  checkPlan(active, plan)
+  return { cost, requestId, value, request: { plan } } as ConsumeOptions
+}

@@ -1,0 +1,50 @@
+import { type ServedStore, serveStore } from 'slidegate/client'
+import Type from 'typebox'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { Service } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
+import type { App } from './app.ts'
+import type { Context } from './context.ts'
+
+/** Names of limiters that the service has for itself: the probe of readiness, and those of Envoy's domains. */
+const OWN = /^(slidegate|envoy)(\.|$)/
+
+const BodySchema = Type.Object(
+  { version: Type.Integer(), sets: Type.Array(Type.Object({})), ops: Type.Array(Type.Object({})) },
+  { additionalProperties: false },
+)
+const AnswerSchema = Type.Object(
+  { version: Type.Integer(), outcomes: Type.Array(Type.Unknown()) },
+  { description: 'The outcomes, in the order of the ops.' },
+)
+
+/** What `serviceStore` of the library asks: ops of limiters whose limits the caller declares himself. */
+export function storeRoutes(app: App, { service }: Context): void {
+  const { timeoutMs } = service.config.store ?? {}
+  const serve: ServedStore = serveStore(service.store, timeoutMs === undefined ? {} : { timeoutMs })
+  app.post(
+    '/v1/store',
+    {
+      config: { role: 'check' },
+      schema: {
+        summary: 'The store of a library',
+        description:
+          'What serviceStore() of slidegate/client sends, in a format of its own. The limits are those of the caller, for limiters that ownLimits of his token names.',
+        tags: ['decisions'],
+        body: BodySchema,
+        response: { 200: AnswerSchema },
+      },
+    },
+    ({ body, caller }) => serve(body, (limiter) => mustDeclare(service, caller, limiter)),
+  )
+}
+
+/** @throws {ServiceError} `forbidden` */
+function mustDeclare(service: Service, caller: Caller, limiter: string): void {
+  if (!OWN.test(limiter) && !service.has(limiter) && caller.declares(limiter)) return
+  throw new ServiceError(
+    403,
+    'forbidden',
+    `${caller.name} may not declare the limits of ${JSON.stringify(limiter)}; ownLimits of a token says of which it may, and never of those of the configuration`,
+  )
+}

@@ -1,0 +1,68 @@
+import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
+import { ServiceError } from '../service/service-error.ts'
+
+/** What is wrong with a body or a query, in a sentence. Of a union, of the kind that it is most like. */
+export function validationError(
+  errors: readonly FastifySchemaValidationError[],
+  where: string,
+): ServiceError {
+  const found = errors.filter(({ keyword }) => keyword !== 'anyOf' && keyword !== 'oneOf')
+  const depth = Math.max(...found.map(depthOf))
+  const deepest = found.filter((error) => depthOf(error) === depth)
+  // What is missing may belong to another kind; what is there was meant.
+  const first = deepest.find(({ keyword }) => keyword !== 'required') ?? deepest[0] ?? errors[0]!
+  const types = deepest.filter(
+    ({ keyword, instancePath }) => keyword === 'type' && instancePath === first.instancePath,
+  )
+  const sentence = first.keyword === 'type' ? typeSentence(types) : sentenceOf(first)
+  return new ServiceError(400, 'invalid_request', `${placeOf(first.instancePath, where)} ${sentence}`)
+}
+
+function depthOf({ instancePath }: FastifySchemaValidationError): number {
+  return instancePath.split('/').length
+}
+
+function typeSentence(errors: readonly FastifySchemaValidationError[]): string {
+  const types = new Set(errors.flatMap(({ params }) => params.type as string | string[]))
+  return `must be ${Array.from(types, (type) => TYPES[type] ?? type).join(' or ')}`
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  array: 'an array',
+  boolean: 'true or false',
+  integer: 'an integer',
+  number: 'a number',
+  object: 'an object',
+  string: 'a string',
+}
+
+function sentenceOf({ keyword, params, message }: FastifySchemaValidationError): string {
+  switch (keyword) {
+    case 'required':
+      return `has no ${shown(params.missingProperty)}`
+    case 'additionalProperties':
+      return `has ${shown(params.additionalProperty)}, which is not known`
+    case 'enum':
+      return `must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`
+    default:
+      return message ?? 'is not right'
+  }
+}
+
+/** `/requests/3/cost` is `requests[3].cost`. */
+function placeOf(path: string, where: string): string {
+  if (path === '') return `the ${where}`
+  const names = path
+    .slice(1)
+    .split('/')
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return names
+    .map((name, i) => (/^\d+$/.test(name) ? `[${name}]` : `${i > 0 ? '.' : ''}${name.slice(0, SHOWN)}`))
+    .join('')
+}
+
+function shown(name: unknown): string {
+  return JSON.stringify(String(name).slice(0, SHOWN))
+}
+
+const SHOWN = 64

@@ -1,0 +1,115 @@
+import { type AnyKey, type Decision, type Limiter, WaitError } from 'slidegate'
+import Type, { type Static } from 'typebox'
+import type { CapsConfig } from '../config/schema.ts'
+import { parseDuration } from '../duration.ts'
+import { ServiceError } from '../service/service-error.ts'
+import type { App } from './app.ts'
+import type { Context } from './context.ts'
+import { decided } from './decisions.ts'
+import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
+import { Cost, closed, Key, LimiterName, Plan, problemAnswer, shared, Value } from './schemas.ts'
+
+const BodySchema = closed(
+  {
+    limiter: LimiterName,
+    key: Key,
+    cost: Type.Optional(Cost),
+    priority: Type.Optional(
+      Type.Integer({
+        minimum: -1_000_000,
+        maximum: 1_000_000,
+        description: 'Of those who wait for the key at this instance the higher comes first. Default: 0.',
+      }),
+    ),
+    maxWaitMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2 ** 31 - 1,
+        description:
+          'Milliseconds to wait at most, and never for longer than caps.waiting of the configuration: 30 s by default.',
+      }),
+    ),
+    value: Type.Optional(Value),
+    plan: Type.Optional(Plan),
+  },
+  { examples: [{ limiter: 'api', key: 'ann', maxWaitMs: 2000 }] },
+)
+type WaitBody = RequestBody & Pick<Static<typeof BodySchema>, 'priority' | 'maxWaitMs'>
+
+const DEFAULT_WAITING_MS = 30_000
+const MOST_WAITING_MS = 2 ** 31 - 1
+
+/** Why somebody waits no longer who would have been admitted later. */
+const CLOSING = new ServiceError(503, 'closing', 'the service is about to end; ask again')
+
+export function waitRoutes(app: App, { service, log }: Context): void {
+  const waiting = new Set<AbortController>()
+  // Nobody's place in a line keeps the service from ending.
+  app.addHook('preClose', (done) => {
+    for (const controller of waiting) controller.abort(CLOSING)
+    done()
+  })
+  app.post(
+    '/v1/wait',
+    {
+      config: { role: 'check' },
+      schema: {
+        summary: 'Wait until admitted',
+        description:
+          'Charges the request as soon as there is room for it, and answers then. First come, first served; a client that hangs up leaves the line, and nothing is charged for it.',
+        tags: ['decisions'],
+        body: BodySchema,
+        response: {
+          200: { description: 'It is admitted.', ...shared('Decision') },
+          429: problemAnswer(
+            'It was not admitted: wait_full (too many wait), wait_late (not within its time), wait_never (the cost is above a limit).',
+          ),
+        },
+      },
+    },
+    async ({ body, caller }, reply) => {
+      const asked = body as WaitBody
+      const { limiter: name, key, priority, maxWaitMs = DEFAULT_WAITING_MS } = asked
+      const active = limiterFor(service, caller, name)
+      const options = optionsOf(active, asked)
+      const controller = new AbortController()
+      const hangUp = () => controller.abort()
+      waiting.add(controller)
+      reply.raw.once('close', hangUp)
+      try {
+        const decision = await active.limiter.wait(key, {
+          ...options,
+          ...(priority !== undefined && { priority }),
+          maxWaitMs: Math.min(maxWaitMs, mostWaitingMs(service.config.caps)),
+          signal: controller.signal,
+        })
+        if (controller.signal.aborted && controller.signal.reason !== CLOSING) {
+          giveBack(active.limiter, key, decision)
+        }
+        return decided(reply, name, decision)
+      } catch (error) {
+        if (!(error instanceof WaitError) || error.cause !== CLOSING) throw error
+        reply.header('connection', 'close')
+        throw CLOSING
+      } finally {
+        waiting.delete(controller)
+        reply.raw.off('close', hangUp)
+      }
+    },
+  )
+
+  /** He was admitted as he hung up: nobody will use it. */
+  function giveBack(limiter: Limiter<AnyKey>, key: AnyKey, decision: Decision): void {
+    limiter.refund(key, decision).catch((error) => {
+      log.warn(
+        { limiter: limiter.name, err: error },
+        'what was charged for one who had hung up is not returned',
+      )
+    })
+  }
+}
+
+function mostWaitingMs({ waiting = DEFAULT_WAITING_MS }: CapsConfig = {}): number {
+  const ms = typeof waiting === 'number' ? waiting : parseDuration(waiting)
+  return Math.min(ms ?? DEFAULT_WAITING_MS, MOST_WAITING_MS)
+}

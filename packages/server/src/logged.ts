@@ -1,0 +1,55 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { SlidegateError, StoreUnavailableError } from 'slidegate'
+import type { Config } from './config/schema.ts'
+
+/** Drawn anew by each process: whoever reads a log can tell which lines are about one key, but not whose it is. */
+const SECRET = randomBytes(32)
+const HASH_LENGTH = 16
+const MOST_PLAIN = 256
+
+/** A key as it stands in a log. */
+export function loggedKey(key: unknown, { logging }: Config): string {
+  const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
+  if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)
+  return createHmac('sha256', SECRET).update(text).digest('base64url').slice(0, HASH_LENGTH)
+}
+
+interface LoggedError {
+  readonly type: string
+  readonly code?: string | undefined
+  readonly message?: string
+  readonly stack?: string | undefined
+  readonly cause?: LoggedError
+}
+
+const MOST_CAUSES = 4
+
+/** Why a store gave no answer for a key: the message says which. */
+const NAMING: readonly string[] = ['state', 'full']
+
+/**
+ * An error as it stands in a log: nothing but what all errors have, since others may bear what a caller has sent, as the
+ * commands of Redis clients do. The message of a `SlidegateError` shows what was wrong with it, so it is left out.
+ */
+export function loggedError(error: unknown, causes = MOST_CAUSES): LoggedError {
+  if (!(error instanceof Error)) return { type: typeof error }
+  const { code } = error as { code?: unknown }
+  const named = { type: error.name, ...(typeof code === 'string' && { code }) }
+  if (error instanceof SlidegateError) return named
+  const { message, stack, cause } = error
+  if (error instanceof StoreUnavailableError && NAMING.includes(error.reason)) {
+    return { ...named, code: `store_${error.reason}` }
+  }
+  return {
+    ...named,
+    message,
+    stack,
+    ...(cause !== undefined && causes > 0 && { cause: loggedError(cause, causes - 1) }),
+  }
+}
+
+/** The same log, in which no error tells more than it should. */
+export function discreet(log: Logger): Logger {
+  return log.child({}, { serializers: { err: (error) => loggedError(error) } })
+}

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest'
+import type { Config } from '../../src/config/schema.ts'
+import { withRedis } from '../support/redis.ts'
+import { testService } from '../support/service.ts'
+
+const window = (limit: number) => [{ kind: 'slidingWindow', limit, window: '1h' }] as const
+
+/** On a machine however busy. */
+const timeoutMs = 30_000
+
+const config: Config = {
+  limiters: {
+    api: { limits: [...window(2)], timeoutMs },
+    login: { limits: [...window(3)], timeoutMs },
+    both: { dimensions: { user: [...window(2)], address: [...window(1)] } },
+    audited: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h', log: 'zset' }], timeoutMs },
+    devices: { limits: [{ kind: 'distinct', limit: 1, window: '1h' }] },
+    plans: { limits: [...window(1)], plans: { big: { limits: [...window(5)] } }, choosePlan: true },
+    fixed: { limits: [...window(1)], plans: { big: { limits: [...window(5)] } } },
+    shadowed: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h', shadow: true }] },
+  },
+}
+
+describe('one request', () => {
+  it('is answered with the decision, in the body and in the headers', async () => {
+    await using service = await testService(config)
+    const allowed = await service.post('/v1/consume', { limiter: 'api', key: 'ann', cost: 2 })
+    expect(allowed).toMatchObject({
+      status: 200,
+      body: { limiter: 'api', allowed: true, cost: 2, remaining: 0, source: 'store' },
+    })
+    expect(allowed.headers.get('ratelimit-policy')).toBe('"2-per-1h";q=2;w=3600')
+    expect(allowed.headers.get('ratelimit')).toMatch(/^"2-per-1h";r=0;t=3[56]\d\d$/)
+    expect(allowed.headers.get('retry-after')).toBeNull()
+    const denied = await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
+    expect(denied).toMatchObject({ status: 429, body: { allowed: false, deniedBy: ['2-per-1h'] } })
+    expect(Number(denied.headers.get('retry-after'))).toBe(Math.ceil(denied.body.retryAfterMs / 1000))
+  })
+
+  it('that will never fit is told so: there is no time to wait', async () => {
+    await using service = await testService(config)
+    const denied = await service.post('/v1/consume', { limiter: 'api', key: 'ann', cost: 3 })
+    expect(denied).toMatchObject({ status: 429, body: { retryAfterMs: null } })
+    expect(denied.headers.get('retry-after')).toBeNull()
+  })
+
+  it('with no limit enforced has no end to what remains', async () => {
+    await using service = await testService(config)
+    const answer = await service.post('/v1/consume', { limiter: 'shadowed', key: 'ann' })
+    expect(answer).toMatchObject({ status: 200, body: { remaining: null } })
+    expect(answer.headers.get('ratelimit')).toBeNull()
+  })
+
+  it('has a key for each dimension, or null', async () => {
+    await using service = await testService(config)
+    const ask = (key: object) => service.post('/v1/consume', { limiter: 'both', key })
+    expect((await ask({ user: 'ann', address: '192.0.2.1' })).status).toBe(200)
+    expect((await ask({ user: 'ann', address: null })).status).toBe(200)
+    expect(await ask({ user: 'ann', address: '192.0.2.2' })).toMatchObject({
+      status: 429,
+      body: { deniedBy: ['user.2-per-1h'] },
+    })
+    expect(await ask({ user: 'ann' })).toMatchObject({ status: 400, body: { code: 'invalid_key' } })
+  })
+
+  it('with an id is charged once', async () => {
+    await using service = await testService(config)
+    const ask = (requestId: string) =>
+      service.post('/v1/consume', { limiter: 'audited', key: 'ann', requestId })
+    expect((await ask('order-1')).status).toBe(200)
+    expect((await ask('order-1')).status).toBe(200)
+    expect((await ask('order-2')).status).toBe(429)
+  })
+
+  it('has a value where values are counted', async () => {
+    await using service = await testService(config)
+    const ask = (value?: string) => service.post('/v1/consume', { limiter: 'devices', key: 'ann', value })
+    expect((await ask('phone')).status).toBe(200)
+    expect((await ask('phone')).status).toBe(200)
+    expect((await ask('tablet')).status).toBe(429)
+    expect(await ask()).toMatchObject({ status: 400, body: { code: 'invalid_value' } })
+  })
+
+  it('chooses a plan only where the limiter lets it', async () => {
+    await using service = await testService(config)
+    const ask = (limiter: string, plan: string) =>
+      service.post('/v1/consume', { limiter, key: 'ann', cost: 5, plan })
+    expect((await ask('plans', 'big')).status).toBe(200)
+    expect(await ask('plans', 'huge')).toMatchObject({ status: 400, body: { code: 'unknown_plan' } })
+    expect(await ask('fixed', 'big')).toMatchObject({ status: 403, body: { code: 'plan_not_chosen' } })
+    expect(await ask('plans', 'constructor')).toMatchObject({ status: 400, body: { code: 'unknown_plan' } })
+  })
+})
+
+describe('many requests', () => {
+  it('are decided in their order, each by its own limiter', async () => {
+    await using service = await testService(config)
+    const answer = await service.post('/v1/consume', {
+      limiter: 'api',
+      requests: [{ key: 'ann' }, { limiter: 'login', key: 'ann', cost: 3 }, { key: 'ann' }],
+    })
+    expect(answer.status).toBe(200)
+    expect(answer.body.decisions).toMatchObject([
+      { limiter: 'api', allowed: true, remaining: 1 },
+      { limiter: 'login', allowed: true, remaining: 0 },
+      { limiter: 'api', allowed: true, remaining: 0 },
+    ])
+    const next = await service.post('/v1/consume', {
+      requests: [
+        { limiter: 'api', key: 'bob' },
+        { limiter: 'login', key: 'ann' },
+      ],
+    })
+    expect(next.status).toBe(429)
+    expect(next.body.decisions).toMatchObject([{ allowed: true }, { allowed: false }])
+  })
+
+  it('none of which is sent where one is wrong', async () => {
+    await using service = await testService(config)
+    const wrong = [
+      { limiter: 'both', key: 'bob' },
+      { limiter: 'login', key: '\ud800' },
+      { limiter: 'devices', key: 'bob' },
+      { limiter: 'login', key: 'bob', requestId: 'order-1' },
+    ]
+    for (const request of wrong) {
+      const { status, body } = await service.post('/v1/consume', {
+        requests: [{ limiter: 'api', key: 'ann' }, request],
+      })
+      expect(status).toBe(400)
+      expect(body.detail).toMatch(/^requests\[1\]: /)
+    }
+    expect(await service.post('/v1/consume', { requests: [{ key: 'ann' }] })).toMatchObject({
+      status: 400,
+      body: { detail: 'requests[0] has no limiter, nor has the body' },
+    })
+    const metrics = await service.get('/metrics')
+    expect(metrics.body).not.toContain('slidegate_decisions_total{')
+  })
+
+  it('are as many as caps.requestsPerCall at most', async () => {
+    await using service = await testService({ ...config, caps: { requestsPerCall: 2 } })
+    const ask = (length: number) =>
+      service.post('/v1/consume', {
+        limiter: 'login',
+        requests: Array.from({ length }, () => ({ key: 'ann' })),
+      })
+    expect((await ask(2)).status).toBe(200)
+    expect(await ask(3)).toMatchObject({ status: 413, body: { code: 'too_many_requests' } })
+    expect(await ask(0)).toMatchObject({ status: 200, body: { decisions: [] } })
+  })
+
+  it('leave nothing charged where the store has failed for some of them', async () => {
+    await using redis = await withRedis()
+    await using service = await testService({ ...config, store: { redis: { url: redis.url } } })
+    // What is stored for one key of one limiter is none of ours.
+    await service.post('/v1/consume', { limiter: 'login', key: 'bob' })
+    const [damaged] = (await redis.client.keys('*')).filter((key) => key.includes('bob'))
+    await redis.client.set(damaged!, 'none of ours')
+    const failed = await service.post('/v1/consume', {
+      requests: [
+        { limiter: 'api', key: 'ann' },
+        { limiter: 'login', key: 'bob' },
+        { limiter: 'audited', key: 'ann', requestId: 'order-1' },
+      ],
+    })
+    expect(failed).toMatchObject({
+      status: 503,
+      body: { code: 'store_state', detail: 'what is stored for this key is damaged' },
+    })
+    expect(failed.headers.get('retry-after')).toBe('1')
+    const left = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
+    expect(left.body).toMatchObject({ remaining: 2, resetAfterMs: 0 })
+    // With an id it may be asked for again, so it stays.
+    const kept = await service.post('/v1/peek', { limiter: 'audited', key: 'ann' })
+    expect(kept.body).toMatchObject({ remaining: 0 })
+  })
+})
+
+it('looks without charging, and explains', async () => {
+  await using service = await testService(config)
+  await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
+  for (let i = 0; i < 3; i++) {
+    const peeked = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
+    expect(peeked).toMatchObject({ status: 200, body: { allowed: true, remaining: 1 } })
+    expect(peeked.headers.get('ratelimit')).toContain('r=1')
+  }
+  const peeked = await service.post('/v1/peek', { limiter: 'api', key: 'ann', cost: 2 })
+  expect(peeked).toMatchObject({ status: 200, body: { allowed: false } })
+  const { limiter } = service.service.get('api')
+  await limiter.overrides.set('ann', [...limiter.limits])
+  const { body } = await service.post('/v1/explain', { limiter: 'api', key: 'ann' })
+  expect(body).toMatchObject({
+    limiter: 'api',
+    allowed: true,
+    limits: [{ name: '2-per-1h', used: 1, frees: [{ units: 1 }] }],
+    overrides: [{ key: 'ann', limits: [{ kind: 'slidingWindow', limit: 2, window: 3_600_000 }] }],
+  })
+  const some = await service.post('/v1/explain', { limiter: 'both', key: { user: 'ann' } })
+  expect(some).toMatchObject({ status: 200, body: { limits: [{ name: 'user.2-per-1h' }] } })
+})

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { codeBlocks, ROOT } from '../../../slidegate/test/docs/markdown.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { OpenApi } from '../support/described.ts'
+import { type TestService, testService } from '../support/service.ts'
+
+const page = readFileSync(join(ROOT, 'docs/api.md'), 'utf8')
+const EXAMPLE = join(ROOT, 'packages/server/examples/slidegate.yaml')
+
+/** The worked example, on any port. */
+async function example(): Promise<TestService> {
+  const { config } = loadConfig(EXAMPLE, { environment: {} })
+  const { listen, ...others } = config
+  return testService({ ...others, store: { memory: {} } })
+}
+
+describe('docs/api.md', () => {
+  it('has commands that work as they are', async () => {
+    await using service = await example()
+    const commands = codeBlocks(page).flatMap(({ language, code }) =>
+      language === 'sh' && code.startsWith('curl') ? [code] : [],
+    )
+    expect(commands.length).toBeGreaterThan(8)
+    let token = ''
+    for (const command of commands) {
+      const [, path, sent] =
+        /localhost:8080(\S+) -H 'content-type: application\/json' \\\n {2}-d '(.*)'$/s.exec(command)!
+      // The shell would put it there.
+      const { status, body } = await service.post(path!, JSON.parse(sent!.replace(`'"$TOKEN"'`, token)))
+      expect([command, status]).toEqual([command, 200])
+      token = body.refundToken ?? body.token ?? token
+      if (path === '/v1/refund') expect(body).toEqual({ returned: 2 })
+      if (path === '/v1/settle') {
+        // The bucket is refilled as time passes.
+        expect(body).toMatchObject({ returned: expect.any(Number), added: 0 })
+        expect(body.returned).toBeGreaterThan(0)
+        expect(body.returned).toBeLessThanOrEqual(388)
+      }
+    }
+  })
+
+  it('shows answers as they are described', async () => {
+    await using service = await example()
+    const shown = codeBlocks(page).flatMap(({ language, code }) =>
+      language === 'json' ? [JSON.parse(code)] : [],
+    )
+    const [decision, problem] = shown
+    const { body } = await service.post('/v1/consume', { limiter: 'api', key: 'user:42' })
+    expect(Object.keys(decision)).toEqual(Object.keys(body))
+    expect(decision).toEqual({
+      ...body,
+      limits: [body.limits[0]],
+      resetAfterMs: 3_600_000,
+      atMs: decision.atMs,
+    })
+    expect((await service.post('/v1/consume', { limiter: 'api', key: 'user:42', cost: '1' })).body).toEqual(
+      problem,
+    )
+  })
+
+  it('tells of all routes, and of none that is not there', async () => {
+    await using service = await example()
+    const paths = Object.keys(((await service.get('/openapi.json')).body as OpenApi).paths)
+    const told = Array.from(page.matchAll(/`(?:GET |POST )?(\/[\w./*-]+)`/g), ([, path]) => path!)
+    for (const path of paths) {
+      if (path.startsWith('/v1/admin/') || path.startsWith('/v1/store')) continue
+      expect(told).toContain(path)
+    }
+    for (const path of told) if (!path.endsWith('*')) expect(paths).toContain(path)
+  })
+
+  it('has every code that callers may meet', async () => {
+    const codes = new Set(Array.from(page.matchAll(/`([a-z]+(?:_[a-z]+)*)`/g), ([, code]) => code!))
+    const sources = ['http/problems.ts', 'http/entrance.ts', 'http/requests.ts', 'http/reservations.ts']
+    const more = [
+      'http/tokens.ts',
+      'http/consume.ts',
+      'http/wait.ts',
+      'service/gatekeeper.ts',
+      'service/service.ts',
+    ]
+    for (const source of [...sources, ...more]) {
+      const text = readFileSync(join(ROOT, 'packages/server/src', source), 'utf8')
+      const thrown = text.matchAll(/(?:ServiceError|bodyOf)\(\s*\d{3},\s*'([a-z_]+)'/g)
+      for (const [, code] of thrown) expect(codes, source).toContain(code)
+      for (const [, code] of text.matchAll(/^ {2}FST_\w+: \['([a-z_]+)'/gm)) expect(codes).toContain(code)
+    }
+  })
+})

@@ -1,0 +1,119 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { SlidegateError, StoreUnavailableError } from 'slidegate'
+import { describe, expect, it } from 'vitest'
+import type { Config } from '../../src/config/schema.ts'
+import { loggedError } from '../../src/logged.ts'
+import { withRedis } from '../support/redis.ts'
+import { testService } from '../support/service.ts'
+
+const limiters: Config['limiters'] = {
+  api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h' }], timeoutMs: 30_000 },
+  both: { dimensions: { user: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },
+}
+
+/** A log, and its lines. */
+function recorded() {
+  const lines: Record<string, unknown>[] = []
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)))
+      done()
+    },
+  })
+  const failures = () => lines.filter(({ msg }) => msg === 'a request has failed')
+  return { log: pino({ level: 'debug' }, stream), lines, failures }
+}
+
+const SECRET = 'ann@example.com'
+
+describe('the log', () => {
+  it('has a line for each request that fails, and none for others', async () => {
+    const { log, failures } = recorded()
+    await using service = await testService({ limiters }, log)
+    await service.post('/v1/consume', { limiter: 'api', key: SECRET })
+    await service.post('/v1/consume', { limiter: 'api', key: SECRET })
+    expect(failures()).toEqual([])
+    await service.post('/v1/consume', { limiter: 'api', key: SECRET, cost: 0 })
+    await service.get('/v1/nothing')
+    expect(failures()).toMatchObject([
+      {
+        level: 30,
+        method: 'POST',
+        route: '/v1/consume',
+        status: 400,
+        code: 'invalid_request',
+        limiter: 'api',
+        caller: 'anonymous',
+      },
+      { level: 30, method: 'GET', status: 404, code: 'not_found' },
+    ])
+  })
+
+  it('has no key, whatever goes wrong', async () => {
+    const { log, lines, failures } = recorded()
+    await using redis = await withRedis()
+    await using service = await testService({ limiters, store: { redis: { url: redis.url } } }, log)
+    const post = (path: string, body: object) => service.post(path, { limiter: 'api', key: SECRET, ...body })
+    await post('/v1/consume', {})
+    const { token } = (await post('/v1/reserve', { key: `${SECRET}-2`, estimate: 1 })).body
+    await post('/v1/consume', { cost: -1 })
+    await post('/v1/consume', { [SECRET]: 1 })
+    await post('/v1/consume', { requestId: SECRET })
+    await post('/v1/consume', { value: SECRET })
+    await post('/v1/consume', { plan: SECRET })
+    await post('/v1/consume', { limiter: SECRET })
+    await post('/v1/consume', { limiter: 'ann.example.com' })
+    await post('/v1/consume', { limiter: 'both', key: { [SECRET]: SECRET } })
+    await post('/v1/consume', { key: `${SECRET}\ud800` })
+    await post('/v1/wait', { cost: 2 })
+    await service.post('/v1/cancel', { limiter: 'both', token })
+    await service.get(`/v1/${SECRET}`)
+    await service.get(`/%zz${SECRET}`)
+    for (const key of await redis.client.keys('*ann*')) await redis.client.set(key, SECRET)
+    expect((await post('/v1/consume', {})).body.code).toBe('store_state')
+    expect(failures().length).toBeGreaterThan(12)
+    const text = JSON.stringify(lines)
+    expect(text).not.toContain('ann@')
+    expect(text).not.toContain('example.com')
+    expect(text).not.toContain(token.slice(0, 12))
+    // It can be told who is who all the same.
+    const keys = failures().flatMap(({ limiter, key }) => (limiter === 'api' ? [key] : []))
+    expect(new Set(keys).size).toBe(2)
+    expect(keys[0]).toMatch(/^[\w-]{16}$/)
+  })
+
+  it('has none of a store that is full either', async () => {
+    const { log, lines, failures } = recorded()
+    await using service = await testService({ limiters, store: { memory: { maxKeys: 1 } } }, log)
+    for (const key of [`${SECRET}-1`, `${SECRET}-2`])
+      await service.post('/v1/consume', { limiter: 'api', key })
+    expect(failures()).toMatchObject([{ code: 'store_full', err: { code: 'store_full' } }])
+    expect(JSON.stringify(lines)).not.toContain('ann@')
+  })
+
+  it('has keys where the configuration says so', async () => {
+    const { log, failures } = recorded()
+    await using service = await testService({ limiters, logging: { keys: 'plain' } }, log)
+    await service.post('/v1/consume', { limiter: 'api', key: SECRET, cost: 0 })
+    expect(failures()).toMatchObject([{ key: SECRET }])
+  })
+})
+
+it('an error in the log tells nothing that was in the request', () => {
+  const reply = Object.assign(new Error('ERR no'), { command: { name: 'evalsha', args: [SECRET] } })
+  const failed = new StoreUnavailableError('error', 'the store did not decide', { cause: reply })
+  const told = loggedError(failed)
+  expect(told).toMatchObject({
+    type: 'StoreUnavailableError',
+    code: 'store_unavailable',
+    cause: { message: 'ERR no' },
+  })
+  expect(JSON.stringify(told)).not.toContain(SECRET)
+  const wrong = new SlidegateError('invalid_key', `the key is "${SECRET}"`, SECRET)
+  expect(loggedError(wrong)).toEqual({ type: 'SlidegateError', code: 'invalid_key' })
+  const looped = new Error('looped')
+  looped.cause = looped
+  expect(() => JSON.stringify(loggedError(looped))).not.toThrow()
+  expect(loggedError(SECRET)).toEqual({ type: 'string' })
+})

@@ -1,0 +1,91 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { describe, expect, it } from 'vitest'
+import type { Config, LimiterConfig } from '../../src/config/schema.ts'
+import { Described, type OpenApi } from '../support/described.ts'
+import { testService } from '../support/service.ts'
+
+const limits: LimiterConfig['limits'] = [{ kind: 'slidingWindow', limit: 10, window: '1h' }]
+const limiters: Config['limiters'] = { api: { limits } }
+
+describe('/openapi.json', () => {
+  it('is OpenAPI 3.1', async () => {
+    await using service = await testService({ limiters })
+    const { body } = await service.get('/openapi.json')
+    const validator = new Validator()
+    expect(await validator.validate(body)).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+    // The validator is one that finds something.
+    const wrong = structuredClone(body)
+    delete wrong.paths['/v1/consume'].post.responses['200'].description
+    expect((await new Validator().validate(wrong)).valid).toBe(false)
+  })
+
+  it('tells all there is to know of each route of its own', async () => {
+    await using service = await testService({ limiters })
+    const document = (await service.get('/openapi.json')).body as OpenApi
+    const paths = Object.keys(document.paths)
+    for (const path of ['consume', 'peek', 'explain', 'reserve', 'settle', 'cancel', 'refund', 'wait'])
+      expect(paths).toContain(`/v1/${path}`)
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        if (operation.tags?.includes('decisions') !== true) continue
+        expect(operation, `${method} ${path}`).toMatchObject({
+          summary: expect.any(String),
+          description: expect.stringMatching(/Needs the role (check|read) or more\.$/),
+          security: [{ token: [] }],
+          requestBody: { content: { 'application/json': expect.anything() } },
+        })
+        for (const status of ['200', '400', '401', '403', '404', '413', '415', '421', '500', '503'])
+          expect(Object.keys(operation.responses)).toContain(status)
+      }
+    }
+  })
+
+  it('has examples of requests that are right', async () => {
+    await using service = await testService({
+      limiters: { ...limiters, login: { limits } },
+    })
+    const document = (await service.get('/openapi.json')).body as OpenApi
+    const answered: string[] = []
+    for (const [path, { post }] of Object.entries(document.paths)) {
+      if (post?.tags?.includes('decisions') !== true) continue
+      const { schema, example } = post.requestBody!.content['application/json'] as Exampled
+      const kinds = schema?.anyOf?.flatMap(({ examples = [] }) => examples) ?? []
+      for (const each of example === undefined ? kinds : [example]) {
+        const { status } = await service.post(path, each)
+        answered.push(`${path} ${status}`)
+      }
+    }
+    expect(answered.sort()).toEqual([
+      '/v1/consume 200',
+      '/v1/consume 200',
+      '/v1/explain 200',
+      '/v1/peek 200',
+      '/v1/wait 200',
+    ])
+  })
+})
+
+/** The description has the only example of a body beside its schema. */
+interface Exampled {
+  readonly example?: unknown
+  readonly schema?: { readonly anyOf?: readonly { readonly examples?: readonly unknown[] }[] }
+}
+
+it('an answer that is not as described is noticed', async () => {
+  await using service = await testService({ limiters })
+  const document = (await service.get('/openapi.json')).body as OpenApi
+  const described = new Described(document)
+  const { status, body, headers } = await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
+  const given = { method: 'POST', path: '/v1/consume', status, type: headers.get('content-type'), body }
+  expect(described.mistakeIn(given)).toBeUndefined()
+  for (const wrong of [
+    { status: 201 },
+    { type: 'text/html' },
+    { body: { ...body, more: 1 } },
+    { body: { ...body, remaining: 'Infinity' } },
+    { body: {} },
+    { path: '/v1/nothing' },
+  ])
+    expect(described.mistakeIn({ ...given, ...wrong }), JSON.stringify(wrong)).toBeDefined()
+})

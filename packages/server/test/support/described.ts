@@ -1,0 +1,96 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+
+/** The parts of a description of an API that are read here. */
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: unknown
+}
+
+export interface Operation {
+  readonly tags?: readonly string[]
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: unknown }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: unknown }>> }
+  readonly responses: Readonly<Record<string, Response>>
+}
+
+interface Response {
+  readonly content?: Readonly<Record<string, { readonly schema?: unknown }>>
+}
+
+export interface Given {
+  readonly method: string
+  /** With the query. */
+  readonly path: string
+  readonly status: number
+  /** As the header has it. */
+  readonly type: string | null
+  readonly body: unknown
+}
+
+/** Those of others tell what they may answer only in part. */
+const TOLD_IN_FULL = ['decisions', 'reservations', 'service']
+
+/** Tells of any answer whether it is as the description says. */
+export class Described {
+  readonly #document: OpenApi
+  readonly #ajv = new Ajv2020({ strict: false, validateFormats: false })
+  readonly #schemas = new Map<string, ValidateFunction>()
+
+  readonly #routes: readonly (readonly [pattern: RegExp, route: string])[]
+
+  constructor(document: OpenApi) {
+    this.#document = document
+    this.#routes = Object.keys(document.paths).map((route) => {
+      const pattern = route.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')
+      return [new RegExp(`^${pattern}$`), route]
+    })
+    this.#ajv.addSchema(document, 'api')
+  }
+
+  /** What is wrong with an answer; `undefined` where nothing is. */
+  mistakeIn({ method, path, status, type, body }: Given): string | undefined {
+    const route = this.#routeOf(path)
+    const verb = method.toLowerCase()
+    const operation = route === undefined ? undefined : this.#document.paths[route]![verb]
+    if (operation === undefined) {
+      // Where nothing is described there is nothing, but what answers for all.
+      return [204, 400, 403, 404, 408, 413, 415, 421, 431].includes(status) ||
+        verb === 'head' ||
+        isOthers(path)
+        ? undefined
+        : `${method} ${path} is not described, and answers ${status}`
+    }
+    const response = operation.responses[status]
+    const isInFull = operation.tags?.some((tag) => TOLD_IN_FULL.includes(tag)) === true
+    if (response === undefined)
+      return isInFull ? `${method} ${route} answers ${status}, which is not described` : undefined
+    if (response.content === undefined || verb === 'head') return undefined
+    const media = type?.split(';')[0] ?? ''
+    if (response.content[media] === undefined) return `${method} ${route} answers ${status} as ${type}`
+    const steps = ['paths', route!, verb, 'responses', `${status}`, 'content', media, 'schema']
+    const isValid = this.#compiled(steps)
+    if (isValid(body)) return undefined
+    return `${method} ${route} answers ${status} with ${JSON.stringify(body)}: ${this.#ajv.errorsText(isValid.errors)}`
+  }
+
+  #routeOf(path: string): string | undefined {
+    const [asked] = path.split('?')
+    return this.#routes.find(([pattern]) => pattern.test(asked!))?.[1]
+  }
+
+  #compiled(steps: readonly string[]): ValidateFunction {
+    const words = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')))
+    const $ref = `api#/${words.join('/')}`
+    let compiled = this.#schemas.get($ref)
+    if (compiled === undefined) {
+      compiled = this.#ajv.compile({ $ref })
+      this.#schemas.set($ref, compiled)
+    }
+    return compiled
+  }
+}
+
+/** Routes that are not described, since one described stands for them. */
+function isOthers(path: string): boolean {
+  return path.startsWith('/v1/forward-auth') || path.startsWith('/v1/store')
+}

@@ -1,0 +1,22 @@
+import { Redis } from 'ioredis'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+
+export interface TestRedis extends AsyncDisposable {
+  readonly url: string
+  /** A client on it. */
+  readonly client: Redis
+}
+
+/** A server of this test's own. `await using` ends it. */
+export async function withRedis(): Promise<TestRedis> {
+  const server = await startRedis()
+  const client = new Redis(server.url)
+  return {
+    url: server.url,
+    client,
+    [Symbol.asyncDispose]: async () => {
+      client.disconnect()
+      await server.stop()
+    },
+  }
+}
