@@ -19,6 +19,10 @@ const PROGRAMS = {
   },
   cc: { packages: ['gcc', 'libc6-dev'], elsewhere: 'a C compiler, as cc' },
   openssl: { packages: ['openssl'], elsewhere: 'openssl 3', version: 'version' },
+  nginx: { packages: ['nginx'], elsewhere: 'nginx 1.22 or later', version: '-v' },
+  caddy: { packages: ['caddy'], elsewhere: 'Caddy 2.6 or later', version: 'version' },
+  wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
+  'systemd-analyze': { packages: ['systemd'], elsewhere: 'systemd (Linux only)' },
 }
 
 const programs = process.argv.slice(2)

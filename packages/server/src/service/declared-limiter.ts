@@ -151,7 +151,8 @@ export class DeclaredLimiter {
   #made(limits: readonly LimitConfig[]): readonly Limit[] {
     return limits.map((config) => {
       const limit = limitOf(config)
-      const shadow = this.shadowing[limit.name] ?? this.shadowing['*'] ?? (this.config.shadow || limit.shadow)
+      const byWord = new Map(Object.entries(this.shadowing))
+      const shadow = byWord.get(limit.name) ?? byWord.get('*') ?? (this.config.shadow || limit.shadow)
       return shadow === limit.shadow ? limit : limitOf({ ...config, shadow })
     })
   }

@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import { type Every, everyByTimer } from '../admin/every.ts'
@@ -40,7 +39,6 @@ export class Reloading {
   #seen = ''
   /** Of the files, when they were read last. */
   #read = ''
-  #digest = ''
   #looksSinceWrong = 0
 
   constructor(options: ReloadingOptions) {
@@ -60,9 +58,6 @@ export class Reloading {
       return
     }
     this.#read = state
-    const digest = digestOf(this.#inForce.files)
-    if (digest === this.#digest) return
-    this.#digest = digest
     this.#attempt()
   }
 
@@ -70,7 +65,6 @@ export class Reloading {
   reload(): Reload {
     this.#seen = stateOf(this.#inForce.files)
     this.#read = this.#seen
-    this.#digest = digestOf(this.#inForce.files)
     const result = this.#attempt()
     if (result === 'unchanged') this.#options.log.info('the configuration is as it was')
     return result
@@ -151,18 +145,4 @@ function stateOf(files: readonly string[]): string {
     }
   })
   return states.join('\n')
-}
-
-function digestOf(files: readonly string[]): string {
-  const hash = createHash('sha256')
-  for (const file of files) hash.update(JSON.stringify([file, contentOf(file)]))
-  return hash.digest('base64')
-}
-
-function contentOf(file: string): string | readonly string[] {
-  try {
-    return statSync(file).isDirectory() ? readdirSync(file) : readFileSync(file, 'latin1')
-  } catch (error) {
-    return [messageOf(error)]
-  }
 }

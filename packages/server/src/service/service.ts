@@ -88,7 +88,9 @@ export class Service {
   /** What a limiter was before, as far as it may still count, the latest first. */
   formerOf(name: string): readonly DeclaredLimiter[] {
     const nowMs = Date.now()
-    return (this.#former.get(name) ?? []).filter(({ untilMs }) => untilMs > nowMs).map(({ declared }) => declared)
+    return (this.#former.get(name) ?? [])
+      .filter(({ untilMs }) => untilMs > nowMs)
+      .map(({ declared }) => declared)
   }
 
   /**

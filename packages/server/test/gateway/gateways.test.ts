@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import type { Config, StoreConfig } from '../../src/config/schema.ts'
+import { testService } from '../support/service.ts'
+import { type Behind, type Gateway, startCaddy, startNginx, startUpstream, wrk } from './support/programs.ts'
+
+const TOKEN = 'a-token-of-the-gateway'
+const LIMIT = 500
+
+function configOf(store: StoreConfig): Config {
+  return {
+    store,
+    limiters: {
+      keys: { limits: [{ kind: 'slidingWindow', limit: LIMIT, window: '1h' }], timeoutMs: 10_000 },
+      logins: { limits: [{ kind: 'slidingWindow', limit: 2, window: '1h' }] },
+      costly: { limits: [{ kind: 'slidingWindow', limit: 10, window: '1h' }] },
+    },
+    forwardAuth: {
+      rules: [
+        { when: { method: 'OPTIONS' }, allow: true },
+        { when: { path: '/login', method: 'POST' }, limiter: 'logins' },
+        { when: { path: '/free/*' }, allow: true },
+        { when: { path: '/keys/*' }, limiter: 'keys', key: '{header:x-api-key}' },
+        { when: { path: '/costly', host: 'shop.example' }, limiter: 'costly', cost: 4 },
+        { when: { path: '/forbidden' }, allow: true },
+      ],
+    },
+    auth: { tokens: [{ name: 'gateway', role: 'check', token: TOKEN }] },
+  }
+}
+
+const GATEWAYS: Readonly<Record<string, (behind: Behind) => Promise<Gateway>>> = {
+  nginx: startNginx,
+  caddy: startCaddy,
+}
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis.stop())
+
+const STORES: Readonly<Record<string, () => StoreConfig>> = {
+  memory: () => ({ memory: {} }),
+  redis: () => ({ redis: { url: redis.url } }),
+}
+
+describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
+  async function world(store: StoreConfig = { memory: {} }, changes?: Behind['changes']) {
+    const service = await testService(configOf(store))
+    const upstream = await startUpstream()
+    const slidegate = new URL(service.httpUrl).host
+    const gateway = await start({
+      slidegate,
+      upstream: upstream.address,
+      token: TOKEN,
+      ...(changes && { changes }),
+    })
+    // It has been asked whether it is up.
+    ;(upstream.served as unknown[]).length = 0
+    return {
+      service,
+      upstream,
+      ask: (path: string, init?: RequestInit) => fetch(gateway.url + path, init),
+      gateway,
+      async [Symbol.asyncDispose]() {
+        await gateway[Symbol.asyncDispose]()
+        await upstream[Symbol.asyncDispose]()
+        await service[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  test.each(Object.entries(STORES))(
+    'under load exactly the limit gets through, with state in %s',
+    async (kind, store) => {
+      await using all = await world(store())
+      // The state in Redis outlives a gateway: each has a key of its own.
+      const headers = { 'X-Api-Key': `${name}-${kind}` }
+      const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, 3, headers)
+
+      expect(all.upstream.served).toHaveLength(LIMIT)
+      expect(load.requests).toBeGreaterThan(2 * LIMIT)
+      // What was on its way when wrk ended, it has not counted.
+      const { 200: admitted = 0, 429: denied = 0, ...others } = load.statuses
+      expect(others).toEqual({})
+      expect(admitted).toBe(LIMIT)
+      expect(denied).toBe(load.requests - LIMIT)
+      expect(load.untold).toBe(0)
+    },
+  )
+
+  test('a client is told of its limits when it passes, and when it may come again when it does not', async () => {
+    await using all = await world()
+    const login = () => all.ask('/login?next=%2F', { method: 'POST', body: 'name=ann' })
+    const first = await login()
+    expect(first.status).toBe(200)
+    expect(first.headers.get('ratelimit')).toMatch(/^"2-per-1h";r=1;t=36\d\d$/)
+    expect(first.headers.get('ratelimit-policy')).toBe('"2-per-1h";q=2;w=3600')
+    expect(await first.text()).toBe('hello\n')
+    expect((await login()).status).toBe(200)
+    const denied = await login()
+    expect(denied.status).toBe(429)
+    expect(Number(denied.headers.get('retry-after'))).toBeGreaterThan(3500)
+    expect(denied.headers.get('ratelimit')).toMatch(/^"2-per-1h";r=0;t=\d+$/)
+    expect(denied.headers.get('ratelimit-policy')).toBe('"2-per-1h";q=2;w=3600')
+    expect(denied.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+    expect(await denied.json()).toMatchObject({ status: 429 })
+
+    expect(all.upstream.served.map(({ method, url, body }) => [method, url, body])).toEqual([
+      ['POST', '/login?next=%2F', 'name=ann'],
+      ['POST', '/login?next=%2F', 'name=ann'],
+    ])
+  })
+
+  test('what passes uncounted has no headers of a limit', async () => {
+    await using all = await world()
+    const answer = await all.ask('/free/lunch')
+    expect(answer.status).toBe(200)
+    expect([...answer.headers.keys()].filter((header) => /ratelimit|retry|slidegate/.test(header))).toEqual(
+      [],
+    )
+  })
+
+  test('nothing that a client says of itself counts', async () => {
+    await using all = await world()
+    for (let i = 0; i < 4; i++) {
+      const answer = await all.ask('/login?deny=200&x-forwarded-uri=/free/lunch', {
+        method: 'POST',
+        headers: {
+          'X-Forwarded-For': `192.0.2.${i}`,
+          'X-Forwarded-Uri': '/free/lunch',
+          'X-Forwarded-Method': 'OPTIONS',
+          'X-Forwarded-Host': 'shop.example',
+          'X-Original-URI': '/free/lunch',
+          'X-Real-IP': `192.0.2.${i}`,
+          Forwarded: `for=192.0.2.${i}`,
+          'X-Slidegate-Token': 'of-the-client-itself',
+          'X-Slidegate-Limiter': 'keys',
+          'X-Slidegate-Key': `key-${i}`,
+          Authorization: 'Bearer of-the-client-itself',
+        },
+      })
+      expect(answer.status).toBe(i < 2 ? 200 : 429)
+    }
+  })
+
+  test('a path is limited however it is spelt, or refused', async () => {
+    await using all = await world()
+    const spellings = [
+      '/login',
+      '/LOGIN',
+      '/login/',
+      '/%6cogin',
+      '/login?x',
+      '//login',
+      '/login;x=1',
+      '/free/../login',
+    ]
+    const encoded = [
+      '/free/%2e%2e/login',
+      '/free%2f..%2flogin',
+      '/free/..%2flogin',
+      '/free/;/../login',
+      '/./login',
+    ]
+    const statuses = await Promise.all(
+      [...spellings, ...encoded].map(async (path) => [path, await rawPost(all.gateway.port, path)] as const),
+    )
+    const passed = statuses.filter(([, status]) => status === 200)
+    expect(passed).toHaveLength(2)
+    expect(new Set(statuses.map(([, status]) => status))).toEqual(new Set([200, 403, 429]))
+  })
+
+  test('a rule may ask for a host, and may cost more', async () => {
+    await using all = await world()
+    const ask = (host: string) => rawPost(all.gateway.port, '/costly', host)
+    const statuses = [await ask('shop.example'), await ask('SHOP.example:80'), await ask('shop.example.')]
+    expect(statuses).toEqual([200, 200, 429])
+    // Of another host no rule is left.
+    expect(await ask('other.example')).toBe(403)
+  })
+
+  test('what no rule fits is refused, and what the app itself forbids stays as it is', async () => {
+    await using all = await world()
+    const refused = await all.ask('/elsewhere')
+    expect(refused.status).toBe(403)
+    expect(refused.headers.get('retry-after')).toBeNull()
+    expect(all.upstream.served).toEqual([])
+    const forbidden = await all.ask('/forbidden')
+    expect(forbidden.status).toBe(403)
+    expect(await forbidden.text()).toBe('hello\n')
+  })
+
+  test('nobody passes while slidegate is away', async () => {
+    await using all = await world()
+    await all.service.stop()
+    const answer = await all.ask('/keys/x')
+    expect([502, 503]).toContain(answer.status)
+    expect(all.upstream.served).toEqual([])
+  })
+})
+
+test('nginx lets all pass while slidegate is away, if that is wanted', async () => {
+  const service = await testService(configOf({ memory: {} }))
+  await using upstream = await startUpstream()
+  const where = 'location = /_slidegate {'
+  await using gateway = await startNginx({
+    slidegate: new URL(service.httpUrl).host,
+    upstream: upstream.address,
+    token: TOKEN,
+    // As the comment there says.
+    changes: {
+      [where]: `location @pass { internal; auth_request off; return 204; } ${where} error_page 500 502 503 504 = @pass; proxy_intercept_errors on;`,
+    },
+  })
+  const login = () => fetch(`${gateway.url}/login`, { method: 'POST' }).then(({ status }) => status)
+  expect([await login(), await login(), await login()]).toEqual([200, 200, 429])
+  await service.stop()
+  expect([await login(), await login()]).toEqual([200, 200])
+})
+
+/** Sends a path as it is, which fetch would tidy up. */
+async function rawPost(port: number, path: string, host = 'localhost'): Promise<number> {
+  const { request } = await import('node:http')
+  return new Promise((resolve, reject) => {
+    const headers = { host, 'content-length': '0' }
+    request({ host: '127.0.0.1', port, path, method: 'POST', headers }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode!))
+    })
+      .once('error', reject)
+      .end()
+  })
+}

@@ -1,0 +1,232 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { freePort } from '../../../../slidegate/test/support/ports.ts'
+import { until } from '../../../../slidegate/test/support/until.ts'
+
+const DEPLOY = fileURLToPath(new URL('../../../../../deploy/', import.meta.url))
+const run = promisify(execFile)
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** A file that users are shown. */
+export function deployed(name: string): Promise<string> {
+  return readFile(join(DEPLOY, name), 'utf8')
+}
+
+/** Each of these has to be in the text. */
+export function replaced(text: string, replacements: Readonly<Record<string, string>>): string {
+  return Object.entries(replacements).reduce((all, [from, to]) => {
+    if (!all.includes(from)) throw new Error(`there is no ${from}`)
+    return all.replaceAll(from, to)
+  }, text)
+}
+
+/** What a gateway protects: it counts what gets through. */
+export interface Upstream extends AsyncDisposable {
+  readonly address: string
+  readonly served: readonly Served[]
+}
+
+export interface Served {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+export async function startUpstream(): Promise<Upstream> {
+  const served: Served[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text
+    })
+    request.on('end', () => {
+      served.push({ method: request.method!, url: request.url!, headers: request.headers, body })
+      // As an app that forbids something itself.
+      response.statusCode = request.url === '/forbidden' ? 403 : 200
+      response.end('hello\n')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    served,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+export interface Gateway extends AsyncDisposable {
+  readonly url: string
+  readonly port: number
+}
+
+/** Where the gateway finds whom it asks, and what it protects. */
+export interface Behind {
+  /** Host and port. */
+  readonly slidegate: string
+  readonly upstream: string
+  readonly token?: string
+  /** Further changes to the file. */
+  readonly changes?: Readonly<Record<string, string>>
+}
+
+const NGINX_TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+
+/** An nginx with a configuration, which writes nothing outside of its folder. */
+async function runNginx(config: string, port: number): Promise<Gateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'slidegate-nginx-'))
+  const paths = NGINX_TEMPORARY.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')
+  const own = `http { access_log off; ${paths}`
+  await writeFile(join(folder, 'nginx.conf'), replaced(config, { 'http {': own }))
+  const words = ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'error.log')]
+  const globals = `daemon off; pid ${folder}/pid; error_log ${folder}/error.log;`
+  return startGateway('nginx', [...words, '-g', globals], port, folder)
+}
+
+async function runCaddy(config: string, port: number, token = ''): Promise<Gateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'slidegate-caddy-'))
+  const file = join(folder, 'Caddyfile')
+  await writeFile(file, config)
+  const environment = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder, SLIDEGATE_TOKEN: token }
+  return startGateway('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], port, folder, environment)
+}
+
+/** An nginx that answers with what it takes the path for. */
+export async function startPathNginx(): Promise<Gateway> {
+  const port = await freePort()
+  const location = 'location / { default_type text/plain; return 200 $uri; }'
+  return runNginx(`events {} http { server { listen 127.0.0.1:${port}; ${location} } }`, port)
+}
+
+/** A Caddy that answers with the route that it takes a path for, of these. */
+export async function startPathCaddy(routes: readonly string[]): Promise<Gateway> {
+  const port = await freePort()
+  const handlers = routes.map((route) => `handle ${route} {\nrespond * "${route}"\n}`).join('\n')
+  return runCaddy(
+    `{\nadmin off\nauto_https off\n}\nhttp://:${port} {\nbind 127.0.0.1\n${handlers}\n}\n`,
+    port,
+  )
+}
+
+/** The nginx of the machine, with the file that users are shown. */
+export async function startNginx({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
+  const port = await freePort()
+  const ofToken = '# proxy_set_header X-Slidegate-Token "the token"'
+  const config = replaced(await deployed('nginx/nginx.conf'), {
+    '127.0.0.1:8000;': `127.0.0.1:${port};`,
+    'server 127.0.0.1:8080;': `server ${slidegate};`,
+    'server 127.0.0.1:3000;': `server ${upstream};`,
+    ...(token !== undefined && { [ofToken]: `proxy_set_header X-Slidegate-Token "${token}"` }),
+    ...changes,
+  })
+  return runNginx(config, port)
+}
+
+/** The Caddy of the machine, likewise. */
+export async function startCaddy({ slidegate, upstream, token, changes = {} }: Behind): Promise<Gateway> {
+  const port = await freePort()
+  const config = replaced(await deployed('caddy/Caddyfile'), {
+    'http://:8000 {': `http://:${port} {`,
+    '127.0.0.1:8080 {': `${slidegate} {`,
+    'reverse_proxy 127.0.0.1:3000': `reverse_proxy ${upstream}`,
+    ...changes,
+  })
+  return runCaddy(config, port, token)
+}
+
+/** Waits until it answers; ends it, and removes its folder. */
+async function startGateway(
+  program: string,
+  words: readonly string[],
+  port: number,
+  folder: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Gateway> {
+  const child = spawn(program, words, { stdio: 'ignore', env: { ...process.env, ...environment } })
+  running.add(child)
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', () => resolve())
+    child.once('exit', () => resolve())
+  }).then(() => running.delete(child))
+  const stop = async () => {
+    child.kill('SIGTERM')
+    await ended
+    await rm(folder, { recursive: true, force: true })
+  }
+  const url = `http://127.0.0.1:${port}`
+  try {
+    // Whatever is answered, it is up. Of a method that no rule counts.
+    await until(`${program} on port ${port}`, () => fetch(url, { method: 'OPTIONS' }).then(() => true))
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { url, port, [Symbol.asyncDispose]: stop }
+}
+
+/** What wrk has seen. */
+export interface Load {
+  readonly requests: number
+  /** Answers by status. */
+  readonly statuses: Readonly<Record<string, number>>
+  /** Denials that lacked a header that tells when to come again. */
+  readonly untold: number
+}
+
+const SCRIPT = `
+local threads = {}
+function setup(thread) table.insert(threads, thread) end
+function init() statuses = {}; untold = 0; told = {} end
+function response(status, headers)
+  statuses[status] = (statuses[status] or 0) + 1
+  if status == 429 then
+    local found = {}
+    for name in pairs(headers) do found[name:lower()] = true end
+    if not (found['retry-after'] and found['ratelimit'] and found['ratelimit-policy']) then untold = untold + 1 end
+  end
+end
+function done(summary)
+  local total, lines = {}, 0
+  for _, thread in ipairs(threads) do
+    for status, count in pairs(thread:get('statuses')) do total[status] = (total[status] or 0) + count end
+    lines = lines + thread:get('untold')
+  end
+  for status, count in pairs(total) do io.write(string.format('STATUS %d %d\\n', status, count)) end
+  io.write(string.format('UNTOLD %d\\nREQUESTS %d\\n', lines, summary.requests))
+end
+`
+
+/** As fast as the machine allows, over 64 connections. */
+export async function wrk(
+  url: string,
+  seconds: number,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Load> {
+  const folder = await mkdtemp(join(tmpdir(), 'slidegate-wrk-'))
+  try {
+    await mkdir(folder, { recursive: true })
+    const script = join(folder, 'count.lua')
+    await writeFile(script, SCRIPT)
+    const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
+    const { stdout } = await run('wrk', ['-c64', '-t2', `-d${seconds}s`, ...fields, '-s', script, url])
+    const statuses = Object.fromEntries(
+      Array.from(stdout.matchAll(/^STATUS (\d+) (\d+)$/gm), ([, status, count]) => [status!, Number(count)]),
+    )
+    const number = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stdout)?.[1])
+    return { requests: number('REQUESTS'), statuses, untold: number('UNTOLD') }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
