@@ -1,7 +1,7 @@
 import { SlidegateError, show } from './errors.ts'
 import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
-import { checkCount, isDeclared, parseName } from './limits/declare.ts'
+import { checkCount, isDeclared, limitIn, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
 import type { InForce, OverrideTable } from './overrides/overrides.ts'
@@ -58,8 +58,7 @@ export class Dimension {
     this.#limitsOf = limits
     this.#formerly = checkedFormerly(formerly)
     this.#ban = ban === undefined ? undefined : banLog(ban)
-    const empty = { limiter: this.limiter, limits: [], logs: [], keeps: new Set<never>() }
-    this.#bans = this.#ban && withLog(empty, this.#ban)
+    this.#bans = this.#ban && withLog(limitSet(this.limiter, []), this.#ban)
     this.#set = typeof limits === 'function' ? undefined : this.#made(limits, this.#formerly)
     this.limits = this.#set?.limits ?? []
   }
@@ -145,7 +144,7 @@ export class Dimension {
   }
 
   #qualified(limit: Limit): Limit {
-    return this.name === undefined ? limit : { ...limit, name: `${this.name}.${limit.name}` }
+    return this.name === undefined ? limit : limitIn(this.name, limit)
   }
 }
 

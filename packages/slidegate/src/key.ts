@@ -63,6 +63,11 @@ function secretBytes(secret: unknown): Uint8Array {
   return bytes
 }
 
+/** Whether it may stand in a store: what some {@link Spelling} has made of a text. */
+export function isStored(text: string): boolean {
+  return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
+}
+
 /** A caller's key by {@link plainSpelling}. */
 export function storedKey(key: unknown): string {
   return typeof key === 'string' && isPlain(key) ? key : storedText(key, 'key', 'invalid_key')

@@ -4,7 +4,7 @@ import { checkOptions, SlidegateError, StoreUnavailableError, show } from './err
 import type { Logger } from './events.ts'
 import { guardedStore } from './guarded-store.ts'
 import { type Spelling, spellingBy } from './key.ts'
-import { MAX_LIMIT, MAX_UNITS, parseName } from './limits/declare.ts'
+import { countBy, MAX_LIMIT, MAX_UNITS, parseName } from './limits/declare.ts'
 import { type LimitSet, limitSet } from './limits/limit-set.ts'
 import { slidingWindow } from './limits/sliding-window.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
@@ -54,9 +54,6 @@ export interface SlidingCount {
   close(): void
 }
 
-/** More than a log holds: what is added is never denied. */
-const NO_LIMIT: number = 2 ** 50
-
 /**
  * Not a limit but a plain count: the units added to a key within the last `period`, by the store's clock. It is exact to
  * the precision: what was added counts for the period, and for less than a grain longer.
@@ -78,7 +75,7 @@ export function slidingCount(options: SlidingCountOptions): SlidingCount {
   // As many records as any limit may need.
   const window = parseWindow(period, 'the period')
   const limit = slidingWindow({ limit: MAX_LIMIT, window, ...(precision !== undefined && { precision }) })
-  const set = limitSet(name, [{ ...limit, limit: NO_LIMIT }])
+  const set = limitSet(name, [countBy(limit)])
   return new StoreCount(
     set,
     spellingBy(options),

@@ -41,6 +41,12 @@ export function banLog(options: BanOptions | true, what = 'ban'): ExtraLog {
   }
 }
 
+/** What the log was made by. */
+export function banOptionsOf(log: ExtraLog): BanOptions | true {
+  const { after, within, for: times, forgetAfter } = log.params as BanParams
+  return after === 0 || { after, within, for: times, forgetAfter }
+}
+
 function parseBan(options: BanOptions, what: string): BanParams {
   if (typeof options !== 'object' || options === null) {
     throw new SlidegateError(

@@ -41,6 +41,40 @@ export function declaredOptions(limit: unknown): object | undefined {
   return declared.get(limit as object)
 }
 
+/** More than a log holds: what is added is never denied. */
+const NO_LIMIT: number = 2 ** 50
+
+/** What a limiter has made of a limit for itself. */
+export interface Adapted {
+  /** As it was declared. */
+  readonly limit: Limit
+  readonly dimension?: string
+  /** Whether it only counts. */
+  readonly isCount?: true
+}
+
+const adapted = new WeakMap<Limit, Adapted>()
+
+function adapt(made: Limit, from: Adapted): Limit {
+  adapted.set(made, from)
+  return made
+}
+
+/** What it was made of, if of another limit. */
+export function adaptedFrom(limit: Limit): Adapted {
+  return adapted.get(limit) ?? { limit }
+}
+
+/** The same limit for the keys of a dimension. */
+export function limitIn(dimension: string, limit: Limit): Limit {
+  return adapt({ ...limit, name: `${dimension}.${limit.name}` }, { limit, dimension })
+}
+
+/** The same, which counts and never denies. */
+export function countBy(limit: Limit): Limit {
+  return adapt({ ...limit, limit: NO_LIMIT }, { limit, isCount: true })
+}
+
 /** What a kind has found out about a limit: all but what {@link NameOptions} say. */
 export type Declared = Omit<Limit, 'name' | 'shadow'>
 

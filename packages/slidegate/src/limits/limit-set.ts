@@ -30,7 +30,16 @@ export interface LimitSet {
   readonly logs: readonly Log[]
   /** What the entries are that limits keep one by one. */
   readonly keeps: ReadonlySet<Entries>
+  /** What it was made of besides its limits, so that it can be made again elsewhere. */
+  readonly additions: readonly Addition[]
 }
+
+/** What was added to a set, in this order: the limits before, then logs that no limit reads. */
+export type Addition =
+  | { readonly formerly: readonly (readonly Limit[])[] }
+  | { readonly log: ExtraLog }
+  /** Logs of limits before, to be forgotten with the rest. */
+  | { readonly whole: readonly (readonly Limit[])[] }
 
 /**
  * Enforced limits that read the same stored log share it; a shadow limit has one of its own, because it is
@@ -67,7 +76,8 @@ export function limitSet(
     return { name, kind, role: 'count', shadow, params: kind.params(shared), serves: indices }
   })
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
-  return { limiter, limits, logs: [...logs, ...formerLogs(limits, logs, formerly)], keeps }
+  const additions = formerly.length === 0 ? [] : [{ formerly }]
+  return { limiter, limits, logs: [...logs, ...formerLogs(limits, logs, formerly)], keeps, additions }
 }
 
 /** A log that no limit reads. */
@@ -84,7 +94,8 @@ export function withLog(set: LimitSet, log: ExtraLog): LimitSet {
   }
   let more = known.get(log.name)
   if (more === undefined) {
-    more = { ...set, logs: [...set.logs, { ...log, shadow: false, serves: [] }] }
+    const logs = [...set.logs, { ...log, shadow: false, serves: [] }]
+    more = { ...set, logs, additions: [...set.additions, { log }] }
     known.set(log.name, more)
   }
   return more
@@ -98,7 +109,7 @@ export function withLogsOf(set: LimitSet, formerly: readonly (readonly Limit[])[
       if (!logs.has(log.name)) logs.set(log.name, { ...log, role: 'former', serves: [] })
     }
   }
-  return { ...set, logs: Array.from(logs.values()) }
+  return { ...set, logs: Array.from(logs.values()), additions: [...set.additions, { whole: formerly }] }
 }
 
 function logNameOf(limit: Limit): string {

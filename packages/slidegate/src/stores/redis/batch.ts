@@ -4,8 +4,16 @@ import type { Op } from '../store.ts'
 import type { Request } from './protocol.ts'
 import type { Line } from './queue.ts'
 
-/** Ops per call at most, so that no script holds Redis for long; those that take longer weigh more. */
-export const MAX_BATCH = 128
+/** What travels in one call at most. */
+export interface CallSize {
+  /** Ops; those that take longer weigh more. */
+  readonly ops: number
+  /** Requests that they are made of. */
+  readonly requests: number
+}
+
+/** Ops per call at most, so that no script holds Redis for long. */
+const MAX_BATCH = 128
 
 /** Units that a log which keeps entries writes in about the time of one usual op. */
 const UNITS_PER_OP = 100
@@ -14,7 +22,9 @@ const UNITS_PER_OP = 100
 const LOGS_PER_OP = 4
 
 /** Requests per call at most: with all of a busy key's in one, Redis and this process would wait for each other. */
-export const MAX_REQUESTS: number = 512
+const MAX_REQUESTS = 512
+
+export const OF_SCRIPT: CallSize = { ops: MAX_BATCH, requests: MAX_REQUESTS }
 
 /** Ops that may remove a key. */
 const MAY_REMOVE: ReadonlySet<Op['type']> = new Set([
@@ -76,14 +86,16 @@ export class Pending implements Request {
 export class Batch {
   readonly ops: Pending[] = []
   readonly sentAtMs: number
+  readonly #size: CallSize
   /** Which of the calls in flight it is. */
   place = -1
   /** Who waits for them, all in all. */
   #requests = 0
   #weight = 0
 
-  constructor(sentAtMs: number) {
+  constructor(sentAtMs: number, size: CallSize) {
     this.sentAtMs = sentAtMs
+    this.#size = size
   }
 
   get isGivenUp(): boolean {
@@ -91,7 +103,7 @@ export class Batch {
   }
 
   get hasRoom(): boolean {
-    return this.#weight < MAX_BATCH && this.#requests < MAX_REQUESTS
+    return this.#weight < this.#size.ops && this.#requests < this.#size.requests
   }
 
   /** Whether it may leave with those before it. */
@@ -99,7 +111,8 @@ export class Batch {
     const first = this.ops[0]
     if (first === undefined) return true
     if (first.mayRemove !== mayRemove) return false
-    return this.#weight + weight <= MAX_BATCH && this.#requests + calls.length <= MAX_REQUESTS
+    const { ops, requests } = this.#size
+    return this.#weight + weight <= ops && this.#requests + calls.length <= requests
   }
 
   take(pending: Pending): void {

@@ -1,8 +1,8 @@
-import { AsyncResource } from 'node:async_hooks'
 import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
+import { asyncOrigin, backgroundTimer, nextTurn, type Timer } from '../../platform.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
-import { Batch } from './batch.ts'
+import { Batch, type CallSize, OF_SCRIPT } from './batch.ts'
 import { type Backlog, Queue } from './queue.ts'
 import type { Result, Transport } from './transport.ts'
 
@@ -14,6 +14,8 @@ export interface Width {
   readonly most: number
   /** Whether to read all that has arrived before anything is sent: callers that are answered ask again, and travel together. */
   readonly readsFirst: boolean
+  /** What one call takes at most. Default: what a script may. */
+  readonly size?: CallSize
 }
 
 /** A Redis that has fallen silent is asked once in this time. */
@@ -47,21 +49,21 @@ export class Batcher {
   /** Milliseconds that it has lately taken for a call, by the times between its answers. */
   #tookMs = 0
   /** Runs out when a Redis that has fallen silent may be asked again. */
-  #pause: NodeJS.Timeout | undefined
+  #pause: Timer | undefined
   /** For timers: made on behalf of a request, they would keep its async context. */
-  readonly #origin = new AsyncResource('slidegate.batcher')
+  readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
 
   constructor(transport: Transport, width: Width, backlog: Backlog) {
     this.#transport = transport
     this.#width = width
-    this.#waiting = new Queue(backlog)
+    this.#waiting = new Queue(backlog, width.size)
     this.#places = Array.from({ length: width.most }, (_, i) => width.most - 1 - i)
   }
 
   send(op: Op, nowMs: number | undefined, call: Call): void {
     if (this.#waiting.add(op, nowMs, call)) this.#schedule()
-    else call.reject(new StoreUnavailableError('overload', 'too many requests wait for Redis already'))
+    else call.reject(new StoreUnavailableError('overload', 'too many requests wait for the store already'))
   }
 
   /** See `Store.isCrowded`. */
@@ -72,7 +74,7 @@ export class Batcher {
   #schedule(): void {
     if (this.#isScheduled || !this.#isDue()) return
     this.#isScheduled = true
-    const later = this.#width.readsFirst ? setImmediate : queueMicrotask
+    const later = this.#width.readsFirst ? nextTurn : queueMicrotask
     later(() => {
       this.#isScheduled = false
       // What a client cannot send it would keep, and send when nobody waits for it any more.
@@ -122,7 +124,7 @@ export class Batcher {
       if (this.#transport.isReady) this.#schedule()
       else this.#startPause(READY_MS)
     }
-    this.#pause = this.#origin.runInAsyncScope(() => setTimeout(end, ms).unref())
+    this.#pause = this.#origin.runInAsyncScope(() => backgroundTimer(end, ms))
   }
 
   #heard({ sentAtMs }: Batch): void {
@@ -140,7 +142,7 @@ export class Batcher {
 
   /** Answers whether anybody still waited for it. */
   #sendBatch(): boolean {
-    const batch = new Batch(performance.now())
+    const batch = new Batch(performance.now(), this.#width.size ?? OF_SCRIPT)
     this.#waiting.fill(batch, this.#isSilent ? 1 : Number.POSITIVE_INFINITY)
     if (batch.ops.length === 0) return false
     void this.#execute(batch)

@@ -1,8 +1,8 @@
-import { randomInt } from 'node:crypto'
+import { randomInt32 } from '../../platform.ts'
 import { textHash } from '../../text-hash.ts'
 import type { Call } from '../call.ts'
 import type { Op, Part } from '../store.ts'
-import { type Batch, MAX_BATCH, MAX_REQUESTS, Pending } from './batch.ts'
+import { type Batch, type CallSize, OF_SCRIPT, Pending } from './batch.ts'
 import { canJoin } from './protocol.ts'
 
 /** Requests that wait at most, in all batchers of a store; more are refused. */
@@ -11,11 +11,8 @@ const MAX_WAITING = 65_536
 /** Of the room that is left, what waits for a key may be this share. */
 const SHARE = 1 / 4
 
-/** The time that the ops of a key that stand in the queue may take Redis: half a call. */
-const MAX_QUEUED = MAX_BATCH / 2
-
-/** Ops that are looked at for a call. */
-const MAX_LOOKS = 4 * MAX_BATCH
+/** For each op that a call has room for, those that are looked at. */
+const LOOKS = 4
 
 /** Lines of a store, however many keys it has, and of each of its batchers at least: few who wait find theirs taken. */
 const LINES = 4096
@@ -30,7 +27,7 @@ export class Backlog {
   readonly seed: number
 
   /** @param seed of the hash by which keys get a line: nobody knows it, so that nobody can choose keys that share one */
-  constructor(batchers = 1, seed: number = randomInt(2 ** 32)) {
+  constructor(batchers = 1, seed: number = randomInt32()) {
     this.lines = Math.max(MIN_LINES, LINES / batchers)
     this.seed = seed | 0
   }
@@ -40,6 +37,7 @@ const NOBODYS: readonly Part[] = []
 
 /** What waits for the same keys: its last op is the one that others may join. */
 export class Line {
+  readonly #size: CallSize
   /** Whose it is; or was, where nobody waits in it but has been crowded. */
   parts: readonly Part[] = NOBODYS
   last: Pending | undefined
@@ -54,6 +52,11 @@ export class Line {
   /** When more than its share of a call was last seen to wait in it. */
   crowdedAtMs: number = Number.NEGATIVE_INFINITY
 
+  /** @param size of a call: the ops of a key that stand in the queue may take half of it */
+  constructor(size: CallSize) {
+    this.#size = size
+  }
+
   /** Whether it is that of these keys. */
   isOf(parts: readonly Part[]): boolean {
     if (this.parts.length !== parts.length) return false
@@ -67,7 +70,8 @@ export class Line {
 
   /** Whether more waits in it than its share of a call. */
   get isCrowded(): boolean {
-    return this.queuedWeight >= MAX_QUEUED || this.queuedRequests >= MAX_REQUESTS
+    const { ops, requests } = this.#size
+    return this.queuedWeight >= ops / 2 || this.queuedRequests >= requests
   }
 }
 
@@ -80,6 +84,7 @@ export class Line {
  */
 export class Queue {
   readonly #backlog: Backlog
+  readonly #size: CallSize
   readonly #lines: (Line | undefined)[]
   #first: Pending | undefined
   #last: Pending | undefined
@@ -88,8 +93,9 @@ export class Queue {
   #weight = 0
   #calls = 0
 
-  constructor(backlog: Backlog) {
+  constructor(backlog: Backlog, size: CallSize = OF_SCRIPT) {
     this.#backlog = backlog
+    this.#size = size
     this.#lines = new Array<Line | undefined>(backlog.lines).fill(undefined)
   }
 
@@ -99,7 +105,7 @@ export class Queue {
 
   /** Whether more waits than one call takes. */
   get fillsCall(): boolean {
-    return this.#weight >= MAX_BATCH || this.#requests >= MAX_REQUESTS
+    return this.#weight >= this.#size.ops || this.#requests >= this.#size.requests
   }
 
   /** Finds a place for a request: at an op that it may join, or as an op of its own. Answers whether there was room. */
@@ -117,7 +123,7 @@ export class Queue {
     this.#backlog.size++
     this.#requests++
     // A later request may join the last op of its key, but not overtake another.
-    if (last?.isOpen && last.calls.length < MAX_REQUESTS && canJoin(last, op, nowMs)) {
+    if (last?.isOpen && last.calls.length < this.#size.requests && canJoin(last, op, nowMs)) {
       last.calls.push(call)
       if (last.isQueued) line.queuedRequests++
       else line.asideRequests++
@@ -142,7 +148,8 @@ export class Queue {
     let isAnyLeft = false
     let before: Pending | undefined
     let pending = this.#first
-    for (let looks = 0; pending !== undefined && looks < MAX_LOOKS; looks++) {
+    const most = LOOKS * this.#size.ops
+    for (let looks = 0; pending !== undefined && looks < most; looks++) {
       if (!batch.hasRoom || batch.ops.length === mostOps) return
       const { line, op } = pending
       // Ops of several keys share some with others, and are decided in their order.
@@ -177,7 +184,7 @@ export class Queue {
     const place = placeOf(op.parts, this.#backlog)
     let line = this.#lines[place]
     if (line === undefined) {
-      line = new Line()
+      line = new Line(this.#size)
       this.#lines[place] = line
     }
     return line

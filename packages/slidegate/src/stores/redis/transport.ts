@@ -1,4 +1,4 @@
-import { asUnavailable, type StoreUnavailableError } from '../../errors.ts'
+import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '../../errors.ts'
 import type { Outcome } from '../store.ts'
 import type { Connection, ScriptRunner } from './client.ts'
 import { bucketOf, type Keyspace } from './keyspace.ts'
@@ -6,7 +6,7 @@ import { decode, encode, type Request } from './protocol.ts'
 import { type Receipt, Receipts } from './receipts.ts'
 
 /** What became of a request. An error stands for the request that it befell. */
-export type Result = Outcome | StoreUnavailableError
+export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 /** Carries batches to where they are decided, and back what has become of them. */
 export interface Transport {

@@ -1,0 +1,230 @@
+import { MAX_WINDOW_MS } from '../duration.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { isStored } from '../key.ts'
+import type { Entries } from '../limits/limit.ts'
+import type { LimitSet, Role } from '../limits/limit-set.ts'
+import { areWhole } from '../names.ts'
+import type { Named, Op, Part } from '../stores/store.ts'
+import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+
+// Ops as JSON, and back. What a field may be stands here for both directions.
+
+/** As many dimensions as a limiter has. */
+const MAX_PARTS = 16
+
+/** A lease is for 2^20 requests at most, and so many of those wait together. */
+const MAX_COUNT: number = 2 ** 30
+
+const MAX = Number.MAX_SAFE_INTEGER
+
+/** Longer than any override is kept. */
+const MAX_TTL_MS = 8 * MAX_WINDOW_MS
+
+/** Of a reservation: tokens are made by whoever likes. */
+const MAX_NAME = 1024
+
+/** As long as an override may be. */
+const MAX_NOTE = 8192
+
+type Read = (value: unknown, what: string) => unknown
+
+const units: Read = (value, what) => integerIn(value, what, 1, MAX)
+const any: Read = (value, what) => integerIn(value, what, -MAX, MAX)
+const whole: Read = (value, what) => integerIn(value, what, 0, MAX)
+const stored: Read = (value, what) => textIn(value, what, isStored, 'a text as it is stored')
+const like =
+  (pattern: RegExp): Read =>
+  (value, what) =>
+    textIn(value, what, (text) => pattern.test(text), `like ${pattern.source}`)
+const each =
+  (read: Read): Read =>
+  (value, what) =>
+    listIn(value, what, 0, 2 ** 16).map((one) => read(one, what))
+
+const READERS: Readonly<Record<string, Read>> = {
+  cost: units,
+  count: (value, what) => integerIn(value, what, 1, MAX_COUNT),
+  leaseMs: (value, what) => integerIn(value, what, 0, MAX_WINDOW_MS),
+  units,
+  actual: whole,
+  atMs: whole,
+  ms: (value, what) => integerIn(value, what, 0, MAX_WINDOW_MS),
+  ttlMs: (value, what) => integerIn(value, what, 0, MAX_TTL_MS),
+  since: whole,
+  requestId: stored,
+  value: stored,
+  mayRepeat: flagIn,
+  charged: each(flagIn),
+  instants: each(any),
+  id: like(/^[A-Za-z0-9_-]{12}$/),
+  reservation: (value, what) =>
+    textIn(
+      value,
+      what,
+      (text) => text.length <= MAX_NAME && text.isWellFormed(),
+      `${MAX_NAME} characters at most`,
+    ),
+  from: like(/^[0-9]{1,20}$/),
+  // The name of a dimension may stand before the key.
+  name: (value, what) =>
+    textIn(
+      value,
+      what,
+      (text) => isStored(text.replace(/^[A-Za-z0-9_-]{1,64}\//, '')),
+      'a text as it is stored',
+    ),
+  text: (value, what) =>
+    textIn(
+      value,
+      what,
+      (text) => text.length <= MAX_NOTE && text.isWellFormed(),
+      `${MAX_NOTE} characters at most`,
+    ),
+  ticket: (value, what) => {
+    const { id, sinceMs } = fieldsIn(value, what, ['id', 'sinceMs'])
+    return { id: READERS.id!(id, 'ticket.id'), sinceMs: whole(sinceMs, 'ticket.sinceMs') }
+  },
+}
+
+const NAMES = ['requestId?', 'mayRepeat?', 'value?']
+
+/** What each op says besides its parts; what ends with `?` may be left out. */
+const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
+  consume: fields('cost', 'count', 'leaseMs', 'ticket?', 'reservation?', ...NAMES),
+  peek: fields('cost', 'count', ...NAMES),
+  explain: fields('cost', 'count', ...NAMES),
+  charge: fields('units', ...NAMES),
+  refund: fields('units', 'atMs', 'charged', 'instants?', ...NAMES),
+  extend: fields('units', 'requestId'),
+  release: fields('units', 'requestId'),
+  list: [],
+  reset: [],
+  leave: fields('id'),
+  settle: fields('reservation', 'units', 'actual', 'charged', 'instants'),
+  block: fields('ms'),
+  note: fields('name', 'text?', 'ttlMs', 'since?', 'from?'),
+  notes: fields('since', 'from?'),
+}
+
+interface Field {
+  readonly name: string
+  readonly isOptional: boolean
+}
+
+function fields(...names: readonly string[]): readonly Field[] {
+  return names.map((each) => ({ name: each.replace('?', ''), isOptional: each.endsWith('?') }))
+}
+
+/** @param count of requests that it decides, where it is a consume op */
+export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => number): string {
+  const { type, parts } = op
+  const told: Record<string, unknown> = { type, parts: parts.map(({ key, set }) => [placeOf(set), key]) }
+  for (const { name } of FIELDS[type]) told[name] = (op as unknown as Fields)[name]
+  if (type === 'consume') told.count = count
+  return JSON.stringify(told)
+}
+
+/** What it takes to decide it: limits and logs to be looked at, of which an explanation looks at each many times. */
+export function workOf({ type, parts }: Op): number {
+  let work = 0
+  for (const { set } of parts) work += set.limits.length + set.logs.length
+  return type === 'explain' ? 8 * work : work
+}
+
+/** @throws {SlidegateError} for what is no op that a limiter would ask */
+export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op {
+  const type = (value as Fields | null | undefined)?.type
+  if (typeof type !== 'string' || !Object.hasOwn(FIELDS, type)) {
+    throw wrong('the type', type, `one of ${Object.keys(FIELDS).join(', ')}`)
+  }
+  const known = FIELDS[type as Op['type']]
+  const told = fieldsIn(value, `a ${type}`, ['type', 'parts', ...known.map(({ name }) => name)])
+  const op: Record<string, unknown> = { type, parts: readParts(told.parts, sets) }
+  for (const { name, isOptional } of known) {
+    const field = told[name]
+    const read = type === 'settle' && name === 'units' ? any : READERS[name]!
+    if (field !== undefined || !isOptional) op[name] = read(field, name)
+  }
+  if (type !== 'consume' && 'count' in op && op.count !== 1) throw wrong('count', op.count, '1')
+  const read = op as unknown as Op
+  checkLogs(read)
+  if ('cost' in read || 'units' in read) checkNames(read)
+  return read
+}
+
+function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonly Part[] {
+  const parts = listIn(value, 'parts', 1, MAX_PARTS).map((each): Part => {
+    const [place, key] = listIn(each, 'a part', 2, 2)
+    const set = sets[integerIn(place, 'the set of a part', 0, sets.length - 1)]!
+    if (set instanceof Error) throw set
+    return { key: stored(key, 'the key of a part') as string, set }
+  })
+  if (parts.length > 1 && new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
+    throw new SlidegateError(
+      'invalid_option',
+      'two parts are of the same key; each must be of its own',
+      value,
+    )
+  }
+  return parts
+}
+
+/** Ops that work with limits, of which there must be some. */
+const LIMITED: readonly Op['type'][] = ['consume', 'peek', 'charge', 'refund', 'extend', 'release', 'settle']
+
+function checkLogs(op: Op): void {
+  const { type, parts } = op
+  const logs = parts.reduce((sum, { set }) => sum + set.logs.length, 0)
+  const isOfTable = type === 'note' || type === 'notes'
+  if (
+    isOfTable ? parts.length > 1 || !haveAll(parts, 'table') : parts.some((part) => haveAll([part], 'table'))
+  ) {
+    throw new SlidegateError(
+      'invalid_option',
+      `a ${type} is not asked of this; a table has notes, and nothing else`,
+    )
+  }
+  if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
+    throw new SlidegateError('invalid_option', `a ${type} needs limits in each of its sets`)
+  }
+  if (type === 'block') need(parts, 'ban', type)
+  if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)
+  if ('reservation' in op && op.reservation !== undefined) need(parts, 'reservations', type)
+  if ('charged' in op && op.charged.length !== logs) {
+    throw wrong('charged', op.charged.length, `an array of ${logs}, one for each log`)
+  }
+  if ('instants' in op && op.instants !== undefined && op.instants.length !== parts.length) {
+    throw wrong('instants', op.instants.length, `an array of ${parts.length}, one for each part`)
+  }
+}
+
+function haveAll(parts: readonly Part[], role: Role): boolean {
+  return parts.every(({ set }) => set.logs.some((log) => log.role === role))
+}
+
+function need(parts: readonly Part[], role: Role, type: string): void {
+  if (haveAll(parts, role)) return
+  throw new SlidegateError(
+    'invalid_option',
+    `this ${type} needs the addition ${show(role)} in each of its sets`,
+  )
+}
+
+/** Logs that keep entries are told what these are called; others are told nothing. */
+function checkNames(op: Op): void {
+  const { parts, type } = op
+  const { requestId, value } = op as Named
+  const writes = type === 'consume' || type === 'charge' || type === 'refund'
+  if (
+    areWhole(parts)
+      ? writes && requestId === undefined
+      : requestId !== undefined && type !== 'extend' && type !== 'release'
+  ) {
+    throw wrong('requestId', requestId, 'there where limits keep requests, and only there')
+  }
+  const brings = type === 'consume' || type === 'charge' || type === 'peek'
+  const hasValues = parts.some(({ set }) => set.keeps.has('value' satisfies Entries))
+  if (hasValues ? brings && value === undefined : value !== undefined) {
+    throw wrong('value', value, 'there where limits count values, and only there')
+  }
+}

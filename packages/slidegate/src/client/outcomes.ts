@@ -1,0 +1,183 @@
+import {
+  SlidegateError,
+  type SlidegateErrorCode,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+} from '../errors.ts'
+import type { Result } from '../stores/redis/transport.ts'
+import type { Op, Part, RequestOp } from '../stores/store.ts'
+import { at, type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+
+// Outcomes as they come back. JSON has no Infinity, and no undefined among others: both are null there.
+
+const REASONS: readonly StoreUnavailableReason[] = ['timeout', 'error', 'down', 'overload', 'full', 'state']
+
+export function isReason(text: unknown): text is StoreUnavailableReason {
+  return REASONS.includes(text as StoreUnavailableReason)
+}
+
+/** As it is written: an error as what was wrong. What a store has said of itself is nobody's business. */
+export function writtenOutcome(result: Result | Error): unknown {
+  if (!(result instanceof Error)) return result ?? null
+  if (result instanceof StoreUnavailableError) return { error: { reason: result.reason } }
+  const { message } = result
+  return { error: { message, ...(result instanceof SlidegateError && { code: result.code }) } }
+}
+
+/** @throws {SlidegateError} for what is no outcome of this op */
+export function readOutcome(op: Op, count: number, value: unknown): Result {
+  if (typeof value === 'object' && value !== null && 'error' in value) {
+    return readError(value.error)
+  }
+  switch (op.type) {
+    case 'consume':
+    case 'peek':
+      return { ...requestOutcome(op, count, fieldsIn(value, 'the outcome', REQUESTS)) }
+    case 'explain': {
+      const told = fieldsIn(value, 'the outcome', [...REQUESTS, 'frees', 'bans'])
+      return { ...requestOutcome(op, count, told), ...explanation(op.parts, told) }
+    }
+    case 'refund': {
+      const { returned } = fieldsIn(value, 'the outcome', ['returned'])
+      return { returned: integers(returned, 'returned', logsIn(op.parts)) }
+    }
+    case 'settle': {
+      const { settled, returned } = fieldsIn(value, 'the outcome', ['settled', 'returned'])
+      const isSettled = flagIn(settled, 'settled')
+      return {
+        settled: isSettled,
+        returned: integers(returned, 'returned', isSettled ? logsIn(op.parts) : 0),
+      }
+    }
+    case 'extend':
+    case 'release':
+      return { held: flagIn(fieldsIn(value, 'the outcome', ['held']).held, 'held') }
+    case 'list': {
+      const { lists } = fieldsIn(value, 'the outcome', ['lists'])
+      const logs = logsIn(op.parts)
+      return { lists: listIn(lists, 'lists', logs, logs).map(entries) }
+    }
+    case 'note': {
+      const { noted, isStale, next } = fieldsIn(value, 'the outcome', ['noted', 'isStale', 'next'])
+      return {
+        noted: flagIn(noted, 'noted'),
+        ...(isStale !== undefined && { isStale: flagIn(isStale, 'isStale') }),
+        ...(next !== undefined && { next: text(next, 'next') }),
+      }
+    }
+    case 'notes':
+      return page(value)
+    default:
+      if (value !== null) throw wrong('the outcome', value, 'null')
+      return undefined
+  }
+}
+
+function readError(value: unknown): StoreUnavailableError | SlidegateError {
+  const { reason, code, message } = fieldsIn(value, 'the error', ['reason', 'code', 'message'])
+  if (isReason(reason)) {
+    return new StoreUnavailableError(reason, `the store of the service gave no answer: ${reason}`)
+  }
+  const told = text(message, 'the message')
+  return code === undefined
+    ? new StoreUnavailableError('error', `the service refused: ${told}`)
+    : new SlidegateError(text(code, 'the code') as SlidegateErrorCode, told)
+}
+
+const REQUESTS = [
+  ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'costs'],
+  ...['blockedMs', 'isUnseen', 'isBehind', 'isJoined', 'instants'],
+]
+
+function requestOutcome(op: RequestOp, count: number, told: Fields) {
+  const { source, isRepeat, costs, blockedMs, isUnseen, isBehind, isJoined, instants } = told
+  if (source !== 'store') throw wrong('the source', source, 'store')
+  const limits = op.parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  return {
+    source: 'store',
+    atMs: whole(told.atMs, 'atMs'),
+    admitted: integerIn(told.admitted, 'admitted', 0, count),
+    // Of none a memory store says as much as of one.
+    limits: listIn(told.limits, 'limits', 3 * limits, 3 * Math.max(1, limits)).map(waitIn),
+    waitMs: 0,
+    ...(isRepeat !== undefined && { isRepeat: flagIn(isRepeat, 'isRepeat') }),
+    ...(costs !== undefined && { costs: integers(costs, 'costs', limits) }),
+    ...(blockedMs !== undefined && { blockedMs: whole(blockedMs, 'blockedMs') }),
+    ...(isUnseen !== undefined && { isUnseen: flagIn(isUnseen, 'isUnseen') }),
+    ...(isBehind !== undefined && { isBehind: flagIn(isBehind, 'isBehind') }),
+    ...(isJoined !== undefined && { isJoined: flagIn(isJoined, 'isJoined') }),
+    ...(instants !== undefined && { instants: integers(instants, 'instants', op.parts.length) }),
+  } as const
+}
+
+function explanation(parts: readonly Part[], { frees, bans }: Fields) {
+  const limits = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  return {
+    frees: listIn(frees, 'frees', limits, limits).map((times) => listIn(times, 'frees', 0, 16).map(waitIn)),
+    bans: listIn(bans, 'bans', parts.length, parts.length).map((ban) => {
+      if (ban === null) return undefined
+      const { blockedMs, level, denials } = fieldsIn(ban, 'a ban', ['blockedMs', 'level', 'denials'])
+      return {
+        blockedMs: whole(blockedMs, 'blockedMs'),
+        level: whole(level, 'level'),
+        denials: whole(denials, 'denials'),
+      }
+    }),
+  }
+}
+
+function entries(value: unknown) {
+  return listIn(value, 'a list', 0, 2 ** 20).map((each) => {
+    const { name, units, atMs } = fieldsIn(each, 'an entry', ['name', 'units', 'atMs'])
+    return { name: text(name, 'name'), units: whole(units, 'units'), atMs: whole(atMs, 'atMs') }
+  })
+}
+
+function page(value: unknown) {
+  const told = fieldsIn(value, 'the outcome', ['version', 'isAll', 'notes', 'next', 'size'])
+  const { next, size } = told
+  return {
+    version: whole(told.version, 'version'),
+    isAll: flagIn(told.isAll, 'isAll'),
+    notes: listIn(told.notes, 'notes', 0, 2 ** 20).map((each, i) => at(`notes[${i}]`, () => note(each))),
+    ...(next !== undefined && { next: asked(next) }),
+    ...(size !== undefined && { size: whole(size, 'size') }),
+  }
+}
+
+function note(value: unknown) {
+  const told = fieldsIn(value, 'a note', ['name', 'text', 'ttlMs', 'ageMs', 'isDamaged'])
+  return {
+    name: text(told.name, 'name'),
+    ttlMs: whole(told.ttlMs, 'ttlMs'),
+    ...(told.text !== undefined && { text: text(told.text, 'text') }),
+    ...(told.ageMs !== undefined && { ageMs: whole(told.ageMs, 'ageMs') }),
+    ...(told.isDamaged !== undefined && { isDamaged: flagIn(told.isDamaged, 'isDamaged') }),
+  }
+}
+
+function asked(value: unknown) {
+  const { since, from } = fieldsIn(value, 'next', ['since', 'from'])
+  return { since: whole(since, 'since'), ...(from !== undefined && { from: text(from, 'from') }) }
+}
+
+function logsIn(parts: readonly Part[]): number {
+  return parts.reduce((sum, { set }) => sum + set.logs.length, 0)
+}
+
+function whole(value: unknown, what: string): number {
+  return integerIn(value, what, 0, Number.MAX_SAFE_INTEGER)
+}
+
+/** `null` for ever. */
+function waitIn(value: unknown): number {
+  return value === null ? Number.POSITIVE_INFINITY : whole(value, 'a number of limits')
+}
+
+function integers(value: unknown, what: string, length: number): number[] {
+  return listIn(value, what, length, length).map((each) => whole(each, what))
+}
+
+function text(value: unknown, what: string): string {
+  return textIn(value, what, () => true, 'a text')
+}

@@ -1,0 +1,56 @@
+import { checkOptions } from '../errors.ts'
+import { guardedStore } from '../guarded-store.ts'
+import { acrossDomains } from '../resilience/across-domains.ts'
+import { outcomesOf } from '../stores/call.ts'
+import type { Op, Outcome, Store } from '../stores/store.ts'
+import { answerOf, readBody, type StoreAnswer } from './bodies.ts'
+import { type Authorize, KnownSets } from './sets.ts'
+
+export interface ServeStoreOptions {
+  /**
+   * Milliseconds, from 1 to 2^31 - 1, after which the store is given up: fewer than those for which its callers wait, so that
+   * all that travels together is answered in time where a part of the store is silent. Default: 40.
+   */
+  readonly timeoutMs?: number
+}
+
+/**
+ * Answers the body of a request, parsed, with what is to be sent back as JSON. What cannot be decided, or is not in order,
+ * is told op by op.
+ *
+ * Rejects with a `SlidegateError` for what is no body, and with what `authorize` throws where that leaves nothing: it is given
+ * the name of each limiter, without any dimension.
+ */
+export type ServedStore = (body: unknown, authorize: Authorize) => Promise<StoreAnswer>
+
+/**
+ * The other end of `serviceStore`: whoever is let in has limiters of his own on this store.
+ *
+ * ```ts
+ * const serve = serveStore(memoryStore())
+ * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
+ * ```
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function serveStore(store: Store, options: ServeStoreOptions = {}): ServedStore {
+  checkOptions(options, 'serveStore')
+  const { timeoutMs = 40 } = options
+  const sets = new KnownSets()
+  // What it charges when nobody waits for it any more is returned here.
+  const guarded = guardedStore('client', { store, timeoutMs, logger: false }).store
+  const whole = store.domainOf === undefined ? guarded : acrossDomains(guarded, store.domainOf.bind(store))
+  return async (body, authorize) => {
+    const ops = readBody(body, sets, authorize)
+    // Each on its own: those of all bodies travel together where the store lets them.
+    return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(whole, op)))))
+  }
+}
+
+async function resultOf(store: Store, op: Op): Promise<Outcome | Error> {
+  try {
+    return (await outcomesOf(store, [op]))[0]
+  } catch (error) {
+    return error as Error
+  }
+}

@@ -1,0 +1,209 @@
+import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../duration.ts'
+import { SlidegateError, show } from '../errors.ts'
+import { banLog, banOptionsOf } from '../limits/ban.ts'
+import { type Declaration, declarationOf, limitOf } from '../limits/declaration.ts'
+import { adaptedFrom, checkCount, countBy, declaredOptions, limitIn } from '../limits/declare.ts'
+import type { Limit } from '../limits/limit.ts'
+import {
+  type Addition,
+  type ExtraLog,
+  type LimitSet,
+  limitSet,
+  withLog,
+  withLogsOf,
+} from '../limits/limit-set.ts'
+import { lineLog } from '../limits/line.ts'
+import { notesLog } from '../limits/notes.ts'
+import { reservationLog } from '../limits/reservations.ts'
+import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+
+// Limit sets as JSON, and back: what they were made of, so that the service makes them by the same functions.
+
+/** Sets of former limits: as many as a limiter takes, and those of overrides. */
+const MAX_FORMERLY = 32
+
+/** Characters of sets that are remembered. */
+const MAX_KNOWN = 2 ** 22
+
+const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
+
+type Limits = readonly object[]
+
+/** In the order of the set's additions. */
+type WrittenAddition =
+  | { readonly formerly: readonly Limits[] }
+  | { readonly whole: readonly Limits[] }
+  | { readonly ban: object | true }
+  | { readonly reservations: number }
+  | { readonly line: true }
+  | { readonly notes: true }
+
+const written = new WeakMap<LimitSet, string>()
+
+/** A limit set as JSON. */
+export function textOfSet(set: LimitSet): string {
+  let text = written.get(set)
+  if (text === undefined) {
+    const { limiter, limits, additions } = set
+    text = JSON.stringify({
+      limiter,
+      limits: limits.map(writtenLimit),
+      ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
+    })
+    written.set(set, text)
+  }
+  return text
+}
+
+/** Its dimension is told by the name of the limiter. */
+function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
+  const { limit: declared, isCount } = adaptedFrom(limit)
+  return { ...declarationOf(declared), ...(isCount && { isCount }) }
+}
+
+function writtenAddition(addition: Addition): WrittenAddition {
+  const all = (sets: readonly (readonly Limit[])[]) => sets.map((limits) => limits.map(writtenLimit))
+  if ('formerly' in addition) return { formerly: all(addition.formerly) }
+  if ('whole' in addition) return { whole: all(addition.whole) }
+  const { log } = addition
+  switch (log.role) {
+    case 'ban':
+      return { ban: banOptionsOf(log) }
+    case 'reservations':
+      return { reservations: log.params.windows[0]! }
+    case 'line':
+      return { line: true }
+    case 'table':
+      return { notes: true }
+    default:
+      throw new SlidegateError(
+        'invalid_limit',
+        `a log of ${show(log.name)} is none that a service knows`,
+        log,
+      )
+  }
+}
+
+/** How many limits it was made of, all in all: what it takes to make it. */
+export function declaredIn({ limits, additions }: LimitSet): number {
+  let count = limits.length
+  for (const addition of additions) {
+    if ('log' in addition) count++
+    else for (const set of 'formerly' in addition ? addition.formerly : addition.whole) count += set.length
+  }
+  return count
+}
+
+/** Throws for a limiter that is not to be reached. */
+export type Authorize = (limiter: string) => void
+
+/** Limit sets of others, made once however often they are told. */
+export class KnownSets {
+  readonly #sets = new Map<string, LimitSet>()
+  #characters = 0
+
+  /**
+   * @param authorize is given the limiter's name, without any dimension
+   * @throws {SlidegateError} for what is no set, and what `authorize` throws
+   */
+  of(value: unknown, authorize: Authorize): LimitSet {
+    const { limiter, limits, additions = [] } = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions'])
+    const name = textIn(
+      limiter,
+      'limiter',
+      (text) => LIMITER.test(text),
+      'a name, perhaps with / and a dimension',
+    )
+    const [base = '', dimension] = name.split('/')
+    authorize(base)
+    const text = JSON.stringify(value)
+    const known = this.#sets.get(text)
+    if (known !== undefined) return known
+    const set = setOf(name, dimension, limits, additions)
+    this.#keep(text, set)
+    return set
+  }
+
+  #keep(text: string, set: LimitSet): void {
+    this.#sets.set(text, set)
+    this.#characters += text.length
+    for (const oldest of this.#sets.keys()) {
+      if (this.#characters <= MAX_KNOWN) return
+      this.#sets.delete(oldest)
+      this.#characters -= oldest.length
+    }
+  }
+}
+
+function setOf(
+  limiter: string,
+  dimension: string | undefined,
+  limits: unknown,
+  additions: unknown,
+): LimitSet {
+  const told = listIn(additions, 'additions', 0, 8).map((each) => readAddition(each, dimension))
+  const first = told[0]
+  const formerly = first !== undefined && 'formerly' in first ? first.formerly : []
+  let set = limitSet(limiter, readLimits(limits, 'limits', dimension), formerly)
+  for (const addition of told.slice(formerly.length > 0 ? 1 : 0)) {
+    if ('formerly' in addition) throw wrong('formerly', undefined, 'the first of the additions')
+    set = 'whole' in addition ? withLogsOf(set, addition.whole) : withNew(set, addition.log)
+  }
+  if (set.logs.some(({ role }) => role === 'table') && (set.limits.length > 0 || told.length > 1)) {
+    throw wrong('notes', 'a table beside others', 'the only log of a set')
+  }
+  return set
+}
+
+function withNew(set: LimitSet, log: ExtraLog): LimitSet {
+  if (!set.logs.some(({ role }) => role === log.role)) return withLog(set, log)
+  throw new SlidegateError(
+    'invalid_option',
+    `there are two logs of ${show(log.role)}; there must be one`,
+    log.role,
+  )
+}
+
+const ADDITIONS = ['formerly', 'whole', 'ban', 'reservations', 'line', 'notes']
+
+function readAddition(value: unknown, dimension: string | undefined): Addition {
+  const fields = fieldsIn(value, 'the addition', ADDITIONS)
+  const [name, ...others] = Object.keys(fields)
+  if (name === undefined || others.length > 0)
+    throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
+  const told = fields[name]
+  switch (name) {
+    case 'formerly':
+    case 'whole': {
+      const sets = listIn(told, name, 1, MAX_FORMERLY).map((each) => readLimits(each, name, dimension))
+      return name === 'whole' ? { whole: sets } : { formerly: sets }
+    }
+    case 'ban':
+      if (told !== true) fieldsIn(told, 'ban', ['after', 'within', 'for', 'forgetAfter'])
+      return { log: banLog(told as Parameters<typeof banLog>[0]) }
+    case 'reservations':
+      return { log: reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS)) }
+    default:
+      if (told !== true) throw wrong(name, told, 'true')
+      return { log: name === 'line' ? lineLog : notesLog }
+  }
+}
+
+function readLimits(value: unknown, what: string, dimension: string | undefined): readonly Limit[] {
+  const limits = listIn(value, what, 0, 1000)
+  checkCount(limits, what)
+  return limits.map((each, i) => at(`${what}[${i}]`, () => readLimit(each, dimension)))
+}
+
+function readLimit(value: unknown, dimension: string | undefined): Limit {
+  const limit = limitOf(value)
+  const { isCount, ...told } = value as { readonly isCount?: unknown }
+  const options = declaredOptions(limit)!
+  for (const name of Object.keys(told)) {
+    if (name in options) continue
+    throw new SlidegateError('invalid_limit', `the limit has ${show(name)}, which is not known here`, name)
+  }
+  if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true, or left out')
+  const counting = isCount === true ? countBy(limit) : limit
+  return dimension === undefined ? counting : limitIn(dimension, counting)
+}

@@ -1,0 +1,285 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type ServedStore, serveStore } from '../../src/client/index.ts'
+import {
+  createLimiter,
+  memoryStore,
+  SlidegateError,
+  type Store,
+  slidingWindow,
+  tupleKey,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { held } from '../resilience/stores.ts'
+import { until } from '../support/until.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { damagedBody, sentBodies, VICTIM } from './bodies.ts'
+
+// What comes over the wire may be anybody's.
+
+const { redis } = await useRedis()
+const bodies = await sentBodies()
+
+class Forbidden extends Error {}
+
+const authorize = (limiter: string) => {
+  if (!/^mine(\.|$)/.test(limiter)) throw new Forbidden(limiter)
+}
+
+const set = { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 2, window: 60_000 }] }
+const consume = { type: 'consume', parts: [[0, 'ann']], cost: 1, count: 1, leaseMs: 0 }
+const bodyOf = (ops: unknown, sets: unknown = [set], version: unknown = 1) => ({ version, sets, ops })
+
+const STORES: Record<string, () => Store> = {
+  memory: () => memoryStore(),
+  Redis: () => redisStore(redis, { prefix: 'slidegate:hostile' }),
+}
+
+describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
+  it('answers what the library sends', async () => {
+    const serve = serveStore(open(), { timeoutMs: 30_000 })
+    for (const body of bodies) {
+      const { outcomes } = await serve(body, authorize)
+      expect(outcomes.filter((outcome) => (outcome as { error?: unknown } | null)?.error)).toEqual([])
+    }
+    expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(14)
+  })
+
+  it('refuses whatever else it is sent, and nobody else is touched', { timeout: 300_000 }, async () => {
+    const store = open()
+    const serve = serveStore(store, { timeoutMs: 30_000 })
+    const keys = ['ann', 'bob', 'k0', '~overrides', 'x']
+    const victims = ['victim', 'slidegate.readiness'].map((name) =>
+      createLimiter({ name, store, limits: [slidingWindow({ limit: 7, window: '1h' })], timeoutMs: 30_000 }),
+    )
+    for (const victim of victims) for (const key of keys) await victim.charge(tupleKey(key), 3)
+    const seen = { answered: 0, refused: 0, isWrong: 0, failed: 0 }
+    const property = fc.asyncProperty(damagedBody(bodies), async (body) => {
+      try {
+        const { outcomes } = await serve(JSON.parse(JSON.stringify(body ?? null)), authorize)
+        for (const outcome of outcomes) {
+          const { error } = (outcome ?? {}) as {
+            error?: { code?: string; reason?: string; message?: string }
+          }
+          if (error === undefined) seen.answered++
+          else if (error.reason !== undefined) {
+            // The store had to say that it was wrong.
+            expect(error.reason, JSON.stringify(body)).toMatch(/^(full|state)$/)
+            seen.failed++
+          } else {
+            if (error.code === undefined) expect(error.message).not.toMatch(/^mine/)
+            seen.isWrong++
+          }
+        }
+        JSON.stringify(outcomes)
+      } catch (error) {
+        if (!(error instanceof SlidegateError || error instanceof Forbidden)) throw error
+        seen.refused++
+      }
+    })
+    await fc.assert(property, { numRuns: 4000 })
+    expect(seen.answered).toBeGreaterThan(200)
+    expect(seen.refused).toBeGreaterThan(200)
+    expect(seen.isWrong).toBeGreaterThan(200)
+    for (const victim of victims) {
+      for (const key of keys) expect((await victim.peek(tupleKey(key))).remaining).toBe(4)
+      victim.close()
+    }
+  })
+})
+
+describe('says what is wrong', () => {
+  const serve = serveStore(memoryStore())
+  const part = (more: object) => ({ ...consume, ...more })
+  const zset = { ...set, limits: [{ ...set.limits[0], log: 'zset' }] }
+  const wholes: readonly (readonly [string, unknown, RegExp])[] = [
+    ['no body', null, /the body is null/],
+    ['another version', bodyOf([consume], [set], 2), /the version is 2; it must be 1/],
+    ['more than it knows', { ...bodyOf([consume]), more: 1 }, /the body has "more"/],
+    ['no ops', bodyOf([]), /ops is an array of 0/],
+    ['too many ops', bodyOf(Array.from({ length: 1025 }, () => consume)), /ops is an array of 1025/],
+    ['no limits', bodyOf([consume], [{ limiter: 'mine' }]), /sets\[0\]: limits is undefined/],
+    [
+      'a kind of a later version',
+      bodyOf([consume], [{ ...set, limits: [{ kind: 'new' }] }]),
+      /sets\[0\]: limits\[0\]: /,
+    ],
+    [
+      'an option of a later version',
+      bodyOf([consume], [{ ...set, limits: [{ ...set.limits[0], smooth: true }] }]),
+      /limits\[0\]: the limit has "smooth", which is not known here/,
+    ],
+    ['an addition of a later version', bodyOf([consume], [{ ...set, additions: [{ new: 1 }] }]), /has "new"/],
+    [
+      'two bans',
+      bodyOf([consume], [{ ...set, additions: [{ ban: true }, { ban: true }] }]),
+      /two logs of "ban"/,
+    ],
+    ['a bad name', bodyOf([consume], [{ ...set, limiter: 'mine/a/b' }]), /limiter is "mine\/a\/b"/],
+    ['65 limits', bodyOf([consume], [{ ...set, limits: Array(65).fill(set.limits[0]) }]), /has 65 limits/],
+    [
+      'limits of one name',
+      bodyOf([consume], [{ ...set, limits: Array(2).fill(set.limits[0]) }]),
+      /two limits/,
+    ],
+  ]
+  it.each(wholes)('of a body: %s', async (_, body, message) => {
+    await expect(serve(body, authorize)).rejects.toThrow(message)
+  })
+
+  const ops: readonly (readonly [string, unknown, RegExp])[] = [
+    ['no type', { parts: [[0, 'ann']] }, /the type is undefined/],
+    ['a type that all objects have', part({ type: 'constructor' }), /the type is "constructor"/],
+    ['no key', part({ parts: [[0]] }), /a part is an array of 1/],
+    ['no such set', part({ parts: [[1, 'ann']] }), /the set of a part is 1/],
+    ['a key that is not as it is stored', part({ parts: [[0, 'a b']] }), /the key of a part is "a b"/],
+    ['a key twice', part({ parts: Array(2).fill([0, 'ann']) }), /two parts are of the same key/],
+    [
+      '17 keys',
+      part({ parts: Array.from({ length: 17 }, (_, i) => [0, `${i}`]) }),
+      /parts is an array of 17/,
+    ],
+    ['no cost', part({ cost: 0 }), /cost is 0/],
+    ['a cost beyond all numbers', part({ cost: 2 ** 53 }), /cost is 9007199254740992/],
+    ['a count beyond all', part({ count: 2 ** 31 }), /count is 2147483648/],
+    ['a lease for ever', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
+    ['an id that nobody keeps', part({ requestId: 'r' }), /requestId is "r"/],
+    ['a value that nobody counts', part({ value: 'v' }), /value is "v"/],
+    [
+      'a ticket without a line',
+      part({ ticket: { id: 'abcdefghijkl', sinceMs: 0 } }),
+      /needs the addition "line"/,
+    ],
+    ['a reservation without its log', part({ reservation: 'r.1' }), /needs the addition "reservations"/],
+    ['a block without bans', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /needs the addition "ban"/],
+    ['a note on limits', { type: 'notes', parts: [[0, 'ann']], since: 0 }, /a table has notes/],
+    [
+      'what it does not say',
+      part({ type: 'peek', leaseMs: undefined, count: 2 }),
+      /count is 2|has "leaseMs"/,
+    ],
+    [
+      'logs that are not there',
+      {
+        ...consume,
+        type: 'refund',
+        units: 1,
+        atMs: 0,
+        charged: [true, true],
+        cost: undefined,
+        count: undefined,
+        leaseMs: undefined,
+      },
+      /charged is 2|has/,
+    ],
+  ]
+  it.each(ops)('of an op: %s', async (_, op, message) => {
+    const { outcomes } = await serve(JSON.parse(JSON.stringify(bodyOf([op, consume]))), authorize)
+    expect(outcomes[0]).toMatchObject({ error: { message: expect.stringMatching(/^ops\[0\]: /) } })
+    expect((outcomes[0] as { error: { message: string } }).error.message).toMatch(message)
+    // Whoever travels with it has no part in it.
+    expect(outcomes[1]).toMatchObject({ source: 'store' })
+  })
+
+  it('of an op: no id where limits keep requests', async () => {
+    const { outcomes } = await serve(bodyOf([consume], [zset]), authorize)
+    expect(outcomes[0]).toMatchObject({ error: { message: expect.stringContaining('requestId') } })
+  })
+})
+
+it('a limiter of others is refused, and refuses none of ours', async () => {
+  const serve: ServedStore = serveStore(memoryStore())
+  const foreign = { ...set, limiter: `${VICTIM}/user` }
+  await expect(serve(bodyOf([consume], [foreign]), authorize)).rejects.toBeInstanceOf(Forbidden)
+  const theirs = { ...consume, parts: [[1, 'ann']] }
+  const mixed = {
+    ...consume,
+    parts: [
+      [0, 'ann'],
+      [1, 'bob'],
+    ],
+  }
+  const { outcomes } = await serve(bodyOf([theirs, mixed, consume], [set, foreign]), authorize)
+  expect(outcomes).toEqual([
+    ...[{ error: { message: VICTIM } }, { error: { message: VICTIM } }],
+    expect.objectContaining({ admitted: 1, limits: [0, 0, 60_000] }),
+  ])
+})
+
+it('who may say the limits of a name today may not tomorrow', async () => {
+  const serve = serveStore(memoryStore())
+  let isAllowed = true
+  const asked: string[] = []
+  const now = (limiter: string) => {
+    asked.push(limiter)
+    if (!isAllowed) throw new Forbidden()
+  }
+  await serve(bodyOf([consume]), now)
+  isAllowed = false
+  await expect(serve(bodyOf([consume]), now)).rejects.toBeInstanceOf(Forbidden)
+  expect(asked).toEqual(['mine', 'mine'])
+})
+
+it('no body takes long: what is too much of it is not decided', async () => {
+  const limits = (from: number) =>
+    Array.from({ length: 64 }, (_, i) => ({ kind: 'slidingWindow', limit: 5, window: 60_000 + from + i }))
+  const parts = Array.from({ length: 16 }, (_, i) => [0, `k${i}`])
+  const serve = serveStore(memoryStore())
+  const named = limits(0).map((limit, i) => ({ ...limit, name: `n${i}` }))
+  const many = bodyOf(Array(1000).fill({ ...consume, parts }), [{ ...set, limits: named }])
+  const { outcomes } = await serve(many, authorize)
+  expect(outcomes.filter((outcome) => !('error' in (outcome as object))).length).toBe(16)
+  expect(outcomes.at(-1)).toMatchObject({ error: { message: expect.stringContaining('too much') } })
+  const sets = Array.from({ length: 200 }, (_, i) => ({
+    ...set,
+    limits: named.map((each) => ({ ...each, limit: i + 1 })),
+  }))
+  const last = { ...consume, parts: [[199, 'ann']] }
+  const answer = await serve(bodyOf([consume, last], sets), authorize)
+  expect(answer.outcomes).toEqual([
+    expect.objectContaining({ admitted: 1 }),
+    { error: { code: 'invalid_option', message: expect.stringContaining('too much of limits') } },
+  ])
+})
+
+it('a store that is silent is given up, and what it charges all the same is returned', async () => {
+  const store = held(memoryStore())
+  const serve = serveStore(store, { timeoutMs: 50 })
+  store.isHolding = true
+  const { outcomes } = await serve(bodyOf([consume]), authorize)
+  expect(outcomes).toEqual([{ error: { reason: 'timeout' } }])
+  store.isHolding = false
+  const used = async () => {
+    const answer = await serve(bodyOf([{ type: 'peek', parts: [[0, 'ann']], cost: 1, count: 1 }]), authorize)
+    return (answer.outcomes[0] as { limits: number[] }).limits[0]
+  }
+  expect(await used()).toBe(1)
+  store.release()
+  await until('it is returned', async () => (await used()) === 0)
+})
+
+it('limits that are told again and again are made once, and of many the last', async () => {
+  const limits = new Set<unknown>()
+  const store: Store = {
+    apply(ops, call) {
+      for (const { parts } of ops) limits.add(parts[0]!.set)
+      call.reject(new Error('nothing is decided here'))
+    },
+    close() {},
+  }
+  const serve = serveStore(store)
+  const told = (limit: number) => [{ ...set, limits: [{ ...set.limits[0], limit, name: 'x'.repeat(64) }] }]
+  for (let i = 0; i < 3; i++) await serve(bodyOf([consume], told(1)), authorize)
+  expect(limits.size).toBe(1)
+  // A name of 64 characters, and some thirty thousand sets, are more than are remembered.
+  for (let first = 2; first < 40_000; first += 1000) {
+    const sets = Array.from({ length: 1000 }, (_, i) => told(first + i)[0])
+    await serve(bodyOf([{ type: 'list', parts: [] }], sets), authorize)
+  }
+  await serve(bodyOf([consume], told(1)), authorize)
+  expect(limits.size).toBe(2)
+})
+
+it.each([0, 1.5, '40', 2 ** 31])('timeoutMs is no %s', (timeoutMs) => {
+  expect(() => serveStore(memoryStore(), { timeoutMs } as object)).toThrow(/timeoutMs is/)
+})

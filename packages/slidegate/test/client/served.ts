@@ -1,0 +1,56 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import {
+  type ServedStore,
+  type ServiceStoreOptions,
+  serveStore,
+  serviceStore,
+} from '../../src/client/index.ts'
+import { SlidegateError } from '../../src/errors.ts'
+import type { Store } from '../../src/stores/store.ts'
+
+/** A store behind HTTP, as a service has it: on a free port of loopback. */
+export interface Served extends AsyncDisposable {
+  readonly url: string
+  readonly server: Server
+  /** Bodies that have come. */
+  readonly bodies: readonly string[]
+  /** A store that asks it. */
+  connect(options?: ServiceStoreOptions): Store
+  /** Whom it answers for from now on. */
+  serve(store: Store): void
+}
+
+export async function served(store: Store): Promise<Served> {
+  const patient = { timeoutMs: 30_000 }
+  let serve: ServedStore = serveStore(store, patient)
+  const bodies: string[] = []
+  const server = createServer(async (request, response) => {
+    const body = await text(request)
+    bodies.push(body)
+    try {
+      const answer = await serve(JSON.parse(body), () => {})
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer))
+    } catch (error) {
+      const isWrong = error instanceof SlidegateError
+      response.statusCode = isWrong ? 400 : 500
+      response.end(JSON.stringify({ code: isWrong ? error.code : 'internal', detail: String(error) }))
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url,
+    server,
+    bodies,
+    connect: (options) => serviceStore(url, options),
+    serve: (next) => {
+      serve = serveStore(next, patient)
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
