@@ -1,16 +1,122 @@
-import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parse } from 'yaml'
+import { type Domains, readDomains } from '../envoy/domains.ts'
+import { checkConfig } from './checks.ts'
+import { type Path, readSource, type SourceDocument } from './document.ts'
+import { ConfigError, type ConfigProblem } from './problem.ts'
 import type { Config } from './schema.ts'
+import { shapeProblems } from './shape.ts'
 
-/** A configuration as a file has it. */
+/** A configuration as a file has it, and as it was checked. */
 export interface LoadedConfig {
   readonly config: Config
   /** Absolute; against it are the names of files in the configuration. */
   readonly folder: string
+  /** All that were read, the configuration first, and folders that were looked into: when one changes, so may this. Absolute. */
+  readonly files: readonly string[]
+  /** Of Envoy, where there are any. */
+  readonly domains?: Domains
+}
+
+export interface LoadOptions {
+  /** Default: that of the process. */
+  readonly environment?: NodeJS.ProcessEnv
+  /** Addresses in place of those in the file. */
+  readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
 }
 
 /** @throws {ConfigError} with all that is wrong, where, and what would be right */
-export function loadConfig(file: string, _environment: NodeJS.ProcessEnv = process.env): LoadedConfig {
-  return { config: parse(readFileSync(file, 'utf8')) as Config, folder: dirname(resolve(file)) }
+export function loadConfig(file: string, options: LoadOptions = {}): LoadedConfig {
+  const { environment = process.env } = options
+  const document = readSource(file, environment)
+  const problems = new Problems(document)
+  const folder = dirname(resolve(file))
+  const config = configIn(document, problems)
+  if (config === undefined) throw problems.error()
+  const { http, grpc } = options.listen ?? {}
+  if (http || grpc) config.listen = { ...config.listen, ...(http && { http }), ...(grpc && { grpc }) }
+  checkConfig({
+    config,
+    folder,
+    environment,
+    isSound: (path) => problems.areNoneIn(path),
+    complain: (path, message, at) => problems.add(path, message, at),
+  })
+  const domains = problems.areNoneIn(['envoy']) ? domainsOf(config, folder, problems) : undefined
+  if (problems.areSome()) throw problems.error()
+  return {
+    config,
+    folder,
+    files: [resolve(file), ...(domains?.files ?? [])],
+    ...(domains && { domains }),
+  }
+}
+
+/** Nothing where it is not even an object. */
+function configIn(document: SourceDocument, problems: Problems): Config | undefined {
+  for (const { path, problem } of shapeProblems(document)) problems.note(path, problem)
+  const { value } = document
+  if (!isObject(value)) return undefined
+  const limiters = 'limiters' in value && isObject(value.limiters) ? value.limiters : {}
+  return { ...value, limiters } as Config
+}
+
+function domainsOf({ envoy }: Config, folder: string, problems: Problems): Domains | undefined {
+  if (envoy === undefined) return undefined
+  try {
+    return readDomains(envoy.files, folder)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    problems.noteAll(error.problems)
+    return undefined
+  }
+}
+
+/** All that is wrong, and in which parts. */
+class Problems {
+  readonly #document: SourceDocument
+  /** By what they say, for the same may be found twice. */
+  readonly #found = new Map<string, ConfigProblem>()
+  readonly #elsewhere: ConfigProblem[] = []
+  /** Paths of parts in which something is wrong. */
+  readonly #parts = new Set<string>()
+
+  constructor(document: SourceDocument) {
+    this.#document = document
+  }
+
+  add(path: Path, message: string, at?: 'value' | 'key'): void {
+    this.note(path, this.#document.problemAt(path, message, at))
+  }
+
+  note(path: Path, problem: ConfigProblem): void {
+    for (let length = 0; length <= path.length; length++) this.#parts.add(wordOf(path.slice(0, length)))
+    this.#found.set(JSON.stringify(problem), problem)
+  }
+
+  /** Of other files. */
+  noteAll(problems: readonly ConfigProblem[]): void {
+    this.#elsewhere.push(...problems)
+  }
+
+  areNoneIn(path: Path): boolean {
+    return !this.#parts.has(wordOf(path))
+  }
+
+  areSome(): boolean {
+    return this.#found.size + this.#elsewhere.length > 0
+  }
+
+  /** In the order of the file. */
+  error(): ConfigError {
+    const found = Array.from(this.#found.values()).sort((a, b) => a.line - b.line || a.column - b.column)
+    return new ConfigError([...found, ...this.#elsewhere])
+  }
+}
+
+function wordOf(path: Path): string {
+  return JSON.stringify(path.map(String))
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

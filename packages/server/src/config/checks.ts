@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { messageOf } from '../errors.ts'
+import { checkRules } from '../gateway/rules.ts'
+import { addressOf, isLoopback } from '../service/listeners.ts'
+import { openStore, storeConfigOf } from '../service/store.ts'
+import type { Path } from './document.ts'
+import { checkLimiters } from './limiter-checks.ts'
+import { ADDRESS, type Config, type RuleConfig } from './schema.ts'
+import { suggestion } from './suggestion.ts'
+
+/** What is checked beyond the schema, and who is told. */
+export interface Checked {
+  readonly config: Config
+  /** Against it are the names of files. */
+  readonly folder: string
+  readonly environment: NodeJS.ProcessEnv
+  /** Whether a part is as the schema says; only then it is looked into. */
+  isSound(path: Path): boolean
+  /** At a value, or at its name. */
+  complain(path: Path, message: string, at?: 'value' | 'key'): void
+}
+
+export function checkConfig(checked: Checked): void {
+  checkLimiters(checked)
+  checkForwardAuth(checked)
+  checkStore(checked)
+  checkListeners(checked)
+  checkTokens(checked)
+}
+
+function checkForwardAuth(checked: Checked): void {
+  const { config, isSound, complain } = checked
+  if (!isSound(['forwardAuth'])) return
+  const { rules = [] } = config.forwardAuth ?? {}
+  const isAny = ({ when = {} }: RuleConfig) => Object.keys(when).length === 0
+  const last = rules.findIndex(isAny)
+  for (const [i, { limiter, plan }] of rules.entries()) {
+    const path = ['forwardAuth', 'rules', i]
+    if (last >= 0 && i === last + 1)
+      complain(path, 'no request gets as far as this rule: the one before it has no when, and fits all')
+    if (limiter === undefined) continue
+    const known = Object.hasOwn(config.limiters, limiter) ? config.limiters[limiter] : undefined
+    if (known === undefined) {
+      complain(
+        [...path, 'limiter'],
+        `there is no limiter ${limiter}; ${suggestion(limiter, Object.keys(config.limiters))}`,
+      )
+    } else if (plan !== undefined && !plan.includes('{') && !Object.hasOwn(known.plans ?? {}, plan)) {
+      complain(
+        [...path, 'plan'],
+        `${limiter} has no such plan; ${suggestion(plan, Object.keys(known.plans ?? {}))}`,
+      )
+    }
+  }
+  const sound = Object.entries(config.limiters).filter(([name]) => isSound(['limiters', name]))
+  checkRules({ ...config, limiters: Object.fromEntries(sound) }, complain)
+}
+
+function checkStore(checked: Checked): void {
+  const { config, folder, environment, isSound, complain } = checked
+  const { store } = config
+  if (!isSound(['store'])) return
+  if (store !== undefined && (store.memory === undefined) === (store.redis === undefined)) {
+    complain(['store'], 'there must be one of memory and redis')
+    return
+  }
+  const { servername: _, ...files } = store?.redis?.tls ?? {}
+  if (areReadable(checked, ['store', 'redis', 'tls'], files) === undefined) return
+  try {
+    // It is closed before it connects.
+    openStore(storeConfigOf(store, environment), folder).close()
+  } catch (error) {
+    if (store === undefined) complain([], `REDIS_URL: ${messageOf(error)}`)
+    else complain(['store', 'redis', 'url'], messageOf(error))
+  }
+}
+
+const MAX_PORT = 65_535
+
+function checkListeners(checked: Checked): void {
+  const { config, isSound, complain } = checked
+  if (!isSound(['listen'])) return
+  const { listen = {} } = config
+  const beyond: string[] = []
+  for (const [name, address] of Object.entries({ http: listen.http, grpc: listen.grpc })) {
+    if (address === undefined || address === false) continue
+    if (!new RegExp(ADDRESS).test(address)) {
+      complain(['listen', name], `${name} is ${JSON.stringify(address)}; it must be like '127.0.0.1:8080'`)
+      continue
+    }
+    const { host, port } = addressOf(address)
+    if (port > MAX_PORT) complain(['listen', name], `the port is ${port}; it must be ${MAX_PORT} at most`)
+    if (!isLoopback(host)) beyond.push(name)
+  }
+  if (listen.http !== undefined && listen.http === listen.grpc && addressOf(listen.http).port !== 0)
+    complain(['listen', 'grpc'], 'HTTP listens there already')
+  if (listen.tls !== undefined) checkCertificate(checked, listen.tls)
+  if (beyond.length === 0 || !isSound(['auth'])) return
+  const { anonymous, tokens = [] } = config.auth ?? {}
+  if (anonymous === undefined && tokens.length === 0)
+    complain(
+      ['listen', beyond[0]!],
+      'others than this machine can get here, and nobody has said who may: set auth.tokens, or auth.anonymous to what anybody may do',
+    )
+}
+
+function checkCertificate(checked: Checked, tls: NonNullable<NonNullable<Config['listen']>['tls']>): void {
+  const path = ['listen', 'tls']
+  const { cert, key, clientCa: ca } = areReadable(checked, path, { ...tls }) ?? {}
+  if (cert === undefined) return
+  try {
+    createSecureContext({ cert, key, ca })
+  } catch (error) {
+    checked.complain(path, `the certificate cannot be used: ${messageOf(error)}`)
+  }
+}
+
+/** The contents of files, by their names in an object; nothing unless all can be read. */
+function areReadable(
+  { folder, complain }: Checked,
+  path: Path,
+  files: Readonly<Record<string, string | undefined>>,
+): Record<string, Buffer> | undefined {
+  const contents: Record<string, Buffer> = {}
+  let isGood = true
+  for (const [name, file] of Object.entries(files)) {
+    try {
+      contents[name] = readFileSync(resolve(folder, file!))
+    } catch (error) {
+      isGood = false
+      complain([...path, name], `the file cannot be read: ${messageOf(error)}`)
+    }
+  }
+  return isGood ? contents : undefined
+}
+
+/** Names that the audit gives to others. */
+const TAKEN = ['anonymous', 'configuration']
+
+function checkTokens({ config, isSound, complain }: Checked): void {
+  if (!isSound(['auth'])) return
+  const names = new Set<string>(TAKEN)
+  const secrets = new Set<string>()
+  for (const [i, { name, token, sha256 }] of (config.auth?.tokens ?? []).entries()) {
+    const path = ['auth', 'tokens', i]
+    if (names.has(name))
+      complain([...path, 'name'], 'this name is taken; the audit could not tell them apart')
+    names.add(name)
+    if ((token === undefined) === (sha256 === undefined)) {
+      complain(path, 'there must be one of token and sha256')
+      continue
+    }
+    const digest = sha256 ?? createHash('sha256').update(token!).digest('hex')
+    if (secrets.has(digest)) complain(path, 'this secret is that of another token already')
+    secrets.add(digest)
+  }
+}

@@ -1,0 +1,244 @@
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import type { Path, SourceDocument } from './document.ts'
+import type { ConfigProblem } from './problem.ts'
+import { ConfigSchema } from './schema.ts'
+import { listed, nearest, suggestion } from './suggestion.ts'
+
+/** What is told of a schema. */
+interface Told {
+  readonly title?: string
+  readonly type?: string
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly minimum?: number
+  readonly exclusiveMinimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly pattern?: string
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly writeOnly?: boolean
+  readonly anyOf?: readonly Told[]
+  readonly oneOf?: readonly Told[]
+  readonly properties?: Readonly<Record<string, Told>>
+}
+
+interface SchemaError extends Omit<ErrorObject<string, Record<string, unknown>>, 'parentSchema'> {
+  readonly parentSchema?: Told
+}
+
+/** A value that is not what the schema says. */
+export interface ShapeProblem {
+  readonly path: Path
+  readonly problem: ConfigProblem
+}
+
+const ajv = new Ajv2020({
+  // The schema is ours.
+  validateSchema: false,
+  allErrors: true,
+  verbose: true,
+  discriminator: true,
+  strict: true,
+  allowUnionTypes: true,
+})
+const isConfig = ajv.compile(ConfigSchema)
+
+/**
+ * What of a document is not as the schema of the configuration says. Where a value is one environment variable, and has to be
+ * a number or a boolean, it is made one first, in place.
+ */
+export function shapeProblems(document: SourceDocument): readonly ShapeProblem[] {
+  const found = errorsOf(document.value)
+  const isCoerced = found.map((error) => coerced(document, pathOf(error)))
+  const errors = isCoerced.includes(true) ? errorsOf(document.value) : found
+  return errors.map((error) => ({ path: placeOf(error), problem: problemOf(document, error) }))
+}
+
+function errorsOf(value: unknown): readonly SchemaError[] {
+  return isConfig(value) ? [] : relevant(isConfig.errors as SchemaError[])
+}
+
+/**
+ * Of a union each alternative has told what is wrong by it, just before the union itself: only those count that the value was
+ * meant for; where it was meant for none, only the union.
+ */
+function relevant(errors: readonly SchemaError[]): readonly SchemaError[] {
+  const kept: SchemaError[] = []
+  for (const error of errors) {
+    if (error.keyword === 'propertyNames') continue
+    if (error.keyword !== 'anyOf') {
+      kept.push(error)
+      continue
+    }
+    const alternatives = new Map<string, SchemaError[]>()
+    let last = kept.at(-1)
+    while (last !== undefined && isWithin(last, error)) {
+      kept.pop()
+      const alternative = last.schemaPath.slice(error.schemaPath.length).split('/')[1]!
+      alternatives.set(alternative, [last, ...(alternatives.get(alternative) ?? [])])
+      last = kept.at(-1)
+    }
+    const meant = Array.from(alternatives.values()).filter((told) =>
+      told.every((each) => each.instancePath !== error.instancePath || isAboutMembers(each)),
+    )
+    kept.push(...(meant.length === 1 ? meant[0]! : [error]))
+  }
+  return kept
+}
+
+function isWithin(inner: SchemaError, union: SchemaError): boolean {
+  return (
+    inner.schemaPath.startsWith(`${union.schemaPath}/`) &&
+    (inner.instancePath === union.instancePath || inner.instancePath.startsWith(`${union.instancePath}/`))
+  )
+}
+
+/** Whether the value itself is of the right type. */
+function isAboutMembers({ keyword }: SchemaError): boolean {
+  return ['additionalProperties', 'required', 'discriminator', 'minProperties', 'minItems'].includes(keyword)
+}
+
+function pathOf({ instancePath }: SchemaError): Path {
+  return instancePath
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** The same, or what has a name that it cannot have. */
+function placeOf(error: SchemaError): Path {
+  return error.propertyName === undefined ? pathOf(error) : [...pathOf(error), error.propertyName]
+}
+
+const NUMBER = /^[+-]?[0-9]{1,17}(\.[0-9]{1,17})?$/
+
+function coerced({ value: root, variableAt }: SourceDocument, path: Path): boolean {
+  if (variableAt(path) !== 'whole') return false
+  const name = path.at(-1)!
+  const parent = path
+    .slice(0, -1)
+    .reduce((value: unknown, step) => (value as Record<string, unknown>)[step], root)
+  const values = parent as Record<string, unknown>
+  const text = values[name] as string
+  if (NUMBER.test(text)) values[name] = Number(text)
+  else if (text === 'true' || text === 'false') values[name] = text === 'true'
+  else return false
+  return true
+}
+
+function problemOf(document: SourceDocument, error: SchemaError): ConfigProblem {
+  const path = pathOf(error)
+  const { keyword, params, parentSchema = {} } = error
+  const what = wordsOf(path)
+  switch (keyword) {
+    case 'required': {
+      const { missingProperty: name } = params as { missingProperty: string }
+      const right = expected(parentSchema.properties?.[name] ?? {})
+      return document.problemAt(path, `${what} has no ${name}; it must have one: ${right}`)
+    }
+    case 'additionalProperties': {
+      const { additionalProperty: name } = params as { additionalProperty: string }
+      const known = Object.keys(parentSchema.properties ?? {})
+      const message = `${what} knows no ${JSON.stringify(name)}; ${suggestion(name, known)}`
+      return document.problemAt([...path, name], message, 'key')
+    }
+    case 'discriminator': {
+      const kinds = (parentSchema.oneOf ?? []).map(({ properties }) => String(properties?.kind?.const))
+      const { tagValue } = params as { tagValue: unknown }
+      if (tagValue === undefined)
+        return document.problemAt(path, `${what} has no kind; it must be one of ${listed(kinds)}`)
+      const kindPath = [...path, 'kind']
+      return document.problemAt(
+        kindPath,
+        `${wordsOf(kindPath)} is ${shown(document, kindPath, tagValue)}; ${suggestion(String(tagValue), kinds)}`,
+      )
+    }
+    default:
+  }
+  if (error.propertyName !== undefined) {
+    const name = error.propertyName
+    return document.problemAt(
+      [...path, name],
+      `${JSON.stringify(name.slice(0, 80))} cannot be a name in ${what}; it must be ${expected(parentSchema)}`,
+      'key',
+    )
+  }
+  return document.problemAt(
+    path,
+    `${what} is ${shown(document, path, error.data, parentSchema)}; ${rightFor(error)}`,
+  )
+}
+
+function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): string {
+  const words = parentSchema.enum ?? parentSchema.anyOf?.flatMap((each) => each.enum ?? [])
+  const near = typeof data === 'string' && words !== undefined ? nearest(data, words.map(String)) : undefined
+  const meant = near === undefined ? '' : `; did you mean ${near}?`
+  if (keyword === 'minItems' || keyword === 'minProperties') return `it must have ${params.limit} at least`
+  if (keyword === 'maxItems' || keyword === 'maxProperties') return `it must have ${params.limit} at most`
+  return `it must be ${expected(parentSchema)}${isTextWithoutQuotes(data, parentSchema) ? ', in quotes' : ''}${meant}`
+}
+
+/** YAML reads `007` and `true` as something else. */
+function isTextWithoutQuotes(data: unknown, { type, pattern }: Told): boolean {
+  const isScalar = typeof data === 'number' || typeof data === 'boolean'
+  return (
+    isScalar && type === 'string' && (pattern === undefined || new RegExp(pattern, 'u').test(String(data)))
+  )
+}
+
+/** What would be right, after "it must be". */
+function expected(schema: Told): string {
+  if (schema.title !== undefined) return schema.title
+  if (schema.const !== undefined) return String(schema.const)
+  if (schema.enum !== undefined)
+    return schema.enum.length === 1 ? String(schema.enum[0]) : `one of ${listed(schema.enum)}`
+  if (schema.anyOf !== undefined) return listed(schema.anyOf.map(expected))
+  const { minimum, exclusiveMinimum, maximum } = schema
+  const above = exclusiveMinimum === undefined ? '' : ` above ${exclusiveMinimum}`
+  const range = `${above}${minimum === undefined ? '' : ` from ${numeral(minimum)}`}${maximum === undefined ? '' : ` up to ${numeral(maximum)}`}`
+  switch (schema.type) {
+    case 'integer':
+      return `an integer${range}`
+    case 'number':
+      return `a number${range}`
+    case 'boolean':
+      return 'true or false'
+    case 'array':
+      return 'a list'
+    case 'object':
+      return 'an object'
+    default:
+      return schema.minLength === undefined ? 'a text' : 'a text that is not empty'
+  }
+}
+
+function numeral(value: number): string {
+  return value === 2 ** 40 ? '2^40' : value.toLocaleString('en-US')
+}
+
+/** `limiters.api.limits[0]` */
+export function wordsOf(path: Path): string {
+  if (path.length === 0) return 'the configuration'
+  return path
+    .map((step, i) => (/^\d+$/.test(String(step)) ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`))
+    .join('')
+    .slice(0, 200)
+}
+
+/** Parts in which secrets stand, be it in the wrong place. */
+const SECRET_PARTS = ['auth', 'store']
+
+const SHOWN = 40
+
+/** A value as it stands in a message: short, and no secret. */
+function shown(document: SourceDocument, path: Path, value: unknown, schema: Told = {}): string {
+  if (value === null) return 'empty'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  if (typeof value === 'object') return Object.keys(value).length === 0 ? 'an empty object' : 'an object'
+  if (typeof value !== 'string') return String(value)
+  const isSecret = schema.writeOnly === true || SECRET_PARTS.includes(String(path[0]))
+  if (document.variableAt(path) !== undefined) return 'what a variable says'
+  if (isSecret) return value === '' ? 'an empty text' : 'a text that does not fit'
+  return JSON.stringify(value.length > SHOWN ? `${value.slice(0, SHOWN)}...` : value)
+}

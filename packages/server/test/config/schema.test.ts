@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { publishedSchema } from '../../src/config/published-schema.ts'
+
+// As whoever has the package finds it.
+const file = createRequire(import.meta.url).resolve('slidegate-server/schema.json')
+const schema = JSON.parse(readFileSync(file, 'utf8'))
+const docs = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8')
+
+type Node = Readonly<Record<string, unknown>>
+
+/** All properties of a schema, with what they say. */
+function propertiesOf(node: unknown): [name: string, schema: Node][] {
+  if (typeof node !== 'object' || node === null) return []
+  const own = 'properties' in node && !('const' in node) ? Object.entries(node.properties as Node) : []
+  return [
+    ...(own as [string, Node][]).filter(([, value]) => typeof value === 'object'),
+    ...Object.values(node).flatMap(propertiesOf),
+  ]
+}
+
+describe('the published schema', () => {
+  it('is what the source makes; npm run schema -w slidegate-server writes it anew', () => {
+    expect(schema).toEqual(publishedSchema())
+  })
+
+  it('is one that a strict validator takes', () => {
+    const isValid = new Ajv2020({ strict: true }).compile(schema)
+    for (const example of ['slidegate.yaml', 'slidegate.json']) {
+      const text = readFileSync(new URL(`../../examples/${example}`, import.meta.url), 'utf8')
+      expect(isValid(parse(text))).toBe(true)
+    }
+    expect(isValid({ limitres: {} })).toBe(false)
+    const limit = { kind: 'slidingWindow', limit: 0, window: '1s' }
+    expect(isValid({ limiters: { api: { limits: [limit] } } })).toBe(false)
+  })
+
+  it('takes environment variables wherever a value is asked for', () => {
+    const isValid = new Ajv2020({ strict: true }).compile(schema)
+    const variable = '$' + '{NAME:-default}'
+    const limit = {
+      kind: 'slidingWindow',
+      limit: variable,
+      window: variable,
+      shadow: variable,
+      log: variable,
+    }
+    const auth = { tokens: [{ name: variable, role: variable, token: '$' + '{TOKEN}' }], anonymous: variable }
+    const store = { redis: { url: variable, buckets: variable, cluster: variable } }
+    expect(isValid({ limiters: { api: { limits: [limit] } }, auth, store })).toBe(true)
+  })
+
+  it('says of every property what it is for', () => {
+    const silent = propertiesOf(schema).filter(([, { description, $ref, const: kind, items }]) => {
+      const isTold = description ?? $ref ?? kind ?? (items as Node | undefined)?.description
+      return isTold === undefined
+    })
+    expect(silent.map(([name]) => name)).toEqual([])
+  })
+})
+
+describe('the documentation', () => {
+  it('has every property', () => {
+    const names = new Set(propertiesOf(schema).map(([name]) => name))
+    expect(names.size).toBeGreaterThan(60)
+    expect(Array.from(names).filter((name) => !docs.includes(`\`${name}\``))).toEqual([])
+  })
+})

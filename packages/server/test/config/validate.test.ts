@@ -1,0 +1,97 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { slidegate, temporaryFolder } from '../support/cli.ts'
+
+const folder = temporaryFolder()
+afterAll(folder.remove)
+
+const GOOD = 'limiters:\n  api: { limits: [{ kind: slidingWindow, limit: 10, window: 1s }] }\n'
+const WRONG = `limiters:
+  api:
+    limits:
+      - { kind: slidingWindw, limit: 10, window: 1s }
+      - { kind: slidingWindow, limit: 0, window: 1s }
+auth:
+  tokens:
+    - { name: ci, role: chek, token: a-secret-in-the-file }
+store:
+  redis: { url: 'http://user:a-secret-in-a-url@host' }
+`
+const SECRETS = /a-secret-in/
+
+describe('slidegate validate', () => {
+  it('ends with 0 for a configuration that can be put in force', async () => {
+    const file = folder.write('good.yaml', GOOD)
+    const human = await slidegate(['validate', '--human', file])
+    expect(human).toEqual({ code: 0, stdout: `${file} is valid: 1 limiter\n`, stderr: '' })
+    const { code, stdout } = await slidegate(['validate', file])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [] })
+  })
+
+  it('shows people where the mistakes are, and ends with 2', async () => {
+    const file = folder.write('wrong.yaml', WRONG)
+    const { code, stdout, stderr } = await slidegate(['validate', '--human', file])
+    expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
+    expect(stdout).toMatch(/\n4 problems\n$/)
+    expect(stdout).toContain(
+      [
+        `${file}:4:17: limiters.api.limits[0].kind is "slidingWindw"; did you mean slidingWindow?`,
+        '  4 |       - { kind: slidingWindw, limit: 10, window: 1s }',
+        '    |                 ^',
+      ].join('\n'),
+    )
+    expect(stdout).not.toMatch(SECRETS)
+  })
+
+  it('tells programs the same, where the output is no terminal', async () => {
+    const file = folder.write('wrong.yaml', WRONG)
+    const { code, stdout } = await slidegate(['validate', file])
+    expect(code).toBe(2)
+    const told = JSON.parse(stdout)
+    expect(told).toMatchObject({ valid: false })
+    const places = told.problems.map(({ line, column }: { line: number; column: number }) => [line, column])
+    expect(places).toEqual([
+      [4, 17],
+      [5, 39],
+      [8, 25],
+      [10, 17],
+    ])
+    expect(told.problems[0]).toEqual({
+      file,
+      line: 4,
+      column: 17,
+      message: 'limiters.api.limits[0].kind is "slidingWindw"; did you mean slidingWindow?',
+    })
+    expect(stdout).not.toMatch(SECRETS)
+  })
+
+  it('reads variables of the environment', async () => {
+    const file = folder.write('variable.yaml', GOOD.replace('10', '"$' + '{LIMIT}"'))
+    expect((await slidegate(['validate', file], '', { LIMIT: '5' })).code).toBe(0)
+    expect((await slidegate(['validate', file], '', { LIMIT: 'five' })).code).toBe(2)
+  })
+
+  it('shows nothing that steers a terminal', async () => {
+    const file = folder.write('steering.yaml', '"\\e[2J\u009b\u202e": 1\n# \u001b[31m\nx\u009b: 2')
+    for (const flags of [['--human'], []]) {
+      const { code, stdout } = await slidegate(['validate', ...flags, file])
+      expect(code).toBe(2)
+      for (const character of ['\u001b', '\u009b', '\u202e']) expect(stdout).not.toContain(character)
+    }
+  })
+
+  it('ends with 2 for a file that is not there', async () => {
+    const { code, stdout } = await slidegate(['validate', '--human', `${folder.path}/missing.yaml`])
+    expect(code).toBe(2)
+    expect(stdout).toMatch(/missing\.yaml:1:1: the file cannot be read: ENOENT.*\n\n1 problem\n$/)
+  })
+})
+
+it('slidegate serve does not start with a configuration that is wrong, and says all that is', async () => {
+  const { code, stdout, stderr } = await slidegate(['serve', '--config', folder.write('wrong.yaml', WRONG)])
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  const lines = stderr.trimEnd().split('\n')
+  expect(lines).toHaveLength(4)
+  for (const line of lines) expect(line).toMatch(/^slidegate: .*wrong\.yaml:\d+:\d+: /)
+  expect(stderr).not.toMatch(SECRETS)
+})
