@@ -258,7 +258,8 @@ export const LimiterSchema = closed('What keys are held to: limits of one key, o
   shadow: flag('Whether all limits are shadow limits. Default: false.'),
   ban: Type.Optional(
     Type.Union([Type.Boolean(), BanSchema], {
-      description: 'true, the default: keys are blocked by hand only. false: never.',
+      description:
+        'true: keys are blocked by hand only. false, the default: never; each decision then reads one log less.',
     }),
   ),
   onStoreError,

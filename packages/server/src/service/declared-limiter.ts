@@ -77,7 +77,7 @@ export class DeclaredLimiter {
    */
   limiter(store: Store, before: readonly DeclaredLimiter[] = []): Limiter<AnyKey> {
     const {
-      ban = true,
+      ban = false,
       plans,
       overrides,
       dimensions,

@@ -14,10 +14,12 @@ const limiters: Config['limiters'] = {
       { kind: 'slidingWindow', limit: 100, window: '1d', name: 'daily', shadow: true },
     ],
     timeoutMs: 5000,
+    ban: true,
   },
   both: {
     dimensions: { user: limits(2)!, address: limits(3)! },
     timeoutMs: 5000,
+    ban: true,
   },
 }
 

@@ -15,7 +15,7 @@ const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWindow', limit, window: '1h' }]
 
 const limiters: Config['limiters'] = {
-  api: { limits: limits(3)!, timeoutMs: 5000 },
+  api: { limits: limits(3)!, timeoutMs: 5000, ban: true },
   both: { dimensions: { user: limits(2)!, address: limits(20)! }, timeoutMs: 5000 },
 }
 
