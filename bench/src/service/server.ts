@@ -30,6 +30,14 @@ const CONSTANT = {
   ],
 }
 
+/** As it is sent: byte for byte what a real one would be. */
+const CONSTANT_TEXT = JSON.stringify(CONSTANT)
+const CONSTANT_HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  'RateLimit-Policy': `"${LIMIT}-per-1m";q=${LIMIT};w=60`,
+  RateLimit: `"${LIMIT}-per-1m";r=${LIMIT - 1};t=60`,
+}
+
 /** The same as Envoy is told it. */
 const CONSTANT_RESPONSE = {
   overall_code: OK,
@@ -59,7 +67,7 @@ serve<ToService, Ports | number>(async (told) => {
     // The same server, the same checks, and the answer is known.
     extend: (app) =>
       app.post(CONSTANT_PATH, { config: { role: 'check' }, schema: { body: ConsumeBody } }, (_, reply) =>
-        reply.send(CONSTANT),
+        reply.headers(CONSTANT_HEADERS).send(CONSTANT_TEXT),
       ),
   })
   const portIn = (address: string) => Number(/\d+$/.exec(address)![0])

@@ -1,3 +1,5 @@
 #!/usr/bin/env node
 // Committed, not built: npm links a workspace's bin at install, before anything has been compiled.
-import '../dist/main.js'
+import { main } from '../dist/main.js'
+
+await main()

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { SlidegateError } from 'slidegate'
 import { ClientError } from './client/exit-codes.ts'
 import { addClientCommands } from './commands/client.ts'
 import { addDemoCommand } from './commands/demo.ts'
@@ -19,7 +18,9 @@ function newProgram(): Command {
     version: string
   }
   const program = new Command('slidegate')
-    .description('An exact sliding-window rate limiter: replay a log through it, or see it at work.')
+    .description(
+      'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
+    )
     .version(version)
     // Errors are thrown, and said once, below.
     .exitOverride()
@@ -46,21 +47,29 @@ function report(error: unknown): number {
   }
   complain(messageOf(error))
   if (error instanceof ClientError) return error.exitCode
-  return error instanceof UsageError || error instanceof SlidegateError ? EXIT_USAGE : EXIT_FAILURE
+  // By its name: most commands need nothing else of the library, which takes longer to load than they run.
+  const isMistake = error instanceof UsageError || (error as Error).name === 'SlidegateError'
+  return isMistake ? EXIT_USAGE : EXIT_FAILURE
 }
 
 function complain(message: string): void {
   process.stderr.write(`slidegate: ${printable(message.replaceAll(/\s*\n\s*/g, ' '), 1000)}\n`)
 }
 
-// Whoever reads our output may stop reading, as `head` does.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') complain(messageOf(error))
-  process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)
-})
+/** Runs a command, and sets the exit code of the process. */
+export async function run(words: readonly string[]): Promise<void> {
+  try {
+    await newProgram().parseAsync(words, { from: 'user' })
+  } catch (error) {
+    process.exitCode = report(error)
+  }
+}
 
-try {
-  await newProgram().parseAsync()
-} catch (error) {
-  process.exitCode = report(error)
+export async function main(): Promise<void> {
+  // Whoever reads our output may stop reading, as `head` does.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') complain(messageOf(error))
+    process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)
+  })
+  await run(process.argv.slice(2))
 }

@@ -7,39 +7,70 @@ export interface Decider {
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
 }
 
-/** The promise of a decision, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
+/** A decision that is waited for, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
 export class ConsumeCall implements Call {
   isSettled = false
   readonly #decider: Decider
   readonly #op: ConsumeOp
+  readonly #told: ((decision: Decision) => void) | undefined
   #decision: Decision | undefined
   #error: unknown
-  #resolve: ((decision: Decision) => void) | undefined
-  #reject: ((error: unknown) => void) | undefined
+  #settled: (() => void) | undefined
 
-  constructor(decider: Decider, op: ConsumeOp) {
+  /** @param told is told of the decision before whoever waits for it */
+  constructor(decider: Decider, op: ConsumeOp, told?: (decision: Decision) => void) {
     this.#decider = decider
     this.#op = op
+    this.#told = told
+  }
+
+  /** `undefined` until it is settled, and where the store gave no answer. */
+  get decision(): Decision | undefined {
+    return this.#decision
+  }
+
+  /** Why there is no decision. */
+  get error(): unknown {
+    return this.#error
   }
 
   promise(): Promise<Decision> {
     if (this.#decision !== undefined) return Promise.resolve(this.#decision)
     if (this.isSettled) return Promise.reject(this.#error)
     return new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
+      this.#settled = () => (this.#decision === undefined ? reject(this.#error) : resolve(this.#decision))
     })
+  }
+
+  /** Calls back once it is settled: at once if it is. */
+  whenSettled(settled: () => void): void {
+    if (this.isSettled) settled()
+    else this.#settled = settled
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
     this.isSettled = true
-    this.#decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
-    this.#resolve?.(this.#decision)
+    const decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
+    this.#decision = decision
+    this.#told?.(decision)
+    this.#settled?.()
   }
 
   reject(error: unknown): void {
     this.isSettled = true
     this.#error = error
-    this.#reject?.(error)
+    this.#settled?.()
   }
+}
+
+/** Resolves when all are settled, without a promise for each: at full load, promises are what decisions cost. */
+export function allSettled(calls: readonly ConsumeCall[]): Promise<void> {
+  return new Promise((resolve) => {
+    let missing = calls.length
+    if (missing === 0) resolve()
+    const settled = (): void => {
+      if (--missing === 0) resolve()
+    }
+    for (const call of calls) call.whenSettled(settled)
+  })
 }

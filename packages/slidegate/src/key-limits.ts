@@ -199,6 +199,11 @@ export class KeyLimits {
    * @throws {SlidegateError} `invalid_key`, and what functions throw or tell wrong
    */
   partsOf(key: AnyKey, request: unknown): readonly Part[] {
+    const only = this.#only
+    if (only !== undefined) {
+      const stored = this.spelling.key(key)
+      return [only.partOf(key as string, stored, request, this.overrides?.of(undefined, stored))]
+    }
     return this.#allOf(key).map((given) => this.#partOf(given, request))
   }
 

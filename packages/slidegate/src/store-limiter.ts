@@ -1,5 +1,5 @@
 import { chargedLogs } from './charged.ts'
-import { ConsumeCall } from './consume-call.ts'
+import { allSettled, ConsumeCall } from './consume-call.ts'
 import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
@@ -110,7 +110,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
       if (this.#isStale) return this.#consumeFresh(key, options)
-      return this.#send(key, this.#consumeOp(key, options))
+      return this.#send(key, this.#consumeOp(key, options)).promise()
     } catch (error) {
       return Promise.reject(error)
     }
@@ -118,13 +118,16 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async #consumeFresh(key: AnyKey, options: ConsumeOptions | undefined): Promise<Decision> {
     await this.#overrides!.refresh()
-    return this.#send(key, this.#consumeOp(key, options))
+    return this.#send(key, this.#consumeOp(key, options)).promise()
   }
 
-  #send(key: AnyKey, op: ConsumeOp): Promise<Decision> {
-    const call = new ConsumeCall(this, op)
+  #send(key: AnyKey, op: ConsumeOp): ConsumeCall {
+    const told = this.#announcer.isHeard('decision')
+      ? (decision: Decision) => this.#announcer.tell('decision', { key, decision })
+      : undefined
+    const call = new ConsumeCall(this, op, told)
     this.#store.apply([op], call)
-    return this.#announcer.isHeard('decision') ? this.#announced(key, call.promise()) : call.promise()
+    return call
   }
 
   consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
@@ -173,16 +176,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
     }
     if (this.#isStale) await this.#overrides!.refresh()
     const ops = requests.map((request) => this.#consumeOp(request?.key, request))
-    const sent = ops.map((op, i) => this.#send(requests[i]!.key, op))
-    const settled = await Promise.allSettled(sent)
-    const failed = settled.find(({ status }) => status === 'rejected')
-    if (failed === undefined) return Promise.all(sent)
+    const calls = ops.map((op, i) => this.#send(requests[i]!.key, op))
+    await allSettled(calls)
+    const failed = calls.find(({ decision }) => decision === undefined)
+    if (failed === undefined) return calls.map(({ decision }) => decision!)
     // Whoever has chosen an id asks again with it: what it was charged may be of an earlier request.
-    const charged = settled.filter((each, i) => each.status === 'fulfilled' && ops[i]!.mayRepeat !== true)
-    await Promise.allSettled(
-      charged.map((each) => this.#giveBack((each as PromiseFulfilledResult<Decision>).value)),
-    )
-    throw (failed as PromiseRejectedResult).reason
+    const charged = calls.flatMap(({ decision }, i) => (ops[i]!.mayRepeat === true ? [] : (decision ?? [])))
+    await Promise.allSettled(charged.map((decision) => this.#giveBack(decision)))
+    throw failed.error
   }
 
   async peek(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
@@ -307,7 +308,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async reserve(key: AnyKey, estimate: number, options?: KeyOptions): Promise<Reservation> {
     if (this.#isStale) await this.#overrides!.refresh()
     const op = this.#reservations.opFor(this.#parts(key, options), estimate)
-    return this.#reservations.of(key, op, await this.#send(key, op))
+    return this.#reservations.of(key, op, await this.#send(key, op).promise())
   }
 
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {

@@ -154,8 +154,8 @@ function entryOf(id: string, record: AuditRecord): AuditEntry | undefined {
     return {
       ...{ id, atMs: Number.parseInt(id, 10), who, what },
       ...(limiter !== undefined && { limiter }),
-      ...(key !== undefined && { key: JSON.parse(key) as string }),
-      ...(detail !== undefined && { detail: JSON.parse(detail) as object }),
+      ...(key !== undefined && { key: keyIn(JSON.parse(key)) }),
+      ...(detail !== undefined && { detail: objectIn(JSON.parse(detail)) }),
       instance,
       result: result === 'done' || result === 'failed' ? result : 'unknown',
       ...(error !== undefined && { error }),
@@ -163,4 +163,16 @@ function entryOf(id: string, record: AuditRecord): AuditEntry | undefined {
   } catch {
     return undefined
   }
+}
+
+function keyIn(value: unknown): NonNullable<AuditEntry['key']> {
+  if (typeof value === 'string') return value
+  const key = objectIn(value)
+  if (Object.values(key).every((each) => typeof each === 'string')) return key as Record<string, string>
+  throw new TypeError('no key')
+}
+
+function objectIn(value: unknown): object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new TypeError('no object')
 }

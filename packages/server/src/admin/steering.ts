@@ -72,7 +72,9 @@ export class RedisSteering implements Steering {
     do {
       const [next, found] = await this.#link.ask((client) => client.hscan(this.#key, cursor, 'COUNT', 1000))
       for (let i = 0; i + 1 < found.length && words.size < MAX_WORDS; i += 2) {
-        words.set(found[i]!, found[i + 1] === '1')
+        const [word, shadow] = [found[i]!, found[i + 1]!]
+        // Whatever else may stand there is none.
+        if (word.includes(':') && /^[01]$/.test(shadow)) words.set(word, shadow === '1')
       }
       cursor = next
     } while (cursor !== '0' && words.size < MAX_WORDS)

@@ -58,7 +58,7 @@ export function targetOf({ url, token, tokenFile, ca, cert, certKey }: ServiceFl
   const secret = tokenFile === undefined ? token : read('--token-file', tokenFile)?.trim()
   if (secret !== undefined && !/^[\x21-\x7e]+$/.test(secret)) {
     throw new UsageError(
-      'the token has characters that no token has; it must be printable ASCII without spaces',
+      'the token is empty, or has characters that no token has; it must be printable ASCII without spaces',
     )
   }
   return {

@@ -36,11 +36,24 @@ export class ServiceClient {
     this.#target = target
   }
 
-  /** What was asked for; statuses that say that it cannot be had are errors. */
-  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+  /**
+   * What was asked for; what says that it cannot be had is an error.
+   *
+   * @param field of a right answer: whoever answers without it is no slidegate
+   */
+  async ask(method: string, path: string, field: string, body?: unknown): Promise<unknown> {
     const answer = await this.answer(method, path, body)
     if (answer.status >= 400) throw refusalOf(answer)
-    return answer.body
+    if (answer.status === 200 && has(answer.body, field)) return answer.body
+    throw this.noSlidegate(answer)
+  }
+
+  /** Whoever answers like this is something else, such as a proxy that leads elsewhere. */
+  noSlidegate({ status }: Answer): ClientError {
+    return new ClientError(
+      EXIT.failure,
+      `${this.#target.url.origin} answers, but not as slidegate does (HTTP ${status})`,
+    )
   }
 
   /** The answer, whatever its status is. */
@@ -52,7 +65,10 @@ export class ServiceClient {
 
   /** Events for as long as there are any, or until the signal. */
   async *events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const response = await this.#send('GET', path, undefined, signal)
+    const response = await this.#send('GET', path, undefined, signal).catch((error) => {
+      if (!signal.aborted) throw error
+    })
+    if (response === undefined) return
     if (response.statusCode !== 200) {
       throw refusalOf({ status: response.statusCode ?? 0, body: bodyOf(await this.#textOf(response)) })
     }
@@ -98,14 +114,11 @@ export class ServiceClient {
       }),
     }
     const { request } = url.protocol === 'https:' ? https : http
-    const base = url.href.endsWith('/') ? url.href.slice(0, -1) : url.href
     return new Promise((resolve, reject) => {
       const failed = (error: unknown) => reject(this.#unreachable(error))
       try {
         const options = { method, headers, signal, agent: false as const, ca, cert, key }
-        request(new URL(base + path), options, resolve)
-          .on('error', failed)
-          .end(text)
+        request(urlAt(url, path), options, resolve).on('error', failed).end(text)
       } catch (error) {
         failed(error)
       }
@@ -117,6 +130,15 @@ export class ServiceClient {
       (error as Error).name === 'AbortError' ? `no answer within ${ANSWER_MS / 1000} s` : messageOf(error)
     return new ClientError(EXIT.unreachable, `cannot reach ${this.#target.url.origin}: ${why}`)
   }
+}
+
+/** What is below the address of a service, which may have a path of its own. */
+export function urlAt({ href }: URL, path: string): URL {
+  return new URL((href.endsWith('/') ? href.slice(0, -1) : href) + path)
+}
+
+export function has(body: unknown, field: string): boolean {
+  return typeof body === 'object' && body !== null && Object.hasOwn(body, field)
 }
 
 /** An answer that says why not: as a sentence. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import { keyOf } from '../client/key-words.ts'
-import { refusalOf } from '../client/service-client.ts'
+import { has, refusalOf } from '../client/service-client.ts'
 import { type DecisionTold, decisionLines, endWith } from '../client/telling.ts'
 import { wholeNumber } from '../client/values.ts'
 
@@ -22,7 +22,7 @@ export function addAskCommand(program: Command, name: string, description: strin
 }
 
 export function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: AskFlags): object {
-  return { limiter, key: keyOf(words, key), ...(cost && { cost }), ...(plan && { plan }) }
+  return { limiter, key: keyOf(words, key), ...(cost && { cost }), ...(plan !== undefined && { plan }) }
 }
 
 export function addConsumeCommand(program: Command): void {
@@ -38,10 +38,12 @@ export function addPeekCommand(program: Command): void {
 }
 
 async function ask(path: string, limiter: string, words: string[], flags: AskFlags): Promise<void> {
-  const answer = await clientOf(flags).answer('POST', path, bodyOf(limiter, words, flags))
-  const decision = answer.body as DecisionTold
+  const client = clientOf(flags)
+  const answer = await client.answer('POST', path, bodyOf(limiter, words, flags))
   // A denial is an answer; so is 429 without one, of a service that has too much to do.
-  if (answer.status >= 400 && typeof decision?.allowed !== 'boolean') throw refusalOf(answer)
+  if (!has(answer.body, 'allowed'))
+    throw answer.status >= 400 ? refusalOf(answer) : client.noSlidegate(answer)
+  const decision = answer.body as DecisionTold
   print(flags, decision, () => decisionLines(decision))
   endWith(decision)
 }

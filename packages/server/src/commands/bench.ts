@@ -3,7 +3,7 @@ import type autocannon from 'autocannon'
 import type { Command } from 'commander'
 import { addServiceCommand, print, type ServiceFlags, targetOf } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/exit-codes.ts'
-import { refusalOf, ServiceClient, type Target } from '../client/service-client.ts'
+import { has, refusalOf, ServiceClient, type Target, urlAt } from '../client/service-client.ts'
 import { numberUpTo } from '../client/values.ts'
 import { UsageError } from '../errors.ts'
 import { isLoopback } from '../service/listeners.ts'
@@ -71,8 +71,10 @@ async function bench(limiter: string, flags: BenchFlags): Promise<void> {
 
 /** What is wrong with all of them is told better by one. */
 async function tryOnce(target: Target, body: string): Promise<void> {
-  const answer = await new ServiceClient(target).answer('POST', '/v1/peek', JSON.parse(body))
-  if (answer.status >= 400) throw refusalOf(answer)
+  const client = new ServiceClient(target)
+  const answer = await client.answer('POST', '/v1/peek', JSON.parse(body))
+  if (!has(answer.body, 'allowed'))
+    throw answer.status >= 400 ? refusalOf(answer) : client.noSlidegate(answer)
 }
 
 async function load(
@@ -84,7 +86,7 @@ async function load(
   const { default: start } = await import('autocannon')
   const { url, token, ca, cert, key } = target
   const running = start({
-    url: new URL('/v1/consume', url).href,
+    url: urlAt(url, '/v1/consume').href,
     ...{ connections, duration: seconds, method: 'POST' },
     headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
     requests: bodies.map((body) => ({ body })),

@@ -36,7 +36,7 @@ const STEPS = 4
 export function addExplainCommand(program: Command): void {
   addAskCommand(program, 'explain', 'all that is known of a key; charges nothing').action(
     async (limiter: string, words: string[], flags: AskFlags) => {
-      const told = await clientOf(flags).ask('POST', '/v1/explain', bodyOf(limiter, words, flags))
+      const told = await clientOf(flags).ask('POST', '/v1/explain', 'limits', bodyOf(limiter, words, flags))
       const explanation = told as ExplanationTold
       const key = keyText(keyOf(words, flags.key))
       print(flags, told, () => linesOf(printable(limiter), key, explanation))

@@ -46,6 +46,6 @@ async function act(
   flags: KeyFlags,
   told: string,
 ): Promise<void> {
-  const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, body)
+  const answer = await clientOf(flags).ask('POST', `/v1/admin/${what}`, 'done', body)
   print(flags, answer, () => [`${keyText(body.key)} at ${printable(body.limiter)}: ${told}`])
 }

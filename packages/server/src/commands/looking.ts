@@ -19,7 +19,7 @@ interface LimiterTold {
 export function addLimitersCommand(program: Command): void {
   addServiceCommand(program, 'limiters', 'the limiters of the service, and how they are').action(
     async (flags: ServiceFlags) => {
-      const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters')
+      const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters', 'limiters')
       const { limiters } = answer as { limiters: readonly LimiterTold[] }
       print(flags, answer, () => limiters.flatMap(limiterLines))
     },
@@ -56,6 +56,7 @@ export function addUsageCommand(program: Command): void {
       const answer = await clientOf(flags).ask(
         'GET',
         `/v1/admin/limiters/${encodeURIComponent(limiter)}/usage`,
+        'usage',
       )
       const { usage } = answer as { usage: readonly SpanTold[] }
       print(flags, answer, () => alignColumns([USAGE_HEAD, ...usage.map(usageRow)], ''))
@@ -101,7 +102,7 @@ export function addTopCommand(program: Command): void {
     .action(async (limiter: string, { denials, count, ...flags }: TopFlags) => {
       const by = denials ? 'denials' : 'requests'
       const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
-      const answer = await clientOf(flags).ask('GET', path)
+      const answer = await clientOf(flags).ask('GET', path, 'keys')
       const { overMs, keys } = answer as TopTold
       const head = `${printable(limiter)}: most ${by} in the last ${lasting(overMs)}`
       const rows = keys.map(({ dimension, key, count: most, error }) => [
@@ -132,7 +133,7 @@ export function addAuditCommand(program: Command): void {
   addServiceCommand(program, 'audit', 'who has changed what, the newest first')
     .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 50)
     .action(async ({ count, ...flags }: AuditFlags) => {
-      const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`)
+      const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`, 'entries')
       const { entries } = answer as { entries: readonly EntryTold[] }
       print(flags, answer, () => (entries.length === 0 ? ['nothing yet'] : entries.map(entryLine)))
     })

@@ -38,7 +38,7 @@ async function setOverride(limiter: string, words: string[], flags: OverrideFlag
   const key = keyOf(words, flags.key)
   const limits = limitsOf(flags)
   const body = { limiter, key, limits, ...(flags.for && { ttl: flags.for }) }
-  const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', body)
+  const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', 'done', body)
   const end = flags.for === undefined ? 'until it is deleted' : `for ${flags.for}`
   print(flags, answer, () => [
     `${keyText(key)} at ${printable(limiter)}: ${limits.map(limitText).join(', ')}, ${end}`,
@@ -47,7 +47,7 @@ async function setOverride(limiter: string, words: string[], flags: OverrideFlag
 
 async function deleteOverride(limiter: string, words: string[], flags: OverrideFlags): Promise<void> {
   const key = keyOf(words, flags.key)
-  const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', { limiter, key })
+  const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', { limiter, key })
   const { wasThere } = answer as { wasThere: boolean }
   const told = wasThere ? 'held to its usual limits again' : 'there was no override'
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${told}`])
@@ -57,6 +57,7 @@ async function listOverrides(limiter: string, flags: ServiceFlags): Promise<void
   const answer = await clientOf(flags).ask(
     'GET',
     `/v1/admin/overrides?limiter=${encodeURIComponent(limiter)}`,
+    'overrides',
   )
   const { overrides } = answer as { overrides: readonly OverrideTold[] }
   const rows = overrides.map(({ key, dimension, limits, expiresInMs }) => [

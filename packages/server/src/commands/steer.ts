@@ -23,7 +23,7 @@ export function addShadowCommand(program: Command): void {
         command.error(`shadow is "${printable(word)}"; it must be on, off or file`)
       const shadow = SHADOW[word as keyof typeof SHADOW]
       const body = { limiter, shadow, ...(limit !== undefined && { limit }) }
-      const answer = await clientOf(flags).ask('POST', '/v1/admin/shadow', body)
+      const answer = await clientOf(flags).ask('POST', '/v1/admin/shadow', 'limits', body)
       const { limits } = answer as { limits: readonly { name: string; shadow: boolean }[] }
       const names = limits.map(nameOf).join(', ')
       print(flags, answer, () => [`${printable(limiter)}: ${names}`])
@@ -34,7 +34,7 @@ export function addDrainCommand(program: Command): void {
   addServiceCommand(program, 'drain', 'have no more requests sent to this instance, or again')
     .argument('<on|off>', 'on: it is not ready any more, and answers whoever still asks', onOff)
     .action(async (drain: boolean, flags: ServiceFlags) => {
-      const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', { drain })
+      const answer = await clientOf(flags).ask('POST', '/v1/admin/drain', 'done', { drain })
       print(flags, answer, () => [drain ? 'draining: it says that it is not ready' : 'ready for requests'])
     })
 }

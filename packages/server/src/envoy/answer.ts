@@ -9,7 +9,7 @@ import {
 } from 'slidegate/http'
 import type { EnvoyConfig } from '../config/schema.ts'
 import type { Ask } from './ask.ts'
-import type { Verdicts } from './decide.ts'
+import { areQuotasOver, type Verdicts } from './decide.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './messages.ts'
 import { MAX_UINT32 } from './rule.ts'
 
@@ -43,9 +43,12 @@ export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdict
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
+  // Of quotas that deny, the first that has room again lets it pass.
+  let quotaMs = isDenied && areQuotasOver(asks) ? Number.POSITIVE_INFINITY : 0
   for (const ask of asks) {
     const verdict = verdictOf(ask)
     limits.push(verdict)
+    if (ask.rule.isQuota && !ask.rule.isShadow) quotaMs = Math.min(quotaMs, verdict.retryAfterMs)
     if (verdict.shadow) continue
     remaining = Math.min(remaining, verdict.remaining)
     resetAfterMs = Math.max(resetAfterMs, verdict.resetAfterMs)
@@ -57,7 +60,7 @@ export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdict
     allowed: !isDenied,
     cost: asks[0]!.cost,
     remaining,
-    retryAfterMs,
+    retryAfterMs: Math.max(retryAfterMs, quotaMs),
     resetAfterMs,
     deniedBy,
     limits,

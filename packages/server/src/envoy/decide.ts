@@ -17,11 +17,21 @@ export interface Verdicts {
  * one step of the store; others come after them, and where one of these is denied, what was charged is returned.
  */
 export async function decide(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
-  if (!areOneStep(asks)) return decideInSteps(limiters, asks)
+  const verdicts = await (areOneStep(asks) ? decideAtOnce(limiters, asks) : decideInSteps(limiters, asks))
+  // Shadow limits deny nothing, also where a store that has failed is a denial.
+  if (!verdicts.isDenied || asks.some(({ rule }) => !rule.isShadow)) return verdicts
+  return { ...verdicts, isDenied: false }
+}
+
+async function decideAtOnce(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
   const group = limiters.group(asks)
-  const decision = await limiters.consume(group)
-  tell(group, decision)
-  return { isDenied: !decision.allowed, decision }
+  try {
+    const decision = await limiters.consume(group)
+    tell(group, decision)
+    return { isDenied: !decision.allowed, decision }
+  } finally {
+    limiters.letGo(group)
+  }
 }
 
 /** Most are: all are charged the same, by different rules. */
@@ -38,52 +48,45 @@ function areOneStep(asks: readonly Ask[]): boolean {
 }
 
 async function decideInSteps(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
-  const taken: [Group, Decision][] = []
-  let first: Decision | undefined
-  let isDenied = asks.some((ask) => ask.denies)
-  const charges = groupsOf(limiters, asks, 'charge')
   const checks = groupsOf(limiters, asks, 'check')
-  try {
-    for (const group of checks) {
-      const decision = await limiters.peek(group)
-      tell(group, decision)
-      first ??= decision
-      isDenied ||= !decision.allowed
-    }
-    for (const group of charges) {
-      const decision = await (isDenied ? limiters.peek(group) : limiters.consume(group))
-      tell(group, decision)
-      first ??= decision
-      if (!isDenied && decision.allowed) taken.push([group, decision])
-      isDenied ||= !decision.allowed
-    }
-  } catch (error) {
-    await giveBack(limiters, taken)
-    throw error
-  }
-  isDenied ||= areQuotasOver(asks)
-  if (isDenied) await giveBack(limiters, taken)
-  for (const group of settlements(limiters, asks)) {
-    const decision = await limiters.consume(group)
+  const charges = groupsOf(limiters, asks, 'charge')
+  const settlements = groupsOf(limiters, asks, 'settle')
+  const taken: Group[] = []
+  const giveBack = () => Promise.all(taken.splice(0).map((group) => limiters.giveBack(group)))
+  let first: Decision | undefined
+  const told = (group: Group, decision: Decision) => {
     tell(group, decision)
     first ??= decision
-    if (group.asks[0]!.isOver) await limiters.charge(group)
-    isDenied ||= group.asks[0]!.denies
+    return decision.allowed
+  }
+  let isDenied = asks.some((ask) => ask.denies)
+  try {
+    for (const group of checks) if (!told(group, await limiters.peek(group))) isDenied = true
+    for (const group of charges) {
+      if (isDenied) told(group, await limiters.peek(group))
+      else if (told(group, await limiters.consume(group))) taken.push(group)
+      else isDenied = true
+    }
+    isDenied ||= areQuotasOver(asks)
+    if (isDenied) await giveBack()
+    for (const group of settlements) {
+      told(group, await limiters.consume(group))
+      if (group.asks[0]!.isOver) await limiters.charge(group)
+      isDenied ||= group.asks[0]!.denies
+    }
+  } catch (error) {
+    await giveBack()
+    throw error
+  } finally {
+    for (const group of [...checks, ...charges, ...settlements]) limiters.letGo(group)
   }
   return { isDenied, decision: first }
 }
 
 /** Of quotas one is enough. */
-function areQuotasOver(asks: readonly Ask[]): boolean {
+export function areQuotasOver(asks: readonly Ask[]): boolean {
   const quotas = asks.filter(({ rule }) => rule.isQuota && !rule.isShadow)
   return quotas.length > 0 && quotas.every((ask) => ask.isOver)
-}
-
-async function giveBack(
-  limiters: RuleLimiters,
-  taken: readonly (readonly [Group, Decision])[],
-): Promise<void> {
-  await Promise.all(taken.map(([group, decision]) => limiters.giveBack(group, decision)))
 }
 
 function groupsOf(limiters: RuleLimiters, asks: readonly Ask[], purpose: Ask['purpose']): readonly Group[] {
@@ -92,6 +95,8 @@ function groupsOf(limiters: RuleLimiters, asks: readonly Ask[], purpose: Ask['pu
     if (ask.purpose !== purpose || ask.rule.limits === undefined) continue
     const group = groups.find(
       (others) =>
+        // Of what has happened already each is charged by itself.
+        purpose !== 'settle' &&
         others.length < MAX_DIMENSIONS &&
         others[0]!.cost === ask.cost &&
         others.every(({ rule }) => rule.id !== ask.rule.id),
@@ -100,10 +105,4 @@ function groupsOf(limiters: RuleLimiters, asks: readonly Ask[], purpose: Ask['pu
     else group.push(ask)
   }
   return groups.map((group) => limiters.group(group))
-}
-
-function settlements(limiters: RuleLimiters, asks: readonly Ask[]): readonly Group[] {
-  return asks
-    .filter(({ purpose, rule }) => purpose === 'settle' && rule.limits !== undefined)
-    .map((ask) => limiters.group([ask]))
 }

@@ -112,6 +112,9 @@ export function partOf(key: string, value: string): string {
   return /[%|]/.test(part) ? tupleKey(part) : part
 }
 
+/** None is taken for another: what looks like a hash is hashed, too. */
 function shortened(text: string): string {
-  return text.length <= MAX_LENGTH ? text : `~${createHash('sha256').update(text).digest('base64url')}`
+  return text.length <= MAX_LENGTH && !text.startsWith('~')
+    ? text
+    : `~${createHash('sha256').update(text).digest('base64url')}`
 }

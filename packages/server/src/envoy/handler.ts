@@ -14,12 +14,13 @@ export interface HandlerOptions {
   readonly gatekeeper: Gatekeeper
   readonly log: Logger
   readonly maxInFlight: number
+  /** Is told how many are under way. */
+  readonly calls: { underWay: number }
 }
 
 /** Answers ShouldRateLimit. */
 export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['request'], RateLimitResponse> {
-  const { rateLimits, gatekeeper, log, maxInFlight } = options
-  let inFlight = 0
+  const { rateLimits, gatekeeper, log, maxInFlight, calls } = options
   const answer = (call: Call): Promise<RateLimitResponse | undefined> => {
     const [authorization] = call.metadata.get('authorization')
     const caller = gatekeeper.admit(authorization?.toString())
@@ -40,26 +41,26 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
       log.error({ err: error }, 'a call of ShouldRateLimit has failed')
       callback({ code, details: 'it is in the log of the service' })
     }
-    if (inFlight >= maxInFlight) {
+    if (calls.underWay >= maxInFlight) {
       refuse(new ServiceError(429, 'overload', `${maxInFlight} calls are under way already`))
       return
     }
-    inFlight++
+    calls.underWay++
     try {
       answer(call).then(
         (response) => {
-          inFlight--
+          calls.underWay--
           if (response !== undefined) callback(null, response)
           // Nobody reads it.
           else callback({ code: status.CANCELLED, details: 'the call was over before it was decided' })
         },
         (error) => {
-          inFlight--
+          calls.underWay--
           refuse(error)
         },
       )
     } catch (error) {
-      inFlight--
+      calls.underWay--
       refuse(error)
     }
   }

@@ -4,6 +4,9 @@ import type { Ask } from './ask.ts'
 /** How many rules are told apart: `detailed_metric` and `value_to_metric` bring whatever callers send. */
 const MAX_RULES = 10_000
 
+/** Longer names are those of their rules only: they have what callers send. */
+const MAX_NAME = 256
+
 const OTHERS = '(others)'
 
 type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
@@ -32,7 +35,8 @@ export class Hits {
     }
   }
 
-  #countsOf(domain: string, { metric, rule }: Ask): Record<Outcome, number> {
+  #countsOf(domain: string, { metric: told, rule }: Ask): Record<Outcome, number> {
+    const metric = told.length > MAX_NAME ? rule.path : told
     let rules = this.#counts.get(domain)
     if (rules === undefined) {
       rules = new Map()

@@ -2,9 +2,12 @@ import {
   createLimiter,
   type Decision,
   type DimensionOptions,
+  declarationOf,
   type Keys,
   type Limit,
   type Limiter,
+  limitOf,
+  memoryStore,
   type Store,
 } from 'slidegate'
 import type { ServiceObserver } from '../service/service.ts'
@@ -15,17 +18,28 @@ export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'tim
 /** Those of one domain at most: what requests combine is up to the gateways' routes. */
 const MAX_LIMITERS = 1024
 
-/** For how long one that was put away goes on for what it has decided. */
-const RETIRING_MS = 60_000
+/** Keys that are held at most while this process decides without the store. */
+const MAX_LOCAL_KEYS = 100_000
 
-/** Descriptors that are asked together: all rules differ, all costs are the same. */
-export interface Group {
+/** A limiter, until nobody asks it any more. */
+interface InUse {
   readonly limiter: Limiter<Keys>
+  users: number
+  isPutAway: boolean
+}
+
+/** Descriptors that are asked together: all rules differ, all costs are the same. It has to be let go. */
+export interface Group {
+  readonly inUse: InUse
   readonly asks: readonly Ask[]
   readonly key: Keys
   readonly cost: number
   /** What each rule is held to, by its id. */
   readonly limits: Readonly<Record<string, readonly Limit[]>>
+  /** What was decided last. */
+  decision?: Decision
+  /** Who decides while the store does not. */
+  local?: Group
 }
 
 /**
@@ -39,7 +53,9 @@ export class RuleLimiters {
   readonly #observer: ServiceObserver
   /** Limits of rules in force before, where what they were charged is found elsewhere. */
   readonly #formerly: ReadonlyMap<string, readonly (readonly Limit[])[]>
-  readonly #limiters = new Map<string, Limiter<Keys>>()
+  readonly #limiters = new Map<string, InUse>()
+  readonly #shares = new WeakMap<readonly Limit[], readonly Limit[]>()
+  #local: RuleLimiters | undefined
   readonly #down = new Set<Limiter<Keys>>()
 
   constructor(
@@ -68,57 +84,114 @@ export class RuleLimiters {
       limits[id] = ask.rule.limits!
       name = name === '' ? id : `${name},${id}`
     }
-    const limiter = this.#limiterOf(name, key)
-    return { limiter, asks: sorted, key, cost: sorted[0]!.cost, limits }
+    const inUse = this.#limiterOf(name, key)
+    inUse.users++
+    return { inUse, asks: sorted, key, cost: sorted[0]!.cost, limits }
   }
 
-  consume({ limiter, key, cost, limits }: Group): Promise<Decision> {
-    return limiter.consume(key, { cost, request: limits })
+  async consume(group: Group): Promise<Decision> {
+    const { inUse, key, cost, limits } = group
+    const decision = await inUse.limiter.consume(key, { cost, request: limits })
+    group.decision = decision
+    if (!isLocal(decision)) return decision
+    const shared = await this.#localOf(group).consume(group.local!)
+    if (!shared.allowed) await this.#refund(group)
+    return asFallback(shared)
   }
 
-  peek({ limiter, key, cost, limits }: Group): Promise<Decision> {
-    return limiter.peek(key, { cost, request: limits })
+  async peek(group: Group): Promise<Decision> {
+    const { inUse, key, cost, limits } = group
+    const decision = await inUse.limiter.peek(key, { cost, request: limits })
+    if (!isLocal(decision)) return decision
+    return asFallback(await this.#localOf(group).peek(group.local!))
   }
 
-  charge({ limiter, key, cost, limits }: Group): Promise<void> {
-    return limiter.charge(key, cost, { request: limits })
+  charge({ inUse, key, cost, limits, local }: Group): Promise<void> {
+    if (local !== undefined) return this.#local!.charge(local)
+    return inUse.limiter.charge(key, cost, { request: limits })
   }
 
   /** As if it had not been admitted. What cannot be returned stays charged: nobody is let in by that. */
-  async giveBack({ limiter, key, asks }: Group, decision: Decision): Promise<void> {
-    for (const ask of asks) ask.restore()
+  async giveBack(group: Group): Promise<void> {
+    for (const ask of group.asks) ask.restore()
+    await this.#refund(group)
+    if (group.local !== undefined) await this.#local!.#refund(group.local)
+  }
+
+  async #refund({ inUse, key, decision }: Group): Promise<void> {
     try {
-      await limiter.refund(key, decision)
+      await inUse.limiter.refund(key, decision!)
     } catch {
       // The store is gone, or has not counted it.
     }
   }
 
+  /** Nothing more is asked of it. */
+  letGo({ inUse, local }: Group): void {
+    inUse.users--
+    if (inUse.isPutAway) this.#closeUnused(inUse)
+    if (local !== undefined) this.#local!.letGo(local)
+  }
+
   close(): void {
-    for (const limiter of this.#limiters.values()) limiter.close()
+    for (const { limiter } of this.#limiters.values()) limiter.close()
+    this.#local?.close()
   }
 
   /** Ends after what is under way. */
   retire(): void {
-    setTimeout(() => this.close(), RETIRING_MS).unref()
+    for (const inUse of this.#limiters.values()) this.#putAway(inUse)
+    this.#limiters.clear()
+    this.#local?.retire()
   }
 
-  #limiterOf(name: string, key: Keys): Limiter<Keys> {
+  /** Each limiter lets pass a share of its own while the store does not answer: of a rule there is one for all of them. */
+  #localOf(group: Group): RuleLimiters {
+    const store = () => memoryStore({ maxKeys: MAX_LOCAL_KEYS, onFull: 'deny' })
+    this.#local ??= new RuleLimiters(this.#name, store(), {}, {})
+    if (group.local === undefined) {
+      const limits = Object.fromEntries(
+        Object.entries(group.limits).map(([id, each]) => [id, this.#shareOf(each)]),
+      )
+      group.local = { ...this.#local.group(group.asks), limits }
+    }
+    return this.#local
+  }
+
+  #shareOf(limits: readonly Limit[]): readonly Limit[] {
+    const known = this.#shares.get(limits)
+    if (known !== undefined) return known
+    const { instances = 1 } = this.#policy
+    const share = limits.map((limit) =>
+      limitOf({ ...declarationOf(limit), limit: Math.max(1, Math.floor(limit.limit / instances)) }),
+    )
+    this.#shares.set(limits, share)
+    return share
+  }
+
+  #limiterOf(name: string, key: Keys): InUse {
     const known = this.#limiters.get(name)
-    const limiter = known ?? this.#made(Object.keys(key))
+    const inUse = known ?? { limiter: this.#made(Object.keys(key)), users: 0, isPutAway: false }
     // The last used is the last to be put away.
     if (known !== undefined) this.#limiters.delete(name)
-    this.#limiters.set(name, limiter)
-    if (this.#limiters.size > MAX_LIMITERS) this.#putAwayOldest()
-    return limiter
+    this.#limiters.set(name, inUse)
+    if (this.#limiters.size > MAX_LIMITERS) {
+      const [oldest, unused] = this.#limiters.entries().next().value!
+      this.#limiters.delete(oldest)
+      this.#putAway(unused)
+    }
+    return inUse
   }
 
-  #putAwayOldest(): void {
-    for (const [name, limiter] of this.#limiters) {
-      this.#limiters.delete(name)
-      setTimeout(() => limiter.close(), RETIRING_MS).unref()
-      return
-    }
+  #putAway(inUse: InUse): void {
+    inUse.isPutAway = true
+    this.#closeUnused(inUse)
+  }
+
+  #closeUnused({ users, limiter }: InUse): void {
+    if (users > 0) return
+    this.#down.delete(limiter)
+    limiter.close()
   }
 
   #made(ids: readonly string[]): Limiter<Keys> {
@@ -155,6 +228,15 @@ export class RuleLimiters {
 
 function byRule({ rule: a }: Ask, { rule: b }: Ask): number {
   return a.id < b.id ? -1 : 1
+}
+
+/** Whether it was let pass by this process, not by the store. */
+function isLocal({ allowed, source }: Decision): boolean {
+  return allowed && source === 'fallback'
+}
+
+function asFallback(decision: Decision): Decision {
+  return decision.source === 'store' ? { ...decision, source: 'fallback' } : decision
 }
 
 /** Tells each descriptor what its limit has said. */

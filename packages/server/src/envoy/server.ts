@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { ReflectionService } from '@grpc/reflection'
 import { HealthImplementation } from 'grpc-health-check'
@@ -24,6 +25,10 @@ const HEALTH_MS = 500
 /** After which calls under way are cut off. */
 const STOP_MS = 10_000
 
+/** For how long after the last call streams are left open: those that watch health never end by themselves. */
+const LINGER_MS = 1000
+const LINGER_STEP_MS = 50
+
 /** As health checks ask: for the whole server, for the service, and by the name that envoyproxy/ratelimit has. */
 const HEALTH_NAMES = ['', SERVICE_NAME, 'ratelimit']
 
@@ -47,6 +52,7 @@ export class EnvoyServer {
   readonly #isLoopback: boolean
   readonly #health = new HealthImplementation(statusesOf('NOT_SERVING'))
   readonly #timer: NodeJS.Timeout
+  readonly #calls = { underWay: 0 }
   #isServing = false
   #isStopping = false
   #port = 0
@@ -75,6 +81,7 @@ export class EnvoyServer {
         gatekeeper: this.#gatekeeper,
         log,
         maxInFlight,
+        calls: this.#calls,
       }),
     })
     this.#health.addToServer(this.#server)
@@ -116,16 +123,16 @@ export class EnvoyServer {
   async stop(): Promise<void> {
     this.drain()
     clearInterval(this.#timer)
-    await new Promise<void>((resolve) => {
-      const cut = setTimeout(() => {
-        this.#server.forceShutdown()
-        resolve()
-      }, STOP_MS)
-      this.#server.tryShutdown(() => {
-        clearTimeout(cut)
-        resolve()
-      })
+    let hasEnded = false
+    const ended = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve())).then(() => {
+      hasEnded = true
     })
+    const stopMs = performance.now() + STOP_MS
+    for (let idleMs = 0; !hasEnded && idleMs < LINGER_MS && performance.now() < stopMs; ) {
+      await Promise.race([ended, setTimeout(LINGER_STEP_MS)])
+      idleMs = this.#calls.underWay > 0 ? 0 : idleMs + LINGER_STEP_MS
+    }
+    if (!hasEnded) this.#server.forceShutdown()
     this.#rateLimits.close()
   }
 
@@ -141,7 +148,10 @@ export class EnvoyServer {
   }
 
   async #see(): Promise<void> {
-    const { ready } = await this.#options.readiness.state()
+    const { readiness, service } = this.#options
+    const { onStoreError = 'throw' } = service.config.envoy ?? {}
+    // Denials are answers, too: without a service many gateways let all pass.
+    const { ready } = await readiness.state(onStoreError === 'deny' ? [] : [onStoreError])
     if (!this.#isStopping) this.#tell(ready)
   }
 

@@ -20,12 +20,12 @@ export class AskedRequest {
   constructor(message: IncomingMessage) {
     this.message = message
     if (message.rawHeaders.length >= 2 * MAX_HEADERS) throw unreadable('it has too many headers')
-    this.method = this.#told('x-forwarded-method').toUpperCase()
+    this.method = this.told('x-forwarded-method').toUpperCase()
     if (!METHOD.test(this.method)) throw unreadable('its method is none')
-    const readings = readingsOf(this.#told('x-forwarded-uri'))
+    const readings = readingsOf(this.told('x-forwarded-uri'))
     if (readings === undefined) throw unreadable('its path has characters that servers read differently')
     this.readings = readings
-    this.host = hostOf(this.#told('x-forwarded-host', ''))
+    this.host = hostOf(this.told('x-forwarded-host', ''))
   }
 
   /** The path that a key is made of: in the reading that makes the fewest differences. */
@@ -51,17 +51,17 @@ export class AskedRequest {
     return decoded(value.replace(/^"(.*)"$/, '$1')) || undefined
   }
 
-  /** What is told twice was told by somebody else, too. */
-  #told(name: string, otherwise?: string): string {
+  /**
+   * What the gateway tells. What is told twice was told by somebody else, too.
+   *
+   * @throws {ServiceError} `bad_gateway_request`
+   */
+  told(name: string, otherwise?: string): string {
     const values = this.message.headersDistinct[name]
     if (values?.length === 1) return values[0]!
     if (values === undefined && otherwise !== undefined) return otherwise
     const what = values === undefined ? 'is missing' : 'is there several times'
-    throw new ServiceError(
-      400,
-      'bad_gateway_request',
-      `${name} ${what}: the gateway has to set X-Forwarded-Method, X-Forwarded-Host and X-Forwarded-Uri`,
-    )
+    throw new ServiceError(400, 'bad_gateway_request', `${name} ${what}: the gateway has to set it, once`)
   }
 }
 

@@ -181,10 +181,10 @@ function otherEnd(path: string): string {
 }
 
 function chargeInHeaders(request: AskedRequest, addressOf: Value): Charge | undefined {
-  const limiter = request.header('x-slidegate-limiter')
-  if (limiter === undefined) return undefined
-  const key = request.header('x-slidegate-key') ?? addressOf(request)!
-  const cost = costOf(request.header('x-slidegate-cost'))
+  const limiter = request.told('x-slidegate-limiter', '')
+  if (limiter === '') return undefined
+  const key = request.told('x-slidegate-key', '') || addressOf(request)!
+  const cost = costOf(request.told('x-slidegate-cost', '') || undefined)
   return { limiter, key, cost, plan: undefined, deniedStatus: DENIED }
 }
 

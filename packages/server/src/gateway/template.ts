@@ -7,7 +7,7 @@ export type Value = (request: AskedRequest) => string | undefined
 export interface Template {
   /** Each value that is missing is the placeholder itself: whoever leaves it out shares one key with all others who do. */
   text(request: AskedRequest): string
-  /** Nothing where any value is missing. */
+  /** Nothing where any value is missing. @throws {ServiceError} `bad_gateway_request`, for a header that is there several times */
   whole(request: AskedRequest): string | undefined
 }
 
@@ -30,6 +30,7 @@ export function compileTemplate(
   const literals = pieces.filter((_, i) => i % 2 === 0)
   const names = pieces.filter((_, i) => i % 2 === 1)
   const values = names.map((name) => readerOf(name, addressOf))
+  const headers = names.flatMap((name) => /^header:(.*)/.exec(name)?.[1]?.toLowerCase() ?? [])
   const unknown = names.find((_, i) => values[i] === undefined)
   const between = literals.slice(1, -1)
   if (unknown !== undefined) problem(`{${unknown}} is not known; known are ${KNOWN}`)
@@ -52,7 +53,10 @@ export function compileTemplate(
   }
   return {
     text: (request) => join(request, (name) => `{${name}}`)!,
-    whole: (request) => join(request, () => undefined),
+    whole: (request) => {
+      for (const header of headers) request.told(header, '')
+      return join(request, () => undefined)
+    },
   }
 }
 

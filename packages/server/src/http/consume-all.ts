@@ -20,8 +20,10 @@ export async function consumeAll(items: readonly Item[]): Promise<readonly Decis
     else group.push(item)
   }
   try {
-    // A single limiter checks all by itself.
-    if (groups.size > 1) await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))
+    // A single limiter checks all by itself, and gives back what there is to give back.
+    if (groups.size === 1)
+      return await items[0]!.active.limiter.consumeMany(items.map(({ request }) => request))
+    await Promise.all(Array.from(groups, ([active, group]) => check(active, group)))
     const decisions = await consumeGroups(Array.from(groups))
     return items.map((item) => decisions.get(item)!)
   } catch (error) {

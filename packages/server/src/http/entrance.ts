@@ -1,4 +1,5 @@
-import { isIP } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { isIP, type Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { exposedHeaders } from 'slidegate/http'
 import type { AuthConfig, Role } from '../config/schema.ts'
@@ -48,7 +49,8 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
     }
     inFlight++
     // Once in any case, be it that all is said or that the client has hung up.
-    reply.raw.on('close', leave)
+    reply.raw.once('close', leave)
+    if (reply.raw.socket === null) closeBehind(reply.raw, request.raw.socket)
   }
 
   const hooks = new WeakSet<object>()
@@ -78,6 +80,13 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
     })
     return reply.code(204).send()
   })
+}
+
+/** Of those that wait on one connection until others are answered, Node does not tell that the client has hung up. */
+function closeBehind(response: ServerResponse, socket: Socket): void {
+  const close = () => void response.emit('close')
+  socket.setMaxListeners(0).once('close', close)
+  response.once('close', () => socket.off('close', close))
 }
 
 function authorizationIn(

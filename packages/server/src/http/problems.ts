@@ -8,6 +8,9 @@ import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 
+/** For a client to read why its connection is closed. */
+const LINGER_MS = 1000
+
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 /** A problem of RFC 9457. */
@@ -125,4 +128,6 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status as number]}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
+  // Nobody looks after it any more; a client that leaves it open would keep it for ever.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }

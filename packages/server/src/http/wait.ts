@@ -1,7 +1,10 @@
+import type { FastifyReply } from 'fastify'
 import { type AnyKey, type Decision, type Limiter, WaitError } from 'slidegate'
 import Type, { type Static } from 'typebox'
 import type { CapsConfig } from '../config/schema.ts'
 import { parseDuration } from '../duration.ts'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
@@ -42,12 +45,19 @@ const MOST_WAITING_MS = 2 ** 31 - 1
 /** Why somebody waits no longer who would have been admitted later. */
 const CLOSING = new ServiceError(503, 'closing', 'the service is about to end; ask again')
 
+const REPLACED = Symbol('the limiter has another one in its place')
+
 export function waitRoutes(app: App, { service, log }: Context): void {
-  const waiting = new Set<AbortController>()
+  const waiting = new Map<AbortController, ActiveLimiter>()
+  let isClosing = false
   // Nobody's place in a line keeps the service from ending.
   app.addHook('preClose', (done) => {
-    for (const controller of waiting) controller.abort(CLOSING)
+    isClosing = true
+    for (const controller of waiting.keys()) controller.abort(CLOSING)
     done()
+  })
+  service.onReplaced((former) => {
+    for (const [controller, active] of waiting) if (active === former) controller.abort(REPLACED)
   })
   app.post(
     '/v1/wait',
@@ -68,35 +78,59 @@ export function waitRoutes(app: App, { service, log }: Context): void {
       },
     },
     async ({ body, caller }, reply) => {
-      const asked = body as WaitBody
-      const { limiter: name, key, priority, maxWaitMs = DEFAULT_WAITING_MS } = asked
-      const active = limiterFor(service, caller, name)
-      const options = optionsOf(active, asked)
-      const controller = new AbortController()
-      const hangUp = () => controller.abort()
-      waiting.add(controller)
-      reply.raw.once('close', hangUp)
-      try {
-        const decision = await active.limiter.wait(key, {
-          ...options,
-          ...(priority !== undefined && { priority }),
-          maxWaitMs: Math.min(maxWaitMs, mostWaitingMs(service.config.caps)),
-          signal: controller.signal,
-        })
-        if (controller.signal.aborted && controller.signal.reason !== CLOSING) {
-          giveBack(active.limiter, key, decision)
+      const { maxWaitMs = DEFAULT_WAITING_MS } = body as WaitBody
+      const untilMs = performance.now() + Math.min(maxWaitMs, mostWaitingMs(service.config.caps))
+      for (;;) {
+        try {
+          return await wait(
+            body as WaitBody,
+            caller,
+            reply,
+            Math.max(0, Math.ceil(untilMs - performance.now())),
+          )
+        } catch (error) {
+          if (!(error instanceof WaitError) || error.cause !== REPLACED) throw error
         }
-        return decided(reply, name, decision)
-      } catch (error) {
-        if (!(error instanceof WaitError) || error.cause !== CLOSING) throw error
-        reply.header('connection', 'close')
-        throw CLOSING
-      } finally {
-        waiting.delete(controller)
-        reply.raw.off('close', hangUp)
       }
     },
   )
+
+  async function wait(
+    body: WaitBody,
+    caller: Caller,
+    reply: FastifyReply,
+    maxWaitMs: number,
+  ): Promise<unknown> {
+    const { limiter: name, key, priority } = body
+    const active = limiterFor(service, caller, name)
+    const options = optionsOf(active, body)
+    const controller = new AbortController()
+    let isGone = false
+    const hangUp = () => {
+      isGone = true
+      controller.abort()
+    }
+    if (isClosing) controller.abort(CLOSING)
+    waiting.set(controller, active)
+    reply.raw.once('close', hangUp)
+    try {
+      const decision = await active.limiter.wait(key, {
+        ...options,
+        ...(priority !== undefined && { priority }),
+        maxWaitMs,
+        signal: controller.signal,
+      })
+      if (isGone) giveBack(active.limiter, key, decision)
+      return decided(reply, name, decision)
+    } catch (error) {
+      if (!(error instanceof WaitError) || error.cause !== CLOSING) throw error
+      reply.header('connection', 'close')
+      throw CLOSING
+    } finally {
+      waiting.delete(controller)
+      reply.raw.off('close', hangUp)
+    }
+  }
 
   /** He was admitted as he hung up: nobody will use it. */
   function giveBack(limiter: Limiter<AnyKey>, key: AnyKey, decision: Decision): void {

@@ -7,6 +7,7 @@ import {
   type LimiterOptions,
   type LimitsOf,
   limitOf,
+  SlidegateError,
   type Store,
 } from 'slidegate'
 import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
@@ -137,10 +138,16 @@ export class DeclaredLimiter {
   #earlier(dimension: string, before: readonly DeclaredLimiter[]): readonly (readonly Limit[])[] {
     const told = dimension === '' ? (this.config.formerly ?? []).map((limits) => this.#made(limits)) : []
     // Keys change their plans, too.
-    const others = this.setsOf(dimension).slice(1)
-    const sets = [...told, ...others, ...before.flatMap((each) => each.setsOf(dimension))]
-    const distinct = new Map(sets.map((limits) => [JSON.stringify(limits.map(wordsOf)), limits]))
-    return Array.from(distinct.values()).slice(0, MOST_FORMERLY)
+    const own = byLogs([...told, ...this.setsOf(dimension)])
+    if (own.size > MOST_FORMERLY) {
+      throw new SlidegateError(
+        'invalid_limit',
+        `the limits of ${this.name}, its plans and overrides are kept in ${own.size} different ways; it must be ${MOST_FORMERLY} at most: a request reads them all. Give them the same kind and precision`,
+        this.name,
+      )
+    }
+    const all = byLogs([...own.values(), ...before.flatMap((each) => each.setsOf(dimension))])
+    return all.size === 1 ? [] : Array.from(all.values()).slice(0, MOST_FORMERLY)
   }
 
   #limitsIn({ limits, dimensions }: Pick<LimiterConfig, 'limits' | 'dimensions'>): ByDimension {
@@ -162,8 +169,15 @@ function wordOf(dimension: string, key: string): string {
   return JSON.stringify([dimension, key])
 }
 
-function wordsOf({ name, limit, windowMs, precisionMs, shadow, kind }: Limit): unknown {
-  return [name, limit, windowMs, precisionMs, shadow, kind.tag]
+/** One of all sets that are kept in the same logs: of those before, no more is asked than these. */
+function byLogs(sets: readonly (readonly Limit[])[]): ReadonlyMap<string, readonly Limit[]> {
+  const distinct = new Map<string, readonly Limit[]>()
+  for (const limits of sets) {
+    const logs = new Set(limits.flatMap((limit) => (limit.shadow ? [] : limit.kind.logName(limit))))
+    const word = Array.from(logs).sort().join(' ')
+    if (!distinct.has(word)) distinct.set(word, limits)
+  }
+  return distinct
 }
 
 function textOf({ config, shadowing }: DeclaredLimiter): string {

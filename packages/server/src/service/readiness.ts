@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, type Store, slidingWindow } from 'slidegate'
+import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
 /** Whether requests should be sent here, and if not, why. */
@@ -30,10 +30,11 @@ export class Readiness {
     })
   }
 
-  async state(): Promise<Ready> {
+  /** @param policies of those who are asked for decisions. Default: of all. */
+  async state(policies: readonly OnStoreError[] = this.#policies()): Promise<Ready> {
     const reasons: string[] = []
     if (this.#service.isDraining) reasons.push('draining')
-    if (!(await this.#storeAnswers()) && !this.#decidesWithoutStore())
+    if (!(await this.#storeAnswers()) && !policies.every((each) => each === 'allow' || each === 'local'))
       reasons.push('the store gives no answer')
     return { ready: reasons.length === 0, reasons }
   }
@@ -42,11 +43,10 @@ export class Readiness {
     this.#probe.close()
   }
 
-  /** Whether all limiters let pass or decide here what the store does not answer. */
-  #decidesWithoutStore(): boolean {
-    return this.#service
-      .active()
-      .every(({ declared }) => ['allow', 'local'].includes(declared.config.onStoreError ?? 'throw'))
+  #policies(): readonly OnStoreError[] {
+    const { envoy } = this.#service.config
+    const limiters = this.#service.active().map(({ declared }) => declared.config)
+    return [...limiters, ...(envoy === undefined ? [] : [envoy])].map((each) => each.onStoreError ?? 'throw')
   }
 
   #storeAnswers(): Promise<boolean> {

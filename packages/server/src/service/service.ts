@@ -42,6 +42,7 @@ export class Service {
   #active: ReadonlyMap<string, ActiveLimiter> = new Map()
   readonly #former = new Map<string, readonly Former[]>()
   readonly #retiring = new Map<Limiter<AnyKey>, NodeJS.Timeout>()
+  readonly #onReplaced: ((former: ActiveLimiter) => void)[] = []
   #isDraining = false
 
   /** @throws {SlidegateError} for limiters that cannot be */
@@ -109,6 +110,11 @@ export class Service {
     this.#shadowings = shadowings
   }
 
+  /** Who waits in a line of a limiter that was replaced should wait in that of the new one: the former does not know what that charges. */
+  onReplaced(listener: (former: ActiveLimiter) => void): void {
+    this.#onReplaced.push(listener)
+  }
+
   /** Ends timers. Whoever waits in a line is rejected. */
   close(): void {
     for (const [limiter, timer] of this.#retiring) {
@@ -141,9 +147,12 @@ export class Service {
     const present = this.#active
     this.#active = next
     for (const [name, old] of present) {
-      if (next.get(name) === old) continue
+      const now = next.get(name)
+      if (now === old) continue
       this.#former.set(name, this.#formerWith(name, old.declared, nowMs))
       this.#retire(old.limiter)
+      if (now?.declared.hasDimensions !== old.declared.hasDimensions) continue
+      for (const tell of this.#onReplaced) tell(old)
     }
   }
 

@@ -125,7 +125,11 @@ describe.each<[string, () => Promise<AuditLog>]>([
     const entries = await make()
     const { audit } = auditOn(entries)
     await entries.append({ something: 'else' })
-    await entries.append({ who: 'x', what: 'y', instance: 'z', detail: '{' })
+    const [who, what, instance, limiter] = ['x', 'y', 'z', 'api']
+    for (const detail of ['{', '7', 'null', '[]']) await entries.append({ who, what, instance, detail })
+    for (const key of ['5', 'null', '["a"]', '{"a":{"b":"c"}}']) {
+      await entries.append({ who, what, instance, limiter, key })
+    }
     await entries.append({ of: '1-1', result: 'done' })
     expect(await audit.list(10, all)).toEqual([])
   })

@@ -73,6 +73,13 @@ describe.each<[string, () => Promise<Steering>]>([
   })
 })
 
+it('passes over what it cannot read: a broken word enforces nothing', async () => {
+  const steering = await onRedis('slidegate:broken')
+  const words = { 'api:x': 'true', 'api:y': '', 'api:z': '1', api1: '1', '': '1' }
+  await redis.hset('slidegate:broken:{shadow}', words)
+  expect(JSON.stringify(await steering.read())).toBe('{"api":{"z":true}}')
+})
+
 describe('there are 10,000 words at most', () => {
   const limits = Array.from({ length: 10_000 }, (_, i) => `l${i}`)
 

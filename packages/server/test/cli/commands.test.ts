@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +9,7 @@ import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
 import { until } from '../../../slidegate/test/support/until.ts'
 import type { Config, LimiterConfig } from '../../src/config/schema.ts'
 import { type AdminService, adminService, forEachStore } from '../admin/support.ts'
-import { type Outcome, slidegate, temporaryFolder } from '../support/cli.ts'
+import { type Outcome, slidegateHere, temporaryFolder } from '../support/cli.ts'
 
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 
@@ -20,7 +21,7 @@ const limiters: Config['limiters'] = {
 }
 
 /** For tests that run many commands, on a machine that has much else to do. */
-const PATIENCE_MS = 300_000
+const PATIENCE_MS = 120_000
 
 /** What a command says of a service, to a program. */
 async function json(service: AdminService, words: string): Promise<{ code: number | null; body: unknown }> {
@@ -30,7 +31,7 @@ async function json(service: AdminService, words: string): Promise<{ code: numbe
 }
 
 function run(service: AdminService, words: readonly string[], env = {}): Promise<Outcome> {
-  return slidegate(words, '', { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined, ...env })
+  return slidegateHere(words, { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined, ...env })
 }
 
 /** A command that goes on until it is told to end. */
@@ -171,18 +172,57 @@ describe('exit codes and errors', () => {
     expect(outcome.stderr).toMatch(/Redis has not answered.*HTTP 503, store_error/)
   })
 
+  async function somethingElse(status: number, body: string): Promise<string> {
+    const server = createServer((_request, response) => response.writeHead(status).end(body))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
   it.each<[string, number, string, RegExp]>([
     ['no JSON', 500, '<h1>oops</h1>', /said no more \(HTTP 500\)/],
     ['too much to do', 429, '{"detail":"later","code":"busy"}', /later \(HTTP 429, busy\)/],
     ['a text that steers a terminal', 500, '{"detail":"\\u001b[2Jgone"}', /\\u001b\[2Jgone/],
   ])('of something that is no slidegate: %s', async (_, status, body, message) => {
-    const server = createServer((_request, response) => response.writeHead(status).end(body))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const outcome = await slidegate(['consume', 'api', 'ann', '--url', url])
+    const url = await somethingElse(status, body)
+    const outcome = await slidegateHere(['consume', 'api', 'ann', '--url', url])
     expect(outcome).toMatchObject({ code: 1, stdout: '' })
     expect(outcome.stderr).toMatch(message)
+  })
+
+  it.each([
+    [200, '<h1>Welcome</h1>'],
+    [200, '{}'],
+    [200, 'null'],
+    [204, ''],
+    [302, ''],
+  ])('what is no slidegate has neither decided nor done anything: %i %s', async (status, body) => {
+    const url = await somethingElse(status, body)
+    const keyed = ['consume', 'peek', 'explain', 'reset', 'unban', 'override delete'].map(
+      (word) => `${word} api a`,
+    )
+    const looking = ['limiters', 'usage api', 'top api', 'audit', 'override list api', 'bench api']
+    const changing = ['ban api a --for 1h', 'override set api a --limit 1/1m', 'shadow api on', 'drain on']
+    for (const words of [...keyed, ...looking, ...changing]) {
+      for (const form of ['--human', '--json']) {
+        const outcome = await slidegateHere([...words.split(' '), form, '--url', url])
+        expect([words, outcome.code, outcome.stdout]).toEqual([words, 1, ''])
+        expect(outcome.stderr).toMatch(/answers, but not as slidegate does/)
+      }
+    }
+  })
+
+  it('a service may live below a path', async () => {
+    const paths: (string | undefined)[] = []
+    const server = createServer((request, response) => {
+      paths.push(request.url)
+      response.end('{"allowed":true,"limits":[]}')
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits`
+    await slidegateHere(['bench', 'api', '--seconds', '1', '--connections', '1', '--url', `${url}/`])
+    expect(new Set(paths)).toEqual(new Set(['/limits/v1/peek', '/limits/v1/consume']))
   })
 })
 
@@ -242,6 +282,15 @@ describe('what is printed', () => {
   })
 })
 
+it('is quiet when nobody reads what it prints any more', async () => {
+  await using service = await adminService({ limiters })
+  for (let i = 0; i < 200; i++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: `${i}` })
+  const following = start('top', 'api', '--count', '1000', '--url', service.url)
+  following.child.stdout.destroy()
+  expect(await following.ended).toBe(0)
+  expect(following.said.complaints).toBe('')
+})
+
 describe('tail', () => {
   it('prints one value a line, and ends after so many', async () => {
     await using service = await adminService({ limiters })
@@ -273,6 +322,19 @@ describe('tail', () => {
     expect(following.said.out).toMatch(
       /^[\d:.]{12} {2}(allowed|denied ) {2}api {2}\\u001b\[31mred {2}(\d left|by 3-per-1h, fits in [\w ]+)\n/,
     )
+  })
+
+  it('ends cleanly at Ctrl-C where nobody has answered yet', async () => {
+    const server = createServer(() => {})
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const asked = once(server, 'request')
+    const { port } = server.address() as AddressInfo
+    const following = start('tail', '--url', `http://127.0.0.1:${port}`)
+    await asked
+    following.child.kill('SIGINT')
+    expect(await following.ended).toBe(0)
+    expect(following.said.complaints).toBe('')
   })
 
   it('says so when the service ends', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { adminService } from '../admin/support.ts'
-import { slidegate } from '../support/cli.ts'
+import { slidegateHere } from '../support/cli.ts'
 import { documentedIn, figureless, timeless } from './documented.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/cli.md'), 'utf8')
@@ -15,7 +15,7 @@ it('docs/cli.md shows what the commands print', async () => {
   expect(documented.length).toBeGreaterThan(20)
   for (const { words, withCode, output } of documented) {
     const human = words.includes('--json') ? [] : ['--human']
-    const outcome = await slidegate([...words, ...human], '', { SLIDEGATE_URL: service.url })
+    const outcome = await slidegateHere([...words, ...human], { SLIDEGATE_URL: service.url })
     const printed = `${outcome.stdout}${withCode ? `${outcome.code}\n` : ''}`
     // How much was decided so far depends on how long it took.
     const plain = words[0] === 'bench' || words[0] === 'usage' ? figureless : timeless
@@ -23,4 +23,4 @@ it('docs/cli.md shows what the commands print', async () => {
       `${words.join(' ')}\n${plain(output)}`,
     )
   }
-}, 300_000)
+}, 120_000)

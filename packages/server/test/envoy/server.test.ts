@@ -49,8 +49,7 @@ it('health follows readiness, by all names that are asked for', async () => {
   onTestFinished(() => proxy.stop())
   await using service = await envoyService(RULES, {
     store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
-    // Without one that throws it is ready in any case.
-    limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1m' }], onStoreError: 'throw' } },
+    envoy: { files: [], onStoreError: 'throw', timeoutMs: 10_000 },
   })
   const client = clientOf(service.grpcAddress)
   for (const name of ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService']) {
@@ -60,8 +59,38 @@ it('health follows readiness, by all names that are asked for', async () => {
   expect(unknown).toBe('NOT_FOUND')
   proxy.refuse()
   await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  expect((await service.readiness.state()).ready).toBe(false)
+  // What others do without the store is no matter: whoever decides is not to be passed over.
+  const limits = [{ kind: 'slidingWindow', limit: 1, window: '1m' }] as const
+  for (const onStoreError of ['local', 'deny', 'allow'] as const) {
+    service.change(RULES, {
+      limiters: { api: { limits: [...limits], onStoreError: 'throw' } },
+      envoy: { files: [], onStoreError },
+    })
+    await until(`it serves with ${onStoreError}`, async () => (await healthOf(client)) === 'SERVING')
+    service.change(RULES)
+    await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  }
   proxy.heal()
   await until('it serves', async () => (await healthOf(client)) === 'SERVING')
+})
+
+it('whoever watches its health does not keep it from ending', async () => {
+  const service = await envoyService(RULES)
+  const { path, requestSerialize, responseDeserialize } = healthDefinition.Watch!
+  const watch = clientOf(service.grpcAddress).makeServerStreamRequest(
+    path,
+    requestSerialize,
+    responseDeserialize,
+    { service: '' },
+  )
+  const closed = new Promise((resolve) => watch.once('error', resolve))
+  await new Promise((resolve) => watch.once('data', resolve))
+  const started = performance.now()
+  await service.stop()
+  await closed
+  // Calls that are under way are given 10 s.
+  expect(performance.now() - started).toBeLessThan(8000)
 })
 
 it('while it drains, health says so and calls are answered; then those under way are, and it ends', async () => {

@@ -79,6 +79,54 @@ describe('answers', () => {
   })
 })
 
+it('quotas that deny say when the first of them has room again', async () => {
+  const quota = (key: string, unit: string) =>
+    `  - { key: ${key}, quota_mode: true, rate_limit: { unit: ${unit}, requests_per_unit: 1 } }`
+  await using service = await envoyService({
+    'rules.yaml': `domain: rl\ndescriptors:\n${quota('own', 'hour')}\n${quota('common', 'day')}`,
+  })
+  using client = rateLimitClient(service.grpcAddress)
+  await client.ask('rl', [{ own: 'ann' }, { common: '' }])
+  const denied = await client.ask('rl', [{ own: 'ann' }, { common: '' }])
+  expect(denied.overallCode).toBe('OVER_LIMIT')
+  expect(denied.responseHeadersToAdd).toMatchObject([{ key: 'Retry-After', value: '3600' }])
+})
+
+it('requests that combine more rules than there are limiters for are exact', async () => {
+  const rules = (unit: string) => {
+    const values = Array.from({ length: 40 }, (_, i) => `value: v${i}`)
+    const line = (key: string) => (value: string) =>
+      `  - { key: ${key}, ${value}, rate_limit: { unit: ${unit}, requests_per_unit: 50 } }`
+    return { 'rules.yaml': ['domain: rl', 'descriptors:', ...values.flatMap((value) => [line('a')(value), line('b')(value)])].join('\n') }
+  }
+  await using service = await envoyService(rules('hour'))
+  using client = rateLimitClient(service.grpcAddress)
+  const pairs = Array.from({ length: 1600 }, (_, i) => [{ a: `v${i % 40}` }, { b: `v${Math.floor(i / 40)}` }])
+  const some = Promise.all(pairs.map((pair) => client.ask('rl', pair)))
+  service.change(rules('day'))
+  expect((await some).map(({ overallCode }) => overallCode)).not.toContain('OVER_LIMIT')
+  const left = await Promise.all(pairs.slice(0, 40).map(([a]) => client.ask('rl', [a!])))
+  expect(new Set(left.flatMap(remainingIn))).toEqual(new Set([9]))
+}, 60_000)
+
+it('what was charged is returned where what has happened already cannot be charged', async () => {
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const proxy = await startProxy(redis.port)
+  onTestFinished(() => proxy.stop())
+  await using service = await envoyService(RULES, {
+    store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
+    envoy: { ...PATIENT, chargeAfterwards: ['rl'] },
+  })
+  using client = rateLimitClient(service.grpcAddress)
+  // No log: the script of Redis refuses what it cannot read.
+  const used = { entries: [{ key: 'path', value: '/' }], hitsAddend: { value: 5 } }
+  await client.ask('rl', [used])
+  await redis.spoil?.('x')
+  await refusal(client.ask('rl', [{ user: 'ann' }, used]))
+  expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
+})
+
 describe('limits that requests bring', () => {
   const own = (requestsPerUnit: number, unit: string | number = 'DAY') => [
     { entries: [{ key: 'user', value: 'ann' }], limit: { requestsPerUnit, unit } },
@@ -305,6 +353,35 @@ describe('a store that gives no answer', () => {
     expect(response.overallCode).toBe(code)
     expect(response.statuses[0]!.code).toBe(code)
     expect(performance.now() - started).toBeLessThan(5000)
+  })
+
+  it('local: of a rule there is one share, in whatever company', async () => {
+    const { client, proxy } = await behindProxy({ onStoreError: 'local', timeoutMs: 300 })
+    proxy.refuse()
+    const user = { user: 'ann' }
+    const codes: string[] = []
+    const ask = async (...descriptors: Parameters<RateLimitClient['ask']>[1]) => {
+      const { overallCode, statuses } = await client.ask('rl', descriptors)
+      codes.push(overallCode)
+      return statuses.at(-1)!.limitRemaining
+    }
+    await ask(user)
+    await ask(user, { path: '/' })
+    // In steps: what the first of them has charged is returned.
+    await ask(user, { path: '/' }, user, user)
+    await ask(user, { path: '/' }, { path: '/a' })
+    await ask(user)
+    await ask(user, { path: '/' })
+    expect(codes).toEqual(['OK', 'OK', 'OVER_LIMIT', 'OK', 'OVER_LIMIT', 'OVER_LIMIT'])
+    expect(await ask({ path: '/' })).toBe(97)
+  })
+
+  it('deny: nothing is denied by limits that are all in shadow', async () => {
+    const { service, client, proxy } = await behindProxy({ onStoreError: 'deny', timeoutMs: 300 })
+    service.change({ 'rules.yaml': RULES['rules.yaml'].replace('user,', 'user, shadow_mode: true,') })
+    proxy.refuse()
+    expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
+    expect((await client.ask('rl', [{ user: 'ann' }, { path: '/' }])).overallCode).toBe('OVER_LIMIT')
   })
 
   it('throw: the call fails in time', async () => {

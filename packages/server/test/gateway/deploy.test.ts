@@ -102,6 +102,8 @@ describe('Docker', () => {
       ports?: string[]
       healthcheck?: object
       build?: object
+      read_only?: boolean
+      secrets?: string[]
     }[]
     expect(services.flatMap(({ ports = [] }) => ports).every((port) => port.startsWith('127.0.0.1:'))).toBe(
       true,
@@ -110,6 +112,8 @@ describe('Docker', () => {
     expect(services.every(({ healthcheck, build }) => healthcheck !== undefined || build !== undefined)).toBe(
       true,
     )
+    // Compose copies such secrets into the container, and refuses to where nothing can be written.
+    expect(services.filter((each) => each.secrets && each.read_only)).toEqual([])
     // Without a default: compose does not start without them.
     expect(text.match(/\$\{[A-Z_]+\}/g)).toBeNull()
   })

@@ -144,8 +144,12 @@ describe('which rule', () => {
     expect(() => ask({}, headers)).toThrow(expect.objectContaining({ code: 'no_rule' }))
     expect(() => ask({ fromHeaders: true })).toThrow(expect.objectContaining({ code: 'no_rule' }))
     // Said twice: by the gateway, and by somebody else.
-    const twice = { ...headers, 'x-slidegate-limiter': ['two', 'one'] }
-    expect(() => ask({ fromHeaders: true }, twice)).toThrow(expect.objectContaining({ code: 'no_rule' }))
+    for (const [name, value] of Object.entries(headers)) {
+      const twice = { ...headers, [name]: [value, '1'] }
+      expect(() => ask({ fromHeaders: true }, twice)).toThrow(
+        expect.objectContaining({ status: 400, code: 'bad_gateway_request' }),
+      )
+    }
   })
 })
 
@@ -297,6 +301,14 @@ describe('cost and plan', () => {
       cost: undefined,
       plan: undefined,
     })
+  })
+
+  test('a header that the client has sent beside that of the gateway makes nothing cheaper', () => {
+    for (const twice of [{ 'x-cost': ['12', '1'] }, { 'x-plan': ['free', 'gold'] }]) {
+      expect(() => rule({ cost: '{header:x-cost}', plan: '{header:X-Plan}' }, twice)).toThrow(
+        expect.objectContaining({ status: 400, code: 'bad_gateway_request' }),
+      )
+    }
   })
 
   test.each(['0', '-1', '1.5', '1e3', ' ', 'x', '99999999999999999'])('a cost of %j is refused', (cost) => {

@@ -264,6 +264,19 @@ describe('connections', () => {
     expect((await service.get('/healthz')).status).toBe(200)
   })
 
+  it('are closed whether or not the client closes them, too', async () => {
+    await using service = await testService({ limiters })
+    const port = Number(new URL(service.httpUrl).port)
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    await using _ = { [Symbol.asyncDispose]: async () => void socket.destroy() }
+    socket.on('error', () => {}).resume()
+    socket.write('hello\r\n\r\n')
+    await once(socket, 'end')
+    const open = () =>
+      new Promise((resolve) => service.app.server.getConnections((_, count) => resolve(count)))
+    await expect.poll(open, { timeout: 6000 }).toBe(0)
+  })
+
   it('that are slow are closed', async () => {
     await using service = await testService({ limiters })
     const { server } = service.app

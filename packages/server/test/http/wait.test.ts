@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../src/config/schema.ts'
 import { type TestService, testService } from '../support/service.ts'
@@ -50,6 +51,43 @@ describe('waiting', () => {
     const late = await service.post('/v1/wait', { limiter: 'api', key: 'ann', maxWaitMs: 3_600_000 })
     expect(late).toMatchObject({ status: 429, body: { code: 'wait_late' } })
     expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(3500)
+  })
+
+  it('ends for one who hangs up behind an answer that has no end', async () => {
+    await using service = await testService({ ...config, caps: { waiting: '2h', inFlight: 2 } })
+    await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
+    const body = JSON.stringify({ limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 })
+    const host = 'HTTP/1.1\r\nHost: localhost\r\n'
+    const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
+    const socket = connect(Number(new URL(service.httpUrl).port), '127.0.0.1')
+    socket.write(`GET /v1/admin/tail ${host}\r\nPOST /v1/wait ${host}${type}\r\n${body}`)
+    await expect.poll(() => length(service)).toBe(1)
+    socket.destroy()
+    await expect.poll(() => length(service)).toBe(0)
+    // Nor does it take room among those under way.
+    const again = await service.post('/v1/consume', { limiter: 'api', key: 'bob' })
+    expect(again.status).toBe(200)
+  })
+
+  it('goes on in the line of the limiter that takes the place of its own', async () => {
+    await using service = await testService({ ...config, caps: { waiting: '2h' } })
+    const limiterOf = (limit: number): Config => ({
+      ...config,
+      limiters: { api: { limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s' }] } },
+    })
+    await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
+    const waits = [1, 2].map(() => waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 }))
+    await expect.poll(() => length(service)).toBe(2)
+    const former = service.service.get('api').limiter
+    service.reload({ config: limiterOf(2), folder: '', files: [] })
+    // Two in an hour: one was before the change.
+    expect(await Promise.race(waits.map(({ ended }) => ended))).toBe(200)
+    await expect.poll(() => length(service)).toBe(1)
+    expect(former.waiting().length).toBe(0)
+    const peeked = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
+    expect(peeked.body).toMatchObject({ allowed: false, remaining: 0 })
+    service.reload({ config: limiterOf(3), folder: '', files: [] })
+    expect(await Promise.all(waits.map(({ ended }) => ended))).toEqual([200, 200])
   })
 
   it('of many is refused', async () => {

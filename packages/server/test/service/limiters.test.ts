@@ -74,6 +74,15 @@ describe('another configuration', () => {
     expect(await use(service, 20)).toBe(10)
   })
 
+  it('keeps it however often numbers are changed', async () => {
+    const { service } = serviceOf({ limits: [sliding(10)] })
+    expect(await use(service, 10)).toBe(10)
+    for (let limit = 11; limit <= 40; limit++) {
+      service.reload(configOf({ limits: [sliding(limit, { precision: '1s' })] }))
+    }
+    expect(await use(service, 50)).toBe(30)
+  })
+
   it('is refused as a whole where a part of it is wrong', async () => {
     const { service } = serviceOf({ limits: [sliding(10)] }, { other: { limits: [sliding(5)] } })
     const before = service.active()
@@ -142,11 +151,25 @@ describe('plans and single keys', () => {
 
   it('count on what was used under another plan', async () => {
     const { service } = serviceOf({
-      ...api,
-      plans: { ...api.plans, gold: { limits: [sliding(9, { precision: 50 })] } },
+      limits: [sliding(2)],
+      plans: { gold: { limits: [sliding(9, { precision: 50 })] } },
+      choosePlan: true,
     })
     expect(await use(service, 20, 'bob')).toBe(2)
     expect(await use(service, 20, 'bob', 'gold')).toBe(7)
+    expect(await use(service, 20, 'bob')).toBe(0)
+  })
+
+  it('are kept in so few ways that all of them can be read', () => {
+    const overrides = Array.from({ length: 20 }, (_, i) => ({
+      key: `key-${i}`,
+      limits: [sliding(5, { precision: i + 1 })],
+    }))
+    expect(() => serviceOf({ limits: [sliding(2)], overrides })).toThrow(/20 different ways; it must be 16/)
+    serviceOf({
+      limits: [sliding(2)],
+      overrides: Array.from({ length: 100 }, (_, i) => ({ key: `key-${i}`, limits: [sliding(i + 1)] })),
+    })
   })
 })
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { run } from '../../src/main.ts'
 import type { Report } from '../../src/replay/report.ts'
 
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
@@ -35,6 +36,30 @@ export function slidegate(
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })
+}
+
+/** The same in this process, which takes a fraction of the time: for commands that read no input. One at a time. */
+export async function slidegateHere(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const { exitCode, env: before, stdout, stderr } = process
+  const writes = [stdout.write, stderr.write] as const
+  const said = ['', '']
+  const keep = (i: number) => (text: string | Uint8Array) => {
+    said[i] += String(text)
+    return true
+  }
+  process.exitCode = undefined
+  process.env = { ...before, ...env }
+  for (const [name, value] of Object.entries(env)) if (value === undefined) delete process.env[name]
+  Object.assign(stdout, { write: keep(0) })
+  Object.assign(stderr, { write: keep(1) })
+  try {
+    await run(words)
+    return { code: Number(process.exitCode ?? 0), stdout: said[0]!, stderr: said[1]! }
+  } finally {
+    Object.assign(stdout, { write: writes[0] })
+    Object.assign(stderr, { write: writes[1] })
+    Object.assign(process, { exitCode, env: before })
+  }
 }
 
 /** The report of a replay with `--json`, which must succeed. */

@@ -91,8 +91,14 @@ function fetchIn({ fetch }: ServiceStoreOptions): Fetch {
 function tokenIn(options: ServiceStoreOptions): Address['token'] {
   if (!('token' in options)) return () => undefined
   const { token } = options
-  if (typeof token === 'function') return token
-  if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return () => token
+  if (typeof token === 'function') return async () => checkedToken(await token())
+  const checked = checkedToken(token)
+  return () => checked
+}
+
+/** What `fetch` says of others has the whole token in it. */
+function checkedToken(token: unknown): string {
+  if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
   throw invalidOption(
     `the token is of type ${typeof token}; it must be a text of printable characters`,
     undefined,

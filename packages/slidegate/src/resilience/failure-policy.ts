@@ -163,7 +163,7 @@ class GuardedStore implements Store {
       if (outcome.source !== 'store' || position >= outcome.admitted) return
       // A reservation that the store has not made in time settles as if it knew nothing of it.
       if (mayPass && op.reservation === undefined) this.#late.release(op)
-      else this.#late.add(op, outcome, position)
+      else this.#late.add(op, outcome, position, Math.min(outcome.admitted, position + op.count))
     })
   }
 
