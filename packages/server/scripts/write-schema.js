@@ -1,6 +1,9 @@
 // Writes the JSON Schema of the configuration, which editors read, from the built package.
 import { writeFileSync } from 'node:fs'
-import { publishedSchema } from '../dist/config/published-schema.js'
+
+// By name, so that types are not looked for in what was built.
+const built = new URL('../dist/config/published-schema.js', import.meta.url).href
+const { publishedSchema } = await import(built)
 
 const file = new URL('../schema/config.schema.json', import.meta.url)
 writeFileSync(file, `${JSON.stringify(publishedSchema(), null, 2)}\n`)
