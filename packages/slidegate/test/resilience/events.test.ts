@@ -148,6 +148,26 @@ describe('a listener', () => {
     expect(unhandled).not.toHaveBeenCalled()
   })
 
+  it('may ask the limiter itself for another key, at once, and disturbs no decision', async () => {
+    const limiter = create({ store: memoryStore() })
+    const told: [unknown, number][] = []
+    limiter.on('decision', ({ key, decision }) => {
+      told.push([key, decision.remaining])
+      if (key === 'user:1') limiter.consumeSync('user:2')
+    })
+    const [first, second] = await limiter.consumeMany([{ key: 'user:1' }, { key: 'user:1' }])
+    expect([first!.remaining, second!.remaining]).toEqual([1, 0])
+    expect(await limiter.refund('user:1', first!)).toBe(1)
+    expect((await limiter.consume('user:3')).remaining).toBe(1)
+    expect(told).toEqual([
+      ['user:1', 1],
+      ['user:2', 1],
+      ['user:1', 0],
+      ['user:2', 0],
+      ['user:3', 1],
+    ])
+  })
+
   it('may ask the limiter itself, take itself off, or close it', async () => {
     const limiter = create({ onStoreError: 'deny', breaker: { minRequests: 1 } })
     const once = vi.fn(() => {
