@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { Ajv } from 'ajv'
+import { Ajv, type AnySchema, type ValidateFunction } from 'ajv'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { adminRoutes } from './admin.ts'
 import { consumeRoutes } from './consume.ts'
@@ -40,10 +40,13 @@ const REQUEST_MS = 30_000
 /** How often that is looked after. */
 const CHECK_MS = 1000
 
+/** The schemas are ours, and to make their code smaller takes longer than it saves. */
+const QUICK = { validateSchema: false, code: { optimize: false } } as const
+
 /** What was sent is taken as it is, or not at all. */
-const bodies = new Ajv({ discriminator: true })
+const bodies = new Ajv({ discriminator: true, ...QUICK })
 /** All that a URL has are words. */
-const words = new Ajv({ coerceTypes: true, useDefaults: true })
+const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 
 const HANDSHAKE_MS = 10_000
 const DEFAULT_BODY_BYTES = 2 ** 20
@@ -77,7 +80,9 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   const app = Fastify(options).withTypeProvider<TypeBoxTypeProvider>() as unknown as App
   // Web pages may send text to any origin without being asked.
   app.removeContentTypeParser('text/plain')
-  app.setValidatorCompiler(({ schema, httpPart }) => (httpPart === 'body' ? bodies : words).compile(schema))
+  app.setValidatorCompiler(({ schema, httpPart }) =>
+    checkedLater(httpPart === 'body' ? bodies : words, schema),
+  )
   // Schemas of answers describe them; they are not what writes them.
   app.setSerializerCompiler(() => JSON.stringify)
   await describeRoutes(app)
@@ -92,4 +97,17 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   storeRoutes(app, context)
   adminRoutes(app, context)
   return app
+}
+
+/** Checks by a schema that is compiled when it is first asked for: all of them together take longer than the rest of a start. */
+function checkedLater(ajv: Ajv, schema: AnySchema): ValidateFunction {
+  let compiled: ValidateFunction | undefined
+  const check = (data: unknown): boolean => {
+    compiled ??= ajv.compile(schema)
+    const isValid = compiled(data) as boolean
+    check.errors = compiled.errors
+    return isValid
+  }
+  check.errors = undefined as ValidateFunction['errors']
+  return check as ValidateFunction
 }
