@@ -173,6 +173,14 @@ export interface Limiter<Key extends AnyKey = string> {
    */
   acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit>
   /**
+   * Frees what a request has taken of a `concurrency` limit, by the `requestId` that it was consumed with, in whatever
+   * process; whether it was still held. `cost` is that of the request, 1 unless told. Whoever has a {@link Permit} releases
+   * that.
+   */
+  release(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
+  /** Renews it in the same way: it is held for as long again from now; whether it was still held. */
+  extend(key: Key, requestId: string, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<boolean>
+  /**
    * For audits: the requests, holders or values that count now, for each limit that keeps them one by one: sliding
    * windows with `log: 'zset'` or `'stream'`, `concurrency`, `distinct`.
    */

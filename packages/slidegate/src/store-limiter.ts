@@ -21,6 +21,8 @@ import type {
   ConsumeOutcome,
   ExplainOp,
   ExplainOutcome,
+  HoldOp,
+  HoldOutcome,
   ListOutcome,
   Named,
   Op,
@@ -208,17 +210,35 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit> {
     if (this.#isStale) await this.#overrides!.refresh()
-    if (!areHeld(this.#parts(key, options))) {
-      throw new SlidegateError(
-        'invalid_option',
-        `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
-        key,
-      )
-    }
+    if (!areHeld(this.#parts(key, options))) throw this.#holdsNothing(key)
     const askedAtMs = performance.now()
     const { cost, value, request } = options ?? {}
     const decision = await this.consume(key, { cost, value, request })
     return this.#permits.give(decision, askedAtMs)
+  }
+
+  async release(key: AnyKey, requestId: string, options?: ConsumeOptions): Promise<boolean> {
+    return this.#hold('release', key, requestId, options)
+  }
+
+  async extend(key: AnyKey, requestId: string, options?: ConsumeOptions): Promise<boolean> {
+    return this.#hold('extend', key, requestId, options)
+  }
+
+  async #hold(
+    type: HoldOp['type'],
+    key: AnyKey,
+    id: string,
+    options: ConsumeOptions | undefined,
+  ): Promise<boolean> {
+    if (this.#isStale) await this.#overrides!.refresh()
+    const units = parseCost(options)
+    const parts = this.#parts(key, options)
+    if (!areHeld(parts)) throw this.#holdsNothing(key)
+    const requestId = this.#keys.spelling.text(id, 'requestId', 'invalid_request_id')
+    const op: HoldOp = { type, parts, requestId, units }
+    const { held } = (await (type === 'release' ? this.#freeing(op) : this.#apply(op))) as HoldOutcome
+    return held
   }
 
   async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
@@ -452,6 +472,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
     throw new SlidegateError(
       'invalid_option',
       `the limiter ${show(this.name)} has no bans for this key; make it with ban: true, or with options of one`,
+      key,
+    )
+  }
+
+  #holdsNothing(key: AnyKey): SlidegateError {
+    return new SlidegateError(
+      'invalid_option',
+      `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
       key,
     )
   }

@@ -97,6 +97,8 @@ function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | C
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
+    // Behind a name that leads to another server since, this one keeps the connection, and refuses whatever is written.
+    reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)
   const nodes = urls.map((each) => ({ host: hostOf(each), port: Number(each.port || 6379) }))

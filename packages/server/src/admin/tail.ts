@@ -62,6 +62,11 @@ const GONE_MS = 5000
 /** So often something is sent, in times of taking, so that whoever is between does not take the silence for an end. */
 const SILENT_TURNS = 150
 
+/** One who takes nothing for so long, a minute in times of taking, has others have his place. */
+const STUCK_TURNS = 600
+
+const NOBODYS: TailFilter = { limiters: [] }
+
 const NOTHING: Taken = { lines: [], lost: 0 }
 
 /**
@@ -105,7 +110,7 @@ export class Tail {
   /**
    * What happens from now on in all processes, as server-sent events, until the stream is destroyed.
    *
-   * @param filter is asked again and again: limiters come and go
+   * @param filter is asked again and again: limiters come and go. What it throws ends the stream
    * @throws {ServiceError} `too_many_readers`
    */
   open(filter: () => TailFilter): Readable {
@@ -118,14 +123,20 @@ export class Tail {
     }
     const id = `${process.pid}-${++this.#opened}`
     const ask = async (what: Partial<Asked>) => {
-      const asked: Asked = { id, filter: filter(), take: false, ...what }
+      const asked: Asked = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
       return (await this.#peers.ask('tail', asked)) as readonly Taken[]
     }
     let isWanted = true
     let isAsking = false
     let silentTurns = 0
+    let stuckTurns = 0
     const turn = async () => {
       if (isAsking) return
+      stuckTurns = isWanted ? 0 : stuckTurns + 1
+      if (stuckTurns >= STUCK_TURNS) {
+        stream.destroy()
+        return
+      }
       isAsking = true
       try {
         const text = eventsOf(await ask({ take: isWanted }))

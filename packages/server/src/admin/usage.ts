@@ -28,8 +28,9 @@ const COUNTERS = 512
 /** The window slides by halves: it reaches back between one and two of them. */
 const HALF_MS = 150_000
 
-/** Limiters of which anything is known: with one more, what was known for longest is forgotten. */
+/** Limiters of which anything is known: of one more nothing is, until one of these was not asked for so long. */
 const MAX_LIMITERS = 1024
+const IDLE_MS = 2 * HALF_MS
 
 /** The most frequent keys of the last minutes. */
 class SlidingTop {
@@ -69,6 +70,7 @@ interface LimiterUsage {
   readonly requests: SlidingTop
   /** Made with the first denial. */
   denials: SlidingTop | undefined
+  askedAtMs: number
 }
 
 /**
@@ -89,6 +91,8 @@ export class Usage {
   record(limiter: string, key: AnyKey, decision: Decision): void {
     const nowMs = this.#now()
     const usage = this.#limiters.get(limiter) ?? this.#add(limiter, nowMs)
+    if (usage === undefined) return
+    usage.askedAtMs = nowMs
     usage.rates.add(decision, nowMs)
     const { allowed } = decision
     if (!allowed) usage.denials ??= new SlidingTop(nowMs)
@@ -120,16 +124,25 @@ export class Usage {
     return this.#limiters.get(limiter)?.[by]?.counts(this.#now()) ?? { overMs: 0, summaries: [] }
   }
 
-  #add(limiter: string, nowMs: number): LimiterUsage {
-    if (this.#limiters.size >= MAX_LIMITERS) {
-      for (const oldest of this.#limiters.keys()) {
-        this.#limiters.delete(oldest)
-        break
-      }
+  #add(limiter: string, nowMs: number): LimiterUsage | undefined {
+    if (this.#limiters.size >= MAX_LIMITERS && !this.#forgetOne(nowMs)) return undefined
+    const usage = {
+      rates: new Rates(this.#sinceMs),
+      requests: new SlidingTop(nowMs),
+      denials: undefined,
+      askedAtMs: nowMs,
     }
-    const usage = { rates: new Rates(this.#sinceMs), requests: new SlidingTop(nowMs), denials: undefined }
     this.#limiters.set(limiter, usage)
     return usage
+  }
+
+  /** Looks at one of them, each time at another. */
+  #forgetOne(nowMs: number): boolean {
+    const [name, usage] = this.#limiters.entries().next().value!
+    this.#limiters.delete(name)
+    const isIdle = nowMs - usage.askedAtMs >= IDLE_MS
+    if (!isIdle) this.#limiters.set(name, usage)
+    return isIdle
   }
 }
 

@@ -153,6 +153,13 @@ function checkTokens({ config, isSound, complain }: Checked): void {
       complain(path, 'there must be one of token and sha256')
       continue
     }
+    if (token !== undefined && /[^!-~]/.test(token)) {
+      complain(
+        [...path, 'token'],
+        'no header could bring this secret: it must be of letters, digits and signs of ASCII',
+      )
+      continue
+    }
     const digest = sha256 ?? createHash('sha256').update(token!).digest('hex')
     if (secrets.has(digest)) complain(path, 'this secret is that of another token already')
     secrets.add(digest)

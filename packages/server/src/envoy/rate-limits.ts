@@ -58,8 +58,9 @@ export class RateLimits {
   reload(domains: Domains, config: EnvoyConfig): void {
     const isSamePolicy = JSON.stringify(policyOf(config)) === JSON.stringify(policyOf(this.#config))
     for (const before of this.#domains.all()) {
-      const isMoved = this.#rememberFormer(before, domains.get(before.name))
-      if (isSamePolicy && !isMoved) continue
+      const after = domains.get(before.name)
+      const isMoved = this.#rememberFormer(before, after)
+      if (isSamePolicy && !isMoved && after !== undefined) continue
       this.#limitersOf.get(before.name)?.retire()
       this.#limitersOf.delete(before.name)
     }

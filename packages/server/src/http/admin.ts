@@ -45,7 +45,7 @@ export function adminRoutes(app: App, context: Context): void {
   steeringRoutes(app, context)
 }
 
-function lookingRoutes(app: App, { service, admin }: Context): void {
+function lookingRoutes(app: App, { service, gatekeeper, admin }: Context): void {
   /** Domains of Envoy are no limiters of the configuration, and yet there is something to be seen of them. */
   const seen = (caller: Caller, name: string): void => {
     caller.mustReach(name)
@@ -125,9 +125,12 @@ function lookingRoutes(app: App, { service, admin }: Context): void {
       const { limiter, key, denied } = query
       if (limiter !== undefined) seen(caller, limiter)
       const limiters = (): string[] => {
+        // A token may be taken back, or told to be for less, while he reads.
+        const reader = gatekeeper.admit(raw.headers.authorization)
+        reader.must('read')
         const names = new Set([...service.active().map(({ declared }) => declared.name), ...admin.seen()])
         return Array.from(names).filter(
-          (name) => (limiter === undefined || name === limiter) && caller.may(name),
+          (name) => (limiter === undefined || name === limiter) && reader.may(name),
         )
       }
       const stream = admin.tail.open(() => ({ limiters: limiters(), key, denied }))

@@ -9,6 +9,7 @@ import { describeRoutes } from './description.ts'
 import { guardEntrance } from './entrance.ts'
 import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
+import { holdRoutes } from './holds.ts'
 import { peekRoutes } from './peek.ts'
 import { answerClientError, answerErrors, errorBodyOf, sendProblem } from './problems.ts'
 import { reservationRoutes } from './reservations.ts'
@@ -94,6 +95,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   peekRoutes(app, context)
   reservationRoutes(app, context)
   waitRoutes(app, context)
+  holdRoutes(app, context)
   storeRoutes(app, context)
   adminRoutes(app, context)
   return app

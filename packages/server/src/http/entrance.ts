@@ -28,9 +28,16 @@ const DEFAULT_IN_FLIGHT = 10_000
 export function guardEntrance(app: App, { gatekeeper, service }: Context): void {
   const pages = new Pages(() => service.config.auth)
   let inFlight = 0
+  let isClosing = false
   const leave = () => {
     inFlight--
+    // The framework closes those without a request once: others would be kept open by their clients.
+    if (isClosing) app.server.closeIdleConnections()
   }
+  app.addHook('preClose', (done) => {
+    isClosing = true
+    done()
+  })
   const enter = (
     request: FastifyRequest,
     reply: FastifyReply,

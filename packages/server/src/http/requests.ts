@@ -19,6 +19,10 @@ export function limiterFor(service: Service, caller: Caller, name: string): Acti
   return service.get(name)
 }
 
+export function mayChoose({ declared }: ActiveLimiter, plan: string | undefined): boolean {
+  return plan !== undefined && declared.config.choosePlan === true && declared.plans.has(plan)
+}
+
 /** @throws {ServiceError} `plan_not_chosen`, `unknown_plan` */
 export function checkPlan({ declared }: ActiveLimiter, plan: string | undefined): void {
   if (plan === undefined) return

@@ -6,7 +6,7 @@ import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { decided } from './decisions.ts'
-import { checkPlan, limiterFor } from './requests.ts'
+import { checkPlan, limiterFor, mayChoose } from './requests.ts'
 import { closed, Key, LimiterName, Plan, shared } from './schemas.ts'
 import { type Claim, claimOf, tokenOf } from './tokens.ts'
 
@@ -170,6 +170,7 @@ async function settle(
   actual: number,
 ): Promise<Settlement> {
   const active = limiterFor(service, caller, limiter)
-  checkPlan(active, plan)
-  return active.limiter.settle(token, actual, { request: { plan } })
+  // One that cannot be chosen any more takes nothing from him who has been charged by it.
+  const request = { plan: mayChoose(active, plan) ? plan : undefined }
+  return active.limiter.settle(token, actual, { request })
 }

@@ -15,7 +15,7 @@ export function tokenOf({ token, units, plan = '' }: Claim): string {
 }
 
 /**
- * Of the units and the plan nothing is believed: the plan is checked as that of a request is, and with other units a caller
+ * Of the units and the plan nothing is believed: a plan counts where a request may choose it, and with other units a caller
  * does what he may do by settling.
  *
  * @throws {ServiceError} `invalid_token`

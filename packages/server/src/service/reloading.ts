@@ -127,7 +127,14 @@ function fromNextStart(config: Config, started: Config): readonly string[] {
   return [
     ...(isDeepStrictEqual(listenersOf(config), listenersOf(started)) ? [] : ['listen']),
     ...(isDeepStrictEqual(config.store, started.store) ? [] : ['store']),
+    ...(isDeepStrictEqual(capsOf(config), capsOf(started)) ? [] : ['caps']),
   ]
+}
+
+/** The caps that servers are made with. */
+function capsOf(config: Config): readonly unknown[] {
+  const { bodyBytes, descriptors, inFlight } = config.caps ?? {}
+  return grpcAddressOf(config) === undefined ? [bodyBytes] : [bodyBytes, descriptors, inFlight]
 }
 
 function textOf({ config, domains }: LoadedConfig): string {

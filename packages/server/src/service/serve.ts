@@ -34,7 +34,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       `--workers ${options.workers} share their counts through Redis: set store.redis or REDIS_URL, or use --workers 1`,
     )
   }
-  return runPrimary(options.workers, log)
+  return runPrimary(options.workers, log, options.drainMs)
 }
 
 async function serveHere(

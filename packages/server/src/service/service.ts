@@ -23,7 +23,7 @@ export type Shadowings = Readonly<Record<string, Shadowing>>
 
 interface Former {
   readonly declared: DeclaredLimiter
-  /** After which nothing that was charged under it counts, in epoch ms. */
+  /** After which nothing that was charged under it counts, by this process's monotonic clock. */
   readonly untilMs: number
 }
 
@@ -88,7 +88,7 @@ export class Service {
 
   /** What a limiter was before, as far as it may still count, the latest first. */
   formerOf(name: string): readonly DeclaredLimiter[] {
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     return (this.#former.get(name) ?? [])
       .filter(({ untilMs }) => untilMs > nowMs)
       .map(({ declared }) => declared)
@@ -125,7 +125,7 @@ export class Service {
   }
 
   #activate({ limiters }: Config, shadowings: Shadowings): void {
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     const made: ActiveLimiter[] = []
     const next = new Map<string, ActiveLimiter>()
     try {

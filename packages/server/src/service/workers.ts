@@ -9,6 +9,9 @@ const ANSWER_MS = 2000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
 
+/** After which, and the time to drain, a worker that does not end is killed: it hangs, for each cuts off what takes longer. */
+const END_MS = 45_000
+
 type Message =
   /** A worker asks all; the primary asks each. */
   | { readonly type: 'ask'; readonly id: number; readonly question: string; readonly argument: unknown }
@@ -57,7 +60,7 @@ export class WorkerPeers extends Alone implements Peers {
 
 /** Where the primary is gone there is nobody to tell: this worker ends, too. */
 function tell(message: Message): void {
-  if (process.connected) process.send?.(message)
+  if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
 /** A question on its way to all workers. */
@@ -73,7 +76,7 @@ interface Round {
  * Keeps so many workers running, and carries their questions. Resolves to an exit code when it was told to end, and all
  * have.
  */
-export function runPrimary(count: number, log: Logger): Promise<number> {
+export function runPrimary(count: number, log: Logger, drainMs: number): Promise<number> {
   return new Promise((resolve) => {
     const rounds = new Map<number, Round>()
     let lastRound = 0
@@ -92,6 +95,10 @@ export function runPrimary(count: number, log: Logger): Promise<number> {
     const start = (): void => {
       const worker = cluster.fork()
       worker.on('message', (message: Message) => received(worker, message))
+      // It could not be started, or has died while it was being told something: its end is looked after below.
+      worker.on('error', ({ message }) =>
+        log.warn({ worker: worker.process.pid, reason: message }, 'a worker is gone'),
+      )
     }
     const received = (worker: Worker, message: Message): void => {
       if (message.type === 'ready') {
@@ -120,6 +127,9 @@ export function runPrimary(count: number, log: Logger): Promise<number> {
     const end = (): void => {
       isEnding = true
       for (const worker of workers()) worker.process.kill('SIGTERM')
+      setTimeout(() => {
+        for (const worker of workers()) worker.process.kill('SIGKILL')
+      }, drainMs + END_MS).unref()
       if (workers().length === 0) resolve(exitCode)
     }
 
@@ -142,7 +152,8 @@ export function runPrimary(count: number, log: Logger): Promise<number> {
     process.on('SIGTERM', end)
     process.on('SIGINT', end)
     process.on('SIGHUP', () => {
-      for (const worker of workers()) worker.process.kill('SIGHUP')
+      // Others read it as they start, and would be killed by this signal until they have said what it means to them.
+      for (const worker of workers()) if (ready.has(worker.id)) worker.process.kill('SIGHUP')
     })
     for (let i = 0; i < count; i++) start()
   })

@@ -368,6 +368,34 @@ describe('roles', () => {
   })
 })
 
+it('a token that is taken back while it reads the tail reads no more', async () => {
+  await using service = await adminService({ limiters, auth })
+  const follow = (name: string) => {
+    const reader = { seen: 0, hasEnded: false }
+    const client = new ServiceClient({ url: new URL(service.url), token: secret(name) })
+    const reading = (async () => {
+      for await (const _ of client.events('/v1/admin/tail', new AbortController().signal)) reader.seen++
+    })()
+    const end = () => {
+      reader.hasEnded = true
+    }
+    reading.then(end, end)
+    return reader
+  }
+  const [reader, admin] = [follow('read'), follow('admin')]
+  const asking = async (isSo: () => boolean) => {
+    await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' }, secret('check'))
+    return isSo()
+  }
+  await until('both read', () => asking(() => reader.seen > 0 && admin.seen > 0))
+  const tokens = auth.tokens!.filter(({ name }) => name !== 'read')
+  const listen = { http: '127.0.0.1:0', grpc: false as const }
+  service.running.reload({ config: { limiters, auth: { tokens }, listen }, folder: '/', files: [] })
+  await until('it has ended', async () => reader.hasEnded)
+  const { seen } = admin
+  await until('the other reads on', () => asking(() => admin.seen > seen))
+})
+
 describe('two instances on one Redis', () => {
   it('are one: what is said on one is in force on the other after a second, and after a restart', async () => {
     const server = await startRedis()

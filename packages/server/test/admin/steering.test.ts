@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startCluster } from '../../../slidegate/test/support/redis-cluster.ts'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { makeCertificates, startTlsRedis } from '../../../slidegate/test/support/tls.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
 import { useRedis } from '../../../slidegate/test/support/use-redis.ts'
 import { RedisAuditLog } from '../../src/admin/audit-log.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
@@ -130,6 +132,19 @@ describe('the connection to Redis', () => {
     onTestFinished(() => link.close())
     await link.connected()
     await expect(link.ask(() => new Promise(() => {}))).rejects.toMatchObject({ code: 'store_error' })
+  })
+
+  it('is made anew where the server has become a replica', async () => {
+    const demoted = await startRedis()
+    onTestFinished(() => demoted.stop())
+    const link = new RedisLink({ url: demoted.url, prefix: 'slidegate' }, '/')
+    onTestFinished(() => link.close())
+    await link.connected()
+    const id = () => link.ask((client) => client.client('ID'))
+    const before = await id()
+    await link.ask((client) => client.call('REPLICAOF', '127.0.0.1', '1'))
+    await expect(new RedisSteering(link).say('api', ALL, true)).rejects.toMatchObject({ status: 503 })
+    await until('it is another one', async () => (await id().catch(() => before)) !== before)
   })
 
   it('is with TLS where the store is', async () => {

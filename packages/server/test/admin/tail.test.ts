@@ -138,6 +138,20 @@ describe('the tail', () => {
     expect(lines + lost).toBe(told)
   })
 
+  it('ends for a reader who takes nothing for a minute, so that others can read', async () => {
+    const setting = setUp()
+    const streams = [await opened(setting), await opened(setting)] as const
+    const [stuck, slow] = streams
+    for (let i = 0; i < 700; i++) {
+      for (let j = 0; j < 900 && i < 20; j++) setting.tail.decided('api', 'ann', decision)
+      await setting.turn()
+      if (i === 300) while (slow.read() !== null);
+      if (i === 500) expect(stuck.destroyed).toBe(false)
+    }
+    expect(streams.map(({ destroyed }) => destroyed)).toEqual([true, false])
+    expect(setting.tail.readers).toBe(1)
+  })
+
   it('forgets a reader whose process is gone', async () => {
     const peers = new Alone()
     const setting = setUp(peers)

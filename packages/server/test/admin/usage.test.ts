@@ -158,10 +158,18 @@ describe('top keys', () => {
     },
   )
 
-  it('are of limiters that are known: one more takes the place of the oldest', () => {
-    const { usage, record } = setUp()
-    for (let i = 0; i <= 1024; i++) record(`limiter-${i}`, 'ann', decision(true))
-    expect(topKeys([usage.topOf('limiter-0', 'requests')], 10)).toEqual([])
-    expect(topKeys([usage.topOf('limiter-1', 'requests')], 10)).toHaveLength(1)
+  it('are of limiters that are known: one more takes the place of one that nobody has asked for long', () => {
+    const { clock, usage, record } = setUp()
+    const many = Array.from({ length: 1024 }, (_, i) => `limiter-${i}`)
+    for (const name of [...many, 'more']) record(name, 'ann', decision(true))
+    expect(new Set(usage.names())).toEqual(new Set(many))
+    clock.advance(200_000)
+    for (const name of many.slice(1)) record(name, 'ann', decision(true))
+    clock.advance(100_000)
+    // Each looks for a place at one of the others.
+    for (const name of ['more', 'and more'])
+      for (let i = 0; i < 1024; i++) record(name, 'ann', decision(true))
+    expect(new Set(usage.names())).toEqual(new Set([...many.slice(1), 'more']))
+    expect(topKeys([usage.topOf('more', 'requests')], 10)).toHaveLength(1)
   })
 })

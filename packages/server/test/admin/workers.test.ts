@@ -30,7 +30,7 @@ it('two workers are one service to those who look, and to those who change it', 
   })()
   await until('both workers are heard', async () => {
     await Promise.all(
-      [1, 2, 3, 4].map((i) => client.ask('POST', '/v1/peek', { limiter: 'api', key: `k${i}` })),
+      [1, 2, 3, 4].map((i) => client.answer('POST', '/v1/peek', { limiter: 'api', key: `k${i}` })),
     )
     await client.answer('POST', '/v1/consume', { limiter: 'api', key: 'first' })
     return seen.length > 0
@@ -41,7 +41,7 @@ it('two workers are one service to those who look, and to those who change it', 
   const statuses = (await Promise.all(asked)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(10)
 
-  const top = (await client.ask('GET', '/v1/admin/limiters/api/top')) as {
+  const top = (await client.ask('GET', '/v1/admin/limiters/api/top', 'keys')) as {
     keys: { key: string; count: number }[]
   }
   expect(top.keys.find(({ key }) => key === 'ann')).toMatchObject({ count: COUNT, error: 0 })
@@ -51,13 +51,13 @@ it('two workers are one service to those who look, and to those who change it', 
   })
   expect(mine.filter(({ allowed }) => allowed)).toHaveLength(10)
 
-  await client.ask('POST', '/v1/admin/shadow', { limiter: 'api', shadow: true })
+  await client.ask('POST', '/v1/admin/shadow', 'limits', { limiter: 'api', shadow: true })
   const after = await Promise.all(
     Array.from({ length: 20 }, () => client.answer('POST', '/v1/consume', { limiter: 'api', key: 'ann' })),
   )
   expect(after.map(({ status }) => status)).toEqual(Array(20).fill(200))
 
-  await client.ask('POST', '/v1/admin/drain', { drain: true })
+  await client.ask('POST', '/v1/admin/drain', 'done', { drain: true })
   const ready = await Promise.all(Array.from({ length: 20 }, () => client.answer('GET', '/readyz')))
   expect(ready.map(({ status }) => status)).toEqual(Array(20).fill(503))
   stop.abort()

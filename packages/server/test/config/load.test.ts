@@ -269,6 +269,11 @@ const CHECKS: readonly Wrong[] = [
     'there must be one of token and sha256',
   ],
   [
+    'a secret that no header can bring',
+    "auth: { tokens: [{ name: a, role: read, token: »'four words of a secret' }] }",
+    'no header could bring this secret: it must be of letters, digits and signs of ASCII',
+  ],
+  [
     'two tokens of one name',
     `auth: { tokens: [{ name: a, role: read, token: ${SECRET} }, { name: »a, role: read, token: ${SECRET}x }] }`,
     'this name is taken; the audit could not tell them apart',

@@ -16,6 +16,7 @@ afterEach(() => folder.remove())
 
 /** In any window of an hour, so many; none of these passes while a test runs. */
 const limiter = (limit: number) => ({
+  timeoutMs: 10_000,
   limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s' }],
 })
 const configOf = (limit: number, more: object = {}) =>
@@ -297,9 +298,10 @@ describe('a file that changes', () => {
 
   it('in what counts from the next start says so', async () => {
     await using watched = await Watched.start(configOf(10))
-    watched.write(configOf(10, { listen: { http: '127.0.0.1:1' }, store: { memory: {} } }))
+    const caps = { bodyBytes: 2048 }
+    watched.write(configOf(10, { listen: { http: '127.0.0.1:1' }, store: { memory: {} }, caps }))
     watched.look()
-    expect(watched.lines.flatMap(({ parts }) => parts ?? [])).toEqual(['listen', 'store'])
+    expect(watched.lines.flatMap(({ parts }) => parts ?? [])).toEqual(['listen', 'store', 'caps'])
   })
 
   it('a hundred times leaves one timer, and none once all is closed', async () => {
@@ -358,7 +360,7 @@ describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
       await using watched = await Watched.start(configOf(10, { store }))
       expect(await allowed(watched, 7)).toBe(7)
       const bucket = { kind: 'fixedWindow', limit: 9, window: '1h', align: 'first-hit' }
-      watched.write(JSON.stringify({ limiters: { api: { limits: [bucket] } }, store }))
+      watched.write(JSON.stringify({ limiters: { api: { timeoutMs: 10_000, limits: [bucket] } }, store }))
       expect(watched.reload()).toBe('ok')
       expect(await allowed(watched, 10)).toBe(2)
       watched.write(JSON.stringify({ limiters: {}, store }))

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { slidegate, temporaryFolder } from '../support/cli.ts'
+import { slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)
@@ -21,16 +21,16 @@ const SECRETS = /a-secret-in/
 describe('slidegate validate', () => {
   it('ends with 0 for a configuration that can be put in force', async () => {
     const file = folder.write('good.yaml', GOOD)
-    const human = await slidegate(['validate', '--human', file])
+    const human = await slidegateHere(['validate', '--human', file])
     expect(human).toEqual({ code: 0, stdout: `${file} is valid: 1 limiter\n`, stderr: '' })
-    const { code, stdout } = await slidegate(['validate', file])
+    const { code, stdout } = await slidegateHere(['validate', file])
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [] })
   })
 
   it('shows people where the mistakes are, and ends with 2', async () => {
     const file = folder.write('wrong.yaml', WRONG)
-    const { code, stdout, stderr } = await slidegate(['validate', '--human', file])
+    const { code, stdout, stderr } = await slidegateHere(['validate', '--human', file])
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
     expect(stdout).toMatch(/\n4 problems\n$/)
     expect(stdout).toContain(
@@ -45,7 +45,7 @@ describe('slidegate validate', () => {
 
   it('tells programs the same, where the output is no terminal', async () => {
     const file = folder.write('wrong.yaml', WRONG)
-    const { code, stdout } = await slidegate(['validate', file])
+    const { code, stdout } = await slidegateHere(['validate', file])
     expect(code).toBe(2)
     const told = JSON.parse(stdout)
     expect(told).toMatchObject({ valid: false })
@@ -67,21 +67,21 @@ describe('slidegate validate', () => {
 
   it('reads variables of the environment', async () => {
     const file = folder.write('variable.yaml', GOOD.replace('10', '"$' + '{LIMIT}"'))
-    expect((await slidegate(['validate', file], '', { LIMIT: '5' })).code).toBe(0)
-    expect((await slidegate(['validate', file], '', { LIMIT: 'five' })).code).toBe(2)
+    expect((await slidegateHere(['validate', file], { LIMIT: '5' })).code).toBe(0)
+    expect((await slidegateHere(['validate', file], { LIMIT: 'five' })).code).toBe(2)
   })
 
   it('shows nothing that steers a terminal', async () => {
     const file = folder.write('steering.yaml', '"\\e[2J\u009b\u202e": 1\n# \u001b[31m\nx\u009b: 2')
     for (const flags of [['--human'], []]) {
-      const { code, stdout } = await slidegate(['validate', ...flags, file])
+      const { code, stdout } = await slidegateHere(['validate', ...flags, file])
       expect(code).toBe(2)
       for (const character of ['\u001b', '\u009b', '\u202e']) expect(stdout).not.toContain(character)
     }
   })
 
   it('ends with 2 for a file that is not there', async () => {
-    const { code, stdout } = await slidegate(['validate', '--human', `${folder.path}/missing.yaml`])
+    const { code, stdout } = await slidegateHere(['validate', '--human', `${folder.path}/missing.yaml`])
     expect(code).toBe(2)
     expect(stdout).toMatch(/missing\.yaml:1:1: the file cannot be read: ENOENT.*\n\n1 problem\n$/)
   })

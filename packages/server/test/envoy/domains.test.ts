@@ -20,6 +20,17 @@ function problemsIn(files: Files): readonly string[] {
 const entriesOf = (descriptor: Record<string, string>): Entry[] =>
   Object.entries(descriptor).map(([key, value]) => ({ key, value }))
 
+it('no value is counted as another', () => {
+  const domain = domainsIn({
+    'rules.yaml': 'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]',
+  }).get('d')!
+  const keyOf = (value: string) => domain.match([{ key: 'k', value }])!.key
+  const long = keyOf('x'.repeat(1000))
+  expect(long.length).toBeLessThan(100)
+  // Who knows the hash cannot use up the limit of the one that it stands for.
+  expect(keyOf(long.slice('k='.length))).not.toBe(long)
+})
+
 describe('files that envoyproxy/ratelimit refuses are refused, with the place', () => {
   it.each([
     ['descriptors: []', '1:1: the file has no domain'],

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { credentials, type ServiceError, status } from '@grpc/grpc-js'
+import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { startProxy } from '../../../slidegate/test/support/tcp-proxy.ts'
 import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
 import { METHOD, type RateLimitClient, type Response, rateLimitClient } from './support/client.ts'
@@ -92,39 +93,39 @@ it('quotas that deny say when the first of them has room again', async () => {
   expect(denied.responseHeadersToAdd).toMatchObject([{ key: 'Retry-After', value: '3600' }])
 })
 
-it('requests that combine more rules than there are limiters for are exact', async () => {
-  const rules = (unit: string) => {
-    const values = Array.from({ length: 40 }, (_, i) => `value: v${i}`)
-    const line = (key: string) => (value: string) =>
-      `  - { key: ${key}, ${value}, rate_limit: { unit: ${unit}, requests_per_unit: 50 } }`
-    return { 'rules.yaml': ['domain: rl', 'descriptors:', ...values.flatMap((value) => [line('a')(value), line('b')(value)])].join('\n') }
-  }
-  await using service = await envoyService(rules('hour'))
-  using client = rateLimitClient(service.grpcAddress)
-  const pairs = Array.from({ length: 1600 }, (_, i) => [{ a: `v${i % 40}` }, { b: `v${Math.floor(i / 40)}` }])
-  const some = Promise.all(pairs.map((pair) => client.ask('rl', pair)))
-  service.change(rules('day'))
-  expect((await some).map(({ overallCode }) => overallCode)).not.toContain('OVER_LIMIT')
-  const left = await Promise.all(pairs.slice(0, 40).map(([a]) => client.ask('rl', [a!])))
-  expect(new Set(left.flatMap(remainingIn))).toEqual(new Set([9]))
-}, 60_000)
-
 it('what was charged is returned where what has happened already cannot be charged', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
-  const proxy = await startProxy(redis.port)
-  onTestFinished(() => proxy.stop())
   await using service = await envoyService(RULES, {
-    store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
+    store: { redis: { url: redis.url } },
     envoy: { ...PATIENT, chargeAfterwards: ['rl'] },
   })
   using client = rateLimitClient(service.grpcAddress)
-  // No log: the script of Redis refuses what it cannot read.
   const used = { entries: [{ key: 'path', value: '/' }], hitsAddend: { value: 5 } }
   await client.ask('rl', [used])
-  await redis.spoil?.('x')
+  const direct = new Redis(redis.url)
+  onTestFinished(() => direct.disconnect())
+  // Something else in place of its log.
+  const logs = await direct.keys('*envoy.rl*')
+  expect(logs).toHaveLength(1)
+  await direct.del(logs)
+  await direct.rpush(logs[0]!, 'no log')
   await refusal(client.ask('rl', [{ user: 'ann' }, used]))
   expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([2])
+})
+
+it('names in metrics have a bound, whatever callers send', async () => {
+  await using service = await envoyService({
+    'rules.yaml':
+      'domain: rl\ndescriptors: [{ key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1 } }]',
+  })
+  using client = rateLimitClient(service.grpcAddress)
+  for (const user of ['ann', 'x'.repeat(10_000)]) await client.ask('rl', [{ user }])
+  const { body } = await service.app.inject('/metrics')
+  expect(body.match(/(?<=slidegate_envoy_hits_total\{domain="rl",rule=")[^"]*/g)).toEqual([
+    'user_ann',
+    'user',
+  ])
 })
 
 describe('limits that requests bring', () => {
@@ -181,6 +182,17 @@ describe('hits that have happened already', () => {
 })
 
 describe('bad requests are refused', () => {
+  let service: EnvoyService
+  let client: RateLimitClient
+  beforeAll(async () => {
+    service = await envoyService(RULES)
+    client = rateLimitClient(service.grpcAddress)
+  })
+  afterAll(async () => {
+    client?.[Symbol.dispose]()
+    await service?.stop()
+  })
+
   it.each([
     ['no domain', '', [{ user: 'ann' }], /the domain is empty/],
     ['no descriptors', 'rl', [], /there are no descriptors/],
@@ -188,15 +200,11 @@ describe('bad requests are refused', () => {
     ['no key', 'rl', [{ user: 'ann' }, { entries: [{ key: '', value: 'x' }] }], /descriptor 1 has no key/],
     ['too many descriptors', 'rl', Array.from({ length: 65 }, () => ({ user: 'x' })), /there may be 64/],
   ])('%s', async (_, domain, descriptors, details) => {
-    await using service = await envoyService(RULES)
-    using client = rateLimitClient(service.grpcAddress)
     const refused = await refusal(client.ask(domain, descriptors as never))
     expect(refused).toEqual({ code: 'INVALID_ARGUMENT', details: expect.stringMatching(details) })
   })
 
   it('but for values: a long or strange one is counted', async () => {
-    await using service = await envoyService(RULES)
-    using client = rateLimitClient(service.grpcAddress)
     for (const user of ['%'.repeat(200_000), '\u0000\u{1F600}|', '']) {
       expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([2])
       expect(remainingIn(await client.ask('rl', [{ user }]))).toEqual([1])
@@ -315,9 +323,23 @@ descriptors:
 })
 
 describe('a store that gives no answer', () => {
+  let redis: RedisServer
+  let proxy: Awaited<ReturnType<typeof startProxy>>
   const stops: (() => Promise<unknown>)[] = []
+  beforeAll(async () => {
+    redis = await startRedis()
+    proxy = await startProxy(redis.port)
+  })
   afterEach(async () => {
     for (const stop of stops.splice(0).reverse()) await stop()
+    proxy.heal()
+    const direct = new Redis(redis.url)
+    await direct.flushall()
+    direct.disconnect()
+  })
+  afterAll(async () => {
+    await proxy?.stop()
+    await redis?.stop()
   })
 
   async function behindProxy(
@@ -326,19 +348,14 @@ describe('a store that gives no answer', () => {
   ): Promise<{
     service: EnvoyService
     client: RateLimitClient
-    proxy: Awaited<ReturnType<typeof startProxy>>
   }> {
-    const redis = await startRedis()
-    stops.push(() => redis.stop())
-    const proxy = await startProxy(redis.port)
-    stops.push(() => proxy.stop())
     const store = { redis: { url: `redis://127.0.0.1:${proxy.port}` } }
     const service = await envoyService(RULES, { store, caps, envoy: { ...PATIENT, ...envoy } })
     stops.push(() => service.stop())
     const client = rateLimitClient(service.grpcAddress)
     stops.push(async () => client[Symbol.dispose]())
     await client.ask('rl', [{ user: 'before' }])
-    return { service, client, proxy }
+    return { service, client }
   }
 
   it.each([
@@ -346,7 +363,7 @@ describe('a store that gives no answer', () => {
     ['deny', 'OVER_LIMIT'],
     ['local', 'OK'],
   ] as const)('%s', async (onStoreError, code) => {
-    const { client, proxy } = await behindProxy({ onStoreError, timeoutMs: 300 })
+    const { client } = await behindProxy({ onStoreError, timeoutMs: 300 })
     proxy.blackHole()
     const started = performance.now()
     const response = await client.ask('rl', [{ user: 'ann' }])
@@ -356,7 +373,7 @@ describe('a store that gives no answer', () => {
   })
 
   it('local: of a rule there is one share, in whatever company', async () => {
-    const { client, proxy } = await behindProxy({ onStoreError: 'local', timeoutMs: 300 })
+    const { client } = await behindProxy({ onStoreError: 'local', timeoutMs: 300 })
     proxy.refuse()
     const user = { user: 'ann' }
     const codes: string[] = []
@@ -377,7 +394,7 @@ describe('a store that gives no answer', () => {
   })
 
   it('deny: nothing is denied by limits that are all in shadow', async () => {
-    const { service, client, proxy } = await behindProxy({ onStoreError: 'deny', timeoutMs: 300 })
+    const { service, client } = await behindProxy({ onStoreError: 'deny', timeoutMs: 300 })
     service.change({ 'rules.yaml': RULES['rules.yaml'].replace('user,', 'user, shadow_mode: true,') })
     proxy.refuse()
     expect((await client.ask('rl', [{ user: 'ann' }])).overallCode).toBe('OK')
@@ -385,15 +402,27 @@ describe('a store that gives no answer', () => {
   })
 
   it('throw: the call fails in time', async () => {
-    const { client, proxy } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
+    const { client } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
     proxy.blackHole()
     const started = performance.now()
     expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAVAILABLE' })
     expect(performance.now() - started).toBeLessThan(5000)
   })
 
+  it('whoever is asked goes on until all is said, and returned, though others are in force', async () => {
+    const { service, client } = await behindProxy({})
+    const user = { user: 'ann' }
+    proxy.delay(300)
+    const asked = client.ask('rl', [{ path: '/' }, user, user, user, user])
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    service.change(RULES, { envoy: { ...PATIENT, onStoreError: 'deny' } })
+    expect((await asked).overallCode).toBe('OVER_LIMIT')
+    proxy.heal()
+    expect(remainingIn(await client.ask('rl', [user, { path: '/' }]))).toEqual([2, 99])
+  })
+
   it('deadlines are honoured, and a charge that was on its way stands', async () => {
-    const { client, proxy } = await behindProxy({})
+    const { client } = await behindProxy({})
     proxy.delay(1500)
     const started = performance.now()
     const late = client.ask('rl', [{ user: 'ann' }], { deadline: Date.now() + 200 })
@@ -405,7 +434,7 @@ describe('a store that gives no answer', () => {
   })
 
   it('so many calls are under way, and no more', async () => {
-    const { service, client, proxy } = await behindProxy({}, { inFlight: 2 })
+    const { service, client } = await behindProxy({}, { inFlight: 2 })
     proxy.delay(1000)
     const first = [client.ask('rl', [{ user: '1' }]), client.ask('rl', [{ user: '2' }])]
     using another = rateLimitClient(service.grpcAddress, undefined, { 'grpc.use_local_subchannel_pool': 1 })

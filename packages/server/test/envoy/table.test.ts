@@ -4,7 +4,7 @@ import { startCluster } from '../../../slidegate/test/support/redis-cluster.ts'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { StoreConfig } from '../../src/config/schema.ts'
 import { type RateLimitClient, type Response, rateLimitClient, type Status } from './support/client.ts'
-import { envoyService } from './support/envoy-service.ts'
+import { type EnvoyService, envoyService } from './support/envoy-service.ts'
 import { structIn } from './support/struct.ts'
 import { type Case, type Step, TABLE } from './support/table.ts'
 
@@ -36,18 +36,23 @@ const stores: readonly {
 
 describe.each(stores)('what envoyproxy/ratelimit documents, on $name', ({ start }) => {
   let backend: Awaited<ReturnType<typeof start>>
+  let service: EnvoyService
+  let client: RateLimitClient
   beforeAll(async () => {
     backend = await start()
+    // A slow machine is no reason to give up.
+    const envoy = { files: [], timeoutMs: 10_000 }
+    service = await envoyService({}, { store: backend.store, envoy })
+    client = rateLimitClient(service.grpcAddress)
   }, 60_000)
-  afterAll(() => backend?.stop())
+  afterAll(async () => {
+    client?.[Symbol.dispose]()
+    await service?.stop()
+    await backend?.stop()
+  })
 
   it.each(TABLE)('$name', async ({ files, domain, steps }: Case) => {
-    // A slow machine is no reason to give up.
-    await using service = await envoyService(files, {
-      store: backend.store,
-      envoy: { files: [], timeoutMs: 10_000 },
-    })
-    using client = rateLimitClient(service.grpcAddress)
+    service.change(files)
     for (const [index, step] of steps.entries()) {
       for (let time = 1; time < (step.times ?? 1); time++) await asked(client, domain, step)
       const response = await asked(client, domain, step)

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -28,6 +29,16 @@ const SECRETS = {
   SLIDEGATE_ADMIN_TOKEN: 'the-token-of-the-operator',
 }
 
+/** What /readyz answers under this name. */
+function statusAt(url: string, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(`${url}/readyz`, { headers: { host } }, (answer) => resolve(answer.resume().statusCode!)).once(
+      'error',
+      reject,
+    )
+  })
+}
+
 describe('the configuration of the image', () => {
   const file = join(ROOT, 'deploy/slidegate.yaml')
 
@@ -51,7 +62,7 @@ describe('the configuration of the image', () => {
     expect(parse(manifest).data['slidegate.yaml']).toBe(config)
   })
 
-  test('starts, and answers nobody without a token', async () => {
+  test('starts, answers nobody without a token, by all names that it has, and is found healthy', async () => {
     await using service = await startProcess(['--config', file], SECRETS)
     const headers = { 'x-forwarded-method': 'GET', 'x-forwarded-uri': '/', 'x-forwarded-for': '192.0.2.7' }
     const status = async (path: string, more = {}) =>
@@ -62,6 +73,22 @@ describe('the configuration of the image', () => {
     expect(await status('/metrics', { authorization: `Bearer ${SECRETS.SLIDEGATE_READ_TOKEN}` })).toBe(200)
     expect(await status('/healthz')).toBe(200)
     expect(await status('/readyz')).toBe(200)
+
+    // As Prometheus of Compose calls it, a gateway in another namespace, and a probe of Kubernetes.
+    for (const host of ['slidegate-1:8080', 'slidegate.slidegate.svc.cluster.local:8080', '10.1.2.3:8080']) {
+      expect(await statusAt(service.url, host)).toBe(200)
+    }
+    expect(await statusAt(service.url, 'elsewhere.example')).toBe(421)
+
+    const [, json] = /^HEALTHCHECK [\s\S]*?CMD (\[.*\])$/m.exec(await deployed('Dockerfile'))!
+    const [, ...words] = JSON.parse(json!) as string[]
+    const check = (url: string) =>
+      run(
+        process.execPath,
+        words.map((word) => word.replace('http://127.0.0.1:8080', url)),
+      )
+    await check(service.url)
+    await expect(check('http://127.0.0.1:1')).rejects.toMatchObject({ code: 1 })
   })
 })
 
@@ -71,19 +98,6 @@ describe('Docker', () => {
     expect(dockerProblems(file)).toEqual([])
     expect(file).toMatch(/^USER 65532:65532$/m)
     expect(file).toMatch(/^STOPSIGNAL SIGTERM$/m)
-  })
-
-  test('its health check tells a service that answers from one that does not', async () => {
-    const [, json] = /^HEALTHCHECK [\s\S]*?CMD (\[.*\])$/m.exec(await deployed('Dockerfile'))!
-    const [, ...words] = JSON.parse(json!) as string[]
-    await using service = await startProcess(['--config', join(ROOT, 'deploy/slidegate.yaml')], SECRETS)
-    const check = (url: string) =>
-      run(
-        process.execPath,
-        words.map((word) => word.replace('http://127.0.0.1:8080', url)),
-      )
-    await check(service.url)
-    await expect(check('http://127.0.0.1:1')).rejects.toMatchObject({ code: 1 })
   })
 
   test('the compose file is one, publishes on loopback only, and needs its secrets', async () => {

@@ -5,7 +5,7 @@ import { testService } from '../support/service.ts'
 import { type Behind, type Gateway, startCaddy, startNginx, startUpstream, wrk } from './support/programs.ts'
 
 const TOKEN = 'a-token-of-the-gateway'
-const LIMIT = 500
+const LIMIT = 200
 
 function configOf(store: StoreConfig): Config {
   return {
@@ -77,7 +77,7 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       await using all = await world(store())
       // The state in Redis outlives a gateway: each has a key of its own.
       const headers = { 'X-Api-Key': `${name}-${kind}` }
-      const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, 3, headers)
+      const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, 2, headers)
 
       expect(all.upstream.served).toHaveLength(LIMIT)
       expect(load.requests).toBeGreaterThan(2 * LIMIT)

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { request as ask, type RequestOptions } from 'node:http'
+import { Agent, request as ask, type RequestOptions } from 'node:http'
 import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../src/config/schema.ts'
 import { type TestService, testService } from '../support/service.ts'
@@ -276,6 +277,39 @@ describe('connections', () => {
       new Promise((resolve) => service.app.server.getConnections((_, count) => resolve(count)))
     await expect.poll(open, { timeout: 6000 }).toBe(0)
   })
+
+  it('on which the last answers are given do not keep the service from ending', async () => {
+    const service = await testService({ limiters })
+    const { limiter } = service.service.get('api')
+    const peek = limiter.peek.bind(limiter)
+    let begin = () => {}
+    const asked = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    limiter.peek = async (key) => {
+      begin()
+      // Longer than connections without a request are left open.
+      await setTimeout(2500)
+      return peek(key)
+    }
+    const agent = new Agent({ keepAlive: true })
+    const request = ask(`${service.httpUrl}/v1/peek`, {
+      agent,
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+    }).end(JSON.stringify(body))
+    const answer = once(request, 'response')
+    await asked
+    const startedAtMs = performance.now()
+    const stopped = service.stop()
+    const [response] = await answer
+    expect(response.statusCode).toBe(200)
+    response.resume()
+    await stopped
+    // In place of the 30 s after which all is cut off.
+    expect(performance.now() - startedAtMs).toBeLessThan(15_000)
+    agent.destroy()
+  }, 60_000)
 
   it('that are slow are closed', async () => {
     await using service = await testService({ limiters })

@@ -19,6 +19,7 @@ function waitFor(
   body: object,
 ): { hangUp(): void; readonly ended: Promise<number | undefined> } {
   const asked = request(`${service.httpUrl}/v1/wait`, {
+    agent: false,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
   })

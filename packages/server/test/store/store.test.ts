@@ -161,9 +161,9 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
       expect([200, 400, 403, 413]).toContain(status)
     })
-    await fc.assert(property, { numRuns: 1500 })
-    expect(statuses.get(200)).toBeGreaterThan(100)
-    expect(statuses.get(400)).toBeGreaterThan(100)
+    await fc.assert(property, { numRuns: 600 })
+    expect(statuses.get(200)).toBeGreaterThan(30)
+    expect(statuses.get(400)).toBeGreaterThan(30)
     for (const key of ['ann', 'bob', 'k0', 'x']) {
       expect((await service.post('/v1/peek', { limiter: 'api', key })).body.remaining).toBe(3)
     }

@@ -4,7 +4,7 @@ import { isStored } from '../key.ts'
 import type { Entries } from '../limits/limit.ts'
 import type { LimitSet, Role } from '../limits/limit-set.ts'
 import { areWhole } from '../names.ts'
-import type { Named, Op, Part } from '../stores/store.ts'
+import type { ConsumeOp, Named, Op, Part } from '../stores/store.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Ops as JSON, and back. What a field may be stands here for both directions.
@@ -149,7 +149,14 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   const read = op as unknown as Op
   checkLogs(read)
   if ('cost' in read || 'units' in read) checkNames(read)
+  if (read.type === 'consume' && read.count > 1) checkTogether(read)
   return read
+}
+
+/** What is one request's own no others share: with a count, each of its entries would be written so many times. */
+function checkTogether({ count, requestId, value, reservation }: ConsumeOp): void {
+  if ([requestId, value, reservation].every((own) => own === undefined)) return
+  throw wrong('count', count, '1 where a request brings an id, a value or a reservation')
 }
 
 function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonly Part[] {

@@ -157,14 +157,14 @@ function entry_window.refund(log, params, now, at_ms, units, entry)
   local stamp = entry_window.find(log, params, now, entry)
   if not stamp then return 0 end
   if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end
-  -- Who releases knows how many are his.
-  if at_ms > 0 and not entry_window.has(log, params, now, entry, units) then return 0 end
+  if not entry_window.has(log, params, now, entry, units) then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end
 
 function entry_window.renew(log, params, now, entry, units)
   if not entry_window.find(log, params, now, entry) then return false end
+  if not entry_window.has(log, params, now, entry, units) then return false end
   -- What is added already moves.
   log.live = (log.live or live_in(log, params, now)) - units
   log.added, log.units, log.stamp = entry, units, now

@@ -115,9 +115,9 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
       find: (state, params, nowMs, name) => find(state, params, nowMs, mapKey(name)),
 
-      renew(state, params, nowMs, name) {
+      renew(state, params, nowMs, name, units) {
         const entry = find(state, params, nowMs, mapKey(name))
-        if (entry === undefined) return false
+        if (entry === undefined || entry.units !== units) return false
         forgetGone(state.entries, params, nowMs)
         add(state, params, nowMs, { units: 0, leaseMs: 0, entry: name })
         return true

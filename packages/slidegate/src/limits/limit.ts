@@ -216,8 +216,8 @@ export interface TableKeeping<State, Params extends LogParams> {
 export interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
-  /** Lets it count from `nowMs` on, for as long again; answers whether it still did. */
-  renew(state: State, params: Params, nowMs: number, entry: string): boolean
+  /** Lets it count from `nowMs` on, for as long again; answers whether it still did, with so many units. */
+  renew(state: State, params: Params, nowMs: number, entry: string, units: number): boolean
   /** Oldest first. */
   list(state: State, params: Params, nowMs: number): readonly Entry[]
 }

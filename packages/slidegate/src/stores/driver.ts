@@ -182,7 +182,7 @@ export function hold(loaded: Loaded, nowMs: number, op: HoldOp): boolean {
     const state = stateOf(held)
     const counted =
       op.type === 'extend'
-        ? kind.entries.renew(state, params, nowMs, op.requestId)
+        ? kind.entries.renew(state, params, nowMs, op.requestId, op.units)
         : kind.refund(state, params, nowMs, 0, op.units, op.requestId) > 0
     if (!counted && !shadow) isHeld = false
   }

@@ -35,6 +35,29 @@ export const holders: readonly ConformanceCase[] = [
     assert.equal(await left(limited, 'k'), 1)
   }),
 
+  conformanceCase(
+    'what was consumed by an id is renewed and released by it, by anybody',
+    async ({ clock, limiter }) => {
+      const limits = [concurrency({ limit: 3, ttl: '10s' })]
+      const [limited, elsewhere] = [limiter(limits), limiter(limits)]
+      assert.equal((await limited.consume('k', { requestId: 'job-1', cost: 2 })).allowed, true)
+      assert.equal((await limited.consume('k', { requestId: 'job-2' })).allowed, true)
+      await isFull(elsewhere, 'k')
+      clock.advance(6000)
+      assert.equal(await elsewhere.extend('k', 'job-1'), false, 'not at another cost')
+      assert.equal(await elsewhere.extend('k', 'job-1', { cost: 2 }), true)
+      clock.advance(6000)
+      assert.equal(await left(limited, 'k'), 1, 'job-2 is over')
+      assert.equal(await elsewhere.extend('k', 'job-2'), false)
+      assert.equal(await elsewhere.release('k', 'job-2'), false)
+      assert.equal(await elsewhere.release('k', 'job-1'), false, 'not at another cost')
+      assert.equal(await elsewhere.release('other', 'job-1', { cost: 2 }), false)
+      assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), true)
+      assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), false)
+      assert.equal(await left(limited, 'k'), 3)
+    },
+  ),
+
   conformanceCase('what nobody releases or renews is free after its ttl', async ({ clock, limiter }) => {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     await acquires(limited, 'k')

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { inspect } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { serveStore, serviceStore } from '../../src/client/index.ts'
 import { createLimiter, type LimiterOptions, memoryStore, slidingWindow } from '../../src/index.ts'
@@ -238,3 +239,17 @@ it('a token that is not to be had is an outage', async () => {
   })
   expect(bodies).toEqual([])
 })
+
+it.each(['secret\nand more', 'secret\u20ac', 'secret\n', '', undefined])(
+  'a token that can be none is sent to nobody, and stands in no message: %j',
+  async (token) => {
+    const { url, bodies } = await startServer(told(outcome))
+    const store = serviceStore(url, { token: () => token as string })
+    const error = await limiterAt(url, { store })
+      .consume('k')
+      .catch((reason: Error) => reason)
+    expect(error).toMatchObject({ reason: 'error', message: expect.stringContaining('the token is of type') })
+    expect(inspect(error)).not.toContain('secret')
+    expect(bodies).toEqual([])
+  },
+)

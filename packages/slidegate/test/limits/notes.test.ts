@@ -278,8 +278,10 @@ async function play(store: Store, steps: readonly Step[]): Promise<void> {
   await redis.flushall()
   const known = new Map<string, Note>()
   let version = 0
+  let latestMs = clock.now()
   for (const each of steps) {
     if (each.do === 'wait') clock.advance(each.ms)
+    latestMs = Math.max(latestMs, clock.now())
     if (each.do === 'write') await write(store, `n${each.name}`, each.text, each.ttlMs)
     if (each.do !== 'read') continue
     const news = await read(store, version)
@@ -290,7 +292,11 @@ async function play(store: Store, steps: readonly Step[]): Promise<void> {
     }
     version = news.version
     const all = live(await read(store))
-    for (const { name, text } of all) expect(known.get(name)?.text).toBe(text)
+    for (const { name, text, ttlMs } of all) {
+      // Where the clock was set back, one that had expired counts again; who was told that it is gone forgets it.
+      if (ttlMs > 0 && clock.now() + ttlMs <= latestMs && !known.has(name)) continue
+      expect(known.get(name)?.text).toBe(text)
+    }
     // What is known besides has had a ttl that has passed.
     for (const [name, note] of known) {
       if (!all.some((live) => live.name === name)) expect(note.ttlMs).toBeGreaterThan(0)

@@ -121,7 +121,10 @@ export const entryWindow: Mutants = {
     ],
     'limits/repeats > Redis > a holder whose id comes again is not freed by the decision of the one before': [
       [' and not entry_window.find(log, params, now, one_more)', ''],
-      ['if at_ms > 0 and not entry_window.has(log, params, now, entry, units) then return 0 end', ''],
+      ['if not entry_window.has(log, params, now, entry, units) then return 0 end', ''],
+    ],
+    'conformance > what was consumed by an id is renewed and released by it, by anybody': [
+      ['if not entry_window.has(log, params, now, entry, units) then return false end', ''],
     ],
     'conformance > zset: after a large step back all counts from now on': [
       ["if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end", ''],
