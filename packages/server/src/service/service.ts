@@ -36,6 +36,8 @@ const RETIRING_MS = 60_000
  */
 export class Service {
   readonly store: Store
+  /** Whether no more requests should be sent here, for it is about to end. */
+  isDraining = false
   readonly #observer: ServiceObserver
   #config: Config
   #shadowings: Shadowings = {}
@@ -43,7 +45,6 @@ export class Service {
   readonly #former = new Map<string, readonly Former[]>()
   readonly #retiring = new Map<Limiter<AnyKey>, NodeJS.Timeout>()
   readonly #onReplaced: ((former: ActiveLimiter) => void)[] = []
-  #isDraining = false
 
   /** @throws {SlidegateError} for limiters that cannot be */
   constructor(config: Config, store: Store, observer: ServiceObserver = {}) {
@@ -59,15 +60,6 @@ export class Service {
 
   get shadowings(): Shadowings {
     return this.#shadowings
-  }
-
-  /** Whether no more requests should be sent here, for it is about to end. */
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
-  set isDraining(isDraining: boolean) {
-    this.#isDraining = isDraining
   }
 
   /** All, in the order of the configuration. */
