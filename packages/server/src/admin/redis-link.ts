@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { StoreConfig } from '../config/schema.ts'
 import { messageOf } from '../errors.ts'
 import { ServiceError } from '../service/service-error.ts'
+import { tlsOf } from '../service/store.ts'
 
 type RedisConfig = NonNullable<StoreConfig['redis']>
 
@@ -89,7 +88,7 @@ function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | C
   const options: RedisOptions = {
     ...(first.username && { username: decodeURIComponent(first.username) }),
     ...(first.password && { password: decodeURIComponent(first.password) }),
-    ...(isTls && { tls: { ...tls, ...filesOf(tls, folder) } }),
+    ...(isTls && { tls: tlsOf(tls ?? {}, folder) }),
     connectTimeout: ANSWER_MS,
     socketTimeout: 2 * ANSWER_MS,
     maxRetriesPerRequest: 0,
@@ -119,12 +118,4 @@ function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | C
 /** Brackets are how a URL spells an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
-}
-
-function filesOf(tls: RedisConfig['tls'], folder: string): Record<string, string> {
-  const files = (['ca', 'cert', 'key'] as const).flatMap((what) => {
-    const file = tls?.[what]
-    return file === undefined ? [] : [[what, readFileSync(resolve(folder, file), 'utf8')] as const]
-  })
-  return Object.fromEntries(files)
 }

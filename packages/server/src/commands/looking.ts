@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { SpanUsage } from '../admin/rates.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import { type KeyBody, keyText } from '../client/key-words.ts'
 import { lasting, limitText, nameOf } from '../client/telling.ts'
@@ -39,16 +40,6 @@ function limiterLines({ name, limits, stats, waiting }: LimiterTold): string[] {
   return [`${printable(name)}${notes.length > 0 ? `: ${notes.join(', ')}` : ''}`, ...alignColumns(rows)]
 }
 
-interface SpanTold {
-  readonly spanSeconds: number
-  readonly seconds: number
-  readonly allowed: number
-  readonly denied: number
-  readonly shadowDenied: number
-  readonly allowedPerSecond: number
-  readonly deniedPerSecond: number
-}
-
 export function addUsageCommand(program: Command): void {
   addServiceCommand(program, 'usage', 'how much a limiter decides, over the last seconds and minutes')
     .argument('<limiter>', 'its name')
@@ -58,14 +49,14 @@ export function addUsageCommand(program: Command): void {
         `/v1/admin/limiters/${encodeURIComponent(limiter)}/usage`,
         'usage',
       )
-      const { usage } = answer as { usage: readonly SpanTold[] }
+      const { usage } = answer as { usage: readonly SpanUsage[] }
       print(flags, answer, () => alignColumns([USAGE_HEAD, ...usage.map(usageRow)], ''))
     })
 }
 
 const USAGE_HEAD = ['over', 'allowed', 'per s', 'denied', 'per s', 'denied by shadow limits']
 
-function usageRow(span: SpanTold): string[] {
+function usageRow(span: SpanUsage): string[] {
   const { allowed, denied, shadowDenied, allowedPerSecond, deniedPerSecond } = span
   return [
     lasting(span.seconds * 1000),

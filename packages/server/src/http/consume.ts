@@ -60,6 +60,7 @@ const ALLOWED = 'All are allowed.'
 const DENIED = 'Denied: the request, or one at least of many. Those that are allowed are charged.'
 
 export function consumeRoutes(app: App, { service }: Context): void {
+  const isLocal = service.store.applySync !== undefined
   app.post(
     '/v1/consume',
     {
@@ -82,8 +83,11 @@ export function consumeRoutes(app: App, { service }: Context): void {
       const one = body as One
       if (one.refundable === true) return refundable(service, caller, one, reply)
       const active = limiterFor(service, caller, one.limiter)
+      const options = optionsOf(active, one)
+      // A store in this process has the answer at once.
+      if (isLocal) return decided(reply, one.limiter, active.limiter.consumeSync(one.key, options))
       // The framework would wait for a promise by two more: at full load, promises are what a decision costs.
-      active.limiter.consume(one.key, optionsOf(active, one)).then(
+      active.limiter.consume(one.key, options).then(
         (decision) => reply.send(decided(reply, one.limiter, decision)),
         (error: unknown) => reply.send(error),
       )

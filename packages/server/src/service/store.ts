@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
 import { memoryStore, type Store } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
@@ -19,15 +20,20 @@ export function storeConfigOf(config: StoreConfig | undefined, environment: Node
 export function openStore({ redis, memory }: StoreConfig, folder: string): Store {
   if (redis === undefined) return memoryStore(memory)
   const { url, cluster, tls, ...options } = redis
-  const read = (file: string | undefined) => file && readFileSync(resolve(folder, file), 'utf8')
-  const secured = tls && {
-    ...(tls.ca && { ca: read(tls.ca) }),
-    ...(tls.cert && { cert: read(tls.cert) }),
-    ...(tls.key && { key: read(tls.key) }),
-    ...(tls.servername && { servername: tls.servername }),
-  }
   return redisStore(
-    { url, ...(cluster !== undefined && { cluster }), ...(secured && { tls: secured }) },
+    { url, ...(cluster !== undefined && { cluster }), ...(tls && { tls: tlsOf(tls, folder) }) },
     options,
   )
+}
+
+/** What a connection to Redis is told of TLS: in place of files what is in them. */
+export function tlsOf(
+  tls: NonNullable<NonNullable<StoreConfig['redis']>['tls']>,
+  folder: string,
+): ConnectionOptions {
+  const files = (['ca', 'cert', 'key'] as const).flatMap((what) => {
+    const file = tls[what]
+    return file === undefined ? [] : [[what, readFileSync(resolve(folder, file), 'utf8')] as const]
+  })
+  return { ...tls, ...Object.fromEntries(files) }
 }
