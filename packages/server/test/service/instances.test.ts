@@ -94,7 +94,10 @@ describe('two instances on one Redis', () => {
       // The policy's 100 ms, and as much again many times over for a machine that is busy.
       for (const { tookMs } of [open, shut, thrown]) expect(tookMs).toBeLessThan(2000)
     }
-    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+    // What the store said last stands for a moment.
+    await expect
+      .poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 20_000 })
+      .toBe(503)
     await redis.start()
     await expect.poll(async () => (await ask('audited')).status, { timeout: 20_000 }).toBe(200)
     await expect
