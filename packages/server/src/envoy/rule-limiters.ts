@@ -213,7 +213,6 @@ export class RuleLimiters {
       logger: false,
     })
     limiter.on('storeError', ({ error }) => this.#observer.storeFailed?.(this.#name, error))
-    limiter.on('clockStep', ({ byMs }) => this.#observer.clockStep?.(this.#name, byMs))
     limiter.on('storeDown', ({ error }) => {
       if (this.#down.size === 0) this.#observer.storeDown?.(this.#name, error)
       this.#down.add(limiter)

@@ -15,7 +15,6 @@ export interface ServiceObserver {
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
-  clockStep?(limiter: string, byMs: number): void
 }
 
 /** Shadow limits by an operator's word, by limiter. */
@@ -118,7 +117,7 @@ export class Service {
 
   #activate({ limiters }: Config, shadowings: Shadowings): void {
     const nowMs = performance.now()
-    const made: ActiveLimiter[] = []
+    const made: Limiter<AnyKey>[] = []
     const next = new Map<string, ActiveLimiter>()
     try {
       for (const [name, config] of Object.entries(limiters)) {
@@ -129,11 +128,11 @@ export class Service {
           continue
         }
         const limiter = declared.limiter(this.store, this.#before(name, declared))
-        made.push({ declared, limiter })
+        made.push(limiter)
         next.set(name, { declared, limiter: this.#observed(limiter) })
       }
     } catch (error) {
-      for (const { limiter } of made) limiter.close()
+      for (const limiter of made) limiter.close()
       throw error
     }
     const present = this.#active
@@ -175,13 +174,12 @@ export class Service {
 
   #observed(limiter: Limiter<AnyKey>): Limiter<AnyKey> {
     const { name } = limiter
-    const { decided, storeFailed, storeDown, storeUp, clockStep } = this.#observer
+    const { decided, storeFailed, storeDown, storeUp } = this.#observer
     if (decided)
       limiter.on('decision', ({ key, decision }) => decided.call(this.#observer, name, key, decision))
     if (storeFailed) limiter.on('storeError', ({ error }) => storeFailed.call(this.#observer, name, error))
     if (storeDown) limiter.on('storeDown', ({ error }) => storeDown.call(this.#observer, name, error))
     if (storeUp) limiter.on('storeUp', ({ downMs }) => storeUp.call(this.#observer, name, downMs))
-    if (clockStep) limiter.on('clockStep', ({ byMs }) => clockStep.call(this.#observer, name, byMs))
     return limiter
   }
 }
