@@ -22,6 +22,8 @@ const PROGRAMS = {
   nginx: { packages: ['nginx'], elsewhere: 'nginx 1.22 or later', version: '-v' },
   caddy: { packages: ['caddy'], elsewhere: 'Caddy 2.6 or later', version: 'version' },
   wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
+  chromium: { packages: ['chromium', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
+  promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
   'systemd-analyze': { packages: ['systemd'], elsewhere: 'systemd (Linux only)' },
 }
 

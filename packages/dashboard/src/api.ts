@@ -1,0 +1,68 @@
+/** What the service answers when it cannot do what was asked: a problem of RFC 9457. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+
+  constructor(status: number, code: string, detail: string) {
+    super(detail)
+    this.status = status
+    this.code = code
+  }
+}
+
+const TOKEN = 'slidegate.token'
+
+/** The token of whoever looks, kept for as long as the tab is open. */
+export function token(): string | null {
+  return sessionStorage.getItem(TOKEN)
+}
+
+export function keepToken(text: string | null): void {
+  if (text === null) sessionStorage.removeItem(TOKEN)
+  else sessionStorage.setItem(TOKEN, text)
+}
+
+/** @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
+export async function ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  const response = await send(method, path, body)
+  return (await response.json()) as Answer
+}
+
+/** Server-sent events of the service until the signal; an EventSource cannot bring a token. */
+export async function* events(
+  path: string,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly event: string; readonly data: string }> {
+  const response = await send('GET', path, undefined, signal)
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const blocks = (rest + value).split('\n\n')
+    rest = blocks.pop()!
+    for (const block of blocks) {
+      const event = /^event: (.*)$/m.exec(block)?.[1]
+      const data = /^data: (.*)$/m.exec(block)?.[1]
+      if (event !== undefined && data !== undefined) yield { event, data }
+    }
+  }
+}
+
+async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const bearer = token()
+  // Below whatever path the page stands.
+  const url = new URL(`.${path}`, new URL('.', location.href))
+  const response = await fetch(url, {
+    method,
+    signal: signal ?? null,
+    headers: {
+      ...(bearer !== null && { authorization: `Bearer ${bearer}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  if (response.ok) return response
+  const { code = 'failed', detail = `HTTP ${response.status}` } = await response.json().catch(() => ({}))
+  throw new ApiError(response.status, code, detail)
+}

@@ -1,0 +1,3 @@
+export function KeyPage() {
+  return <h1>Key</h1>
+}

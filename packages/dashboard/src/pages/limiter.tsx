@@ -1,0 +1,3 @@
+export function LimiterPage() {
+  return <h1>Limiter</h1>
+}

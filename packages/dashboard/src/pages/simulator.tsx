@@ -1,0 +1,3 @@
+export function SimulatorPage() {
+  return <h1>Simulator</h1>
+}
