@@ -23,10 +23,18 @@ export function keepToken(text: string | null): void {
 }
 
 /** @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
-export async function ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-  const response = await send(method, path, body)
+export async function ask<Answer>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const response = await send(method, path, body, signal)
   return (await response.json()) as Answer
 }
+
+/** Tells on `window` that the token is not known, or not any more. */
+export const UNAUTHORIZED = 'slidegate:unauthorized'
 
 /** Server-sent events of the service until the signal; an EventSource cannot bring a token. */
 export async function* events(
@@ -64,5 +72,6 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   })
   if (response.ok) return response
   const { code = 'failed', detail = `HTTP ${response.status}` } = await response.json().catch(() => ({}))
+  if (response.status === 401) dispatchEvent(new Event(UNAUTHORIZED))
   throw new ApiError(response.status, code, detail)
 }

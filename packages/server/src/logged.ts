@@ -1,18 +1,17 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
 import type { Config } from './config/schema.ts'
+import { INSTANCE_SECRET } from './instance-secret.ts'
 
-/** Drawn anew by each process: whoever reads a log can tell which lines are about one key, but not whose it is. */
-const SECRET = randomBytes(32)
 const HASH_LENGTH = 16
 const MOST_PLAIN = 256
 
-/** A key as it stands in a log. */
+/** A key as it stands in a log: whoever reads one can tell which lines are about one key, but not whose it is. */
 export function loggedKey(key: unknown, { logging }: Config): string {
   const text = typeof key === 'string' ? key : (JSON.stringify(key) ?? '')
   if (logging?.keys === 'plain') return text.slice(0, MOST_PLAIN)
-  return createHmac('sha256', SECRET).update(text).digest('base64url').slice(0, HASH_LENGTH)
+  return createHmac('sha256', INSTANCE_SECRET).update(text).digest('base64url').slice(0, HASH_LENGTH)
 }
 
 interface LoggedError {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ClientError } from './client/exit-codes.ts'
 import { addClientCommands } from './commands/client.ts'
@@ -9,19 +8,17 @@ import { addValidateCommand } from './commands/validate.ts'
 import { ConfigError } from './config/problem.ts'
 import { messageOf, UsageError } from './errors.ts'
 import { printable } from './text.ts'
+import { VERSION } from './version.ts'
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
 function newProgram(): Command {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
   const program = new Command('slidegate')
     .description(
       'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
     )
-    .version(version)
+    .version(VERSION)
     // Errors are thrown, and said once, below.
     .exitOverride()
     .configureOutput({ outputError: () => {} })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { MAX_LINE_CHARS, splitLines } from '../src/log/lines.ts'
+import { MAX_LINE_CHARS, splitLines } from '../src/log/split-lines.ts'
 
 async function linesOf(chunks: readonly Buffer[]): Promise<string[]> {
   async function* source() {

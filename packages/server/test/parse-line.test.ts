@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
-import { MAX_LINE_CHARS } from '../src/log/lines.ts'
 import { LOG_FORMATS, lineParser } from '../src/log/parse-line.ts'
+import { MAX_LINE_CHARS } from '../src/log/split-lines.ts'
 import { parseAccessLogTime, parseJsonTime } from '../src/log/time.ts'
 
 const T = Date.UTC(2015, 4, 17, 10, 5, 3)
@@ -93,6 +93,24 @@ test('keys of any length and content are told apart', () => {
   const keys = ['a', `${long}1`, `${long}2`].map((ip) => parse(JSON.stringify({ time: T, ip })))
   expect(new Set(keys.map((parsed) => ('key' in parsed ? parsed.key : parsed.bad))).size).toBe(3)
   expect(parse('{"time":1431857103,"ip":"\\ud800"}')).toEqual({ timeMs: T, key: '\ufffd' })
+})
+
+describe('costs', () => {
+  const parseCost = lineParser({ format: 'auto', key: 'ip', timeField: 'time', costField: 'use.units' })
+  const line = (units: unknown) => JSON.stringify({ time: T, ip: 'a', use: { units } })
+
+  it('are read where their field is named', () => {
+    expect(parseCost(line(7))).toEqual({ timeMs: T, key: 'a', cost: 7 })
+    expect(parse(line(7))).toEqual({ timeMs: T, key: 'a' })
+  })
+
+  it.each([0, -1, 1.5, '7', null, undefined, 2 ** 53])('%j is none', (units) => {
+    expect(parseCost(line(units))).toEqual({ bad: 'no cost in field "use.units"' })
+  })
+
+  it('of access logs are 1', () => {
+    expect(parseCost(`1.2.3.4 - - ${REST}`)).toEqual({ timeMs: T, key: '1.2.3.4' })
+  })
 })
 
 describe('times', () => {

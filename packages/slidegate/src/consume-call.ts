@@ -1,27 +1,28 @@
 import type { Decision } from './decision.ts'
+import type { AnyKey } from './key-limits.ts'
 import type { Call } from './stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Outcome } from './stores/store.ts'
 
-/** Makes decisions of what a store answers. */
+/** Makes decisions of what a store answers, and is told of each before whoever waits for it. */
 export interface Decider {
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
+  decided(key: AnyKey, decision: Decision): void
 }
 
 /** A decision that is waited for, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
 export class ConsumeCall implements Call {
   isSettled = false
   readonly #decider: Decider
+  readonly #key: AnyKey
   readonly #op: ConsumeOp
-  readonly #told: ((decision: Decision) => void) | undefined
   #decision: Decision | undefined
   #error: unknown
   #settled: (() => void) | undefined
 
-  /** @param told is told of the decision before whoever waits for it */
-  constructor(decider: Decider, op: ConsumeOp, told?: (decision: Decision) => void) {
+  constructor(decider: Decider, key: AnyKey, op: ConsumeOp) {
     this.#decider = decider
+    this.#key = key
     this.#op = op
-    this.#told = told
   }
 
   /** `undefined` until it is settled, and where the store gave no answer. */
@@ -52,7 +53,7 @@ export class ConsumeCall implements Call {
     this.isSettled = true
     const decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
     this.#decision = decision
-    this.#told?.(decision)
+    this.#decider.decided(this.#key, decision)
     this.#settled?.()
   }
 

@@ -1,8 +1,11 @@
 import { decisionOf, type LimitDecision } from './decision.ts'
-import type { BanState, Limit } from './limits/limit.ts'
+import { SlidegateError, show } from './errors.ts'
+import type { Declaration } from './limits/declaration.ts'
+import { adaptedFrom, declaredOptions } from './limits/declare.ts'
+import type { BanState, Charged, Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import type { Override } from './overrides/overrides.ts'
-import type { ExplainOp, ExplainOutcome } from './stores/store.ts'
+import type { ExplainOp, ExplainOutcome, Part } from './stores/store.ts'
 
 /** What is used of one limit, and when it is free again. Times are milliseconds from `atMs`. */
 export interface LimitExplanation extends LimitDecision {
@@ -16,6 +19,42 @@ export interface LimitExplanation extends LimitDecision {
   readonly oldestAtMs?: number
   /** When how many units in all are free again: at most eleven steps, the last of which is all that is used. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
+  /**
+   * With `charges`, of kinds that keep the times of charges: the latest that count, oldest first, those of one grain as one;
+   * 512 at most, and fewer where there are many limits. Of limits that keep their requests, holders or values one by one as
+   * many units, each at the time when it was last renewed.
+   */
+  readonly charges?: readonly Charged[]
+  /** Beside `charges`: units that count and are not among them, for they are older, or were charged to limits of before. */
+  readonly chargedElsewhere?: number
+  /** With `charges`: what the limit was made of. */
+  readonly declared?: Declaration
+}
+
+/** Charges that are told of a limit, and of all together. */
+const MAX_CHARGES = 512
+const MAX_CHARGES_OF_ALL = 2048
+
+/** How many are told of each limit. */
+export function mostCharges(parts: readonly Part[]): number {
+  const limits = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limits)))
+}
+
+/** How many are asked for, if any. */
+export function chargesAsked(
+  options: { readonly charges?: boolean } | undefined,
+  parts: readonly Part[],
+): number | undefined {
+  const charges = options?.charges === undefined ? false : options.charges
+  if (typeof charges !== 'boolean') {
+    throw new SlidegateError(
+      'invalid_option',
+      `charges is ${show(charges)}; it must be true or false`,
+      charges,
+    )
+  }
+  return charges ? mostCharges(parts) : undefined
 }
 
 /** Of a key that has a ban: of each dimension on its own. */
@@ -59,9 +98,7 @@ export function explanationOf(
     deniedBy,
     retryAfterMs,
     blockedMs,
-    limits: decision.limits.map((limit, i) =>
-      explained(declared[i]!, limit, outcome.limits[3 * i]!, outcome.frees[i]!, atMs, mixed[i]!),
-    ),
+    limits: decision.limits.map((limit, i) => explained(declared[i]!, limit, outcome, i, mixed[i]!)),
     bans: outcome.bans.flatMap((ban, part) => {
       const dimension = names[part]
       return ban === undefined ? [] : [dimension === undefined ? ban : { dimension, ...ban }]
@@ -77,12 +114,14 @@ function hasFormer({ logs }: LimitSet, limit: number): boolean {
 function explained(
   declared: Limit,
   verdict: LimitDecision,
-  used: number,
-  times: readonly number[],
-  atMs: number,
+  outcome: ExplainOutcome,
+  i: number,
   isMixed: boolean,
 ): LimitExplanation {
   const { kind, windowMs, precisionMs } = declared
+  const { atMs } = outcome
+  const used = outcome.limits[3 * i]!
+  const times = outcome.frees[i]!
   const frees = new Map<number, number>()
   times.forEach((afterMs, i) => {
     frees.set(afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10))
@@ -94,5 +133,17 @@ function explained(
     used,
     ...(knowsOldest && { oldestAtMs: atMs + first - (windowMs + precisionMs - 1) }),
     frees: Array.from(frees, ([afterMs, units]) => ({ afterMs, units })),
+    ...(outcome.charges !== undefined && charged(declared, outcome.charges[i], used)),
   }
+}
+
+function charged(
+  limit: Limit,
+  charges: readonly Charged[] | undefined,
+  used: number,
+): Pick<LimitExplanation, 'charges' | 'chargedElsewhere' | 'declared'> {
+  const declared = declaredOptions(adaptedFrom(limit).limit) as Declaration
+  if (charges === undefined) return { declared }
+  const told = charges.reduce((sum, { units }) => sum + units, 0)
+  return { charges, chargedElsewhere: used - told, declared }
 }

@@ -16,6 +16,7 @@ export {
   type ConsumeOptions,
   createLimiter,
   type DimensionOptions,
+  type ExplainOptions,
   type KeyOptions,
   type LimitEntries,
   type Limiter,
@@ -32,7 +33,7 @@ export {
   type FixedWindowOptions,
   fixedWindow,
 } from './limits/fixed-window.ts'
-export type { Entry, Limit } from './limits/limit.ts'
+export type { Charged, Entry, Limit } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
 export { type TokenBucketOptions, tokenBucket } from './limits/token-bucket.ts'

@@ -102,6 +102,11 @@ export interface ConsumeOptions extends RequestNames {
   readonly request?: unknown
 }
 
+export interface ExplainOptions extends ConsumeOptions {
+  /** Whether the charges that count are told one by one: for pictures, at the price of some 500 records read. Default: false. */
+  readonly charges?: boolean
+}
+
 /** What is asked about a key rather than for it. */
 export interface KeyOptions {
   /** Handed to functions that tell limits. */
@@ -186,7 +191,7 @@ export interface Limiter<Key extends AnyKey = string> {
    */
   list(key: Partial<Key>, options?: KeyOptions): Promise<readonly LimitEntries[]>
   /** All that is known of a key, and what a request of some cost would be told. Writes nothing. */
-  explain(key: Partial<Key>, options?: ConsumeOptions): Promise<Explanation>
+  explain(key: Partial<Key>, options?: ExplainOptions): Promise<Explanation>
   /**
    * Returns units of an admitted request, exactly and at most once. Resolves to how many were, the least over
    * the enforced limits: fewer than asked where a log no longer holds them.

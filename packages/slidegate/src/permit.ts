@@ -165,6 +165,11 @@ export class Permits {
     return ((await this.#apply(op)) as HoldOutcome).held
   }
 
+  /** Those that are held now. */
+  get size(): number {
+    return this.#held.size
+  }
+
   has(permit: Held): boolean {
     return this.#held.has(permit)
   }

@@ -4,9 +4,16 @@ import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
 import { SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
-import { type Explanation, explanationOf } from './explanation.ts'
+import { chargesAsked, type Explanation, explanationOf } from './explanation.ts'
 import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
-import type { BulkRequest, ConsumeOptions, KeyOptions, LimitEntries, Limiter } from './limiter.ts'
+import type {
+  BulkRequest,
+  ConsumeOptions,
+  ExplainOptions,
+  KeyOptions,
+  LimitEntries,
+  Limiter,
+} from './limiter.ts'
 import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import { areHeld, areKept, NAMELESS, Names } from './names.ts'
@@ -101,6 +108,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       asker,
       hasDimensions: keys.hasDimensions,
       maxWaiting: settings.maxWaiting,
+      counts: announcer.tally.waits,
     })
     this.#set = keys.set
     this.#syncOps = this.#set && [
@@ -124,10 +132,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   #send(key: AnyKey, op: ConsumeOp): ConsumeCall {
-    const told = this.#announcer.isHeard('decision')
-      ? (decision: Decision) => this.#announcer.tell('decision', { key, decision })
-      : undefined
-    const call = new ConsumeCall(this, op, told)
+    const call = new ConsumeCall(this, key, op)
     this.#store.apply([op], call)
     return call
   }
@@ -144,7 +149,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
     const decision =
       outcome.admitted > 0 ? this.#admitted(op, outcome, 0, this.#ownParts(op)) : decisionOf(op, outcome, 0)
-    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
+    this.decided(key, decision)
     return decision
   }
 
@@ -246,8 +251,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
     const { value } = this.#names.asked({ value: request.value }, parts())
-    const decision = this.#room.wait(wordsOf(parts()).join(), parts, { ...request, value })
-    return this.#announcer.isHeard('decision') ? this.#announced(key, decision) : decision
+    const decision = await this.#room.wait(wordsOf(parts()).join(), parts, { ...request, value })
+    this.decided(key, decision)
+    return decision
   }
 
   async schedule<T>(
@@ -298,14 +304,15 @@ export class StoreLimiter implements Limiter<AnyKey> {
     )
   }
 
-  async explain(key: Partial<AnyKey>, options?: ConsumeOptions): Promise<Explanation> {
+  async explain(key: Partial<AnyKey>, options?: ExplainOptions): Promise<Explanation> {
     if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
     // Without a value it tells of one that is new.
     const { value } =
       options?.value === undefined ? NAMELESS : this.#names.asked({ value: options.value }, parts)
-    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value }
+    const charges = chargesAsked(options, parts)
+    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value, charges }
     const outcome = (await this.#apply(op)) as ExplainOutcome
     const found = this.#keys
       .givenBy(key)
@@ -390,7 +397,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   stats(): LimiterStats {
-    return this.#announcer.tally.stats()
+    return { ...this.#announcer.tally.stats(), permits: this.#permits.size }
   }
 
   close(): void {
@@ -399,12 +406,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#room.close()
     // The timers of the failure policy. The store may have other users.
     if (this.#store.applySync === undefined) this.#store.close()
-  }
-
-  async #announced(key: AnyKey, promise: Promise<Decision>): Promise<Decision> {
-    const decision = await promise
-    this.#announcer.tell('decision', { key, decision })
-    return decision
   }
 
   #consumeOp(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
@@ -503,6 +504,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const outcome = await this.#apply(op)
     this.#room.wake(wordsOf(op.parts))
     return outcome
+  }
+
+  decided(key: AnyKey, decision: Decision): void {
+    // Where nobody listens, nothing is made to be told.
+    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
   }
 
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {

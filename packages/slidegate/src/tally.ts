@@ -1,7 +1,10 @@
 import type { StoreUnavailableReason } from './errors.ts'
+import type { HistogramCounts } from './metrics/histogram.ts'
 import type { Outcome } from './stores/store.ts'
+import { WaitCounts } from './waiting/wait-counts.ts'
+import type { WaitErrorReason } from './waiting/wait-error.ts'
 
-/** What has gone wrong since the limiter was made. Numbers, never keys: they may be exported as metrics. */
+/** What has gone wrong since the limiter was made, and how long was waited. Numbers, never keys: they may be exported as metrics. */
 export interface LimiterStats {
   /** What was asked of the store without an answer, by the reason; with `down` it was not even asked. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
@@ -9,6 +12,16 @@ export interface LimiterStats {
   readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
   /** How often the store was given up for a while: the breaker has opened. On a Cluster, those of all its parts. */
   readonly breakerOpened: number
+  /** Whether a breaker is open now: the store is not asked, or a part of a Cluster is not. */
+  readonly isStoreDown: boolean
+  /** How often the store's clock was set by more than a second. */
+  readonly clockSteps: number
+  /** Milliseconds that requests have waited that were admitted in the end, by `wait` or `schedule`. */
+  readonly waits: HistogramCounts
+  /** Those that were not, by the reason of their `WaitError`. */
+  readonly waitErrors: Readonly<Record<WaitErrorReason, number>>
+  /** Permits that are held now, by `acquire` or `schedule` in this process. */
+  readonly permits: number
 }
 
 /** Counts it. */
@@ -23,6 +36,9 @@ export class Tally {
   }
   readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }
   opened = 0
+  isDown = false
+  clockSteps = 0
+  readonly waits: WaitCounts = new WaitCounts()
 
   /** Requests were told these, by somebody else than the store. */
   count(answers: readonly Outcome[]): void {
@@ -33,8 +49,16 @@ export class Tally {
     }
   }
 
-  stats(): LimiterStats {
-    const { storeErrors, withoutStore, opened } = this
-    return { storeErrors: { ...storeErrors }, withoutStore: { ...withoutStore }, breakerOpened: opened }
+  stats(): Omit<LimiterStats, 'permits'> {
+    const { storeErrors, withoutStore, opened, isDown, clockSteps, waits } = this
+    return {
+      storeErrors: { ...storeErrors },
+      withoutStore: { ...withoutStore },
+      breakerOpened: opened,
+      isStoreDown: isDown,
+      clockSteps,
+      waits: waits.served.read(),
+      waitErrors: { ...waits.errors },
+    }
   }
 }

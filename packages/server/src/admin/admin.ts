@@ -1,22 +1,30 @@
 import type { Logger } from 'pino'
 import type { AnyKey, Decision, LimiterStats } from 'slidegate'
+import type { HistogramCounts } from 'slidegate/metrics'
+import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
+import { RedisHealth } from '../metrics/redis-health.ts'
 import type { Peers } from '../service/peers.ts'
 import type { Service } from '../service/service.ts'
 import { Audit } from './audit.ts'
 import { MemoryAuditLog, RedisAuditLog } from './audit-log.ts'
+import { EventStreams } from './event-streams.ts'
 import { type Every, everyByTimer } from './every.ts'
+import { Instances } from './instances.ts'
+import { Live } from './live.ts'
 import { type SpanCounts, type SpanUsage, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
 import { Steered } from './steered.ts'
 import { MemorySteering, RedisSteering, type Steering } from './steering.ts'
 import { Tail } from './tail.ts'
-import { type By, type TopCounts, type TopKey, topKeys, Usage } from './usage.ts'
+import { type By, callersOf, type TopCounts, type TopKey, topKeys, Usage } from './usage.ts'
 
 export interface AdminOptions {
   readonly service: Service
   readonly peers: Peers
   readonly store: StoreConfig
+  /** Where that is what the service's store is. */
+  readonly redisStore?: RedisStore | undefined
   /** Against which the names of files are. */
   readonly folder: string
   readonly log: Logger
@@ -33,31 +41,53 @@ interface LimiterState {
   readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
 }
 
+interface TopTold {
+  readonly overMs: number
+  /** Different keys, estimated: within 2%. */
+  readonly distinct: number
+  readonly keys: TopKey[]
+}
+
 /** What operators see of the service, and how they change it: in all its processes. */
 export class Admin {
   readonly audit: Audit
   readonly steering: Steering
   readonly tail: Tail
-  readonly #usage = new Usage()
+  readonly live: Live
+  /** What the servers of the store say of themselves, where it is in Redis. */
+  readonly redis: RedisHealth | undefined
+  readonly #usage: Usage
   readonly #peers: Peers
+  readonly #instances: Instances
+  readonly #streams: EventStreams
   readonly #steered: Steered
   readonly #link: RedisLink | undefined
 
-  constructor({ service, peers, store, folder, log, every = everyByTimer }: AdminOptions) {
+  constructor(options: AdminOptions) {
+    const { service, peers, store, folder, log, redisStore, every = everyByTimer } = options
     const link = store.redis && new RedisLink(store.redis, folder)
     this.#link = link
+    this.redis = link && new RedisHealth(link, log)
     this.#peers = peers
+    this.#usage = new Usage(undefined, every)
+    this.#streams = new EventStreams(every)
     this.audit = new Audit(service, link ? new RedisAuditLog(link) : new MemoryAuditLog(), log)
     this.steering = link ? new RedisSteering(link) : new MemorySteering()
-    this.tail = new Tail(peers, every)
+    const instances = new Instances({ peers, link, every, log })
+    this.#instances = instances
+    this.tail = new Tail(instances, this.#streams)
+    this.live = new Live({
+      ...{ service, instances, usage: this.#usage, streams: this.#streams, redisStore },
+      servers: async () => (await this.redis?.servers()) ?? [],
+    })
     this.#steered = new Steered(service, this.steering, every, log)
-    peers.answer('usage', (limiter) => this.#usage.spansOf(limiter as string))
-    peers.answer('top', (asked) => {
+    instances.answer('usage', (limiter) => this.#usage.spansOf(limiter as string))
+    instances.answer('top', (asked) => {
       const { limiter, by } = asked as { limiter: string; by: By }
       return this.#usage.topOf(limiter, by)
     })
-    peers.answer('state', (limiter) => stateOf(service, limiter as string))
-    peers.answer('steer', () => this.#steered.heed().then(() => true))
+    instances.answer('state', (limiter) => stateOf(service, limiter as string))
+    instances.answer('steer', () => this.#steered.heed().then(() => true))
     peers.answer('drain', (drain) => {
       service.isDraining = drain as boolean
       return true
@@ -75,9 +105,9 @@ export class Admin {
     if (this.#link === undefined || (await this.#link.connected(START_MS))) await this.#steered.heed()
   }
 
-  /** What was said is in force in all processes of this instance when it resolves. */
+  /** What was said is in force in all processes when it resolves, and a moment later where one of them could not be asked. */
   async steer(): Promise<void> {
-    await this.#peers.ask('steer')
+    await this.#instances.ask('steer')
   }
 
   async drain(drain: boolean): Promise<void> {
@@ -89,28 +119,56 @@ export class Admin {
     return this.#usage.names()
   }
 
-  async usageOf(limiter: string): Promise<SpanUsage[]> {
-    return usageOf((await this.#peers.ask('usage', limiter)) as readonly (readonly SpanCounts[])[])
+  /** How many instances there are on the same store. */
+  instances(): number {
+    return this.#instances.count()
   }
 
-  async topOf(
-    limiter: string,
-    by: By,
-    count: number,
-  ): Promise<{ readonly overMs: number; readonly keys: TopKey[] }> {
-    const counts = (await this.#peers.ask('top', { limiter, by })) as readonly TopCounts[]
-    return { overMs: Math.max(0, ...counts.map(({ overMs }) => overMs)), keys: topKeys(counts, count) }
+  async usageOf(limiter: string): Promise<SpanUsage[]> {
+    return usageOf((await this.#instances.ask('usage', limiter)) as readonly (readonly SpanCounts[])[])
+  }
+
+  async topOf(limiter: string, by: By, count: number): Promise<TopTold> {
+    return topTold((await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[], count)
+  }
+
+  /** Who asks this instance: how many, and what share of the requests the busiest makes at least. */
+  async callersOf(limiter: string): Promise<{ readonly distinct: number; readonly topShare: number }> {
+    const counts = (await this.#peers.ask('top', { limiter, by: 'requests' })) as readonly TopCounts[]
+    const { distinct, keys } = topTold(counts, 1)
+    const requests = counts.reduce((sum, each) => sum + each.requests, 0)
+    const [first] = keys
+    return { distinct, topShare: first === undefined ? 0 : (first.count - first.error) / requests }
   }
 
   async stateOf(limiter: string): Promise<LimiterState> {
-    const [first, ...others] = (await this.#peers.ask('state', limiter)) as [LimiterState, ...LimiterState[]]
+    const [first, ...others] = (await this.#instances.ask('state', limiter)) as [
+      LimiterState,
+      ...LimiterState[],
+    ]
     return others.reduce(together, first)
   }
 
+  /** Ends what is read for as long as one likes. */
+  closeStreams(): void {
+    this.#streams.close()
+  }
+
   close(): void {
-    this.tail.close()
+    this.#streams.close()
+    this.#usage.close()
+    this.#instances.close()
     this.#steered.close()
     this.#link?.close()
+  }
+}
+
+/** The keys that came most, and how many there were, of several processes. */
+function topTold(counts: readonly TopCounts[], count: number): TopTold {
+  return {
+    overMs: Math.max(0, ...counts.map(({ overMs }) => overMs)),
+    distinct: callersOf(counts.map(({ callers }) => callers)),
+    keys: topKeys(counts, count),
   }
 }
 
@@ -134,9 +192,20 @@ function together(a: LimiterState, b: LimiterState): LimiterState {
       storeErrors: sums(a.stats.storeErrors, b.stats.storeErrors),
       withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
       breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
+      isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
+      // Each process sees the same clock.
+      clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
+      waits: bothOf(a.stats.waits, b.stats.waits),
+      waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),
+      permits: a.stats.permits + b.stats.permits,
     },
     waiting: { length: one.length + two.length, expectedWaitMs },
   }
+}
+
+function bothOf(a: HistogramCounts, b: HistogramCounts): HistogramCounts {
+  const counts = a.counts.map((count, i) => count + b.counts[i]!)
+  return { bounds: a.bounds, counts, sum: a.sum + b.sum }
 }
 
 function sums<Name extends string>(

@@ -90,6 +90,7 @@ export interface DiffLine {
 
 /** The configuration: as it is in force, and as it stands in the file. Secrets are left out of both. */
 export interface ConfigurationTold {
+  /** Empty where it was started without one. */
   readonly file: string
   /** YAML. */
   readonly inForce: string
@@ -102,10 +103,8 @@ export interface ConfigurationTold {
 }
 
 export interface ProblemTold {
-  /** Where in the configuration: `limiters.api.limits[0].window`. */
-  readonly path: string
   readonly message: string
   /** From 1. */
-  readonly line?: number
-  readonly column?: number
+  readonly line: number
+  readonly column: number
 }

@@ -20,6 +20,17 @@ export interface SpanCounts {
   readonly counts: readonly number[]
 }
 
+/** By the second, the latest first, as plain JSON. */
+export interface SecondCounts {
+  /** Epoch seconds of the first, which is the last whole one. */
+  readonly latest: number
+  readonly allowed: readonly number[]
+  readonly denied: readonly number[]
+  readonly shadowDenied: readonly number[]
+  /** Decided without the store. */
+  readonly withoutStore: readonly number[]
+}
+
 /** Decisions of a limiter, counted by the second: 16 KB. */
 export class Rates {
   readonly #counts = new Uint32Array(SECONDS * WIDTH)
@@ -57,6 +68,26 @@ export class Rates {
       }
       return { seconds, counts: [...counts] }
     })
+  }
+
+  /** The last whole seconds of some together. */
+  static seconds(all: readonly Rates[], nowMs: number, most: number, sinceMs: number): SecondCounts {
+    for (const rates of all) rates.#goOnTo(nowMs)
+    const latest = Math.floor(nowMs / 1000) - 1
+    const length = Math.max(0, Math.min(most, SECONDS - 1, latest + 1 - Math.ceil(sinceMs / 1000)))
+    const column = (from: number, to: number) =>
+      Array.from({ length }, (_, back) => {
+        const row = ((latest - back) % SECONDS) * WIDTH
+        return all.reduce((sum, rates) => {
+          for (let i = from; i < to; i++) sum += rates.#counts[row + i]!
+          return sum
+        }, 0)
+      })
+    const without = SOURCES.indexOf('fallback')
+    const columns = [column(0, DENIED), column(DENIED, SHADOW), column(SHADOW, WIDTH)] as const
+    const [allowed, denied, shadowDenied] = columns
+    const [some, others] = [column(without, DENIED), column(DENIED + without, SHADOW)]
+    return { latest, allowed, denied, shadowDenied, withoutStore: some.map((count, i) => count + others[i]!) }
   }
 
   #goOnTo(nowMs: number): void {

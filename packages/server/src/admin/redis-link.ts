@@ -16,6 +16,9 @@ const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
 
+/** Of a Cluster, those that are asked one by one. */
+const MAX_SERVERS = 256
+
 /**
  * A connection of the admin side's own, beside that of the store: nothing here is in the way of a request. It connects again
  * for as long as it is open; what cannot be sent now fails now, and nothing is sent twice.
@@ -24,13 +27,17 @@ export class RedisLink {
   /** What all keys of the service begin with. */
   readonly prefix: string
   readonly #client: Redis | Cluster
+  readonly #makeClient: () => Redis | Cluster
+  /** One that listens can ask nothing. */
+  #listener: Redis | Cluster | undefined
   #pending = 0
   #lastError = 'not connected yet'
 
   /** @param folder against which the names of files are */
   constructor(config: RedisConfig, folder: string) {
     this.prefix = config.prefix ?? DEFAULT_PREFIX
-    this.#client = clientOf(config, folder)
+    this.#makeClient = () => clientOf(config, folder)
+    this.#client = this.#makeClient()
     // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
     this.#client.on('error', (error) => {
       this.#lastError = messageOf(error)
@@ -58,22 +65,88 @@ export class RedisLink {
   async ask<Answer>(command: (client: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
     if (this.#pending >= MAX_PENDING) throw noAnswer('too much waits for it')
     this.#pending++
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`nothing within ${ANSWER_MS} ms`)), ANSWER_MS)
-    })
     try {
-      return await Promise.race([command(this.#client), late])
+      return await inTime(command(this.#client))
     } catch (error) {
       throw noAnswer(this.#client.status === 'ready' ? messageOf(error) : this.#lastError)
     } finally {
-      clearTimeout(timer)
       this.#pending--
     }
   }
 
+  /** What each server answers, by `host:port`; nothing where that is none. Of a Cluster all are asked that are known, replicas too. */
+  async askEach<Answer>(
+    command: (server: Redis) => Promise<Answer>,
+  ): Promise<ReadonlyMap<string, Answer | undefined>> {
+    const client = this.#client
+    const servers = client instanceof Cluster ? client.nodes('all').slice(0, MAX_SERVERS) : [client]
+    const asked = servers.map(async (server) => {
+      const { host, port } = server.options
+      const node = host?.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+      const answer = await inTime(command(server)).catch(() => undefined)
+      return [node, answer] as const
+    })
+    return new Map(await Promise.all(asked))
+  }
+
+  /** Says something to whoever listens. Where that cannot be done now it is not done. */
+  publish(channel: string, text: string): void {
+    if (this.#client.status !== 'ready' || this.#pending >= MAX_PENDING) return
+    this.#pending++
+    this.#client
+      .publish(channel, text)
+      .catch(() => {})
+      .finally(() => this.#pending--)
+  }
+
+  /** Listens for as long as it is open, by a connection of its own. Once. */
+  subscribe(channels: readonly string[], listener: Listener): void {
+    const client = this.#makeClient()
+    this.#listener = client
+    let refused = ''
+    const begin = () =>
+      client.subscribe(...channels).then(
+        () => {
+          refused = ''
+          listener.subscribed()
+        },
+        (error) => {
+          const reason = messageOf(error)
+          if (reason !== refused && client.status === 'ready') listener.refused(reason)
+          refused = reason
+        },
+      )
+    client
+      .on('error', () => {})
+      .on('ready', begin)
+      .on('message', (_channel: string, text: string) => listener.heard(text))
+    client.connect().catch(() => {})
+  }
+
   close(): void {
     this.#client.disconnect()
+    this.#listener?.disconnect()
+  }
+}
+
+/** One who listens. */
+export interface Listener {
+  heard(text: string): void
+  /** From now on it hears all; again after each time that the connection was lost. */
+  subscribed(): void
+  /** It may not listen. */
+  refused(reason: string): void
+}
+
+async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`nothing within ${ANSWER_MS} ms`)), ANSWER_MS)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -96,6 +169,8 @@ function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | C
     enableOfflineQueue: false,
     enableReadyCheck: false,
     disableClientInfo: true,
+    // Whoever listens begins anew by himself.
+    autoResubscribe: false,
     // Behind a name that leads to another server since, this one keeps the connection, and refuses whatever is written.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }

@@ -1,5 +1,8 @@
+import { keyHash } from './key-hash.ts'
+
 /** How often a word came: `count` at most, and `count - error` at least. */
 export interface Counted {
+  /** Its label, `=` and itself. With something before them, numbers are no numbers to V8, which would hash these to themselves. */
   readonly word: string
   readonly count: number
   readonly error: number
@@ -11,33 +14,65 @@ export interface Summary {
   readonly counted: readonly Counted[]
 }
 
+const NONE = -1
+
+/** Cells of the filter, and chains of the table, for each counter. */
+const CELLS = 4
+const CHAINS = 2
+
 /**
- * The most frequent words of a stream, in bounded memory: Space-Saving, of Metwally, Agrawal and El Abbadi, "Efficient
- * Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005. With m counters, every word that makes up more
- * than 1/m of the stream is among them, and none is off by more than that. Counters are in a heap, the least on top: that
- * one is given to a word that has none, and so its count is the newcomer's error.
+ * The most frequent words of a stream, in bounded memory: Filtered Space-Saving, of Homem and Carvalho, "Finding top-k elements
+ * in data streams" (Information Sciences 180, 2010), after Metwally, Agrawal and El Abbadi (ICDT 2005). Counters are in a heap,
+ * the least on top. A word without one is counted in a cell of a filter, which it shares with others of the same hash, and
+ * gets the least counter once the cell has come to as much: what the cell had is the newcomer's error, and what the counter had
+ * is left in the cell of the one that goes. So the many that come once cost no more than a cell, and no counter. With m
+ * counters, every word that makes up more than 1/m of the stream is among them, and none is off by more than that.
  */
 export class SpaceSaving {
   readonly #capacity: number
-  readonly #slotOf = new Map<string, number>()
   readonly #words: string[] = []
+  readonly #labels: string[] = []
   /** By slot. */
-  readonly #counts: Float64Array
-  readonly #errors: Float64Array
+  readonly #hashes: Int32Array
+  readonly #counts: Uint32Array
+  readonly #errors: Uint32Array
+  /** The next slot of the same chain. */
+  readonly #next: Int32Array
   /** Slots as a heap, and where in it each is. */
   readonly #heap: Uint32Array
   readonly #placeOf: Uint32Array
+  /** The first slot of each chain. */
+  readonly #chains: Int32Array
+  /** By hash: how often words without a counter may have come. */
+  readonly #cells: Uint32Array
 
+  /** @param capacity a power of two */
   constructor(capacity: number) {
     this.#capacity = capacity
-    this.#counts = new Float64Array(capacity)
-    this.#errors = new Float64Array(capacity)
+    this.#hashes = new Int32Array(capacity)
+    this.#counts = new Uint32Array(capacity)
+    this.#errors = new Uint32Array(capacity)
+    this.#next = new Int32Array(capacity)
     this.#heap = new Uint32Array(capacity)
     this.#placeOf = new Uint32Array(capacity)
+    this.#chains = new Int32Array(CHAINS * capacity).fill(NONE)
+    this.#cells = new Uint32Array(CELLS * capacity)
   }
 
-  add(word: string): void {
-    const slot = this.#slotOf.get(word) ?? this.#slotFor(word)
+  /**
+   * @param hash of both: see {@link keyHash}
+   * @param label tells words apart that are equal; it has no `=`
+   */
+  add(word: string, hash: number = keyHash(word), label = ''): void {
+    let slot = this.#chains[this.#chainOf(hash)]!
+    while (slot !== NONE && !this.#isAt(slot, word, hash, label)) slot = this.#next[slot]!
+    if (slot === NONE) {
+      slot = this.#slotFor(hash)
+      if (slot === NONE) return
+      // A part of a text would keep all of it in memory.
+      this.#words[slot] = Buffer.from(word).toString()
+      this.#labels[slot] = label
+    }
     this.#counts[slot]!++
     this.#sink(this.#placeOf[slot]!)
   }
@@ -47,27 +82,62 @@ export class SpaceSaving {
     return {
       floor: isFull ? this.#counts[this.#heap[0]!]! : 0,
       counted: this.#words.map((word, slot) => ({
-        word,
+        word: `${this.#labels[slot]}=${word}`,
         count: this.#counts[slot]!,
         error: this.#errors[slot]!,
       })),
     }
   }
 
-  #slotFor(word: string): number {
+  #isAt(slot: number, word: string, hash: number, label: string): boolean {
+    return this.#hashes[slot] === hash && this.#words[slot] === word && this.#labels[slot] === label
+  }
+
+  /** Where a word is counted that has not been yet; none where it is counted by its cell alone. */
+  #slotFor(hash: number): number {
     let slot = this.#words.length
-    if (slot === this.#capacity) {
-      slot = this.#heap[0]!
-      this.#slotOf.delete(this.#words[slot]!)
-      this.#errors[slot] = this.#counts[slot]!
-    } else {
+    if (slot < this.#capacity) {
       // It begins with nothing, less than all others have: on top.
       this.#place(slot, slot)
       this.#rise(slot)
+    } else {
+      const cell = this.#cellOf(hash)
+      const before = this.#cells[cell]!
+      slot = this.#heap[0]!
+      if (before + 1 < this.#counts[slot]!) {
+        this.#cells[cell] = before + 1
+        return NONE
+      }
+      this.#forget(slot)
+      this.#counts[slot] = before
+      this.#errors[slot] = before
     }
-    this.#words[slot] = word
-    this.#slotOf.set(word, slot)
+    this.#hashes[slot] = hash
+    const chain = this.#chainOf(hash)
+    this.#next[slot] = this.#chains[chain]!
+    this.#chains[chain] = slot
     return slot
+  }
+
+  #forget(slot: number): void {
+    const hash = this.#hashes[slot]!
+    this.#cells[this.#cellOf(hash)] = Math.max(this.#cells[this.#cellOf(hash)]!, this.#counts[slot]!)
+    const chain = this.#chainOf(hash)
+    let at = this.#chains[chain]!
+    if (at === slot) {
+      this.#chains[chain] = this.#next[slot]!
+      return
+    }
+    while (this.#next[at] !== slot) at = this.#next[at]!
+    this.#next[at] = this.#next[slot]!
+  }
+
+  #chainOf(hash: number): number {
+    return hash & (CHAINS * this.#capacity - 1)
+  }
+
+  #cellOf(hash: number): number {
+    return hash & (CELLS * this.#capacity - 1)
   }
 
   #rise(from: number): void {

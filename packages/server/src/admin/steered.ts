@@ -4,8 +4,8 @@ import type { Service } from '../service/service.ts'
 import type { Every } from './every.ts'
 import type { Steering } from './steering.ts'
 
-/** What was said on another instance is in force here after so long, at the latest. */
-export const STEER_EVERY_MS = 1000
+/** What was said on an instance that could not ask this one is in force here after so long, and a moment. */
+export const STEER_EVERY_MS = 900
 
 /** Keeps a service to what operators have said, here or elsewhere. While that cannot be read, what is known stands. */
 export class Steered {

@@ -1,8 +1,8 @@
-import { Readable } from 'node:stream'
+import { randomUUID } from 'node:crypto'
+import type { Readable } from 'node:stream'
 import type { AnyKey, Decision } from 'slidegate'
 import type { Peers } from '../service/peers.ts'
-import { ServiceError } from '../service/service-error.ts'
-import type { Every } from './every.ts'
+import { type EventStreams, eventOf } from './event-streams.ts'
 import { mapKey, shortKey } from './key-text.ts'
 
 /** What one who reads decisions wants to see of them. */
@@ -48,9 +48,6 @@ interface Reader {
   askedAtMs: number
 }
 
-/** Those who may read at a time, by one process. */
-const MAX_READERS = 16
-
 /** Lines that are kept for a reader until he takes them. */
 const MAX_LINES = 1000
 
@@ -58,12 +55,6 @@ const TAKE_EVERY_MS = 100
 
 /** A reader whose process has not asked for so long is gone. */
 const GONE_MS = 5000
-
-/** So often something is sent, in times of taking, so that whoever is between does not take the silence for an end. */
-const SILENT_TURNS = 150
-
-/** One who takes nothing for so long, a minute in times of taking, has others have his place. */
-const STUCK_TURNS = 600
 
 const NOBODYS: TailFilter = { limiters: [] }
 
@@ -75,16 +66,14 @@ const NOTHING: Taken = { lines: [], lost: 0 }
  */
 export class Tail {
   readonly #peers: Peers
-  readonly #every: Every
+  readonly #streams: EventStreams
   readonly #now: () => number
   readonly #readers = new Map<string, Reader>()
-  readonly #streams = new Set<Readable>()
-  #opened = 0
 
   /** @param now a monotonic clock, in milliseconds */
-  constructor(peers: Peers, every: Every, now: () => number = () => performance.now()) {
+  constructor(peers: Peers, streams: EventStreams, now: () => number = () => performance.now()) {
     this.#peers = peers
-    this.#every = every
+    this.#streams = streams
     this.#now = now
     peers.answer('tail', (asked) => this.#answer(asked as Asked))
   }
@@ -114,67 +103,16 @@ export class Tail {
    * @throws {ServiceError} `too_many_readers`
    */
   open(filter: () => TailFilter): Readable {
-    if (this.#streams.size >= MAX_READERS) {
-      throw new ServiceError(
-        429,
-        'too_many_readers',
-        `${MAX_READERS} read already; one of them has to end first`,
-      )
-    }
-    const id = `${process.pid}-${++this.#opened}`
+    const id = randomUUID()
     const ask = async (what: Partial<Asked>) => {
       const asked: Asked = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
       return (await this.#peers.ask('tail', asked)) as readonly Taken[]
     }
-    let isWanted = true
-    let isAsking = false
-    let silentTurns = 0
-    let stuckTurns = 0
-    const turn = async () => {
-      if (isAsking) return
-      stuckTurns = isWanted ? 0 : stuckTurns + 1
-      if (stuckTurns >= STUCK_TURNS) {
-        stream.destroy()
-        return
-      }
-      isAsking = true
-      try {
-        const text = eventsOf(await ask({ take: isWanted }))
-        if (text !== '' || (isWanted && ++silentTurns >= SILENT_TURNS)) {
-          silentTurns = 0
-          isWanted = stream.push(text || ':\n\n')
-        }
-      } catch (error) {
-        stream.destroy(error as Error)
-      } finally {
-        isAsking = false
-      }
-    }
-    const stop = this.#every(TAKE_EVERY_MS, turn)
-    const stream = new Readable({
-      read: () => {
-        isWanted = true
-      },
-      destroy: (error, done) => {
-        stop()
-        this.#streams.delete(stream)
-        ask({ end: true }).catch(() => {})
-        done(error)
-      },
+    return this.#streams.open({
+      everyMs: TAKE_EVERY_MS,
+      next: async (take) => eventsOf(await ask({ take })),
+      end: () => void ask({ end: true }).catch(() => {}),
     })
-    // So that whoever reads knows that it has begun.
-    stream.push(':\n\n')
-    this.#streams.add(stream)
-    void turn()
-    return stream
-  }
-
-  /** Ends all that is read here. */
-  close(): void {
-    for (const stream of this.#streams) {
-      stream.push(null)
-      stream.destroy()
-    }
   }
 
   #answer({ id, filter, take, end }: Asked): Taken {
@@ -220,7 +158,7 @@ function eventsOf(taken: readonly Taken[]): string {
   const lines = taken.flatMap((each) => each.lines)
   if (taken.length > 1) lines.sort((a, b) => a.atMs - b.atMs)
   const lost = taken.reduce((sum, each) => sum + each.lost, 0)
-  const told = lines.map((line) => `event: decision\ndata: ${JSON.stringify(line)}\n\n`)
-  if (lost > 0) told.push(`event: lost\ndata: ${JSON.stringify({ lost })}\n\n`)
+  const told = lines.map((line) => eventOf('decision', line))
+  if (lost > 0) told.push(eventOf('lost', { lost }))
   return told.join('')
 }

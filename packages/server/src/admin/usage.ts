@@ -1,6 +1,9 @@
 import type { AnyKey, Decision } from 'slidegate'
+import type { Every } from './every.ts'
+import { COARSE, HyperLogLog } from './hyperloglog.ts'
+import { keyHash } from './key-hash.ts'
 import { shortKey } from './key-text.ts'
-import { Rates, type SpanCounts } from './rates.ts'
+import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { merged, SpaceSaving, type Summary } from './space-saving.ts'
 
 /** What keys are ranked by. */
@@ -20,6 +23,10 @@ export interface TopCounts {
   /** How far back it reaches. */
   readonly overMs: number
   readonly summaries: readonly Summary[]
+  /** Keys that came, each as often as it did. */
+  readonly requests: number
+  /** Of {@link HyperLogLog}: which they were. */
+  readonly callers: string
 }
 
 /** Keys that are told apart, of each half of the window, of each limiter. */
@@ -32,10 +39,19 @@ const HALF_MS = 150_000
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
 
-/** The most frequent keys of the last minutes. */
-class SlidingTop {
-  #former: SpaceSaving | undefined
-  #current = new SpaceSaving(COUNTERS)
+/** What is known of the keys of one half of the window. */
+class Half {
+  readonly requests = new SpaceSaving(COUNTERS)
+  /** Made with the first denial. */
+  denials: SpaceSaving | undefined
+  readonly callers = new HyperLogLog()
+  count = 0
+}
+
+/** The keys of the last minutes. */
+class SlidingKeys {
+  #former: Half | undefined
+  #current = new Half()
   #since: number
   #begun: number
 
@@ -44,15 +60,36 @@ class SlidingTop {
     this.#begun = nowMs
   }
 
-  add(word: string, nowMs: number): void {
+  add(key: string, dimension: string, isDenied: boolean, nowMs: number): void {
     this.#goOnTo(nowMs)
-    this.#current.add(word)
+    const half = this.#current
+    const hash = dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
+    half.count++
+    half.callers.add(hash)
+    half.requests.add(key, hash, dimension)
+    if (!isDenied) return
+    half.denials ??= new SpaceSaving(COUNTERS)
+    half.denials.add(key, hash, dimension)
   }
 
-  counts(nowMs: number): TopCounts {
+  counts(by: By, nowMs: number): TopCounts {
+    const halves = this.#halves(nowMs)
+    return {
+      overMs: Math.round(nowMs - this.#since),
+      requests: halves.reduce((sum, half) => sum + half.count, 0),
+      summaries: halves.flatMap((half) => half[by]?.summary() ?? []),
+      callers: unionOf(halves.map(({ callers }) => callers)).text(),
+    }
+  }
+
+  /** Which keys came, in 1 KB. */
+  callers(nowMs: number): string {
+    return unionOf(this.#halves(nowMs).map(({ callers }) => callers.folded(COARSE))).text()
+  }
+
+  #halves(nowMs: number): readonly Half[] {
     this.#goOnTo(nowMs)
-    const both = this.#former === undefined ? [this.#current] : [this.#former, this.#current]
-    return { overMs: Math.round(nowMs - this.#since), summaries: both.map((half) => half.summary()) }
+    return this.#former === undefined ? [this.#current] : [this.#former, this.#current]
   }
 
   #goOnTo(nowMs: number): void {
@@ -61,54 +98,73 @@ class SlidingTop {
     this.#former = passedMs < 2 * HALF_MS ? this.#current : undefined
     this.#since = this.#former === undefined ? nowMs : this.#begun
     this.#begun = passedMs < 2 * HALF_MS ? this.#begun + HALF_MS : nowMs
-    this.#current = new SpaceSaving(COUNTERS)
+    this.#current = new Half()
   }
+}
+
+function unionOf(sketches: readonly HyperLogLog[]): HyperLogLog {
+  const [first, ...others] = sketches
+  const union = new HyperLogLog(first!.registers.slice())
+  for (const other of others) union.merge(other)
+  return union
 }
 
 interface LimiterUsage {
   readonly rates: Rates
-  readonly requests: SlidingTop
-  /** Made with the first denial. */
-  denials: SlidingTop | undefined
+  readonly keys: SlidingKeys
   askedAtMs: number
 }
 
+/** How often the clock is read: what is decided in between is counted as of then. */
+const TICK_MS = 50
+
 /**
- * What is decided in this process, live: how much, and whose requests. Memory is bounded, whatever keys there are: some
- * 16 KB for a limiter, and with all counters taken 2,048 keys, of 256 characters at most.
+ * What is decided in this process, live: how much, and whose requests. Memory is bounded, whatever keys there are: of a limiter
+ * some 200 KB, and with all counters taken 2,048 keys, of 256 characters at most.
  */
 export class Usage {
   readonly #now: () => number
   readonly #sinceMs: number
   readonly #limiters = new Map<string, LimiterUsage>()
+  readonly #stop: () => void
+  readonly #isTicking: boolean
+  #nowMs: number
+  /** The one that was asked last: most often it is asked again. */
+  #last: { readonly name: string; readonly usage: LimiterUsage } | undefined
 
-  /** @param now a monotonic clock, in milliseconds */
-  constructor(now: () => number = () => performance.now()) {
+  /**
+   * @param now a monotonic clock, in epoch milliseconds
+   * @param every keeps what it says, for to read it takes longer than to count
+   */
+  constructor(now: () => number = monotonicEpochMs, every?: Every) {
     this.#now = now
-    this.#sinceMs = now()
+    this.#nowMs = now()
+    this.#sinceMs = this.#nowMs
+    this.#stop = every?.(TICK_MS, () => this.#tick()) ?? (() => {})
+    this.#isTicking = every !== undefined
   }
 
   record(limiter: string, key: AnyKey, decision: Decision): void {
-    const nowMs = this.#now()
-    const usage = this.#limiters.get(limiter) ?? this.#add(limiter, nowMs)
+    if (!this.#isTicking) this.#tick()
+    const nowMs = this.#nowMs
+    const usage = this.#usageOf(limiter, nowMs)
     if (usage === undefined) return
     usage.askedAtMs = nowMs
     usage.rates.add(decision, nowMs)
     const { allowed } = decision
-    if (!allowed) usage.denials ??= new SlidingTop(nowMs)
     if (typeof key === 'string') {
-      const word = wordOf('', key)
-      usage.requests.add(word, nowMs)
-      if (!allowed) usage.denials!.add(word, nowMs)
+      usage.keys.add(shortKey(key), '', !allowed, nowMs)
       return
     }
     for (const dimension of Object.keys(key)) {
       const each = key[dimension]
       if (typeof each !== 'string') continue
-      const word = wordOf(dimension, each)
-      usage.requests.add(word, nowMs)
-      if (!allowed && isBlamed(dimension, decision)) usage.denials!.add(word, nowMs)
+      usage.keys.add(shortKey(each), dimension, !allowed && isBlamed(dimension, decision), nowMs)
     }
+  }
+
+  close(): void {
+    this.#stop()
   }
 
   /** Of whom anything is known: limiters, and domains of Envoy. */
@@ -117,21 +173,42 @@ export class Usage {
   }
 
   spansOf(limiter: string): readonly SpanCounts[] {
-    return (this.#limiters.get(limiter)?.rates ?? new Rates(this.#sinceMs)).spans(this.#now())
+    return (this.#limiters.get(limiter)?.rates ?? new Rates(this.#sinceMs)).spans(this.#tick())
+  }
+
+  /** The last whole seconds of some limiters together, the latest first: what nobody has asked is not counted. */
+  secondsOf(limiters: readonly string[], most: number): SecondCounts {
+    const nowMs = this.#tick()
+    const rates = limiters.flatMap((limiter) => this.#limiters.get(limiter)?.rates ?? [])
+    return Rates.seconds(rates, nowMs, most, this.#sinceMs)
   }
 
   topOf(limiter: string, by: By): TopCounts {
-    return this.#limiters.get(limiter)?.[by]?.counts(this.#now()) ?? { overMs: 0, summaries: [] }
+    const keys = this.#limiters.get(limiter)?.keys
+    return keys?.counts(by, this.#tick()) ?? { overMs: 0, requests: 0, summaries: [], callers: '' }
+  }
+
+  /** Which keys came, of each limiter: sketches in 1 KB. */
+  callers(): Readonly<Record<string, string>> {
+    const nowMs = this.#tick()
+    return Object.fromEntries(Array.from(this.#limiters, ([name, { keys }]) => [name, keys.callers(nowMs)]))
+  }
+
+  #tick(): number {
+    this.#nowMs = this.#now()
+    return this.#nowMs
+  }
+
+  #usageOf(limiter: string, nowMs: number): LimiterUsage | undefined {
+    if (this.#last?.name === limiter) return this.#last.usage
+    const usage = this.#limiters.get(limiter) ?? this.#add(limiter, nowMs)
+    this.#last = usage && { name: limiter, usage }
+    return usage
   }
 
   #add(limiter: string, nowMs: number): LimiterUsage | undefined {
     if (this.#limiters.size >= MAX_LIMITERS && !this.#forgetOne(nowMs)) return undefined
-    const usage = {
-      rates: new Rates(this.#sinceMs),
-      requests: new SlidingTop(nowMs),
-      denials: undefined,
-      askedAtMs: nowMs,
-    }
+    const usage = { rates: new Rates(this.#sinceMs), keys: new SlidingKeys(nowMs), askedAtMs: nowMs }
     this.#limiters.set(limiter, usage)
     return usage
   }
@@ -140,6 +217,7 @@ export class Usage {
   #forgetOne(nowMs: number): boolean {
     const [name, usage] = this.#limiters.entries().next().value!
     this.#limiters.delete(name)
+    this.#last = undefined
     const isIdle = nowMs - usage.askedAtMs >= IDLE_MS
     if (!isIdle) this.#limiters.set(name, usage)
     return isIdle
@@ -157,12 +235,12 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
     })
 }
 
-/**
- * No dimension has `=` in its name. With something before them, numbers are no numbers to V8, which before Node 22.22.2
- * hashed these to themselves, so that whoever chooses keys could make look-ups slow.
- */
-function wordOf(dimension: string, key: string): string {
-  return `${dimension}=${shortKey(key)}`
+/** How many different keys came to several processes, estimated. */
+export function callersOf(sketches: readonly unknown[]): number {
+  const known = sketches.flatMap((text) => HyperLogLog.of(text) ?? [])
+  if (known.length === 0) return 0
+  const size = Math.min(...known.map(({ registers }) => registers.length))
+  return unionOf(known.filter(({ registers }) => registers.length === size)).count()
 }
 
 /** Whether a limit of this dimension has denied; where nobody says which has, it may be this one's ban. */
@@ -170,4 +248,8 @@ function isBlamed(dimension: string, { deniedBy }: Decision): boolean {
   if (deniedBy.length === 0) return true
   const own = `${dimension}.`
   return deniedBy.some((name) => name.startsWith(own))
+}
+
+function monotonicEpochMs(): number {
+  return performance.timeOrigin + performance.now()
 }

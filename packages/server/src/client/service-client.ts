@@ -26,6 +26,9 @@ export interface ServerEvent {
 
 const ANSWER_MS = 10_000
 
+/** For what is long. */
+const TEXT_MS = 60_000
+
 const MAX_BYTES = 64 * 2 ** 20
 
 /** A service over HTTP. Every method rejects with a {@link ClientError}. */
@@ -61,6 +64,21 @@ export class ServiceClient {
     const response = await this.#send(method, path, body, AbortSignal.timeout(ANSWER_MS))
     const text = await this.#textOf(response)
     return { status: response.statusCode ?? 0, body: bodyOf(text) }
+  }
+
+  /** A long text as it comes; what says that it cannot be had is an error. */
+  async *text(path: string, type: string): AsyncGenerator<string> {
+    const response = await this.#send('GET', path, undefined, AbortSignal.timeout(TEXT_MS))
+    const { statusCode: status = 0, headers } = response
+    if (status !== 200 || headers['content-type']?.startsWith(type) !== true) {
+      const answer = { status, body: bodyOf(await this.#textOf(response)) }
+      throw status >= 400 ? refusalOf(answer) : this.noSlidegate(answer)
+    }
+    try {
+      yield* response.setEncoding('utf8')
+    } catch (error) {
+      throw this.#unreachable(error)
+    }
   }
 
   /** Events for as long as there are any, or until the signal. */

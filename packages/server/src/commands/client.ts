@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { addConsumeCommand, addPeekCommand } from './ask.ts'
 import { addBenchCommand } from './bench.ts'
+import { addCaptureCommand } from './capture.ts'
 import { addExplainCommand } from './explain.ts'
 import { addBanCommand, addResetCommand, addUnbanCommand } from './key-actions.ts'
 import { addAuditCommand, addLimitersCommand, addTopCommand, addUsageCommand } from './looking.ts'
@@ -24,5 +25,6 @@ export function addClientCommands(program: Command): void {
   addShadowCommand(program)
   addDrainCommand(program)
   addAuditCommand(program)
+  addCaptureCommand(program)
   addBenchCommand(program)
 }

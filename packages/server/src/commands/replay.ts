@@ -5,7 +5,7 @@ export function addReplayCommand(program: Command): void {
   program
     .command('replay')
     .description(
-      'run an access log through the limiter, at the time of the log, and report what it would have done',
+      'run an access log, or captured requests, through the limiter, at the time of the log, and report what it would have done',
     )
     .argument(
       '<file>',
@@ -21,13 +21,21 @@ export function addReplayCommand(program: Command): void {
     .addOption(
       new Option('--compare <kind>', 'also report what another kind of limit would have done').choices([
         'fixed',
+        'bucket',
       ]),
     )
     .option('--json', 'print one JSON object')
+    .option('--chart', 'print a chart over time; the default on a terminal')
+    .option('--report <file>', 'write the report as a page of HTML, with charts')
+    .option('--limiter <name>', 'of captured requests: only those that this one has decided')
     .addOption(
       new Option('--format <format>', 'format of the lines').choices(['auto', 'clf', 'json']).default('auto'),
     )
     .option('--time-field <field>', 'field of JSON lines with the time', 'time')
+    .option(
+      '--cost-field <field>',
+      'field of JSON lines with the cost (default: 1, and of captured requests what they took)',
+    )
     .option(
       '--reorder <duration>',
       'how late a line may come and still be decided in the order of time',

@@ -6,6 +6,7 @@ import { messageOf } from '../errors.ts'
 import { checkRules } from '../gateway/rules.ts'
 import { addressOf, isLoopback } from '../service/listeners.ts'
 import { openStore, storeConfigOf } from '../service/store.ts'
+import { checkCapture } from './capture-checks.ts'
 import type { Path } from './document.ts'
 import { checkLimiters } from './limiter-checks.ts'
 import { ADDRESS, type Config, type RuleConfig } from './schema.ts'
@@ -29,6 +30,7 @@ export function checkConfig(checked: Checked): void {
   checkStore(checked)
   checkListeners(checked)
   checkTokens(checked)
+  checkCapture(checked)
 }
 
 function checkForwardAuth(checked: Checked): void {

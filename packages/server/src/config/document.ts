@@ -39,11 +39,6 @@ const TOO_DEEP = 'values are nested deeper than 100 levels'
 const MAX_SYNTAX_PROBLEMS = 5
 const LONGEST_MESSAGE = 500
 
-/** @throws {ConfigError} also for a file that cannot be read, or is not text */
-export function readSource(file: string, environment?: NodeJS.ProcessEnv): SourceDocument {
-  return readDocument(file, readText(file), environment)
-}
-
 /** @throws {ConfigError} for a file that cannot be read, or is not text */
 export function readText(file: string): string {
   let bytes: Buffer

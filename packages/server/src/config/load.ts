@@ -1,10 +1,11 @@
 import { dirname, resolve } from 'node:path'
 import { type Domains, readDomains } from '../envoy/domains.ts'
 import { checkConfig } from './checks.ts'
-import { type Path, readSource, type SourceDocument } from './document.ts'
+import { type Path, readDocument, readText, type SourceDocument } from './document.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import type { Config } from './schema.ts'
 import { shapeProblems } from './shape.ts'
+import { shownConfig } from './shown.ts'
 
 /** A configuration as a file has it, and as it was checked. */
 export interface LoadedConfig {
@@ -15,6 +16,8 @@ export interface LoadedConfig {
   readonly files: readonly string[]
   /** Of Envoy, where there are any. */
   readonly domains?: Domains
+  /** As it may be shown: see {@link shownConfig}. Left out where there is no text. */
+  readonly shown?: string
 }
 
 export interface LoadOptions {
@@ -26,8 +29,17 @@ export interface LoadOptions {
 
 /** @throws {ConfigError} with all that is wrong, where, and what would be right */
 export function loadConfig(file: string, options: LoadOptions = {}): LoadedConfig {
+  return loadText(file, readText(file), options)
+}
+
+/**
+ * The same of a text that stands in no file, as if it stood in this one.
+ *
+ * @throws {ConfigError}
+ */
+export function loadText(file: string, text: string, options: LoadOptions = {}): LoadedConfig {
   const { environment = process.env } = options
-  const document = readSource(file, environment)
+  const document = readDocument(file, text, environment)
   const problems = new Problems(document)
   const folder = dirname(resolve(file))
   const config = configIn(document, problems)
@@ -48,6 +60,7 @@ export function loadConfig(file: string, options: LoadOptions = {}): LoadedConfi
     folder,
     files: [resolve(file), ...(domains?.files ?? [])],
     ...(domains && { domains }),
+    shown: shownConfig(file, text),
   }
 }
 

@@ -518,7 +518,7 @@ const EnvoySchema = closed('The rate limit service of Envoy.', {
 })
 export type EnvoyConfig = Static<typeof EnvoySchema>
 
-const Role = Type.Enum(['check', 'read', 'admin'], {
+export const Role = Type.Enum(['check', 'read', 'admin'], {
   description: 'check: ask for decisions. read: look at everything, too. admin: change it, too.',
 })
 export type Role = Static<typeof Role>
@@ -602,7 +602,83 @@ export type CapsConfig = Static<typeof CapsSchema>
 const LoggingSchema = closed('What is logged, as lines of JSON.', {
   level: oneOf('What is worth a line. Default: info.', 'debug', 'info', 'warn', 'error', 'silent'),
   keys: oneOf('How keys are written. Default: hashed.', 'hashed', 'plain'),
+  decisions: oneOf(
+    'Which decisions have a line each, whatever the level is. Default: none.',
+    'none',
+    'denied',
+    'all',
+  ),
+  decisionFile: Type.Optional(file('Where lines of decisions are appended. Default: to the log.')),
 })
+
+const CaptureSchema = closed('A sample of what is decided, to be replayed. Default: none.', {
+  sample: Type.Optional(
+    Type.Number({
+      exclusiveMinimum: 0,
+      maximum: 1,
+      description: 'The share of keys whose requests are captured, all of each. Default: 1, every key.',
+    }),
+  ),
+  file: Type.Optional(file('The file that lines are appended to.')),
+  stream: flag('In place of a file: whether lines go to a stream in the Redis of the store. Default: false.'),
+  maxBytes: Type.Optional(
+    Type.Integer({
+      minimum: 4096,
+      maximum: 2 ** 40,
+      description: 'Of the file; then it becomes the former one, and another is begun. Default: 64 MiB.',
+    }),
+  ),
+  maxLength: Type.Optional(
+    Type.Integer({
+      minimum: 100,
+      maximum: 100_000_000,
+      description: 'Requests that the stream keeps, about. Default: 100,000.',
+    }),
+  ),
+  limiters: Type.Optional(
+    Type.Array(Names, {
+      minItems: 1,
+      description: 'Whose requests are captured; * stands for any characters. Default: all.',
+    }),
+  ),
+  secret: Type.Optional(
+    Type.String({
+      minLength: 16,
+      writeOnly: true,
+      title: 'a secret of 16 characters or more',
+      description: 'By which keys are hashed. Default: drawn by each instance when it starts.',
+    }),
+  ),
+})
+export type CaptureConfig = Static<typeof CaptureSchema>
+
+const TracingSchema = Type.Union(
+  [
+    Type.Boolean(),
+    closed('Where spans go, and of how many requests.', {
+      endpoint: Type.Optional(
+        Type.String({
+          pattern: '^https?://[^\\s/?#@]+(/[^\\s?#]*)?$',
+          title: 'a URL such as http://collector:4318',
+          description: 'The collector, for OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT.',
+        }),
+      ),
+      sampleRatio: Type.Optional(
+        Type.Number({
+          minimum: 0,
+          maximum: 1,
+          description:
+            'The share of requests that are traced, of those whose caller does not say. Default: OTEL_TRACES_SAMPLER.',
+        }),
+      ),
+    }),
+  ],
+  {
+    description:
+      'A span for each decision, for OpenTelemetry. true: as the environment says. Default: false. A change counts from the next start.',
+  },
+)
+export type TracingConfig = Exclude<Static<typeof TracingSchema>, false>
 
 export const ConfigSchema = Type.Object(
   {
@@ -617,6 +693,8 @@ export const ConfigSchema = Type.Object(
     auth: Type.Optional(AuthSchema),
     caps: Type.Optional(CapsSchema),
     logging: Type.Optional(LoggingSchema),
+    capture: Type.Optional(CaptureSchema),
+    tracing: Type.Optional(TracingSchema),
   },
   {
     additionalProperties: false,

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
 import { ServiceError } from '../service/service-error.ts'
+import type { TraceHeaders, Tracing } from '../tracing/tracing.ts'
 import { MALFORMED } from './definitions.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
 import type { RateLimits } from './rate-limits.ts'
@@ -14,13 +15,14 @@ export interface HandlerOptions {
   readonly gatekeeper: Gatekeeper
   readonly log: Logger
   readonly maxInFlight: number
+  readonly tracing: Tracing | undefined
   /** Is told how many are under way. */
   readonly calls: { underWay: number }
 }
 
 /** Answers ShouldRateLimit. */
 export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['request'], RateLimitResponse> {
-  const { rateLimits, gatekeeper, log, maxInFlight, calls } = options
+  const { rateLimits, gatekeeper, log, maxInFlight, tracing, calls } = options
   const answer = (call: Call): Promise<RateLimitResponse | undefined> => {
     const [authorization] = call.metadata.get('authorization')
     const caller = gatekeeper.admit(authorization?.toString())
@@ -29,7 +31,8 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     if (request === MALFORMED) {
       throw new ServiceError(400, 'malformed', 'the request is no RateLimitRequest')
     }
-    return rateLimits.shouldRateLimit(request, caller, () => isGone(call))
+    const decide = () => rateLimits.shouldRateLimit(request, caller, () => isGone(call))
+    return tracing === undefined ? decide() : tracing.within(traceHeadersOf(call), decide)
   }
   return (call, callback) => {
     const refuse = (error: unknown): void => {
@@ -64,6 +67,13 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
       refuse(error)
     }
   }
+}
+
+/** As Envoy sends them where it traces. */
+function traceHeadersOf({ metadata }: Call): TraceHeaders {
+  const [traceparent] = metadata.get('traceparent')
+  const [tracestate] = metadata.get('tracestate')
+  return { traceparent: traceparent?.toString(), tracestate: tracestate?.toString() }
 }
 
 /** What was given up before it was decided is charged nowhere. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Keys, Limit, Store } from 'slidegate'
 import type { EnvoyConfig } from '../config/schema.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ServiceObserver } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'

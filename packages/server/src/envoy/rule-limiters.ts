@@ -192,6 +192,7 @@ export class RuleLimiters {
     if (users > 0) return
     this.#down.delete(limiter)
     limiter.close()
+    this.#observer.closed?.(limiter)
   }
 
   #made(ids: readonly string[]): Limiter<Keys> {
@@ -204,7 +205,7 @@ export class RuleLimiters {
         return before === undefined ? [] : [[id, before]]
       }),
     )
-    const limiter = createLimiter({
+    const made = createLimiter({
       ...this.#policy,
       name: this.#name,
       store: this.#store,
@@ -212,6 +213,8 @@ export class RuleLimiters {
       formerly,
       logger: false,
     })
+    const limiter = this.#observer.around?.(made) ?? made
+    this.#observer.opened?.(limiter)
     limiter.on('storeError', ({ error }) => this.#observer.storeFailed?.(this.#name, error))
     limiter.on('storeDown', ({ error }) => {
       if (this.#down.size === 0) this.#observer.storeDown?.(this.#name, error)

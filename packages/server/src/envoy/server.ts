@@ -5,11 +5,12 @@ import { HealthImplementation } from 'grpc-health-check'
 import type { Logger } from 'pino'
 import type { CapsConfig, Config } from '../config/schema.ts'
 import type { TlsOptions } from '../http/app.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { Gatekeeper } from '../service/gatekeeper.ts'
 import { addressOf, isLoopback } from '../service/listeners.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service, ServiceObserver } from '../service/service.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import { loadDefinitions, SERVICE_NAME, serviceIn } from './definitions.ts'
 import { Domains } from './domains.ts'
 import { handlerOf } from './handler.ts'
@@ -39,6 +40,7 @@ export interface EnvoyOptions {
   readonly observer: ServiceObserver
   readonly readiness: Readiness
   readonly metrics: Metrics
+  readonly tracing: Tracing | undefined
   readonly log: Logger
   readonly tls: TlsOptions | undefined
 }
@@ -81,6 +83,7 @@ export class EnvoyServer {
         gatekeeper: this.#gatekeeper,
         log,
         maxInFlight,
+        tracing: options.tracing,
         calls: this.#calls,
       }),
     })

@@ -1,5 +1,13 @@
+import type { HistogramCounts } from 'slidegate/metrics'
 import Type, { type TSchema } from 'typebox'
-import { LimitSchema } from '../config/schema.ts'
+import type {
+  ConfigurationTold,
+  DiffLine,
+  History as HistoryTold,
+  Overview as OverviewTold,
+  ProblemTold,
+} from '../admin/overview.ts'
+import { LimitSchema, Role } from '../config/schema.ts'
 import { closed, Key, LimiterName } from './schemas.ts'
 
 const Duration = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 32 })], {
@@ -76,6 +84,23 @@ export const Limiters = closed({
         storeErrors: Counts('Asked of the store without an answer, by reason.'),
         withoutStore: Counts('Requests that were answered without the store, by source.'),
         breakerOpened: Many,
+        isStoreDown: Type.Boolean({ description: 'Whether a breaker is open now.' }),
+        clockSteps: Type.Integer({
+          minimum: 0,
+          description: "How often the store's clock was set by more than a second.",
+        }),
+        waits: Type.Unsafe<HistogramCounts>(
+          closed(
+            {
+              bounds: Type.Array(Type.Number(), { description: 'Upper bounds of the buckets.' }),
+              counts: Type.Array(Many, { description: 'One more than bounds; not cumulative.' }),
+              sum: Rate,
+            },
+            { description: 'Milliseconds that those have waited who were admitted.' },
+          ),
+        ),
+        waitErrors: Counts('Waits that ended without an admission, by reason.'),
+        permits: Type.Integer({ minimum: 0, description: 'Held now by the processes of this service.' }),
       }),
       waiting: closed({
         length: Many,
@@ -108,6 +133,7 @@ export const TopAnswer = closed({
   limiter: LimiterName,
   by: Type.Enum(['requests', 'denials']),
   overMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
+  distinct: Type.Integer({ minimum: 0, description: 'Different keys in that time, estimated: within 2%.' }),
   keys: Type.Array(
     closed({
       dimension: Type.Optional(Type.String()),
@@ -145,4 +171,108 @@ export const AuditAnswer = closed({
       error: Type.Optional(Type.String()),
     }),
   ),
+})
+
+export const HistoryQuery = closed({ limiter: Type.Optional(LimiterName) })
+
+const Name = Type.String()
+const Rates = closed({
+  name: LimiterName,
+  allowedPerSecond: Rate,
+  deniedPerSecond: Rate,
+  shadowDeniedPerSecond: Type.Number({
+    minimum: 0,
+    description: 'Requests that a shadow limit would have denied.',
+  }),
+  withoutStorePerSecond: Type.Number({ minimum: 0, description: 'Requests decided without the store.' }),
+  waiting: Many,
+  callers: Type.Integer({ minimum: 0, description: 'Different callers of the last minutes, estimated.' }),
+  isStoreDown: Type.Boolean(),
+})
+const Server = closed({
+  node: Name,
+  up: Type.Boolean(),
+  version: Type.Optional(Name),
+  role: Type.Optional(Name),
+  usedMemoryBytes: Type.Optional(Many),
+  maxMemoryBytes: Type.Optional(Type.Integer({ minimum: 0, description: '0: no bound.' })),
+  commandsPerSecond: Type.Optional(Rate),
+  evictedKeys: Type.Optional(Many),
+  connectedClients: Type.Optional(Many),
+  replicaLagBytes: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Of the replica that is furthest behind.' }),
+  ),
+  scriptMicros: Type.Optional(
+    Type.Number({ minimum: 0, description: 'Microseconds of a call of the script, on average.' }),
+  ),
+})
+
+export const Overview = Type.Unsafe<OverviewTold>(
+  closed({
+    atMs: Type.Integer({ minimum: 0, description: 'When the second began that this is about.' }),
+    instances: Type.Array(
+      closed({
+        id: Name,
+        host: Name,
+        pid: Many,
+        version: Name,
+        startedAtMs: Many,
+        isSelf: Type.Boolean({ description: 'Whether it is the one that was asked.' }),
+      }),
+    ),
+    missing: Type.Integer({ minimum: 0, description: 'Processes that are known and have not answered.' }),
+    store: closed({
+      kind: Type.Enum(['redis', 'memory']),
+      up: Type.Boolean({ description: 'Whether no breaker is open.' }),
+      callsPerSecond: Rate,
+      callMs: Type.Union([closed({ p50: Rate, p99: Rate }), Type.Null()], {
+        description: 'Milliseconds of the calls of the last seconds.',
+      }),
+      requestsPerCall: Type.Union([Rate, Type.Null()]),
+      servers: Type.Array(Server, { description: 'What Redis says of itself.' }),
+    }),
+    limiters: Type.Array(Rates),
+  }),
+)
+
+export const History = Type.Unsafe<HistoryTold>(
+  closed({
+    seconds: Type.Array(Many, { description: 'Epoch seconds, the oldest first.' }),
+    allowed: Type.Array(Many),
+    denied: Type.Array(Many),
+    shadowDenied: Type.Array(Many),
+  }),
+)
+
+const Diff = Type.Unsafe<readonly DiffLine[]>(
+  Type.Array(closed({ kind: Type.Enum(['same', 'added', 'removed']), text: Type.String() })),
+)
+const Problems = Type.Unsafe<readonly ProblemTold[]>(
+  Type.Array(
+    closed({
+      message: Type.String(),
+      line: Type.Integer({ minimum: 1 }),
+      column: Type.Integer({ minimum: 1 }),
+    }),
+  ),
+)
+
+export const Configuration = Type.Unsafe<ConfigurationTold>(
+  closed({
+    file: Type.String({ description: 'Empty where it was started without one.' }),
+    inForce: Type.String({ description: 'YAML, without secrets.' }),
+    problems: Problems,
+    diff: Diff,
+    shadowings: Type.Record(Type.String(), Type.Record(Type.String(), Type.Boolean())),
+  }),
+)
+export const CheckBody = closed({ text: Type.String({ description: 'A configuration: YAML or JSON.' }) })
+export const Checked = closed({ problems: Problems, diff: Diff })
+
+export const WhoAmI = closed({
+  name: Type.String({ description: 'What the audit calls him.' }),
+  role: Role,
+  limiters: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'Which he may ask, * for any characters; null: all.',
+  }),
 })

@@ -162,7 +162,7 @@ function lookingRoutes(app: App, { service, gatekeeper, admin }: Context): void 
 
   // What is open without an end is ended.
   app.addHook('preClose', (done) => {
-    admin.tail.close()
+    admin.closeStreams()
     done()
   })
 }

@@ -2,7 +2,9 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { Ajv, type AnySchema, type ValidateFunction } from 'ajv'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import type { TraceHeaders } from '../tracing/tracing.ts'
 import { adminRoutes } from './admin.ts'
+import { captureRoutes } from './capture.ts'
 import { consumeRoutes } from './consume.ts'
 import type { Context } from './context.ts'
 import { describeRoutes } from './description.ts'
@@ -10,6 +12,8 @@ import { guardEntrance } from './entrance.ts'
 import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
 import { holdRoutes } from './holds.ts'
+import { liveRoutes } from './live.ts'
+import { pageRoutes } from './page.ts'
 import { peekRoutes } from './peek.ts'
 import { answerClientError, answerErrors, errorBodyOf, sendProblem } from './problems.ts'
 import { reservationRoutes } from './reservations.ts'
@@ -89,6 +93,7 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   await describeRoutes(app)
   guardEntrance(app, context)
   answerErrors(app, context)
+  traceRequests(app, context)
   healthRoutes(app, context)
   forwardAuthRoutes(app, context)
   consumeRoutes(app, context)
@@ -98,7 +103,16 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   holdRoutes(app, context)
   storeRoutes(app, context)
   adminRoutes(app, context)
+  liveRoutes(app, context)
+  captureRoutes(app, context)
+  pageRoutes(app)
   return app
+}
+
+/** Spans of a request are below that of whoever asks: from where its body is read on, which comes from elsewhere. */
+function traceRequests(app: App, { tracing }: Context): void {
+  if (tracing === undefined) return
+  app.addHook('preHandler', ({ headers }, _reply, done) => tracing.within(headers as TraceHeaders, done))
 }
 
 /** Checks by a schema that is compiled when it is first asked for: all of them together take longer than the rest of a start. */

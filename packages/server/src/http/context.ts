@@ -1,18 +1,24 @@
 import type { Logger } from 'pino'
 import type { Admin } from '../admin/admin.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Capture } from '../capture/capture.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Configuration } from '../service/configuration.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
 import type { Peers } from '../service/peers.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 
 /** What all routes work with. `service.config` is read anew for each request: a reload changes it. */
 export interface Context {
   readonly service: Service
   readonly gatekeeper: Gatekeeper
+  readonly configuration: Configuration
   readonly readiness: Readiness
   readonly metrics: Metrics
   readonly peers: Peers
   readonly admin: Admin
+  readonly tracing: Tracing | undefined
+  readonly capture: Capture
   readonly log: Logger
 }

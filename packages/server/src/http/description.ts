@@ -1,12 +1,8 @@
-import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
+import { VERSION } from '../version.ts'
 import type { App } from './app.ts'
 import { problemAnswer, SHARED } from './schemas.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string
-}
 
 /** What any route may answer. */
 const EVERYWHERE = {
@@ -34,7 +30,7 @@ export async function describeRoutes(app: App): Promise<void> {
       openapi: '3.1.0',
       info: {
         title: 'slidegate',
-        version,
+        version: VERSION,
         description:
           'An exact rate limiter as a service. Numbers that JSON does not have, such as infinity, are null.',
         license: { name: 'MIT', identifier: 'MIT' },

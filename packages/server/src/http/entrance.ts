@@ -138,7 +138,8 @@ class Pages {
       }
       this.#host = host
     }
-    if (origin !== undefined) this.#checkOrigin(origin, auth?.origins ?? [], reply)
+    // The page of the service itself: its host is right.
+    if (origin !== undefined && !isOf(origin, host)) this.#checkOrigin(origin, auth?.origins ?? [], reply)
   }
 
   #checkOrigin(origin: string, origins: readonly string[], reply: FastifyReply): void {
@@ -155,6 +156,11 @@ class Pages {
       vary: 'Origin',
     })
   }
+}
+
+/** Whether a page came from this host; not by which scheme, since TLS may end before the service. */
+function isOf(origin: string, host: string | undefined): boolean {
+  return host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host.toLowerCase()
 }
 
 function isOurs(host: string, hosts: readonly string[]): boolean {

@@ -17,6 +17,19 @@ const BodySchema = closed(
   { examples: [{ limiter: 'api', key: 'ann' }] },
 )
 
+const ExplainSchema = closed(
+  {
+    ...BodySchema.properties,
+    charges: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the charges that count are told one by one, as far as limits keep their times. Default: false.',
+      }),
+    ),
+  },
+  { examples: [{ limiter: 'api', key: 'ann' }] },
+)
+
 export function peekRoutes(app: App, { service }: Context): void {
   app.post(
     '/v1/peek',
@@ -48,14 +61,14 @@ export function peekRoutes(app: App, { service }: Context): void {
         description:
           'All that is known of a key: what is used of each limit and when it is free again, bans, overrides. Writes nothing. Of a limiter with dimensions the key may have some of them only.',
         tags: ['decisions'],
-        body: BodySchema,
+        body: ExplainSchema,
         response: { 200: shared('Explanation') },
       },
     },
     async ({ body, caller }) => {
-      const asked = body as RequestBody
+      const { charges = false, ...asked } = body as RequestBody & { readonly charges?: boolean }
       const active = limiterFor(service, caller, asked.limiter)
-      const explanation = await active.limiter.explain(asked.key, optionsOf(active, asked))
+      const explanation = await active.limiter.explain(asked.key, { ...optionsOf(active, asked), charges })
       return { limiter: asked.limiter, ...plainExplanation(explanation) }
     },
   )

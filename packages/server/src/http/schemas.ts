@@ -174,6 +174,28 @@ export const SHARED = {
           frees: Type.Array(closed({ afterMs: Ms, units: Units }), {
             description: 'When how many units in all are free again.',
           }),
+          charges: Type.Optional(
+            Type.Array(closed({ atMs: Type.Integer(), units: Units }), {
+              description:
+                'Asked for with charges, of limits that keep the times of charges: the latest that count, oldest first, those of one step of the window as one. 512 at most.',
+            }),
+          ),
+          chargedElsewhere: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              description:
+                'Beside charges: units that count and are not among them, for they are older, or were charged to limits of before.',
+            }),
+          ),
+          declared: Type.Optional(
+            Type.Object(
+              { kind: Type.String() },
+              {
+                additionalProperties: true,
+                description: 'Asked for with charges: what the limit was made of, as in a configuration.',
+              },
+            ),
+          ),
         }),
       ),
       bans: Type.Array(

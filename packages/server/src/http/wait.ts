@@ -47,7 +47,7 @@ const CLOSING = new ServiceError(503, 'closing', 'the service is about to end; a
 
 const REPLACED = Symbol('the limiter has another one in its place')
 
-export function waitRoutes(app: App, { service, log }: Context): void {
+export function waitRoutes(app: App, { service, metrics, log }: Context): void {
   const waiting = new Map<AbortController, ActiveLimiter>()
   let isClosing = false
   // Nobody's place in a line keeps the service from ending.
@@ -78,18 +78,24 @@ export function waitRoutes(app: App, { service, log }: Context): void {
       },
     },
     async ({ body, caller }, reply) => {
-      const { maxWaitMs = DEFAULT_WAITING_MS } = body as WaitBody
-      const untilMs = performance.now() + Math.min(maxWaitMs, mostWaitingMs(service.config.caps))
+      const { limiter, maxWaitMs = DEFAULT_WAITING_MS } = body as WaitBody
+      const sinceMs = performance.now()
+      const untilMs = sinceMs + Math.min(maxWaitMs, mostWaitingMs(service.config.caps))
       for (;;) {
         try {
-          return await wait(
+          const answer = await wait(
             body as WaitBody,
             caller,
             reply,
             Math.max(0, Math.ceil(untilMs - performance.now())),
           )
+          metrics.limiters.waited(limiter, performance.now() - sinceMs)
+          return answer
         } catch (error) {
-          if (!(error instanceof WaitError) || error.cause !== REPLACED) throw error
+          if (!(error instanceof WaitError)) throw error
+          if (error.cause === REPLACED) continue
+          metrics.limiters.waitFailed(limiter, error.reason)
+          throw error
         }
       }
     },

@@ -1,5 +1,4 @@
-import { isIP } from 'node:net'
-import { addressKey } from 'slidegate/http'
+import { addressKey, UNKNOWN_ADDRESS } from 'slidegate/http'
 import { detachedKey } from './key.ts'
 import type { ParseLine } from './parse-line.ts'
 import { parseAccessLogTime } from './time.ts'
@@ -16,11 +15,17 @@ const KEYS: Record<
   string,
   (host: string, user: string, request: string, status: string) => string | undefined
 > = {
-  ip: (host) => (isIP(host) === 0 ? host : addressKey(host)),
+  ip: callerOf,
   user: (_host, user) => user,
   method: (_host, _user, request) => REQUEST.exec(request)?.[1],
   path: (_host, _user, request) => REQUEST.exec(request)?.[2]?.split('?', 1)[0],
   status: (_host, _user, _request, status) => status,
+}
+
+/** Servers that look names up write them in place of addresses. */
+function callerOf(host: string): string {
+  const key = addressKey(host)
+  return key === UNKNOWN_ADDRESS ? host : key
 }
 
 export const ACCESS_LOG_KEYS: readonly string[] = Object.keys(KEYS)

@@ -4,9 +4,10 @@ import type { ParseLine } from './parse-line.ts'
 import { parseJsonTime } from './time.ts'
 
 /** Reads lines of which each is a JSON object. */
-export function jsonLineParser(keyField: string, timeField: string): ParseLine {
+export function jsonLineParser(keyField: string, timeField: string, costField?: string): ParseLine {
   const noTime = `no readable time in field "${printable(timeField)}"`
   const noKey = `no key in field "${printable(keyField)}"`
+  const noCost = `no readable cost in field "${printable(costField ?? '')}"`
   return (text) => {
     const record = parseObject(text)
     if (record === undefined) return { bad: 'not a JSON object' }
@@ -16,8 +17,33 @@ export function jsonLineParser(keyField: string, timeField: string): ParseLine {
     const isKey =
       (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'boolean'
     if (!isKey) return { bad: noKey }
-    return { timeMs, key: detachedKey(`${value}`) }
+    const request = { timeMs, key: detachedKey(`${value}`) }
+    const captured = capturedIn(record)
+    if (costField === undefined && captured === undefined) return request
+    const cost = costField === undefined ? captured?.cost : field(record, costField)
+    if (!isCost(cost)) return { bad: noCost }
+    return { ...request, cost, ...(captured && { limiter: detachedKey(captured.limiter) }) }
   }
+}
+
+interface Captured {
+  readonly limiter: string
+  readonly cost: number
+}
+
+/** What the service has written of a request that it has decided: as a capture has it, or the log of decisions. */
+function capturedIn(record: object): Captured | undefined {
+  const told = 'decision' in record && isObject(record.decision) ? record.decision : record
+  const { limiter, allowed, cost } = told as { limiter?: unknown; allowed?: unknown; cost?: unknown }
+  const isCaptured = typeof limiter === 'string' && typeof allowed === 'boolean' && isCost(cost)
+  return isCaptured ? { limiter, cost } : undefined
+}
+
+/** The most that a request may take. */
+const MAX_COST = 2 ** 40
+
+function isCost(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_COST
 }
 
 function parseObject(text: string): object | undefined {

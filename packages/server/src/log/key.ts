@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '@noble/hashes/sha2.js'
 
 const MAX_KEY_CHARS = 256
 
@@ -8,6 +8,18 @@ const MAX_KEY_CHARS = 256
  * cannot make a table of callers arbitrarily large.
  */
 export function detachedKey(text: string): string {
-  if (text.length <= MAX_KEY_CHARS) return Buffer.from(text).toString()
-  return `${Buffer.from(text.slice(0, 64))}~${createHash('sha256').update(text).digest('base64url')}`
+  if (text.length <= MAX_KEY_CHARS) return detached(text)
+  return `${detached(text.slice(0, 64))}~${base64url(sha256(new TextEncoder().encode(text)))}`
+}
+
+/** Cut anew, out of a text that is hardly longer. */
+function detached(text: string): string {
+  return ` ${text.toWellFormed()}`.slice(1)
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/=+$/, '')
 }

@@ -1,19 +1,26 @@
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
-import { StringDecoder } from 'node:string_decoder'
 import { createGunzip } from 'node:zlib'
 import { messageOf } from '../errors.ts'
-
-/** A longer line is cut to one character more than this, by which it is known. */
-export const MAX_LINE_CHARS: number = 1024 * 1024
+import { splitLines } from './split-lines.ts'
 
 const CHUNK_BYTES = 256 * 1024
 
-/** The lines of a file, or of the standard input for `-`, in portions; gzip is recognised by its first bytes. */
-export async function* readLines(path: string): AsyncGenerator<string[]> {
+/**
+ * The lines of a file, or of the standard input for `-`, in portions; gzip is recognised by its first bytes.
+ *
+ * @param onRead is told how many bytes of the file were read so far
+ */
+export async function* readLines(
+  path: string,
+  onRead: (bytes: number) => void = () => {},
+): AsyncGenerator<string[]> {
   const source = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: CHUNK_BYTES })
   try {
-    yield* splitLines(gunzipped(source))
+    for await (const lines of splitLines(gunzipped(source))) {
+      yield lines
+      onRead(source.bytesRead)
+    }
   } catch (error) {
     const name = path === '-' ? 'the standard input' : path
     const what = isZlibError(error) ? 'damaged gzip, ' : ''
@@ -23,33 +30,8 @@ export async function* readLines(path: string): AsyncGenerator<string[]> {
   }
 }
 
-/** Decodes UTF-8 and splits at line feeds, holding no more than a chunk and a line. */
-export async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  let isFirst = true
-  for await (const chunk of chunks) {
-    const lines = decoder.write(chunk).split('\n')
-    if (isFirst) lines[0] = lines[0]!.replace(/^\uFEFF/, '')
-    isFirst = false
-    lines[0] = cut(rest + lines[0])
-    rest = cut(lines.pop()!)
-    yield lines.map(withoutReturn)
-  }
-  rest += decoder.end()
-  if (rest !== '') yield [withoutReturn(rest)]
-}
-
 function isZlibError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && `${error.code}`.startsWith('Z_')
-}
-
-function cut(line: string): string {
-  return line.length > MAX_LINE_CHARS ? line.slice(0, MAX_LINE_CHARS + 1) : line
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
 }
 
 async function* gunzipped(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

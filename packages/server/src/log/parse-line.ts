@@ -1,9 +1,18 @@
 import { accessLogParser } from './access-log.ts'
 import { jsonLineParser } from './json-line.ts'
-import { MAX_LINE_CHARS } from './lines.ts'
+import { MAX_LINE_CHARS } from './split-lines.ts'
 
 /** A request as a line of a log tells of it, or why the line tells of none. */
-export type ParsedLine = { readonly timeMs: number; readonly key: string } | { readonly bad: string }
+export type ParsedLine =
+  | {
+      readonly timeMs: number
+      readonly key: string
+      /** Where the line tells it; else it is 1. */
+      readonly cost?: number
+      /** Of a request that the service has captured: which limiter has decided it. */
+      readonly limiter?: string
+    }
+  | { readonly bad: string }
 
 export type ParseLine = (text: string) => ParsedLine
 
@@ -16,12 +25,14 @@ export interface LineOptions {
   readonly key: string
   /** The field of JSON lines with the time. */
   readonly timeField: string
+  /** The field of JSON lines with the units that a request takes; without one each takes 1, and captured requests what they took. */
+  readonly costField?: string | undefined
 }
 
 /** The parser of one line. It never throws, and its reasons are few, so that they can be counted. */
-export function lineParser({ format, key, timeField }: LineOptions): ParseLine {
+export function lineParser({ format, key, timeField, costField }: LineOptions): ParseLine {
   const parseAccessLog = accessLogParser(key)
-  const parseJson = jsonLineParser(key, timeField)
+  const parseJson = jsonLineParser(key, timeField, costField)
   return (text) => {
     if (text.length > MAX_LINE_CHARS) return { bad: `longer than ${MAX_LINE_CHARS} characters` }
     if (!/\S/.test(text)) return { bad: 'empty line' }

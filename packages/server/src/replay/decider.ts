@@ -20,9 +20,9 @@ export function memoryDecider(limits: readonly Limit[]): Decider {
   const limiter = createLimiter({ name: 'replay', limits, store })
   return {
     decide: async (requests) =>
-      requests.map(({ timeMs, key }) => {
+      requests.map(({ timeMs, key, cost }) => {
         nowMs = timeMs
-        return limiter.consumeSync(key)
+        return limiter.consumeSync(key, { cost })
       }),
     forgotten: () => store.stats().evicted,
   }
@@ -37,9 +37,9 @@ export function redisDecider(limits: readonly Limit[], redis: Redis, prefix: str
   return {
     decide: (requests) =>
       Promise.all(
-        requests.map(({ timeMs, key }) => {
+        requests.map(({ timeMs, key, cost }) => {
           nowMs = timeMs
-          return limiter.consume(key)
+          return limiter.consume(key, { cost })
         }),
       ),
     forgotten: () => 0,

@@ -1,21 +1,23 @@
 import { formatDuration } from '../duration.ts'
 import { alignColumns, formatCount, formatPercent, printable } from '../text.ts'
+import { COMPARED_WORDS } from './limit-option.ts'
 import type { Report } from './report.ts'
 import type { LimitResult } from './tally.ts'
 
 /** The report for people: aligned text, a section for each thing there is to say. */
-export function formatReport(report: Report): string {
+export function formatReport(report: Report, chart: readonly string[] = []): string {
   const { compare } = report
   const sections = [
     totals(report),
     skippedLines(report),
     ['limits, over sliding windows', ...limitTable(report.limits)],
     compare && [
-      `with fixed windows: ${formatCount(compare.admitted)} admitted, ${formatCount(compare.denied)} denied`,
+      `with ${COMPARED_WORDS[compare.kind]}: ${formatCount(compare.admitted)} admitted, ${formatCount(compare.denied)} denied`,
       ...limitTable(compare.limits),
     ],
+    chart,
     topDenied(report),
-    remarks(report),
+    remarksOf(report),
   ]
   return sections
     .filter((lines) => lines !== undefined && lines.length > 0)
@@ -67,7 +69,7 @@ function topDenied({ topDenied }: Report): string[] {
 }
 
 /** What makes the numbers less than exact. */
-function remarks({ releasedEarly, forgottenCallers }: Report): string[] {
+export function remarksOf({ releasedEarly, forgottenCallers }: Report): string[] {
   const lines: string[] = []
   if (releasedEarly > 0) {
     lines.push(

@@ -1,7 +1,7 @@
-/** The admitted requests of one key that are still within the window: how many at which time. */
+/** What was admitted of one key and is still within the window: how many units at which time. */
 interface Recent {
   times: number[]
-  counts: number[]
+  units: number[]
   /** Index of the oldest that is within the window; those before it have left it. */
   head: number
   within: number
@@ -13,11 +13,11 @@ const FIRST_PRUNING = 10_000
 const CAPACITY = 5_000_000
 
 /**
- * How many requests the fullest window of any key holds, over all half-open windows of that length: the
+ * How many units the fullest window of any key holds, over all half-open windows of that length: the
  * true answer, from the times of the requests alone. Requests are added in the order of time.
  *
  * Holds what lies within the window, and forgets keys without any. Where that is more than there is room for, half of it
- * is forgotten, of the keys with the fewest requests: if one of those becomes the busiest after all, the answer may be too low.
+ * is forgotten, of the keys with the fewest units: if one of those becomes the busiest after all, the answer may be too low.
  */
 export class FullestWindow {
   readonly #windowMs: number
@@ -39,36 +39,38 @@ export class FullestWindow {
     return this.#fullest
   }
 
-  add(key: string, timeMs: number): void {
+  /** Tells how many units the key's window holds that ends now. */
+  add(key: string, timeMs: number, cost = 1): number {
     const recent = this.#recentOf(key, timeMs)
     const last = recent.times.length - 1
     if (recent.times[last] === timeMs) {
-      recent.counts[last]!++
+      recent.units[last]! += cost
     } else {
       recent.times.push(timeMs)
-      recent.counts.push(1)
+      recent.units.push(cost)
       this.#held++
     }
-    recent.within++
+    recent.within += cost
     while (timeMs - recent.times[recent.head]! >= this.#windowMs) {
-      recent.within -= recent.counts[recent.head]!
+      recent.within -= recent.units[recent.head]!
       recent.head++
     }
     if (recent.head > 32 && 2 * recent.head > recent.times.length) {
       this.#held -= recent.head
       recent.times = recent.times.slice(recent.head)
-      recent.counts = recent.counts.slice(recent.head)
+      recent.units = recent.units.slice(recent.head)
       recent.head = 0
     }
     if (recent.within > this.#fullest) this.#fullest = recent.within
     if (this.#held > this.#capacity) this.#makeRoom(timeMs)
+    return recent.within
   }
 
   #recentOf(key: string, timeMs: number): Recent {
     let recent = this.#recent.get(key)
     if (recent === undefined) {
       if (this.#recent.size >= this.#pruneAt) this.#prune(timeMs)
-      recent = { times: [], counts: [], head: 0, within: 0 }
+      recent = { times: [], units: [], head: 0, within: 0 }
       this.#recent.set(key, recent)
     }
     return recent

@@ -1,4 +1,4 @@
-import { fixedWindow, type Limit, SlidegateError, slidingWindow } from 'slidegate'
+import { fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
 import { messageOf, UsageError } from '../errors.ts'
 import { printable } from '../text.ts'
 
@@ -19,7 +19,21 @@ export function parseLimit(text: string): Limit {
   }
 }
 
+/** What limits can be compared with, in words. */
+export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' } as const
+export type Compared = keyof typeof COMPARED_WORDS
+
+/** The same limit, counted otherwise. */
+export function countedAs(kind: Compared, limit: Limit): Limit {
+  return kind === 'fixed' ? asFixedWindow(limit) : asTokenBucket(limit)
+}
+
 /** The same limit, counted in fixed windows. */
 export function asFixedWindow({ name, limit, windowMs }: Limit): Limit {
   return fixedWindow({ name, limit, window: windowMs })
+}
+
+/** The same limit as a bucket of that capacity, which is full again after the window. */
+function asTokenBucket({ name, limit, windowMs }: Limit): Limit {
+  return tokenBucket({ name, capacity: limit, refill: limit, interval: windowMs })
 }

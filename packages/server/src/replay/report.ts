@@ -1,3 +1,4 @@
+import type { Compared } from './limit-option.ts'
 import type { ReorderBuffer } from './reorder-buffer.ts'
 import type { Replayed, Run } from './replay.ts'
 import type { BadLine } from './skipped.ts'
@@ -26,7 +27,7 @@ export interface Report {
   readonly forgottenCallers: number
   /** The same requests, had the limits been counted otherwise. */
   readonly compare?: {
-    readonly kind: 'fixed'
+    readonly kind: Compared
     readonly admitted: number
     readonly denied: number
     readonly limits: readonly LimitResult[]
@@ -38,7 +39,8 @@ export function reportOf(
   buffer: ReorderBuffer,
   top: number,
   run: Run,
-  fixed?: Run,
+  compared?: Run,
+  kind: Compared = 'fixed',
 ): Report {
   const { requests, skipped, fromMs, toMs } = replayed
   return {
@@ -52,12 +54,12 @@ export function reportOf(
     topDenied: run.tally.topDenied(top),
     span: requests === 0 ? null : { from: isoTime(fromMs), to: isoTime(toMs), ms: toMs - fromMs },
     releasedEarly: buffer.releasedEarly,
-    forgottenCallers: forgottenBy(run) + (fixed === undefined ? 0 : forgottenBy(fixed)),
-    compare: fixed && {
-      kind: 'fixed',
-      admitted: fixed.tally.admitted,
-      denied: fixed.tally.denied,
-      limits: fixed.tally.limits(),
+    forgottenCallers: forgottenBy(run) + (compared === undefined ? 0 : forgottenBy(compared)),
+    compare: compared && {
+      kind,
+      admitted: compared.tally.admitted,
+      denied: compared.tally.denied,
+      limits: compared.tally.limits(),
     },
   }
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { Limit } from 'slidegate'
 import { parseDuration } from '../duration.ts'
 import { UsageError } from '../errors.ts'
@@ -6,12 +7,17 @@ import { readLines } from '../log/lines.ts'
 import { type LineOptions, lineParser } from '../log/parse-line.ts'
 import { printable, printableJson } from '../text.ts'
 import { type Decider, memoryDecider, redisDecider } from './decider.ts'
+import { formatChart } from './format-chart.ts'
 import { formatReport } from './format-report.ts'
-import { asFixedWindow, parseLimit } from './limit-option.ts'
+import { htmlReport } from './html-report.ts'
+import { type Compared, countedAs, parseLimit } from './limit-option.ts'
+import { ofLimiter } from './of-limiter.ts'
+import { progressOf } from './progress.ts'
 import { connectRedis, parseRedisUrl, type RedisConnection } from './redis-connection.ts'
 import { ReorderBuffer } from './reorder-buffer.ts'
 import { type Run, replay } from './replay.ts'
-import { type Report, reportOf } from './report.ts'
+import { reportOf } from './report.ts'
+import { mustBeWritable, writeReport } from './report-file.ts'
 import { Tally } from './tally.ts'
 
 /** Requests held for reordering at most: some 200 MB. */
@@ -21,10 +27,14 @@ const REORDER_CAPACITY = 1_000_000
 export interface ReplayFlags extends LineOptions {
   readonly limit: string[]
   readonly store?: string
-  readonly compare?: 'fixed'
+  readonly compare?: Compared
+  readonly limiter?: string
   readonly reorder: string
   readonly top: string
   readonly json?: boolean
+  readonly chart?: boolean
+  /** The file of the report as a page. */
+  readonly report?: string
 }
 
 export async function runReplay(file: string, flags: ReplayFlags): Promise<void> {
@@ -36,29 +46,42 @@ export async function runReplay(file: string, flags: ReplayFlags): Promise<void>
       `--key is "${printable(flags.key)}"; for access logs it is one of ${ACCESS_LOG_KEYS.join(', ')}`,
     )
   }
+  if (flags.report !== undefined) mustBeWritable(flags.report, file)
   const url = flags.store === undefined ? undefined : parseRedisUrl(flags.store)
   const connection = url && (await connectRedis(url))
   try {
-    const run = newRun(limits, connection)
-    const fixed = flags.compare && newRun(limits.map(asFixedWindow), connection)
-    const runs = fixed === undefined ? [run] : [run, fixed]
-    const replayed = await replay(readLines(file), lineParser(flags), buffer, runs)
-    print(reportOf(replayed, buffer, top, run, fixed), flags.json)
+    const { compare, json = false, chart = !json && process.stdout.isTTY === true } = flags
+    const newRun = (each: readonly Limit[]): Run => ({
+      decider: deciderOf(each, connection),
+      tally: new Tally(each, flags.report !== undefined),
+    })
+    const run = newRun(limits)
+    const compared = compare && newRun(limits.map((limit) => countedAs(compare, limit)))
+    const runs = compared === undefined ? [run] : [run, compared]
+    const parse = ofLimiter(lineParser(flags), flags.limiter)
+    const progress = await progressOf(file)
+    const lines = readLines(file, (bytes) => progress.at(bytes))
+    const replayed = await replay(lines, parse, buffer, runs).finally(() => progress.end())
+    const report = reportOf(replayed, buffer, top, run, compared, compare)
+    if (flags.report !== undefined) {
+      const source = file === '-' ? 'the standard input' : basename(file)
+      const page = htmlReport({ report, source, key: flags.key, run, compared, nowMs: Date.now() })
+      await writeReport(flags.report, page)
+    }
+    process.stdout.write(
+      json
+        ? `${printableJson(report)}\n`
+        : formatReport(report, chart ? formatChart(run.tally.overTime) : []),
+    )
   } finally {
     await connection?.close()
   }
 }
 
-function newRun(limits: readonly Limit[], connection: RedisConnection | undefined): Run {
-  const decider: Decider =
-    connection === undefined
-      ? memoryDecider(limits)
-      : redisDecider(limits, connection.redis, connection.prefix)
-  return { decider, tally: new Tally(limits) }
-}
-
-function print(report: Report, asJson = false): void {
-  process.stdout.write(asJson ? `${printableJson(report)}\n` : formatReport(report))
+function deciderOf(limits: readonly Limit[], connection: RedisConnection | undefined): Decider {
+  return connection === undefined
+    ? memoryDecider(limits)
+    : redisDecider(limits, connection.redis, connection.prefix)
 }
 
 function parseReorder(text: string): number {

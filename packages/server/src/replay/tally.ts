@@ -1,5 +1,7 @@
 import type { Decision, Limit } from 'slidegate'
+import { Callers } from './callers.ts'
 import { FullestWindow } from './fullest-window.ts'
+import { OverTime } from './over-time.ts'
 import type { LoggedRequest } from './request.ts'
 import { type Caller, TopCallers } from './top-callers.ts'
 
@@ -9,7 +11,7 @@ export interface LimitResult {
   readonly windowMs: number
   /** Requests that this limit had no room for. */
   readonly denied: number
-  /** Admitted requests of one caller in the fullest window of that length, wherever it begins. */
+  /** Admitted units of one caller in the fullest window of that length, wherever it begins. */
   readonly fullestWindow: number
   readonly percentOfLimit: number
 }
@@ -19,20 +21,29 @@ export class Tally {
   admitted = 0
   denied = 0
   readonly #limits: readonly { readonly limit: Limit; readonly fullest: FullestWindow; denied: number }[]
-  readonly #callers = new TopCallers()
+  readonly #denied = new TopCallers()
+  readonly overTime: OverTime
+  /** Each of them, where a report will tell of them. */
+  readonly callers: Callers | undefined
 
-  constructor(limits: readonly Limit[]) {
+  constructor(limits: readonly Limit[], withCallers = false) {
+    this.overTime = new OverTime(limits.length)
+    this.callers = withCallers ? new Callers(limits.length) : undefined
     this.#limits = limits.map((limit) => ({ limit, fullest: new FullestWindow(limit.windowMs), denied: 0 }))
   }
 
-  add({ key, timeMs }: LoggedRequest, decision: Decision): void {
+  add({ key, timeMs, cost }: LoggedRequest, decision: Decision): void {
     if (decision.allowed) {
       this.admitted++
-      for (const { fullest } of this.#limits) fullest.add(key, timeMs)
+      const within = this.#limits.map(({ fullest }) => fullest.add(key, timeMs, cost))
+      this.overTime.admitted(timeMs, within)
+      this.callers?.admitted(key, within)
       return
     }
     this.denied++
-    this.#callers.add(key)
+    this.#denied.add(key)
+    this.overTime.denied(timeMs)
+    this.callers?.denied(key)
     this.#limits.forEach((counted, i) => {
       if (!decision.limits[i]!.allowed) counted.denied++
     })
@@ -40,7 +51,7 @@ export class Tally {
 
   /** The callers that were denied most. */
   topDenied(count: number): Caller[] {
-    return this.#callers.top(count)
+    return this.#denied.top(count)
   }
 
   /** Callers forgotten for want of room: what is said of the fullest windows may be too low. */

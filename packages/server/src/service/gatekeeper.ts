@@ -10,13 +10,14 @@ export class Caller {
   /** What the audit calls him. */
   readonly name: string
   readonly role: Role
-  readonly #limiters: readonly string[] | undefined
+  /** Patterns of the limiters that he may use; left out: all. */
+  readonly limiters: readonly string[] | undefined
   readonly #ownLimits: readonly string[]
 
   constructor(name: string, role: Role, limiters?: readonly string[], ownLimits: readonly string[] = []) {
     this.name = name
     this.role = role
-    this.#limiters = limiters
+    this.limiters = limiters
     this.#ownLimits = ownLimits
   }
 
@@ -27,7 +28,7 @@ export class Caller {
   }
 
   may(limiter: string): boolean {
-    return this.#limiters === undefined || this.#limiters.some((pattern) => fits(pattern, limiter))
+    return this.limiters === undefined || this.limiters.some((pattern) => fits(pattern, limiter))
   }
 
   /** A limiter that the caller may not use is as one that is not there. @throws {ServiceError} `unknown_limiter` */

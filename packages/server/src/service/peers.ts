@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto'
+
 /** The processes that are one service together on this machine. */
 export interface Peers {
+  /** What all of them call themselves together: drawn when it starts. */
+  readonly instance: string
   /** How others of them are answered, and this one. */
   answer(question: string, answer: (argument: unknown) => unknown): void
   /** Asks all of them, this one too; of those that are gone there is no answer. Arguments and answers are plain JSON. */
@@ -8,7 +12,12 @@ export interface Peers {
 
 /** A process that is the service on its own. */
 export class Alone implements Peers {
+  readonly instance: string
   readonly #answers = new Map<string, (argument: unknown) => unknown>()
+
+  constructor(instance: string = randomUUID()) {
+    this.instance = instance
+  }
 
   answer(question: string, answer: (argument: unknown) => unknown): void {
     this.#answers.set(question, answer)

@@ -128,6 +128,7 @@ function fromNextStart(config: Config, started: Config): readonly string[] {
     ...(isDeepStrictEqual(listenersOf(config), listenersOf(started)) ? [] : ['listen']),
     ...(isDeepStrictEqual(config.store, started.store) ? [] : ['store']),
     ...(isDeepStrictEqual(capsOf(config), capsOf(started)) ? [] : ['caps']),
+    ...(isDeepStrictEqual(config.tracing, started.tracing) ? [] : ['tracing']),
   ]
 }
 

@@ -2,13 +2,18 @@ import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { RedisStore } from 'slidegate/redis'
 import { Admin } from '../admin/admin.ts'
 import type { Every } from '../admin/every.ts'
+import { Capture } from '../capture/capture.ts'
+import { DecisionLog } from '../capture/decision-log.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { startEnvoy } from '../envoy/start.ts'
 import { type App, createApp } from '../http/app.ts'
 import { discreet } from '../logged.ts'
-import { Metrics } from '../metrics.ts'
+import { Metrics } from '../metrics/metrics.ts'
+import { startTracing } from '../tracing/start.ts'
+import { Configuration } from './configuration.ts'
 import { Gatekeeper } from './gatekeeper.ts'
 import { addressOf, isLoopback, tlsOptions } from './listeners.ts'
 import { Alone, type Peers } from './peers.ts'
@@ -29,6 +34,8 @@ export const DEFAULT_HTTP = '127.0.0.1:8080'
 export interface StartOptions {
   readonly loaded: LoadedConfig
   readonly log: Logger
+  /** How many of its lines there was no room for. */
+  readonly droppedLines?: () => number
   readonly environment?: NodeJS.ProcessEnv
   readonly peers?: Peers
   /** What calls again and again what is read from the store. Default: a timer. */
@@ -59,6 +66,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const { environment = process.env, peers = new Alone() } = options
   const log = discreet(options.log)
   const { config, folder } = options.loaded
+  const tracing = await startTracing(config, { instance: peers.instance, log })
   const storeConfig = storeConfigOf(config.store, environment)
   const store = openStore(storeConfig, folder)
   const metrics = new Metrics()
@@ -66,26 +74,49 @@ export async function startService(options: StartOptions): Promise<RunningServic
   metrics.share(peers)
   const observer: ServiceObserver = {
     decided: (limiter, key, decision) => {
-      metrics.decided(limiter, decision)
+      metrics.limiters.decided(limiter, decision)
       admin.decided(limiter, key, decision)
+      capture.decided(limiter, key, decision)
+      decisionLog.decided(limiter, key, decision)
     },
-    storeFailed: (limiter, { reason }) => metrics.storeErrors.inc({ limiter, reason }),
-    storeDown: (limiter, error) => log.warn({ limiter, err: error }, 'the store gives no answer'),
-    storeUp: (limiter, downMs) => log.info({ limiter, downMs }, 'the store answers again'),
+    opened: (limiter) => metrics.limiters.opened(limiter),
+    closed: (limiter) => metrics.limiters.closed(limiter),
+    storeFailed: (limiter) => metrics.limiters.storeFailed(limiter),
+    storeDown: (limiter, error) => {
+      metrics.limiters.storeDown(limiter)
+      log.warn({ limiter, err: error }, 'the store gives no answer')
+    },
+    storeUp: (limiter, downMs) => {
+      metrics.limiters.storeUp(limiter)
+      log.info({ limiter, downMs }, 'the store answers again')
+    },
+    ...(tracing && { around: (limiter) => tracing.traced(limiter) }),
   }
   const service = new Service(config, store, observer)
-  const admin = new Admin({ service, peers, store: storeConfig, folder, log, every: options.every })
+  const admin = new Admin({
+    ...{ service, peers, store: storeConfig, folder, log, every: options.every },
+    redisStore: storeConfig.redis && (store as RedisStore),
+  })
+  const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })
+  const decisionLog = new DecisionLog(config, folder, log, options.droppedLines)
+  peers.answer('captured', () => capture.flush())
+  metrics.read({ service, store, admin })
   await admin.start()
   const address = addressOf(config.listen?.http ?? DEFAULT_HTTP)
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))
+  const configuration = new Configuration(options.loaded, environment)
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
-  const app = await createApp({ service, gatekeeper, readiness, metrics, peers, admin, log }, tls)
+  const app = await createApp(
+    { service, gatekeeper, configuration, readiness, metrics, peers, admin, capture, tracing, log },
+    tls,
+  )
   options.extend?.(app)
   const release = async (): Promise<void> => {
     readiness.close()
     admin.close()
     service.close()
+    await Promise.all([capture.close(), decisionLog.close(), tracing?.close()])
     await store.close()
   }
   // The first of all requests is not the one that has to wait for a connection and for the script.
@@ -97,13 +128,12 @@ export async function startService(options: StartOptions): Promise<RunningServic
     throw error
   }
   const { domains } = options.loaded
-  const envoy = await startEnvoy(config, { domains, service, observer, readiness, metrics, log, tls }).catch(
-    async (error) => {
-      await app.close()
-      await release()
-      throw error
-    },
-  )
+  const envoyOptions = { domains, service, observer, readiness, metrics, tracing, log, tls }
+  const envoy = await startEnvoy(config, envoyOptions).catch(async (error) => {
+    await app.close()
+    await release()
+    throw error
+  })
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   let stopped: Promise<void> | undefined
@@ -125,10 +155,14 @@ export async function startService(options: StartOptions): Promise<RunningServic
     app,
     httpUrl: `${tls ? 'https' : 'http'}://${host}:${port}`,
     grpcAddress: envoy?.address,
-    reload: ({ config: next, domains }) => {
+    reload: (changed) => {
+      const { config: next, domains } = changed
       service.reload(next)
+      configuration.reload(changed)
       envoy?.reload(domains, next)
       gatekeeper.reload(next.auth, isLoopback(address.host))
+      capture.reload(next.capture)
+      decisionLog.reload(next)
       void admin.audit.note({ who: 'configuration', what: 'reload' })
     },
     stop: (drainMs = 0) => {

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
-import { type Logger, pino } from 'pino'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { UsageError } from '../errors.ts'
+import { openLog, type ServiceLog } from './log.ts'
 import { Alone } from './peers.ts'
 import { Reloading } from './reloading.ts'
 import { type RunningService, startService } from './running.ts'
@@ -27,21 +27,21 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { http, grpc } = options
   const load = () => loadConfig(options.file, { listen: { http, grpc } })
   const loaded = load()
-  const log = pino({ level: loaded.config.logging?.level ?? 'info' })
+  const log = openLog(loaded.config.logging?.level ?? 'info')
   if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, load, options, log)
   if (storeConfigOf(loaded.config.store, process.env).redis === undefined) {
     throw new UsageError(
       `--workers ${options.workers} share their counts through Redis: set store.redis or REDIS_URL, or use --workers 1`,
     )
   }
-  return runPrimary(options.workers, log, options.drainMs)
+  return runPrimary(options.workers, log.log, options.drainMs)
 }
 
 async function serveHere(
   loaded: LoadedConfig,
   load: () => LoadedConfig,
   { drainMs }: ServeOptions,
-  log: Logger,
+  { log, dropped }: ServiceLog,
 ): Promise<number> {
   const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
   let reloading: Reloading | undefined
@@ -53,7 +53,7 @@ async function serveHere(
     process.on('disconnect', resolve)
   })
   try {
-    const running = await startService({ loaded, log, peers })
+    const running = await startService({ loaded, log, droppedLines: dropped, peers })
     reloading = new Reloading({ load, loaded, running, log })
     log.info({ http: running.httpUrl, grpc: running.grpcAddress }, 'slidegate is listening')
     if (process.stdout.isTTY) process.stdout.write(hintOf(running))

@@ -9,12 +9,21 @@ export interface ActiveLimiter {
   readonly limiter: Limiter<AnyKey>
 }
 
+/** A limiter, whatever its keys are. */
+export type AnyLimiter = Pick<Limiter, 'name' | 'stats'>
+
 /** Those who are told of what the service does. */
 export interface ServiceObserver {
+  /** Another limiter is in use; of one name there may be several. */
+  opened?(limiter: AnyLimiter): void
+  /** It is in use no more. */
+  closed?(limiter: AnyLimiter): void
   decided?(limiter: string, key: AnyKey, decision: Decision): void
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
+  /** Each limiter, with something around it. */
+  around?<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key>
 }
 
 /** Shadow limits by an operator's word, by limiter. */
@@ -127,12 +136,12 @@ export class Service {
           next.set(name, present)
           continue
         }
-        const limiter = declared.limiter(this.store, this.#before(name, declared))
+        const limiter = this.#observed(declared.limiter(this.store, this.#before(name, declared)))
         made.push(limiter)
-        next.set(name, { declared, limiter: this.#observed(limiter) })
+        next.set(name, { declared, limiter })
       }
     } catch (error) {
-      for (const limiter of made) limiter.close()
+      for (const limiter of made) this.#end(limiter)
       throw error
     }
     const present = this.#active
@@ -167,14 +176,21 @@ export class Service {
     const timer = setTimeout(() => {
       if (limiter.waiting().length > 0) return this.#retire(limiter)
       this.#retiring.delete(limiter)
-      limiter.close()
+      this.#end(limiter)
     }, RETIRING_MS).unref()
     this.#retiring.set(limiter, timer)
   }
 
-  #observed(limiter: Limiter<AnyKey>): Limiter<AnyKey> {
+  #end(limiter: Limiter<AnyKey>): void {
+    limiter.close()
+    this.#observer.closed?.(limiter)
+  }
+
+  #observed(made: Limiter<AnyKey>): Limiter<AnyKey> {
+    const limiter = this.#observer.around?.(made) ?? made
     const { name } = limiter
     const { decided, storeFailed, storeDown, storeUp } = this.#observer
+    this.#observer.opened?.(limiter)
     if (decided)
       limiter.on('decision', ({ key, decision }) => decided.call(this.#observer, name, key, decision))
     if (storeFailed) limiter.on('storeError', ({ error }) => storeFailed.call(this.#observer, name, error))

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
-import { memoryStore, type Store } from 'slidegate'
-import { redisStore } from 'slidegate/redis'
+import { type MemoryStore, memoryStore } from 'slidegate'
+import { type RedisStore, redisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 
 /** The store that a configuration names; without one, Redis where the environment has `REDIS_URL`, else memory. */
@@ -17,7 +17,7 @@ export function storeConfigOf(config: StoreConfig | undefined, environment: Node
  * @param folder against which the names of files are
  * @throws {SlidegateError} `invalid_option`
  */
-export function openStore({ redis, memory }: StoreConfig, folder: string): Store {
+export function openStore({ redis, memory }: StoreConfig, folder: string): MemoryStore | RedisStore {
   if (redis === undefined) return memoryStore(memory)
   const { url, cluster, tls, ...options } = redis
   return redisStore(

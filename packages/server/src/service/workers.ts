@@ -1,6 +1,11 @@
 import cluster, { type Worker } from 'node:cluster'
+import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { SECRET_OF_WORKERS } from '../instance-secret.ts'
 import { Alone, type Peers } from './peers.ts'
+
+/** How the primary tells its workers what they are called together. */
+const INSTANCE = 'SLIDEGATE_INSTANCE'
 
 /** For how long answers of other processes are waited for. One that is gone gives none. */
 const ANSWER_MS = 2000
@@ -28,7 +33,7 @@ export class WorkerPeers extends Alone implements Peers {
   #lastId = 0
 
   constructor() {
-    super()
+    super(process.env[INSTANCE])
     process.on('message', (message: Message) => {
       if (message.type === 'ask') void this.#answer(message)
       if (message.type === 'answers') {
@@ -78,6 +83,7 @@ interface Round {
  */
 export function runPrimary(count: number, log: Logger, drainMs: number): Promise<number> {
   return new Promise((resolve) => {
+    const instance = randomUUID()
     const rounds = new Map<number, Round>()
     let lastRound = 0
     let isEnding = false
@@ -93,7 +99,7 @@ export function runPrimary(count: number, log: Logger, drainMs: number): Promise
       if (asker.isConnected()) asker.send({ type: 'answers', id, answers } satisfies Message)
     }
     const start = (): void => {
-      const worker = cluster.fork()
+      const worker = cluster.fork({ ...SECRET_OF_WORKERS, [INSTANCE]: instance })
       worker.on('message', (message: Message) => received(worker, message))
       // It could not be started, or has died while it was being told something: its end is looked after below.
       worker.on('error', ({ message }) =>

@@ -38,6 +38,7 @@ function twoProcesses(): ReturnType<typeof process>[] {
   const ends = [new Alone(), new Alone()]
   return ends.map((own) =>
     process({
+      instance: 'both',
       answer: (question, answer) => own.answer(question, answer),
       ask: async (question, argument) =>
         (await Promise.all(ends.map((end) => end.ask(question, argument)))).flat(),

@@ -34,6 +34,7 @@ export async function adminService(config: Config): Promise<AdminService> {
     loaded: {
       config: { ...config, listen: { http: '127.0.0.1:0', grpc: false, ...config.listen } },
       folder: '/',
+      files: [],
     } as never,
     log: pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
     environment: {},

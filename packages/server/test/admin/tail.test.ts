@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Decision } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
+import { EventStreams } from '../../src/admin/event-streams.ts'
 import { Tail, type TailFilter, type TailLine } from '../../src/admin/tail.ts'
 import { Alone, type Peers } from '../../src/service/peers.ts'
 
@@ -15,6 +16,7 @@ const everything = (): TailFilter => ({ limiters: ['api', 'login'] })
 
 interface Setting {
   readonly tail: Tail
+  readonly streams: EventStreams
   readonly clock: ManualClock
   /** Lets the time pass in which lines are taken. */
   turn(): Promise<void>
@@ -27,13 +29,14 @@ function setUp(peers: Peers = new Alone()): Setting {
     turns.push(run)
     return () => void turns.splice(turns.indexOf(run), 1)
   }
-  const tail = new Tail(peers, every, () => clock.now())
+  const streams = new EventStreams(every)
+  const tail = new Tail(peers, streams, () => clock.now())
   const turn = async () => {
     // One that is under way already has to end first.
     await setImmediate()
     await Promise.all(turns.map((run) => run()))
   }
-  return { tail, clock, turn }
+  return { tail, streams, clock, turn }
 }
 
 /** All that is there to be read. */
@@ -166,7 +169,7 @@ describe('the tail', () => {
 
   it('is for so many at a time', () => {
     const { tail } = setUp()
-    const streams = Array.from({ length: 16 }, () => tail.open(everything))
+    const streams = Array.from({ length: 64 }, () => tail.open(everything))
     expect(() => tail.open(everything)).toThrow(
       expect.objectContaining({ status: 429, code: 'too_many_readers' }),
     )
@@ -177,7 +180,7 @@ describe('the tail', () => {
   it('ends for all when the service does', async () => {
     const setting = setUp()
     const stream = await opened(setting)
-    setting.tail.close()
+    setting.streams.close()
     expect(stream.destroyed).toBe(true)
   })
 
@@ -193,6 +196,7 @@ describe('the tail', () => {
   it('is of all processes, in the order of time', async () => {
     const [first, second] = [new Alone(), new Alone()]
     const both: Peers = {
+      instance: 'both',
       answer: (question, answer) => first.answer(question, answer),
       ask: async (question, argument) => [
         ...(await first.ask(question, argument)),

@@ -15,7 +15,6 @@ import * as core from 'kubernetes-models/v1'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
-import { Metrics } from '../../src/metrics.ts'
 import { temporaryFolder } from '../support/cli.ts'
 import { startProcess } from '../support/service-process.ts'
 import { deployed } from './support/programs.ts'
@@ -130,15 +129,6 @@ describe('Docker', () => {
     expect(services.filter((each) => each.secrets && each.read_only)).toEqual([])
     // Without a default: compose does not start without them.
     expect(text.match(/\$\{[A-Z_]+\}/g)).toBeNull()
-  })
-
-  test('what is watched is there', async () => {
-    const metrics = new Metrics()
-    const known = metrics.registry.getMetricsAsArray().map(({ name }) => name)
-    const watched = `${await deployed('prometheus/alerts.yaml')}${await deployed('grafana/dashboards/slidegate.json')}`
-    const names = new Set(watched.match(/\bslidegate_[a-z_]+/g))
-    expect(names.size).toBeGreaterThan(2)
-    expect([...names].filter((name) => !known.includes(name))).toEqual([])
   })
 })
 

@@ -196,6 +196,15 @@ it('looks without charging, and explains', async () => {
     limits: [{ name: '2-per-1h', used: 1, frees: [{ units: 1 }] }],
     overrides: [{ key: 'ann', limits: [{ kind: 'slidingWindow', limit: 2, window: 3_600_000 }] }],
   })
+  expect(body.limits[0]).not.toHaveProperty('charges')
+  const charged = await service.post('/v1/explain', { limiter: 'api', key: 'ann', charges: true })
+  expect(charged.body.limits).toMatchObject([
+    {
+      charges: [{ atMs: charged.body.limits[0].oldestAtMs, units: 1 }],
+      chargedElsewhere: 0,
+      declared: { kind: 'slidingWindow', limit: 2, window: 3_600_000 },
+    },
+  ])
   const some = await service.post('/v1/explain', { limiter: 'both', key: { user: 'ann' } })
   expect(some).toMatchObject({ status: 200, body: { limits: [{ name: 'user.2-per-1h' }] } })
 })

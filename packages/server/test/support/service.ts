@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { type Logger, pino } from 'pino'
 import { Agent, fetch, type Headers, type RequestInit } from 'undici'
 import type { Config } from '../../src/config/schema.ts'
+import type { Domains } from '../../src/envoy/domains.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
 import { Described, type OpenApi } from './described.ts'
 
@@ -29,10 +30,11 @@ export interface Answer {
 export async function testService(
   config: Config,
   log: Logger = pino({ level: 'silent' }),
+  domains?: Domains,
 ): Promise<TestService> {
   const listen = { http: '127.0.0.1:0', ...config.listen }
   const running = await startService({
-    loaded: { config: { ...config, listen }, folder: HERE, files: [] },
+    loaded: { config: { ...config, listen }, folder: HERE, files: [], ...(domains && { domains }) },
     log,
     environment: {},
   })

@@ -1,10 +1,11 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { mostCharges } from '../explanation.ts'
 import { isStored } from '../key.ts'
 import type { Entries } from '../limits/limit.ts'
 import type { LimitSet, Role } from '../limits/limit-set.ts'
 import { areWhole } from '../names.ts'
-import type { ConsumeOp, Named, Op, Part } from '../stores/store.ts'
+import type { ConsumeOp, ExplainOp, Named, Op, Part } from '../stores/store.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Ops as JSON, and back. What a field may be stands here for both directions.
@@ -44,6 +45,7 @@ const each =
 const READERS: Readonly<Record<string, Read>> = {
   cost: units,
   count: (value, what) => integerIn(value, what, 1, MAX_COUNT),
+  charges: units,
   leaseMs: (value, what) => integerIn(value, what, 0, MAX_WINDOW_MS),
   units,
   actual: whole,
@@ -92,7 +94,7 @@ const NAMES = ['requestId?', 'mayRepeat?', 'value?']
 const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
   consume: fields('cost', 'count', 'leaseMs', 'ticket?', 'reservation?', ...NAMES),
   peek: fields('cost', 'count', ...NAMES),
-  explain: fields('cost', 'count', ...NAMES),
+  explain: fields('cost', 'count', 'charges?', ...NAMES),
   charge: fields('units', ...NAMES),
   refund: fields('units', 'atMs', 'charged', 'instants?', ...NAMES),
   extend: fields('units', 'requestId'),
@@ -125,10 +127,11 @@ export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => numb
 }
 
 /** What it takes to decide it: limits and logs to be looked at, of which an explanation looks at each many times. */
-export function workOf({ type, parts }: Op): number {
+export function workOf(op: Op): number {
   let work = 0
-  for (const { set } of parts) work += set.limits.length + set.logs.length
-  return type === 'explain' ? 8 * work : work
+  for (const { set } of op.parts) work += set.limits.length + set.logs.length
+  if (op.type !== 'explain') return work
+  return (op.charges === undefined ? 8 : 64) * work
 }
 
 /** @throws {SlidegateError} for what is no op that a limiter would ask */
@@ -150,6 +153,7 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   checkLogs(read)
   if ('cost' in read || 'units' in read) checkNames(read)
   if (read.type === 'consume' && read.count > 1) checkTogether(read)
+  if (read.type === 'explain') checkCharges(read)
   return read
 }
 
@@ -157,6 +161,11 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
 function checkTogether({ count, requestId, value, reservation }: ConsumeOp): void {
   if ([requestId, value, reservation].every((own) => own === undefined)) return
   throw wrong('count', count, '1 where a request brings an id, a value or a reservation')
+}
+
+function checkCharges({ charges = 1, parts }: ExplainOp): void {
+  const most = mostCharges(parts)
+  if (charges > most) throw wrong('charges', charges, `an integer from 1 to ${most}`)
 }
 
 function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonly Part[] {

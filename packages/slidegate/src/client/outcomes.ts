@@ -5,7 +5,7 @@ import {
   type StoreUnavailableReason,
 } from '../errors.ts'
 import type { Result } from '../stores/redis/transport.ts'
-import type { Op, Part, RequestOp } from '../stores/store.ts'
+import type { ExplainOp, Op, Part, RequestOp } from '../stores/store.ts'
 import { at, type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Outcomes as they come back. JSON has no Infinity, and no undefined among others: both are null there.
@@ -34,8 +34,8 @@ export function readOutcome(op: Op, count: number, value: unknown): Result {
     case 'peek':
       return { ...requestOutcome(op, count, fieldsIn(value, 'the outcome', REQUESTS)) }
     case 'explain': {
-      const told = fieldsIn(value, 'the outcome', [...REQUESTS, 'frees', 'bans'])
-      return { ...requestOutcome(op, count, told), ...explanation(op.parts, told) }
+      const told = fieldsIn(value, 'the outcome', [...REQUESTS, 'frees', 'bans', 'charges'])
+      return { ...requestOutcome(op, count, told), ...explanation(op, told) }
     }
     case 'refund': {
       const { returned } = fieldsIn(value, 'the outcome', ['returned'])
@@ -110,9 +110,14 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
   } as const
 }
 
-function explanation(parts: readonly Part[], { frees, bans }: Fields) {
+function explanation({ parts, charges: most }: ExplainOp, { frees, bans, charges }: Fields) {
   const limits = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
   return {
+    ...(most !== undefined && {
+      charges: listIn(charges, 'charges', limits, limits).map((each) =>
+        each === null ? undefined : listIn(each, 'charges', 0, most).map(charge),
+      ),
+    }),
     frees: listIn(frees, 'frees', limits, limits).map((times) => listIn(times, 'frees', 0, 16).map(waitIn)),
     bans: listIn(bans, 'bans', parts.length, parts.length).map((ban) => {
       if (ban === null) return undefined
@@ -124,6 +129,11 @@ function explanation(parts: readonly Part[], { frees, bans }: Fields) {
       }
     }),
   }
+}
+
+function charge(value: unknown) {
+  const { atMs, units } = fieldsIn(value, 'a charge', ['atMs', 'units'])
+  return { atMs: whole(atMs, 'atMs'), units: whole(units, 'units') }
 }
 
 function entries(value: unknown) {

@@ -162,6 +162,18 @@ function entry_window.refund(log, params, now, at_ms, units, entry)
   return units
 end
 
+-- Stamp and units, one behind the other; of the newest so many units.
+function entry_window.charges(log, params, _, now, most)
+  if log.restamped then return log.live > 0 and { log.stamp, math.min(log.live, most) } or {} end
+  local charges = {}
+  local found = call_redis('ZRANGE', log.key, text_of(-most), '-1', 'WITHSCORES')
+  for i = 2, #found, 2 do
+    local stamp = tonumber(found[i])
+    if now - stamp < params.windows[1] then charges[#charges + 1], charges[#charges + 2] = stamp, 1 end
+  end
+  return charges
+end
+
 function entry_window.renew(log, params, now, entry, units)
   if not entry_window.find(log, params, now, entry) then return false end
   if not entry_window.has(log, params, now, entry, units) then return false end

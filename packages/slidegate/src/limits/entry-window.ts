@@ -1,5 +1,5 @@
 import { mapKey } from '../map-key.ts'
-import type { Charge, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
+import type { Charge, Charged, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
 import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, subtract } from './window-log.ts'
 import { type WindowLog, WindowLogs } from './window-logs.ts'
@@ -109,6 +109,19 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
     },
 
     expiresAt: ({ log }) => log.stamp + log.keepMs,
+
+    charges({ entries }, params, _i, nowMs, most) {
+      const charges: Charged[] = []
+      let left = most
+      for (const entry of Array.from(entries.values()).reverse()) {
+        if (left === 0 || !counts(entry, params, nowMs)) break
+        // Records are kept whole, of all else each unit is.
+        const units = are === 'record' ? entry.units : Math.min(entry.units, left)
+        charges.push({ atMs: entry.atMs, units })
+        left -= are === 'record' ? 1 : units
+      }
+      return charges.reverse()
+    },
 
     entries: {
       are,

@@ -44,6 +44,13 @@ export interface Charge {
   readonly entry: string
 }
 
+/** What was charged at one instant. */
+export interface Charged {
+  /** The stamp: the start of its grain. What is held, or was brought again, has that of when it was renewed. */
+  readonly atMs: number
+  readonly units: number
+}
+
 /** An entry of a log. */
 export interface Entry {
   /** The id of the request or the value, as stored: see `storedKey`. */
@@ -104,6 +111,11 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly entries?: EntryKeeping<State, Params>
   /** Whether each charge counts for the length of the window from its own time on, so that the log can be asked about any window. */
   readonly keepsTimes?: boolean
+  /**
+   * What limit `i` counts of what it keeps the times of, oldest first: of the latest of it so many records, or units where
+   * each stands alone. Asked behind `check`.
+   */
+  charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly Charged[]
   /** What a kind does that is no limit: see `Log.role`. */
   readonly ban?: BanKeeping<State, Params>
   readonly line?: LineKeeping<State, Params>

@@ -64,4 +64,8 @@ function packed_window.refund(log, params, now, at_ms, units)
   return subtract(log, stamp, units)
 end
 
+function packed_window.charges(log, params, i, now, most)
+  return newest_after(log, now - span_of(log, params.windows[i], now), most)
+end
+
 return packed_window

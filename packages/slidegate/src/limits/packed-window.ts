@@ -8,6 +8,7 @@ import {
   firstAbove,
   MAX_RECORDS,
   merge,
+  newestAfter,
   subtract,
   totalUpTo,
   trim,
@@ -123,6 +124,9 @@ export const packedWindowKind: Kind<WindowLog> = {
   },
 
   expiresAt: (log) => log.stamp + log.keepMs,
+
+  charges: (log, params, i, nowMs, most) =>
+    newestAfter(log, nowMs - spanOf(log, params.windows[i]!, nowMs), most),
 }
 
 /** For how long a charge counts in this window, as seen from now. */

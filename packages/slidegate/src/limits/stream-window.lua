@@ -232,6 +232,25 @@ function stream_window.refund(log, params, now, at_ms, units, entry)
   return units
 end
 
+-- Stamp and units, one behind the other; so many of the newest entries.
+function stream_window.charges(log, params, _, now, most)
+  local charges = {}
+  if log.is_restamped then
+    for i = math.max(1, #log.rewritten - most + 1), #log.rewritten do
+      charges[#charges + 1], charges[#charges + 2] = now, log.rewritten[i].units
+    end
+    return charges
+  end
+  local first = text_of(math.max(0, now - params.windows[1] + 1))
+  local newest = call_redis('XREVRANGE', log.key, '+', first, 'COUNT', text_of(most))
+  for i = #newest, 1, -1 do
+    local stamp, units = read_entry(newest[i])
+    if not stamp then error({ unusable = 'a damaged stream of charges' }) end
+    charges[#charges + 1], charges[#charges + 2] = stamp, units
+  end
+  return charges
+end
+
 function stream_window.list(log, params, now)
   local flat = {}
   for _, entry in ipairs(log.rewritten or readable_after(log, now - params.windows[1])) do

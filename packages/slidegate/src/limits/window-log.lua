@@ -201,6 +201,21 @@ local function total_up_to(log, cut)
   return at(log, index - 1, TOTAL)
 end
 
+-- Stamp and units of what was charged after `cut`, one behind the other: the newest records, so many at most, oldest first.
+local function newest_after(log, cut, most)
+  local charges = {}
+  if log.stamp <= cut then return charges end
+  local from = math.max(first_above(log, STAMP, cut), log.count + 1 - most)
+  local before = log.base
+  if from > 0 then before = at(log, from - 1, TOTAL) end
+  for index = from, log.count do
+    local total = at(log, index, TOTAL)
+    charges[#charges + 1], charges[#charges + 2] = at(log, index, STAMP), total - before
+    before = total
+  end
+  return charges
+end
+
 -- Drops the oldest records besides the newest.
 local function drop(log, records)
   if records == 0 then return end

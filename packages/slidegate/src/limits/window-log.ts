@@ -1,4 +1,5 @@
 import { MAX_UNITS } from './declare.ts'
+import type { Charged } from './limit.ts'
 import { NO_LEASE, STAMP, TOTAL, WIDTH, type WindowLog } from './window-logs.ts'
 
 /** Records that a log may hold. */
@@ -58,6 +59,20 @@ export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, 
     else high = middle
   }
   return low
+}
+
+/** What was charged after `cut`: the newest records, so many at most, oldest first. */
+export function newestAfter(log: WindowLog, cut: number, most: number): Charged[] {
+  if (log.stamp <= cut) return []
+  const from = Math.max(firstAbove(log, STAMP, cut), log.count + 1 - most)
+  let before = from === 0 ? log.base : at(log, from - 1, TOTAL)
+  const charges: Charged[] = []
+  for (let index = from; index <= log.count; index++) {
+    const total = at(log, index, TOTAL)
+    charges.push({ atMs: at(log, index, STAMP), units: total - before })
+    before = total
+  }
+  return charges
 }
 
 /** Drops what is gone at `nowMs`. */

@@ -208,6 +208,14 @@ class SplittingStore implements Store {
           () => 1,
           undefined,
         ),
+        ...((op as ExplainOp).charges !== undefined && {
+          charges: joined(
+            op.parts,
+            rowsOf(({ charges = [] }) => charges),
+            limitsIn,
+            undefined,
+          ),
+        }),
       }
     })
   }

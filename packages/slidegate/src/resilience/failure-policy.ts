@@ -122,7 +122,9 @@ class GuardedStore implements Store {
       nowMs - this.#steppedAtMs < SAME_STEP_MS && Math.abs(byMs - this.#steppedByMs) < SAME_STEP_MS
     this.#steppedAtMs = nowMs
     this.#steppedByMs = byMs
-    if (!isSame) this.#announcer.tell('clockStep', { byMs })
+    if (isSame) return
+    this.#announcer.tally.clockSteps++
+    this.#announcer.tell('clockStep', { byMs })
   }
 
   /** Answers whether the caller was told that it may pass. */

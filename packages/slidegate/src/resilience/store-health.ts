@@ -38,6 +38,7 @@ export class StoreHealth implements BreakerListener {
     const error = asUnavailable(reason)
     this.#message = error.message
     this.#announcer.tally.opened++
+    this.#announcer.tally.isDown = true
     this.#down++
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()
@@ -51,6 +52,7 @@ export class StoreHealth implements BreakerListener {
   closed(): void {
     this.#down--
     if (this.#down > 0) return
+    this.#announcer.tally.isDown = false
     const downMs = Math.round(performance.now() - this.#downSinceMs)
     this.#announcer.log(
       `${this.#what} is up again after ${downMs} ms; ${this.#requests} requests went without it`,

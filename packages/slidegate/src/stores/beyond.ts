@@ -1,4 +1,4 @@
-import type { Ahead, BanState, Ticket } from '../limits/limit.ts'
+import type { Ahead, BanState, Charged, Ticket } from '../limits/limit.ts'
 import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
 import type { ConsumeOp, Part, SettleOp } from './store.ts'
 
@@ -239,6 +239,31 @@ export function freesOf(loaded: Loaded, nowMs: number): number[][] {
     }
   }
   return frees
+}
+
+/** Per limit, the latest of what it counts, where its kind keeps times: see `ExplainOutcome.charges`. */
+export function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly Charged[] | undefined)[] {
+  const told: (readonly Charged[] | undefined)[] = []
+  for (const held of loaded) {
+    const { kind, params, role, serves } = held.log
+    if (role !== 'count') continue
+    serves.forEach((limit, i) => {
+      const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)
+      told[held.first + limit] = charges && joinedByStamp(charges)
+    })
+  }
+  return told
+}
+
+/** What was charged at the same instant, as one. */
+function joinedByStamp(charges: readonly Charged[]): readonly Charged[] {
+  const joined: Charged[] = []
+  for (const { atMs, units } of charges) {
+    const last = joined.at(-1)
+    if (last?.atMs === atMs) joined[joined.length - 1] = { atMs, units: last.units + units }
+    else joined.push({ atMs, units })
+  }
+  return joined
 }
 
 /**

@@ -1,6 +1,6 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Noted, Notes } from '../limits/limit.ts'
-import { banDenied, bansOf, blockedFor, freesOf, queue, settle } from './beyond.ts'
+import { banDenied, bansOf, blockedFor, chargesOf, freesOf, queue, settle } from './beyond.ts'
 import {
   answer,
   answerAgain,
@@ -151,6 +151,7 @@ export class MemoryOps {
         ...(blockedMs > 0 && { blockedMs }),
         frees: freesOf(loaded, nowMs),
         bans: bansOf(loaded, op.parts.length, nowMs),
+        ...(op.charges !== undefined && { charges: chargesOf(loaded, nowMs, op.charges) }),
       }
     })
   }

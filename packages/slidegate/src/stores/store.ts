@@ -1,5 +1,5 @@
 import type { Source } from '../decision.ts'
-import type { BanState, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
+import type { BanState, Charged, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
@@ -135,6 +135,8 @@ export interface ExplainOp extends Named {
   readonly parts: readonly Part[]
   readonly cost: number
   readonly count: 1
+  /** Of each limit the latest of the charges that count are told, so many at most; left out: none. */
+  readonly charges?: number | undefined
 }
 
 /** Writes an entry of a table that all processes read, or removes it. */
@@ -222,6 +224,8 @@ export interface ExplainOutcome extends ConsumeOutcome {
   readonly frees: readonly (readonly number[])[]
   /** Per part, where it has a log of bans. */
   readonly bans: readonly (BanState | undefined)[]
+  /** Where they are asked for: per limit, oldest first, of kinds that know them. Not what is held in logs of former limits. */
+  readonly charges?: readonly (readonly Charged[] | undefined)[]
 }
 
 /** The outcome of a settle op. */

@@ -100,6 +100,107 @@ export const explaining: readonly ConformanceCase[] = [
     },
   ),
 
+  conformanceCase(
+    'it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them',
+    async (scene) => {
+      const limiter = scene.limiter([
+        slidingWindow({ limit: 30, window: '10s' }),
+        slidingWindow({ limit: 30, window: '5s', name: 'shorter' }),
+        slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
+        slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
+        slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
+        concurrency({ limit: 30, ttl: '10s', name: 'held' }),
+        fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
+        slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
+        tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
+      ])
+      scene.clock.set(Math.ceil(scene.clock.now() / 500) * 500)
+      const startMs = scene.clock.now()
+      const told = async () => {
+        const { limits } = await limiter.explain('k', { charges: true })
+        return limits.map(({ charges, chargedElsewhere = 0, used }) => {
+          const units = charges?.reduce((sum, each) => sum + each.units, chargedElsewhere)
+          assert.ok(charges === undefined || units === used)
+          return charges?.map(({ atMs, units }) => [atMs - startMs, units])
+        })
+      }
+      const none = [undefined, undefined, undefined]
+      assert.deepEqual(await told(), [...Array<number[]>(6).fill([]), ...none])
+      for (const [atMs, cost] of [
+        [0, 7],
+        [0, 1],
+        [170, 1],
+        [6000, 4],
+        [6400, 2],
+      ] as const) {
+        scene.clock.set(startMs + atMs)
+        await admits(limiter, 'k', cost)
+      }
+      scene.clock.set(startMs + 7000)
+      const each = [
+        [0, 8],
+        [170, 1],
+        [6000, 4],
+        [6400, 2],
+      ]
+      const coarse = [
+        [0, 9],
+        [6000, 6],
+      ]
+      assert.deepEqual(await told(), [each, each.slice(2), coarse, each, each, each, ...none])
+      // By then the first have left, but for the grain of which they might have been the last.
+      scene.clock.set(startMs + 10_000)
+      assert.deepEqual(await told(), [
+        ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
+        ...none,
+      ])
+      // After a step back of the clock what counts does so from now on.
+      scene.clock.set(startMs - 5000)
+      assert.deepEqual(await told(), [...Array<number[][]>(6).fill([[-5000, 15]]), ...none])
+      const plain = (await limiter.explain('k')).limits
+      assert.ok(plain.every((limit) => !('charges' in limit || 'declared' in limit)))
+    },
+  ),
+
+  conformanceCase(
+    'of many charges it tells the latest, and how many units there are besides',
+    async (scene) => {
+      const limiter = scene.limiter([
+        slidingWindow({ limit: 2000, window: '1m' }),
+        slidingWindow({ limit: 2000, window: '1m', log: 'zset', name: 'zset' }),
+        slidingWindow({ limit: 2000, window: '1m', log: 'stream', name: 'stream' }),
+      ])
+      const startMs = scene.clock.now()
+      for (let i = 0; i < 550; i++) {
+        scene.clock.advance(1)
+        await admits(limiter, 'k', 2)
+      }
+      const { limits } = await limiter.explain('k', { charges: true })
+      const told = limits.map(({ charges = [], chargedElsewhere }) => {
+        return [charges.length, charges[0]!.atMs - startMs, chargedElsewhere, charges.at(-1)!.atMs - startMs]
+      })
+      assert.deepEqual(told, [
+        [512, 39, 76, 550],
+        // Each unit stands alone there.
+        [256, 295, 588, 550],
+        [512, 39, 76, 550],
+      ])
+    },
+  ),
+
+  conformanceCase('of many limits it tells fewer charges of each', async (scene) => {
+    const limits = Array.from({ length: 64 }, (_, i) => slidingWindow({ limit: 99, window: 10_000 + i }))
+    const limiter = scene.limiter(limits)
+    for (let i = 0; i < 40; i++) {
+      scene.clock.advance(1)
+      await admits(limiter, 'k')
+    }
+    const explained = await limiter.explain('k', { charges: true })
+    for (const { charges = [], chargedElsewhere, declared } of explained.limits) {
+      assert.deepEqual([charges.length, chargedElsewhere, declared?.kind], [32, 8, 'slidingWindow'])
+    }
+  }),
+
   conformanceCase('it charges nothing, and counts towards no ban', async (scene) => {
     const limits = [
       slidingWindow({ limit: 1, window: '10s' }),
@@ -158,12 +259,12 @@ export const explaining: readonly ConformanceCase[] = [
     })
     await admits(limiter, { user: 'a', ip: 'x' }, 4)
     await limiter.block({ ip: 'x' }, '5s')
-    const both = await limiter.explain({ user: 'a', ip: 'x' })
+    const both = await limiter.explain({ user: 'a', ip: 'x' }, { charges: true })
     assert.deepEqual(
-      both.limits.map(({ name, used }) => [name, used]),
+      both.limits.map(({ name, used, charges, declared }) => [name, used, charges, declared?.name]),
       [
-        ['user.5-per-10s', 4],
-        ['ip.9-per-10s', 4],
+        ['user.5-per-10s', 4, [{ atMs: both.atMs, units: 4 }], '5-per-10s'],
+        ['ip.9-per-10s', 4, undefined, '9-per-10s'],
       ],
     )
     assert.deepEqual(both.bans, [{ dimension: 'ip', blockedMs: 5000, level: 0, denials: 0 }])
@@ -186,8 +287,10 @@ export const explaining: readonly ConformanceCase[] = [
       await admits(scene.limiter([then]), 'k', 3)
       scene.clock.advance(1000)
       await admits(limiter, 'k', 2)
-      const { used, frees, oldestAtMs } = (await limiter.explain('k')).limits[0]!
+      const explained = await limiter.explain('k', { charges: true })
+      const { used, frees, oldestAtMs, charges, chargedElsewhere } = explained.limits[0]!
       assert.deepEqual([used, oldestAtMs], [5, undefined])
+      assert.deepEqual([charges, chargedElsewhere], [[{ atMs: scene.clock.now(), units: 2 }], 3])
       assert.deepEqual(frees, [
         { afterMs: 9000, units: 3 },
         { afterMs: 10_000, units: 5 },

@@ -6,6 +6,7 @@ import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
 import { Alarm } from './alarm.ts'
 import { areAlike, areHeld, areJoined, rateOf, waitIn } from './answers.ts'
 import { Heap } from './heap.ts'
+import type { WaitCounts } from './wait-counts.ts'
 import { WaitError, type WaitErrorReason } from './wait-error.ts'
 import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
 
@@ -51,6 +52,7 @@ export interface Asker {
 export interface Surroundings {
   readonly asker: Asker
   readonly origin: AsyncOrigin
+  readonly counts: WaitCounts
   /** It waits no longer. */
   gone(waiter: Waiter): void
   /** Nobody waits for the key any more. */
@@ -123,6 +125,7 @@ export class Queue {
   /** Ends a wait; `turn` is called by whoever does so, when all such are ended. */
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     this.#drop(waiter)
+    this.#around.counts.errors[reason]++
     waiter.reject(new WaitError(reason, messageOf(reason, waiter), this.lastDenial, options))
   }
 
@@ -246,6 +249,7 @@ export class Queue {
         const origin = originOf(decision)
         if (origin !== undefined) origin.askedAtMs = sentAtMs
         this.#drop(waiter)
+        this.#around.counts.served.observe(performance.now() - waiter.sinceMs)
         waiter.resolve(decision)
       }
     }

@@ -10,7 +10,8 @@ export class Waiter {
   readonly parts: () => readonly Part[]
   /** Which one of all that have come. */
   readonly place: number
-  /** Until when it waits, by `performance.now()`. */
+  /** Since when it waits, and until when, by `performance.now()`. */
+  readonly sinceMs: number
   readonly untilMs: number
   isSettled = false
   readonly promise: Promise<Decision>
@@ -22,7 +23,8 @@ export class Waiter {
     this.request = request
     this.parts = parts
     this.place = place
-    this.untilMs = performance.now() + request.maxWaitMs
+    this.sinceMs = performance.now()
+    this.untilMs = this.sinceMs + request.maxWaitMs
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject

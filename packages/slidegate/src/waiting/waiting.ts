@@ -4,6 +4,7 @@ import { asyncOrigin, randomText } from '../platform.ts'
 import type { Part } from '../stores/store.ts'
 import { Aborts } from './aborts.ts'
 import { type Asker, Queue, type Surroundings } from './queue.ts'
+import { WaitCounts } from './wait-counts.ts'
 import { WaitError } from './wait-error.ts'
 import type { WaitRequest } from './wait-options.ts'
 import { Waiter } from './waiter.ts'
@@ -25,6 +26,8 @@ export interface WaitingRoomOptions {
   readonly hasDimensions?: boolean
   /** Requests that wait at most, over all keys: from 1 to 2^20; of one key nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number | undefined
+  /** Where it is counted what becomes of them. */
+  readonly counts?: WaitCounts
 }
 
 /** All who wait for a limiter in this process, in a queue for each key. */
@@ -43,7 +46,12 @@ export class WaitingRoom {
   #isClosed = false
 
   /** @throws {SlidegateError} `invalid_option` */
-  constructor({ asker, hasDimensions = false, maxWaiting = 10_000 }: WaitingRoomOptions) {
+  constructor({
+    asker,
+    hasDimensions = false,
+    maxWaiting = 10_000,
+    counts = new WaitCounts(),
+  }: WaitingRoomOptions) {
     if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
       throw new SlidegateError(
         'invalid_option',
@@ -56,6 +64,7 @@ export class WaitingRoom {
     this.#around = {
       asker,
       origin: asyncOrigin('slidegate.waiting'),
+      counts,
       gone: (waiter) => this.#gone(waiter),
       emptied: (queue) => {
         if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
@@ -76,12 +85,14 @@ export class WaitingRoom {
     const { signal } = request
     if (this.#isClosed) return Promise.reject(closed())
     if (signal?.aborted) {
+      this.#around.counts.errors.aborted++
       return Promise.reject(
         new WaitError('aborted', 'the wait was aborted', undefined, { cause: signal.reason }),
       )
     }
     const queue = this.#queues.get(key)
     if (this.#isFullFor(queue?.length ?? 0)) {
+      this.#around.counts.errors.full++
       return Promise.reject(
         new WaitError('full', `${this.#length} requests wait already, as many as may`, queue?.lastDenial),
       )

@@ -42,6 +42,7 @@ export async function sentBodies(): Promise<unknown[]> {
   await plain.refund('ann', decision)
   await plain.peek('ann')
   await plain.explain('ann')
+  await plain.explain('ann', { charges: true })
   await plain.charge('ann', 2)
   await (await plain.reserve('ann', 1)).settle(2)
   await plain.block('ann', '1m')

@@ -186,6 +186,18 @@ describe('says what is wrong', () => {
     expect(outcomes[0]).toMatchObject({ error: { message: expect.stringContaining('requestId') } })
   })
 
+  it('of an op: more charges than are told', async () => {
+    const explain = { type: 'explain', parts: consume.parts, cost: 1, count: 1 }
+    const { outcomes } = await serve(
+      bodyOf([512, 513].map((charges) => ({ ...explain, charges }))),
+      authorize,
+    )
+    expect(outcomes).toMatchObject([
+      { charges: [expect.any(Array)] },
+      { error: { message: expect.stringContaining('charges is 513; it must be an integer from 1 to 512') } },
+    ])
+  })
+
   it('of an op: what is one request, many times over', async () => {
     const kept = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
     const reserved = { ...set, additions: [{ reservations: 60_000 }] }

@@ -72,7 +72,7 @@ const ASKS: Readonly<Record<string, (limiter: Limiter) => unknown>> = {
   consumeMany: (limiter) => limiter.consumeMany([{ key: 'a' }, { key: 'b', cost: 3 }, { key: 'a' }]),
   peek: (limiter) => limiter.peek('k'),
   charge: (limiter) => limiter.charge('k', 3),
-  explain: (limiter) => limiter.explain('k'),
+  explain: (limiter) => limiter.explain('k', { charges: true }),
   list: (limiter) => limiter.list('k'),
   acquire: async (limiter) => (await limiter.acquire('k')).release(),
   wait: (limiter) => limiter.wait('k', { maxWaitMs: 0 }),

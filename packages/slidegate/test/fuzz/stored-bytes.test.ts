@@ -197,7 +197,7 @@ const ASKS: Readonly<Record<string, Ask>> = {
     return permit
   },
   list: (limiter, key) => limiter.list(key),
-  explain: (limiter, key, { form }) => limiter.explain(key, broughtTo(form)),
+  explain: (limiter, key, { form }) => limiter.explain(key, { ...broughtTo(form), charges: true }),
   isBlocked: (limiter, key) => limiter.isBlocked(blockable(key)),
   block: (limiter, key) => limiter.block(blockable(key), '1m'),
   unblock: (limiter, key) => limiter.unblock(blockable(key)),

@@ -209,8 +209,15 @@ export class KeyedOracle {
       retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
       blockedMs,
       limits: limits.map((limit, i) => {
-        const { used, oldestAtMs, frees } = explained[i]!
-        return { ...limit, used, frees, ...(oldestAtMs !== undefined && isAlone && { oldestAtMs }) }
+        const { used, charges, frees } = explained[i]!
+        const told = { ...limit, used, frees }
+        if (!isAlone || charges === undefined) return told
+        const oldestAtMs = charges[0]?.atMs
+        return {
+          ...told,
+          ...(oldestAtMs !== undefined && { oldestAtMs }),
+          ...{ charges, chargedElsewhere: 0 },
+        }
       }),
       bans: parts.flatMap(({ dimension, ban }): BanExplanation[] => {
         if (ban === undefined) return []

@@ -82,11 +82,16 @@ export class KeyedStorePlayer {
       case 'peek':
         return [await limiter.peek(this.#key(event.key), this.#options(event))]
       case 'explain': {
-        const explanation = await limiter.explain(this.#part(event.key), this.#options(event))
+        const asked = { ...this.#options(event), charges: true }
+        const explanation = await limiter.explain(this.#part(event.key), asked)
         const { overrides, ...rest } = explanation
-        const limits = explanation.limits.map(({ oldestAtMs, ...limit }) => {
-          return { ...limit, ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }) }
-        })
+        const limits = explanation.limits.map(
+          ({ oldestAtMs, charges, chargedElsewhere, declared, ...limit }) => ({
+            ...limit,
+            ...(oldestAtMs !== undefined && this.#isAlone && { oldestAtMs }),
+            ...(charges !== undefined && this.#isAlone && { charges, chargedElsewhere }),
+          }),
+        )
         const set = overrides.map(({ limits }) =>
           limits.map((each) => `${each.limit}/${each.windowMs}`).join(),
         )

@@ -1,6 +1,6 @@
-import type { Decision, Limit, LimitDecision } from '../../src/index.ts'
+import type { Charged, Decision, Limit, LimitDecision } from '../../src/index.ts'
 import type { KindName } from './declarations.ts'
-import type { LogModel, Request } from './models/log-model.ts'
+import type { LogModel, Request, Stamped } from './models/log-model.ts'
 
 // What truly happened to one key, and the promises applied to it by counting: one instant for all logs, all are asked,
 // all are charged or none. How a log counts, its model says. Nothing here is clever: that is its only virtue.
@@ -33,8 +33,19 @@ export interface Beside<Model extends Timed = Timed> {
 /** What is to be said of a limit: `frees` as in the public face. */
 export interface Explained {
   readonly used: number
-  readonly oldestAtMs: number | undefined
+  /** By their stamps, oldest first, where the log keeps them. */
+  readonly charges: readonly Charged[] | undefined
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
+}
+
+/** What was charged at the same instant, as one. */
+function byStamp(charges: readonly Stamped[] | undefined): readonly Charged[] | undefined {
+  if (charges === undefined) return undefined
+  const stamps = [...new Set(charges.map(({ stampMs }) => stampMs))].sort((a, b) => a - b)
+  return stamps.map((atMs) => {
+    const same = charges.filter(({ stampMs }) => stampMs === atMs)
+    return { atMs, units: same.reduce((sum, { units }) => sum + units, 0) }
+  })
 }
 
 const MAX_AHEAD_MS = 1000
@@ -292,7 +303,7 @@ export class Oracle {
     }
     return {
       used,
-      oldestAtMs: this.#log(ruled).oldest?.(ruled.limit, nowMs),
+      charges: byStamp(this.#log(ruled).charges?.(ruled.limit, nowMs)),
       frees: Array.from(frees, ([afterMs, units]) => ({ afterMs, units })),
     }
   }

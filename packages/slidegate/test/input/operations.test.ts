@@ -196,6 +196,12 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     })
   })
 
+  it.each([null, 0, 1, 'true', {}])('refuses %s for whether charges are told', async (value) => {
+    await expectRefusals([() => limiter.explain('k', { charges: value as never })], {
+      ...{ code: 'invalid_option', value, right: /must be true or false/ },
+    })
+  })
+
   it.each([null, 5, '5', true, () => {}])('refuses %s for the options', async (value) => {
     const options = value as never
     await expectRefusals(

@@ -196,7 +196,9 @@ describe('an op for several keys', () => {
     expect(asked()).toEqual(['consume a,a', 'consume b'])
     expect([admitted, limits.length]).toEqual([1, 9])
     await ask(store, { type: 'charge', parts, units: 1 })
-    const looked = await ask<ExplainOutcome>(store, { type: 'explain', parts, cost: 5, count: 1 })
+    const looked = await ask<ExplainOutcome>(store, {
+      ...{ type: 'explain', parts, cost: 5, count: 1, charges: 9 },
+    })
     expect(looked.limits.filter((_, i) => i % 3 === 0)).toEqual([3, 3, 3])
     expect(looked.limits.map((ms, i) => i % 3 === 1 && ms > 0).filter((_, i) => i % 3 === 1)).toEqual([
       false,
@@ -205,6 +207,7 @@ describe('an op for several keys', () => {
     ])
     expect(looked.frees.map(({ length }) => length > 0)).toEqual([true, true, true])
     expect(looked.bans).toEqual([undefined, undefined, undefined])
+    expect(looked.charges).toEqual(parts.map(() => [{ atMs: looked.atMs, units: 3 }]))
   })
 
   it('charges all or none', async () => {

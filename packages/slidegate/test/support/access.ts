@@ -44,6 +44,8 @@ const selector = (...rules: string[]) => `(${rules.join(' ')})`
 export const RESTRICTED: readonly string[] = [
   ...['default', 'reset', 'on', 'nopass', ...rulesFor()],
   selector(KEYS, ...COMMANDS_OF_TESTS.map((name) => `+${name}`)),
+  // By this instances of the service ask each other.
+  selector('&slidegate:*', '+subscribe', '+publish'),
   // By this sentinels find each other.
   selector('&__sentinel__:hello', '+subscribe', '+publish'),
 ]

@@ -123,7 +123,7 @@ describe('what only some limits need can be left out', () => {
     if (isRefundable) await limiter.refund('k', decision)
     for (const n of [1, 2, 3, 4, 5]) await limiter.consume('k', options?.(n))
     expect((await limiter.peek('k', options?.(6))).allowed).toBe(false)
-    await limiter.explain('k', options?.(6))
+    await limiter.explain('k', { ...options?.(6), charges: true })
     await limiter.reset('k')
     expect((await limiter.consume('k', options?.(7))).allowed).toBe(true)
     await client.quit()

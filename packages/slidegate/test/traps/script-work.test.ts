@@ -145,6 +145,7 @@ describe('what one request may bring Redis to do', () => {
     }
     expect(await commandsOf(() => limiter.consume('k'))).toBeLessThan(10)
     expect(await commandsOf(() => limiter.explain('k'))).toBeLessThan(400)
+    expect(await commandsOf(() => limiter.explain('k', { charges: true }))).toBeLessThan(550)
     // Farther back than 4,096 records there is nothing to return.
     expect(await limiter.refund('k', decisions[800]!)).toBe(0)
     expect(await commandsOf(() => limiter.refund('k', decisions[1000]!))).toBeLessThan(3000)

@@ -89,7 +89,6 @@ export class Batch {
   readonly #size: CallSize
   /** Which of the calls in flight it is. */
   place = -1
-  /** Who waits for them, all in all. */
   #requests = 0
   #weight = 0
 
@@ -100,6 +99,11 @@ export class Batch {
 
   get isGivenUp(): boolean {
     return this.ops.every((pending) => pending.isGivenUp)
+  }
+
+  /** Who waits for them, all in all. */
+  get requests(): number {
+    return this.#requests
   }
 
   get hasRoom(): boolean {
@@ -124,8 +128,9 @@ export class Batch {
 
 /** How long an op takes Redis, as a multiple of what the usual one does, and no more than a whole call may take. */
 function weightOf(op: Op): number {
-  // Each of its times is searched for, and some hundred notes are read at a time.
+  // Each of its times is searched for, and some hundred notes, or charges, are read at a time.
   let weight = op.type === 'explain' || op.type === 'notes' ? MAX_BATCH / 8 : 1
+  if (op.type === 'explain' && op.charges !== undefined) weight = MAX_BATCH
   let logs = 0
   for (const { set } of op.parts) {
     logs += set.logs.length

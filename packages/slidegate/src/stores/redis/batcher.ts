@@ -3,6 +3,7 @@ import { asyncOrigin, backgroundTimer, nextTurn, type Timer } from '../../platfo
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
 import { Batch, type CallSize, OF_SCRIPT } from './batch.ts'
+import type { CallCounts } from './call-counts.ts'
 import { type Backlog, Queue } from './queue.ts'
 import type { Result, Transport } from './transport.ts'
 
@@ -36,6 +37,7 @@ export class Batcher {
   readonly #transport: Transport
   readonly #width: Width
   readonly #waiting: Queue
+  readonly #counts: CallCounts | undefined
   /** Calls in flight, the oldest first. */
   readonly #calls: Batch[] = []
   /** The places that they do not have. */
@@ -54,8 +56,10 @@ export class Batcher {
   readonly #origin = asyncOrigin('slidegate.batcher')
   #isScheduled = false
 
-  constructor(transport: Transport, width: Width, backlog: Backlog) {
+  /** @param counts who is told of each call */
+  constructor(transport: Transport, width: Width, backlog: Backlog, counts?: CallCounts) {
     this.#transport = transport
+    this.#counts = counts
     this.#width = width
     this.#waiting = new Queue(backlog, width.size)
     this.#places = Array.from({ length: width.most }, (_, i) => width.most - 1 - i)
@@ -133,6 +137,7 @@ export class Batcher {
     // have the way to Redis in them.
     const tookMs = nowMs - Math.max(sentAtMs, this.#heardAtMs)
     this.#tookMs = tookMs < this.#tookMs ? tookMs : this.#tookMs + (tookMs - this.#tookMs) / 8
+    this.#counts?.answered(nowMs - sentAtMs)
     this.#heardAtMs = nowMs
     this.#owesSinceMs = nowMs
     this.#lost = 0
@@ -153,12 +158,14 @@ export class Batcher {
     const { ops } = batch
     batch.place = this.#places.pop()!
     this.#calls.push(batch)
+    this.#counts?.sent(batch.requests, ops.length)
     this.#owesSinceMs = Math.min(this.#owesSinceMs, batch.sentAtMs)
     try {
       const results = await this.#transport.send(ops, batch.place)
       this.#heard(batch)
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
+      this.#counts?.failed()
       // A client that is not installed is no outage.
       const failure = error instanceof SlidegateError ? error : asUnavailable(error, 'Redis')
       for (const { calls } of ops) settle(calls, failure)

@@ -333,8 +333,26 @@ function ops.block(logs, run, clock, now, filled)
   return finish(logs, run, clock, filled)
 end
 
--- What a request would be told; then, per limit, eleven times or none, with their number before them; then for each log of
--- bans its level and its denials, and for how long it blocks.
+-- The age and units of what limit j counts, that of the same instant as one; their number before them.
+local function tell_charges(log, j, now, most, filled)
+  local charges, last = log.kind.charges(log, log.params, j, now, most), filled + 1
+  for i = 1, #charges, 2 do
+    local age, units = now - charges[i], charges[i + 1]
+    -- A damaged log: no number below 0 may get into the reply.
+    if age < 0 or units < 0 then error({ unusable = 'a damaged log' }) end
+    if i > 1 and charges[i] == charges[i - 2] then
+      reply[last] = reply[last] + units
+    else
+      reply[last + 1], reply[last + 2] = age, units
+      last = last + 2
+    end
+  end
+  reply[filled + 1] = (last - filled - 1) / 2
+  return last
+end
+
+-- What a request would be told; then, per limit, eleven times or none, with their number before them, and where they are
+-- asked for and kept, its charges; then for each log of bans its level and its denials, and for how long it blocks.
 function ops.explain(logs, run, _, now, filled)
   restamp(logs, now)
   local blocked = blocked_for(logs.ban or {}, now)
@@ -357,6 +375,7 @@ function ops.explain(logs, run, _, now, filled)
       end
       reply[filled + 1] = times
       filled = filled + 1 + times
+      if run.charges and log.kind.charges then filled = tell_charges(log, j, now, run.charges, filled) end
     end
   end
   for _, log in ipairs(logs.ban or {}) do

@@ -1,4 +1,5 @@
 import { SlidegateError, show } from '../../errors.ts'
+import type { CallCounts } from './call-counts.ts'
 import { dialectOf, type Send } from './dialects.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
@@ -45,8 +46,12 @@ export interface Connection {
   readonly resends: boolean
   /** Whether it sends commands at once, or refuses them. Else it would queue them, for as long as it takes. */
   readonly isReady: boolean
-  /** Each goes by what it has seen itself: on a Cluster, some servers may know the script and others not. */
-  scriptRunner(): ScriptRunner
+  /**
+   * Each goes by what it has seen itself: on a Cluster, some servers may know the script and others not.
+   *
+   * @param counts who is told when a server did not know it
+   */
+  scriptRunner(counts?: CallCounts): ScriptRunner
 }
 
 /**
@@ -69,11 +74,11 @@ export function connectionOf(client: RedisClient): Connection {
     get isReady() {
       return dialect.isReady()
     },
-    scriptRunner: () => scriptRunner(dialect.send),
+    scriptRunner: (counts) => scriptRunner(dialect.send, counts),
   }
 }
 
-export function scriptRunner(send: Send): ScriptRunner {
+export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
   let isLoaded = false
   return {
     get isLoaded() {
@@ -88,6 +93,7 @@ export function scriptRunner(send: Send): ScriptRunner {
         if (!saysNoScript(error)) throw error
         // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
         isLoaded = false
+        counts?.scriptLoaded()
         return send('EVAL', SCRIPT, keys, words)
       }
     },

@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'node:tls'
 import { SlidegateError } from '../../errors.ts'
+import type { CallCounts } from './call-counts.ts'
 import { type Connection, type ScriptRunner, scriptRunner } from './client.ts'
 import { type Dialect, dialectOf, type Send } from './dialects.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './own-clients.ts'
@@ -46,7 +47,7 @@ export function connectionTo(options: UrlOptions, load: typeof loadClients = loa
     get isReady() {
       return line.isReady
     },
-    scriptRunner: () => line.scriptRunner(),
+    scriptRunner: (counts) => line.scriptRunner(counts),
     close: () => line.close(),
   }
 }
@@ -122,7 +123,7 @@ class Line {
     return !isStarting || performance.now() - this.#madeAtMs > CONNECT_MS
   }
 
-  scriptRunner(): ScriptRunner {
+  scriptRunner(counts?: CallCounts): ScriptRunner {
     let pending = 0
     let heardMs = 0
     const send: Send = async (...command) => {
@@ -140,7 +141,7 @@ class Line {
         heardMs = performance.now()
       }
     }
-    return scriptRunner(send)
+    return scriptRunner(send, counts)
   }
 
   close(): void {

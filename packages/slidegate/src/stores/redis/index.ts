@@ -4,6 +4,7 @@ import { checkClock, readClock } from '../instant.ts'
 import type { Op, Store } from '../store.ts'
 import { batchedStore } from './batched-store.ts'
 import { Batcher, type Width } from './batcher.ts'
+import { CallCounts, type RedisStoreStats } from './call-counts.ts'
 import { type Connection, connectionOf, type RedisClient } from './client.ts'
 import { warnOfClient } from './client-warnings.ts'
 import { connectionTo, isUrlOptions, type UrlOptions } from './connect.ts'
@@ -11,6 +12,7 @@ import { bucketOf, keyspace } from './keyspace.ts'
 import { Backlog } from './queue.ts'
 import { ScriptTransport } from './transport.ts'
 
+export type { RedisStoreStats } from './call-counts.ts'
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
 export type { UrlOptions } from './connect.ts'
 
@@ -26,6 +28,12 @@ export interface RedisStoreOptions {
   readonly clock?: Clock
 }
 
+/** A store in Redis. */
+export interface RedisStore extends Store {
+  /** What was asked of Redis since the store was made: numbers, never keys. */
+  stats(): RedisStoreStats
+}
+
 /** Calls in flight, to one server; and for each bucket of a Cluster. */
 const OF_SERVER: Width = { eager: 2, most: 16, readsFirst: false }
 const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
@@ -37,7 +45,7 @@ const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
  *
  * @throws {SlidegateError} `invalid_option`
  */
-export function redisStore(client: RedisClient | UrlOptions, options: RedisStoreOptions = {}): Store {
+export function redisStore(client: RedisClient | UrlOptions, options: RedisStoreOptions = {}): RedisStore {
   checkOptions(options, 'redisStore')
   const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
@@ -47,9 +55,10 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
   const length = connection.isCluster ? buckets : 1
   const backlog = new Backlog(length)
+  const counts = new CallCounts()
   const batchers = Array.from({ length }, () => {
-    const transport = new ScriptTransport(connection, keysOf)
-    return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog)
+    const transport = new ScriptTransport(connection, keysOf, counts)
+    return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog, counts)
   })
   const domainOf = (op: Op): number =>
     batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
@@ -57,7 +66,11 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const now = clock && (() => readClock(clock))
   const { apply, isCrowded } = batchedStore(batchers, domainOf, now)
   // One server is up or down as a whole, and reaches all keys at once.
-  return { apply, isCrowded, ...(connection.isCluster && { domainOf }), close: () => own?.close() }
+  return {
+    ...{ apply, isCrowded, ...(connection.isCluster && { domainOf }) },
+    stats: () => counts.stats(),
+    close: () => own?.close(),
+  }
 }
 
 /** What is known of a client that was handed over, which is warned of where it would do harm. */

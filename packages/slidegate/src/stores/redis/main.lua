@@ -21,8 +21,9 @@
 --          extend, release  1 where it was still held, else 0
 --          list           0, then per log: JSON of its entries, oldest first: name, units and time of each, as text
 --          settle         1, then per log: units returned; or 0 where it was settled before
---          explain        as peek; then per limit: how many times follow, and these; then per log of bans: level, denials,
---                         milliseconds for which it blocks
+--          explain        as peek; then per limit: how many times follow, and these, and where charges are asked for and its
+--                         kind keeps them, how many of them follow, and of each the milliseconds since, and its units; then per
+--                         log of bans: level, denials, milliseconds for which it blocks
 --          leave, block   0
 --          note           1; 2 where others may have written it; 0 and a cursor in text where there was no room: see notes.lua
 --          notes          0, then JSON: see notes.lua

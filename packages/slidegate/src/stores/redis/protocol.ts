@@ -1,9 +1,10 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { BanState, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
+import type { BanState, Charged, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
   type ConsumeOp,
   type ConsumeOutcome,
+  type ExplainOp,
   type ExplainOutcome,
   type HoldOp,
   type Named,
@@ -278,7 +279,7 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         return withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
       case 'explain': {
         const outcome = withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
-        return { ...outcome, ...explanation(op.parts, next) }
+        return { ...outcome, ...explanation(op, atMs, next) }
       }
       case 'refund':
         place--
@@ -344,17 +345,27 @@ function consumeOutcome(
   return costs === undefined && !isRepeat ? outcome : { ...outcome, isRepeat, ...(costs && { costs }) }
 }
 
-function explanation(parts: readonly Part[], next: () => number): Pick<ExplainOutcome, 'frees' | 'bans'> {
+function explanation(
+  { parts, charges: most }: ExplainOp,
+  atMs: number,
+  next: () => number,
+): Pick<ExplainOutcome, 'frees' | 'bans' | 'charges'> {
   const frees: number[][] = []
+  const charges: (Charged[] | undefined)[] = []
   let first = 0
   for (const { set } of parts) {
-    for (const { serves, role } of set.logs) {
+    for (const { kind, serves, role } of set.logs) {
       if (role !== 'count') continue
       for (const limit of serves) {
         const times: number[] = []
         // As many as there are: room is not made for as many as are said to follow.
         for (let count = next(); count > 0; count--) times.push(next())
         frees[first + limit] = times
+        const told: Charged[] | undefined = kind.charges && []
+        if (most !== undefined && told !== undefined) {
+          for (let count = next(); count > 0; count--) told.push({ atMs: atMs - next(), units: next() })
+        }
+        charges[first + limit] = told
       }
     }
     first += set.limits.length
@@ -364,7 +375,7 @@ function explanation(parts: readonly Part[], next: () => number): Pick<ExplainOu
     const [level, denials, blockedMs] = [next(), next(), next()]
     return { blockedMs, level, denials }
   })
-  return { frees, bans }
+  return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
 /** What a cursor says where nothing follows. */

@@ -1,5 +1,6 @@
 import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '../../errors.ts'
 import type { Outcome } from '../store.ts'
+import type { CallCounts } from './call-counts.ts'
 import type { Connection, ScriptRunner } from './client.ts'
 import { bucketOf, type Keyspace } from './keyspace.ts'
 import { decode, encode, type Request } from './protocol.ts'
@@ -33,9 +34,9 @@ export class ScriptTransport implements Transport {
   #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
 
-  constructor(connection: Connection, keyspace: Keyspace) {
+  constructor(connection: Connection, keyspace: Keyspace, counts?: CallCounts) {
     this.#connection = connection
-    this.#script = connection.scriptRunner()
+    this.#script = connection.scriptRunner(counts)
     this.#keyspace = keyspace
   }
 

@@ -1,5 +1,5 @@
 import type { Limit } from '../../../src/index.ts'
-import { type Entries, type Entry, type LogModel, oldestOf, type Request } from './log-model.ts'
+import type { Entries, Entry, LogModel, Request } from './log-model.ts'
 
 /** Logs that keep what they are charged one by one, each for as long as the window from its stamp on. */
 abstract class EntriesModel implements LogModel {
@@ -26,14 +26,10 @@ abstract class EntriesModel implements LogModel {
 
   /** Of another window than its own it tells what it still knows. */
   used(limit: Limit, nowMs: number): number {
-    return this.#within(limit, nowMs).reduce((sum, { units }) => sum + units, 0)
+    return this.charges(limit, nowMs).reduce((sum, { units }) => sum + units, 0)
   }
 
-  oldest(limit: Limit, nowMs: number): number | undefined {
-    return oldestOf(this.#within(limit, nowMs))
-  }
-
-  #within({ windowMs }: Limit, nowMs: number): readonly Entry[] {
+  charges({ windowMs }: Limit, nowMs: number): readonly Entry[] {
     return this.counting(nowMs).filter(({ stampMs }) => nowMs - stampMs < windowMs)
   }
 

@@ -29,16 +29,19 @@ export interface LogModel {
   charge(limits: readonly Limit[], nowMs: number, request: Request): void
   /** Takes back what was charged at `atMs`; answers how many units. */
   refund(nowMs: number, atMs: number, request: Request): number
-  /** When the oldest charge that counts was made, by a log that keeps the times of charges. */
-  oldest?(limit: Limit, nowMs: number): number | undefined
+  /** What counts, each by itself, by a log that keeps the times of charges. */
+  charges?(limit: Limit, nowMs: number): readonly Stamped[]
   /** Whether what it holds is told apart by these names, if at all. */
   readonly entries?: Entries
 }
 
-export interface Entry {
-  readonly name: string
+export interface Stamped {
   readonly units: number
   readonly stampMs: number
+}
+
+export interface Entry extends Stamped {
+  readonly name: string
 }
 
 /** What a log does that keeps what is charged one by one. */
@@ -51,8 +54,4 @@ export interface Entries {
   list(nowMs: number): readonly Entry[]
   /** Lets it count no longer; answers whether it still did. */
   remove(nowMs: number, name: string): boolean
-}
-
-export function oldestOf(stamps: readonly { readonly stampMs: number }[]): number | undefined {
-  return stamps.length === 0 ? undefined : Math.min(...stamps.map(({ stampMs }) => stampMs))
 }

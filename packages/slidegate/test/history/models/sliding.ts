@@ -1,15 +1,10 @@
 import type { Limit } from '../../../src/index.ts'
-import { type LogModel, oldestOf, type Request } from './log-model.ts'
-
-interface Event {
-  readonly stampMs: number
-  readonly units: number
-}
+import type { LogModel, Request, Stamped } from './log-model.ts'
 
 /** The packed log: what is charged counts until its whole grain has left the window. */
 export class SlidingModel implements LogModel {
   readonly #precisionMs: number
-  #events: readonly Event[] = []
+  #events: readonly Stamped[] = []
   /** Those charges are known that a commit's windows have needed. */
   #keepMs = 0
 
@@ -34,15 +29,12 @@ export class SlidingModel implements LogModel {
   }
 
   used(limit: Limit, nowMs: number): number {
-    const countsMs = Math.min(this.#neededMs(limit), this.#keepMs)
-    let units = 0
-    for (const event of this.#events) if (nowMs < event.stampMs + countsMs) units += event.units
-    return units
+    return this.charges(limit, nowMs).reduce((sum, { units }) => sum + units, 0)
   }
 
-  oldest(limit: Limit, nowMs: number): number | undefined {
+  charges(limit: Limit, nowMs: number): readonly Stamped[] {
     const countsMs = Math.min(this.#neededMs(limit), this.#keepMs)
-    return oldestOf(this.#events.filter(({ stampMs }) => nowMs < stampMs + countsMs))
+    return this.#events.filter(({ stampMs }) => nowMs < stampMs + countsMs)
   }
 
   need(_nowMs: number, request: Request): number {

@@ -4,6 +4,14 @@ export const beyond: Mutants = {
   part: 'stores/redis/beyond.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
+      [
+        ['local age, units = now - charges[i]', 'local age, units = charges[i] - now'],
+        ['if i > 1 and charges[i] == charges[i - 2] then', 'if false then'],
+        ['reply[filled + 1] = (last - filled - 1) / 2', 'reply[filled + 1] = #charges / 2'],
+        ['if run.charges and log.kind.charges then', 'if log.kind.charges then'],
+        ['if run.charges and log.kind.charges then', 'if run.charges then'],
+      ],
     'limits/line-kind > who waits > loses its place when it does not ask again half a second after it could have':
       [
         ['local PATIENCE = 500', 'local PATIENCE = 499'],

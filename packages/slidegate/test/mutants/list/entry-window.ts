@@ -4,6 +4,14 @@ export const entryWindow: Mutants = {
   part: 'limits/entry-window.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
+      [
+        ['  if log.restamped then return log.live > 0 and', '  if false then return log.live > 0 and'],
+        ['if now - stamp < params.windows[1] then charges', 'if true then charges'],
+      ],
+    'conformance > of many charges it tells the latest, and how many units there are besides': [
+      ["text_of(-most), '-1'", "'0', '-1'"],
+    ],
     'limits/logs-in-redis > zset > no more than 10,000 are kept, whatever is charged': [
       ['MAX_ENTRIES = 10000', 'MAX_ENTRIES = 10001'],
       ['= math.max(all - log.live - log.units, all - MAX_ENTRIES)', '= all - log.live - log.units'],

@@ -4,6 +4,13 @@ export const packedWindow: Mutants = {
   part: 'limits/packed-window.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
+      [
+        [
+          'newest_after(log, now - span_of(log, params.windows[i], now), most)',
+          'newest_after(log, now - log.keep, most)',
+        ],
+      ],
     'conformance > a lease is honoured by every limiter on the key': [
       ['if now < log.leased + window then window = window + log.lease end', ''],
       ['if now < log.leased +', 'if now <= log.leased +'],

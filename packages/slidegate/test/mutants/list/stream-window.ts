@@ -4,6 +4,15 @@ export const streamWindow: Mutants = {
   part: 'limits/stream-window.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
+      [
+        ['#charges + 2] = now, log.rewritten', '#charges + 2] = log.rewritten[i].stamp - 1, log.rewritten'],
+        ['now - params.windows[1] + 1))\n  local newest', 'now - params.windows[1]))\n  local newest'],
+        ['for i = #newest, 1, -1 do', 'for i = 1, #newest do'],
+      ],
+    'conformance > of many charges it tells the latest, and how many units there are besides': [
+      ["first, 'COUNT', text_of(most))", 'first)'],
+    ],
     'limits/logs > Redis > stream > of what is charged beyond what a log keeps, that is listed': [
       ['MAX_STREAM = 10000', 'MAX_STREAM = 10001'],
       ["if words[1] ~= 'id'", "if words[1] == 'id'"],

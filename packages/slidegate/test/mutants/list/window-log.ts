@@ -4,6 +4,17 @@ export const windowLog: Mutants = {
   part: 'limits/window-log.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
+      [
+        ['if log.stamp <= cut then return charges end', ''],
+        ['if from > 0 then before = at(log, from - 1, TOTAL) end', ''],
+        ['at(log, index, STAMP), total - before', 'at(log, index, STAMP), total'],
+        ['    before = total\n', ''],
+      ],
+    'conformance > of many charges it tells the latest, and how many units there are besides': [
+      ['math.max(first_above(log, STAMP, cut), log.count + 1 - most)', 'first_above(log, STAMP, cut)'],
+      ['log.count + 1 - most)', 'log.count - most)'],
+    ],
     'limits/every-kind > a coarse sliding window in Redis > leaves no key behind where nothing is left in it':
       [
         ['0\n  log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0', '0\n  '],

@@ -1,0 +1,45 @@
+import { useId, useState } from 'preact/hooks'
+import { count, duration } from '../../format.ts'
+import { useAsk } from '../../use-ask.ts'
+import { type Explained, keyOf, type OneKey } from './explained.ts'
+import { roundly } from './window-picture.tsx'
+
+const EVERY_MS = 1000
+
+/** When a request of some cost would be admitted. */
+export function AskedCost({ of, usual }: { readonly of: OneKey; readonly usual: Explained }) {
+  const id = useId()
+  const [text, setText] = useState('1')
+  const cost = /^[1-9][0-9]{0,14}$/.test(text.trim()) ? Number(text) : undefined
+  const isAsked = cost !== undefined && cost !== usual.cost
+  const body = { limiter: of.limiter, key: keyOf(of), cost }
+  const { data, error } = useAsk<Explained>(isAsked ? '/v1/explain' : undefined, { body, everyMs: EVERY_MS })
+  const told = cost === usual.cost ? usual : data
+  return (
+    <p class="asked-cost">
+      <label for={id}>A request of</label>
+      <input
+        id={id}
+        type="text"
+        inputMode="numeric"
+        size={6}
+        value={text}
+        aria-invalid={cost === undefined}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <span class="verdict">
+        {cost === undefined
+          ? 'units: a whole number from 1, please.'
+          : `${cost === 1 ? 'unit' : 'units'} ${told === undefined ? (error === undefined ? '…' : 'cannot be asked about now.') : verdictOf(told)}`}
+      </span>
+    </p>
+  )
+}
+
+function verdictOf({ allowed, retryAfterMs, deniedBy, blockedMs, cost }: Explained): string {
+  if (allowed) return 'would be admitted now.'
+  if (retryAfterMs === null)
+    return `is never admitted: ${count(cost)} is more than ${deniedBy.join(', ')} holds.`
+  const why = blockedMs > 0 ? 'the key is blocked' : `there is no room in ${deniedBy.join(', ')}`
+  return `would be admitted in ${duration(roundly(retryAfterMs))}: ${why}.`
+}

@@ -1,0 +1,61 @@
+import { dateTime } from '../../format.ts'
+import type { AuditTold } from '../../told.ts'
+import type { Asked } from '../../use-ask.ts'
+import { Answered, Badge } from '../status.tsx'
+import { type Column, Table } from '../table.tsx'
+import type { OneKey } from './explained.ts'
+
+const COLUMNS: readonly Column<AuditTold>[] = [
+  { id: 'at', label: 'When', cell: ({ atMs }) => dateTime(atMs) },
+  { id: 'who', label: 'Who', cell: ({ who }) => who },
+  { id: 'what', label: 'What', cell: ({ what }) => what },
+  {
+    id: 'detail',
+    label: 'Detail',
+    cell: ({ detail }) => detail !== undefined && <code>{JSON.stringify(detail)}</code>,
+    isMinor: true,
+  },
+  {
+    id: 'result',
+    label: 'Result',
+    cell: ({ result, error }) => (
+      <>
+        <Badge tone={TONES[result]}>{result}</Badge> {error}
+      </>
+    ),
+  },
+]
+
+const TONES = { done: 'good', failed: 'bad', unknown: 'warn' } as const
+
+/** What operators have done to this key, by the audit. */
+export function Changes({
+  asked,
+  of,
+}: {
+  readonly asked: Asked<{ entries: AuditTold[] }>
+  readonly of: OneKey
+}) {
+  return (
+    <section class="panel" aria-labelledby="changes">
+      <h2 id="changes">What was done to this key</h2>
+      <Answered asked={asked}>
+        {({ entries }) => (
+          <Table
+            label="Changes of this key, the newest first"
+            columns={COLUMNS}
+            rows={entries.filter((entry) => isOf(entry, of))}
+            keyOf={({ id }) => id}
+            pageSize={10}
+            empty="Nothing, as far as the audit reaches back."
+          />
+        )}
+      </Answered>
+    </section>
+  )
+}
+
+function isOf(entry: AuditTold, { limiter, key, dimension }: OneKey): boolean {
+  if (entry.limiter !== limiter || entry.key === undefined) return false
+  return typeof entry.key === 'string' ? entry.key === key : entry.key[dimension ?? ''] === key
+}

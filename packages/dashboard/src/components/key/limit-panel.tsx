@@ -1,0 +1,132 @@
+import { useId } from 'preact/hooks'
+import { count, duration, share, timeOfDay } from '../../format.ts'
+import { limitInWords } from '../../told.ts'
+import { Badge } from '../status.tsx'
+import { type Column, Table } from '../table.tsx'
+import { type ChargeTold, countsMs, type LimitExplained } from './explained.ts'
+import type { Level } from './picture.ts'
+import type { ServiceClock } from './service-clock.ts'
+import { roundly, WindowPicture } from './window-picture.tsx'
+
+/** One limit of a key: how full it is, its window, and what is free when. */
+export function LimitPanel({
+  limit,
+  atMs,
+  levels,
+  clock,
+  isOverride,
+}: {
+  readonly limit: LimitExplained
+  readonly atMs: number
+  readonly levels: readonly Level[]
+  readonly clock: ServiceClock
+  readonly isOverride: boolean
+}) {
+  const id = useId()
+  const { name, used, limit: most, shadow, declared, charges = [], chargedElsewhere = 0 } = limit
+  const ratio = used / most
+  return (
+    <section class="panel limit-panel" aria-labelledby={id} data-limit={name}>
+      <div class="panel-head">
+        <h2 id={id}>
+          <span class="mono">{name}</span>{' '}
+          {declared !== undefined && <span class="muted plain-weight">{limitInWords(declared)}</span>}
+        </h2>
+        <div class="actions">
+          {isOverride && <Badge tone="warn">override</Badge>}
+          {shadow && <Badge tone="warn">shadow</Badge>}
+          {used >= most ? (
+            <Badge tone="bad">full</Badge>
+          ) : (
+            <Badge tone="good">{count(most - used)} free</Badge>
+          )}
+        </div>
+      </div>
+      <div class="filling">
+        <meter
+          class={used >= most ? 'bar-of full' : 'bar-of'}
+          aria-label={`Used of ${name}`}
+          min={0}
+          max={most}
+          value={Math.min(used, most)}
+        />
+        <p>
+          <strong class="used">{count(used)}</strong> of {count(most)} used{' '}
+          <span class="muted">({share(ratio)})</span>
+        </p>
+      </div>
+      <div class="window-and-frees">
+        <div class="window-column">
+          <WindowPicture limit={limit} atMs={atMs} levels={levels} clock={clock} />
+          {chargedElsewhere > 0 && (
+            <p class="muted">
+              {count(chargedElsewhere)} {chargedElsewhere === 1 ? 'unit is' : 'units are'} not drawn: charged
+              before those that are, or to limits of before.
+            </p>
+          )}
+        </div>
+        <Frees limit={limit} atMs={atMs} />
+      </div>
+      {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}
+    </section>
+  )
+}
+
+type Free = LimitExplained['frees'][number]
+
+/** When how much is free again. */
+function Frees({ limit, atMs }: { readonly limit: LimitExplained; readonly atMs: number }) {
+  const columns: readonly Column<Free>[] = [
+    { id: 'in', label: 'In', cell: ({ afterMs }) => duration(roundly(afterMs)) },
+    { id: 'at', label: 'At', cell: ({ afterMs }) => timeOfDay(atMs + afterMs), isMinor: true },
+    { id: 'units', label: 'Units free in all', cell: ({ units }) => count(units), isNumber: true },
+  ]
+  return (
+    <div class="frees">
+      <Table
+        label={`What is free again of ${limit.name}, and when`}
+        columns={columns}
+        rows={limit.frees}
+        keyOf={({ units }) => `${units}`}
+        empty="Nothing is used."
+      />
+    </div>
+  )
+}
+
+/** The marks of the picture, in words. */
+function Charges({
+  limit,
+  charges,
+  atMs: nowMs,
+}: {
+  readonly limit: LimitExplained
+  readonly charges: readonly ChargeTold[]
+  readonly atMs: number
+}) {
+  const columns: readonly Column<ChargeTold>[] = [
+    { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
+    { id: 'ago', label: 'Ago', cell: ({ atMs }) => duration(roundly(nowMs - atMs)), isNumber: true },
+    { id: 'units', label: 'Units', cell: ({ units }) => count(units), isNumber: true },
+    {
+      id: 'free',
+      label: 'Free again in',
+      cell: ({ atMs }) => duration(roundly(Math.max(0, atMs + countsMs(limit) - nowMs))),
+      isNumber: true,
+    },
+  ]
+  return (
+    <details>
+      <summary>
+        {charges.length === 1 ? 'The charge' : `All ${count(charges.length)} charges`}, as a table
+      </summary>
+      <Table
+        label={`Charges of ${limit.name}, the newest first`}
+        columns={columns}
+        rows={charges.toReversed()}
+        keyOf={({ atMs }) => `${atMs}`}
+        pageSize={20}
+      />
+    </details>
+  )
+}

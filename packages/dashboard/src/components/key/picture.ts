@@ -1,0 +1,130 @@
+import { type ChargeTold, countsMs, type LimitExplained } from './explained.ts'
+
+// The geometry of the picture of a window: what stands where, in pixels, as of the instant of an answer. What moves is
+// drawn once for each answer, and moved as a whole.
+
+export interface Frame {
+  readonly width: number
+  /** Pixels per millisecond. */
+  readonly scale: number
+  /** Where now is. */
+  readonly now: number
+  /** Where the window begins; of kinds whose charges have no times there is none. */
+  readonly edge: number | undefined
+}
+
+export interface Band {
+  readonly top: number
+  readonly height: number
+}
+
+export interface Mark extends ChargeTold {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** What was used at some time. */
+export interface Level {
+  readonly atMs: number
+  readonly used: number
+}
+
+const LEAST_MARK = 2
+const LEAST_HEIGHT = 4
+
+/** Kinds that give units back little by little, not all of a charge at once. */
+const GRADUAL = ['tokenBucket', 'slidingCounter']
+
+export function isGradual({ declared }: LimitExplained): boolean {
+  return declared !== undefined && GRADUAL.includes(declared.kind)
+}
+
+/** A little of what has left the window is seen, and a part of what is to come. */
+export function frameOf(limit: LimitExplained, width: number): Frame {
+  const hasTimes = limit.charges !== undefined
+  const spanMs = countsMs(limit)
+  const past = hasTimes ? 1.05 : 0.6
+  const future = hasTimes ? 0.38 : 1
+  const scale = width / ((past + future) * spanMs)
+  const now = past * spanMs * scale
+  return { width, scale, now, edge: hasTimes ? now - spanMs * scale : undefined }
+}
+
+/** Charges as bars: as wide as the step in which they were made, as high as their units. */
+export function marksOf(
+  { charges = [], precisionMs }: LimitExplained,
+  atMs: number,
+  frame: Frame,
+  band: Band,
+): readonly Mark[] {
+  const most = Math.max(1, ...charges.map(({ units }) => units))
+  return charges.map((charge) => {
+    const height = Math.max(LEAST_HEIGHT, (band.height * charge.units) / most)
+    return {
+      ...charge,
+      x: frame.now + (charge.atMs - atMs) * frame.scale,
+      y: band.top + band.height - height,
+      width: Math.max(LEAST_MARK, precisionMs * frame.scale),
+      height,
+    }
+  })
+}
+
+/** What stays used from now on while nothing is charged: where it falls, and to what. */
+export function fallOf(limit: LimitExplained, atMs: number): readonly Level[] {
+  const { charges, chargedElsewhere, used, frees } = limit
+  if (charges === undefined || chargedElsewhere !== 0) {
+    return frees.map(({ afterMs, units }) => ({ atMs: atMs + afterMs, used: used - units }))
+  }
+  let left = used
+  return charges.map((charge) => {
+    left -= charge.units
+    return { atMs: charge.atMs + countsMs(limit), used: left }
+  })
+}
+
+/** The line of what was used, and of what will be, as the outline of an area. */
+export function areaOf(
+  levels: readonly Level[],
+  atMs: number,
+  frame: Frame,
+  band: Band,
+  most: number,
+  slopes: boolean,
+): string {
+  const bottom = band.top + band.height
+  const x = (level: Level) => (frame.now + (level.atMs - atMs) * frame.scale).toFixed(2)
+  const y = ({ used }: Level) => (bottom - (band.height * Math.min(used, most)) / most).toFixed(2)
+  const [first, ...rest] = levels
+  if (first === undefined) return ''
+  let path = `M${x(first)} ${bottom}V${y(first)}`
+  for (const level of rest) path += slopes ? `L${x(level)} ${y(level)}` : `H${x(level)}V${y(level)}`
+  return `${path}V${bottom}Z`
+}
+
+const STEPS_MS = [
+  ...[10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200].map(
+    (s) => s * 1000,
+  ),
+  ...[1, 2, 5, 7, 14, 30, 60, 90].map((days) => days * 86_400_000),
+]
+
+const TICK_SPACE = 78
+
+/** Round times before and after now that have room beside each other. */
+export function ticksOf({
+  width,
+  scale,
+  now,
+}: Frame): readonly { readonly x: number; readonly ms: number }[] {
+  const step = STEPS_MS.find((ms) => ms * scale >= TICK_SPACE) ?? STEPS_MS.at(-1)!
+  const first = -Math.floor(now / scale / step)
+  const last = Math.floor((width - now) / scale / step)
+  return Array.from({ length: last - first + 1 }, (_, i) => {
+    const ms = (first + i) * step
+    return { x: now + ms * scale, ms }
+  })
+}

@@ -1,0 +1,40 @@
+import { count, share } from '../../format.ts'
+import type { TopKeyTold } from '../../told.ts'
+import { useAsk } from '../../use-ask.ts'
+
+interface Explained {
+  readonly limits: readonly {
+    readonly name: string
+    readonly limit: number
+    readonly used: number
+    readonly shadow: boolean
+  }[]
+}
+
+const EVERY_MS = 3000
+
+/** How full the fullest limit of a key is, by what the store holds now. */
+export function FullestWindow({ limiter, of }: { readonly limiter: string; readonly of: TopKeyTold }) {
+  const { dimension, key } = of
+  const body = { limiter, key: dimension === undefined ? key : { [dimension]: key } }
+  // Of a key that is kept as its beginning and a hash nothing can be asked.
+  const path = key.length > 200 ? undefined : '/v1/explain'
+  const { data } = useAsk<Explained>(path, { body, everyMs: EVERY_MS })
+  const fullest = data?.limits
+    .filter(({ limit }) => limit > 0)
+    .toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0]
+  if (fullest === undefined) return <span class="muted">–</span>
+  const { name, used, limit, shadow } = fullest
+  return (
+    <span class="use">
+      <meter min={0} max={1} value={Math.min(1, used / limit)} aria-label={`Used of ${name}`} />
+      <span>
+        {share(used / limit)}{' '}
+        <span class="muted">
+          {count(used)} of {name}
+          {shadow && ' (shadow)'}
+        </span>
+      </span>
+    </span>
+  )
+}

@@ -1,0 +1,139 @@
+import { useState } from 'preact/hooks'
+import { ask } from '../../api.ts'
+import { useSession } from '../../session.tsx'
+import { type LimiterTold, type LimitTold, limitInWords } from '../../told.ts'
+import { Confirm } from '../dialog.tsx'
+import { Badge } from '../status.tsx'
+import { type Column, Table } from '../table.tsx'
+
+interface Change {
+  readonly limit: string
+  /** `null`: as the configuration says. */
+  readonly shadow: boolean | null
+}
+
+/** What keys are held to, and which of it decides. */
+export function Limits({ limiter, again }: { readonly limiter: LimiterTold; readonly again: () => void }) {
+  const { may } = useSession()
+  const [change, setChange] = useState<Change>()
+  const { name, shadowByWord } = limiter
+  const columns: Column<LimitTold>[] = [
+    { id: 'name', label: 'Limit', cell: ({ name }) => <span class="mono">{name}</span> },
+    ...(limiter.limits.some(({ dimension }) => dimension !== undefined)
+      ? [{ id: 'dimension', label: 'Counts by', cell: ({ dimension }: LimitTold) => dimension }]
+      : []),
+    { id: 'words', label: 'What it allows', cell: limitInWords },
+    { id: 'kind', label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
+    {
+      id: 'mode',
+      label: 'In force',
+      cell: ({ name = '', shadow }) => {
+        const word = shadowByWord[name] ?? shadowByWord['*']
+        return (
+          <>
+            {shadow ? <Badge tone="warn">shadow</Badge> : <Badge tone="good">enforced</Badge>}
+            {word !== undefined && <span class="muted"> by an operator</span>}
+          </>
+        )
+      },
+    },
+    ...(may('admin')
+      ? [
+          {
+            id: 'change',
+            label: 'Change',
+            cell: ({ name: limit = '', shadow = false }: LimitTold) => (
+              <div class="actions">
+                <button type="button" class="small" onClick={() => setChange({ limit, shadow: !shadow })}>
+                  {shadow ? 'Enforce' : 'Make it a shadow limit'}
+                </button>
+                {Object.hasOwn(shadowByWord, limit) && (
+                  <button type="button" class="small" onClick={() => setChange({ limit, shadow: null })}>
+                    As configured
+                  </button>
+                )}
+              </div>
+            ),
+          },
+        ]
+      : []),
+  ]
+  return (
+    <>
+      <Table
+        label="Limits"
+        columns={columns}
+        rows={limiter.limits}
+        keyOf={rowKeyOf}
+        empty="It has plans only."
+      />
+      <Plans limiter={limiter} />
+      {change !== undefined && (
+        <Confirm
+          title={titleOf(change)}
+          action={
+            change.shadow === null ? 'Take it back' : change.shadow ? 'Make it a shadow limit' : 'Enforce'
+          }
+          isDangerous={change.shadow === true}
+          onClose={() => setChange(undefined)}
+          onConfirm={async () => {
+            await ask('POST', '/v1/admin/shadow', {
+              limiter: name,
+              limit: change.limit,
+              shadow: change.shadow,
+            })
+            again()
+          }}
+        >
+          <p>{consequenceOf(change)} It is in force within a second on all instances, and in the audit.</p>
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+function rowKeyOf({ dimension, name }: LimitTold): string {
+  return `${dimension}/${name}`
+}
+
+function titleOf({ limit, shadow }: Change): string {
+  if (shadow === null) return `${limit} as the configuration says?`
+  return shadow ? `Make ${limit} a shadow limit?` : `Enforce ${limit}?`
+}
+
+function consequenceOf({ shadow }: Change): string {
+  if (shadow === null) return 'What an operator has said of this limit is taken back.'
+  return shadow
+    ? 'It goes on to count, and denies nobody any more.'
+    : 'It denies what it has no room for from then on.'
+}
+
+/** Limits in place of the usual ones, for keys that have a plan. */
+function Plans({ limiter }: { readonly limiter: LimiterTold }) {
+  const plans = Object.entries((limiter.config.plans ?? {}) as Record<string, unknown>)
+  if (plans.length === 0) return null
+  return (
+    <>
+      <h3>Plans</h3>
+      <dl class="facts">
+        {plans.map(([plan, told]) => (
+          <>
+            <dt key={plan}>{plan}</dt>
+            <dd>{planInWords(told)}</dd>
+          </>
+        ))}
+      </dl>
+    </>
+  )
+}
+
+function planInWords(told: unknown): string {
+  const { limits = [], dimensions = {} } = (Array.isArray(told) ? { limits: told } : told) as {
+    limits?: readonly LimitTold[]
+    dimensions?: Readonly<Record<string, { limits?: readonly LimitTold[] }>>
+  }
+  const byDimension = Object.entries(dimensions).map(
+    ([dimension, each]) => `${dimension}: ${(each.limits ?? []).map(limitInWords).join(', ')}`,
+  )
+  return [...limits.map(limitInWords), ...byDimension].join('; ')
+}

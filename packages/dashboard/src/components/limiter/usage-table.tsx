@@ -1,0 +1,67 @@
+import { count, duration, rate, ratio, share } from '../../format.ts'
+import type { UsageTold } from '../../told.ts'
+import { useAsk } from '../../use-ask.ts'
+import { Answered } from '../status.tsx'
+import { type Column, Table } from '../table.tsx'
+
+const EVERY_MS = 1000
+
+/** What was decided in the last second, and in longer spans. */
+export function UsageTable({ path }: { readonly path: string }) {
+  const asked = useAsk<{ usage: UsageTold[] }>(path, { everyMs: EVERY_MS })
+  return (
+    <Answered asked={asked}>
+      {({ usage }) => (
+        <Table
+          label="Decisions by span"
+          columns={COLUMNS}
+          rows={usage}
+          keyOf={(row) => `${row.spanSeconds}`}
+        />
+      )}
+    </Answered>
+  )
+}
+
+const SOURCES: Readonly<Record<string, string>> = {
+  lease: 'by leases',
+  denyCache: 'by the deny cache',
+  fallback: 'by this process alone',
+  failOpen: 'let pass without the store',
+  failClosed: 'denied without the store',
+}
+
+const COLUMNS: readonly Column<UsageTold>[] = [
+  { id: 'span', label: 'In the last', cell: ({ spanSeconds }) => duration(1000 * spanSeconds) },
+  { id: 'allowed', label: 'Allowed', cell: ({ allowed }) => count(allowed), isNumber: true },
+  { id: 'denied', label: 'Denied', cell: ({ denied }) => count(denied), isNumber: true },
+  {
+    id: 'share',
+    label: 'Share denied',
+    cell: ({ allowed, denied }) => share(ratio(denied, allowed + denied)),
+    isNumber: true,
+  },
+  {
+    id: 'shadow',
+    label: 'Would be denied',
+    cell: ({ shadowDenied, allowed, denied }) =>
+      shadowDenied === 0 ? '0' : `${count(shadowDenied)} (${share(ratio(shadowDenied, allowed + denied))})`,
+    isNumber: true,
+  },
+  {
+    id: 'rate',
+    label: 'Per second',
+    cell: ({ allowedPerSecond, deniedPerSecond }) => rate(allowedPerSecond + deniedPerSecond),
+    isNumber: true,
+  },
+  {
+    id: 'source',
+    label: 'Not decided by the store',
+    cell: ({ perSecondBySource }) =>
+      Object.entries(SOURCES)
+        .filter(([source]) => (perSecondBySource[source] ?? 0) > 0)
+        .map(([source, words]) => `${rate(perSecondBySource[source])} ${words}`)
+        .join(', ') || 'none',
+    isMinor: true,
+  },
+]

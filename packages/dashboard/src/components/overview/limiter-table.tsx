@@ -1,0 +1,102 @@
+import type { LimiterRates } from '../../../../server/src/admin/overview.ts'
+import { compact, count, NONE, rate, ratio, share } from '../../format.ts'
+import { asked, useLive } from '../../live.tsx'
+import { limiterHref } from '../../place.ts'
+import { Sparkline } from '../sparkline.tsx'
+import { Badge } from '../status.tsx'
+import { type Column, Table } from '../table.tsx'
+
+const TRACE = 60
+
+/** All limiters, those first that deny most. */
+export function LimiterTable({ limiters }: { readonly limiters: readonly LimiterRates[] }) {
+  return (
+    <Table
+      label="Limiters"
+      columns={COLUMNS}
+      rows={limiters}
+      keyOf={nameOf}
+      sortedBy="denied"
+      filterBy={nameOf}
+      filterLabel="Filter by name"
+      empty="The configuration has no limiters."
+    />
+  )
+}
+
+function nameOf({ name }: LimiterRates): string {
+  return name
+}
+
+const COLUMNS: readonly Column<LimiterRates>[] = [
+  {
+    id: 'name',
+    label: 'Limiter',
+    cell: ({ name, isStoreDown }) => (
+      <>
+        <a href={limiterHref(name)}>{name}</a> {isStoreDown && <Badge tone="bad">store down</Badge>}
+      </>
+    ),
+    sort: nameOf,
+  },
+  { id: 'requests', label: 'Requests', cell: (row) => rate(asked(row)), sort: asked, isNumber: true },
+  {
+    id: 'trace',
+    label: 'Last minute',
+    cell: ({ name }) => <Trace name={name} />,
+    isMinor: true,
+  },
+  {
+    id: 'denied',
+    label: 'Denied',
+    cell: ({ deniedPerSecond }) => (
+      <span class={deniedPerSecond > 0 ? 'denied' : undefined}>{rate(deniedPerSecond)}</span>
+    ),
+    sort: ({ deniedPerSecond }) => deniedPerSecond,
+    isNumber: true,
+  },
+  {
+    id: 'share',
+    label: 'Share denied',
+    cell: (row) => share(shareOf(row)),
+    sort: (row) => shareOf(row) ?? -1,
+    isNumber: true,
+  },
+  {
+    id: 'shadow',
+    label: 'Would be denied',
+    cell: ({ shadowDeniedPerSecond }) => (
+      <span class={shadowDeniedPerSecond > 0 ? 'shadow-denied' : undefined}>
+        {rate(shadowDeniedPerSecond)}
+      </span>
+    ),
+    sort: ({ shadowDeniedPerSecond }) => shadowDeniedPerSecond,
+    isNumber: true,
+    isMinor: true,
+  },
+  {
+    id: 'callers',
+    label: 'Callers',
+    cell: ({ callers }) => (callers > 0 ? `≈ ${compact(callers)}` : NONE),
+    sort: ({ callers }) => callers,
+    isNumber: true,
+    isMinor: true,
+  },
+  {
+    id: 'waiting',
+    label: 'Waiting',
+    cell: ({ waiting }) => count(waiting),
+    sort: ({ waiting }) => waiting,
+    isNumber: true,
+    isMinor: true,
+  },
+]
+
+function Trace({ name }: { readonly name: string }) {
+  const { traces } = useLive()
+  return <Sparkline values={traces.get(name) ?? []} length={TRACE} />
+}
+
+function shareOf(row: LimiterRates): number | null {
+  return ratio(row.deniedPerSecond, asked(row))
+}

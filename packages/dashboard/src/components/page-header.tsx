@@ -1,0 +1,56 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+
+export interface Crumb {
+  readonly label: string
+  readonly href: string
+}
+
+let isFirst = true
+
+/**
+ * The heading of a page, one on each. It names the document, and has the focus once somebody has gone to the page, so that
+ * the keyboard and screen readers go on from there.
+ */
+export function PageHeader({
+  title,
+  crumbs = [],
+  children,
+}: {
+  readonly title: string
+  /** Pages above this one. */
+  readonly crumbs?: readonly Crumb[]
+  /** What stands at the end of the line: buttons, facts. */
+  readonly children?: ComponentChildren
+}) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · slidegate`
+    if (!isFirst) {
+      heading.current?.focus({ preventScroll: true })
+      scrollTo(0, 0)
+    }
+    isFirst = false
+  }, [title])
+  return (
+    <div class="page-header">
+      <div>
+        {crumbs.length > 0 && (
+          <nav class="crumbs" aria-label="Pages above">
+            <ol>
+              {crumbs.map(({ label, href }) => (
+                <li key={href}>
+                  <a href={href}>{label}</a>
+                </li>
+              ))}
+            </ol>
+          </nav>
+        )}
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+      </div>
+      {children !== undefined && <div class="actions">{children}</div>}
+    </div>
+  )
+}

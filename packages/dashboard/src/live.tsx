@@ -1,0 +1,192 @@
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import type { History, LimiterRates, Overview } from '../../server/src/admin/overview.ts'
+import { ask, events } from './api.ts'
+
+/** What is told each second, and whether it still is. */
+export interface Live {
+  readonly state: 'connecting' | 'live' | 'lost'
+  /** The last that came. */
+  readonly overview: Overview | undefined
+  /** How often a connection was made: what was asked before it is asked again. */
+  readonly connections: number
+  /** Milliseconds of calls of the store, since the page was opened. */
+  readonly latency: Latency
+  /** Requests per second of each limiter, of the last minute, since the page was opened. */
+  readonly traces: ReadonlyMap<string, readonly number[]>
+}
+
+/** Columns of equal length. */
+export interface Latency {
+  readonly seconds: readonly number[]
+  readonly p50: readonly (number | null)[]
+  readonly p99: readonly (number | null)[]
+}
+
+const NOTHING: Live = {
+  state: 'connecting',
+  overview: undefined,
+  connections: 0,
+  latency: { seconds: [], p50: [], p99: [] },
+  traces: new Map(),
+}
+
+/** Rows that are kept for charts. */
+const KEPT = 300
+const TRACED = 60
+
+/** A connection on which nothing comes for so long is a dead one. */
+const SILENT_MS = 6000
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 8000
+
+const Context = createContext<Live>(NOTHING)
+
+export function useLive(): Live {
+  return useContext(Context)
+}
+
+/** Follows the service for all pages, for as long as it is shown: one connection, made anew when it is lost. */
+export function LiveProvider({ children }: { readonly children: ComponentChildren }) {
+  const [live, setLive] = useState(NOTHING)
+  useEffect(() => {
+    const gone = new AbortController()
+    void follow(gone.signal, {
+      heard: (overview) => setLive((last) => heard(last, overview)),
+      lost: () => setLive((last) => ({ ...last, state: 'lost' })),
+    })
+    return () => gone.abort()
+  }, [])
+  return <Context.Provider value={live}>{children}</Context.Provider>
+}
+
+interface Listener {
+  heard(overview: Overview): void
+  lost(): void
+}
+
+async function follow(gone: AbortSignal, listener: Listener): Promise<void> {
+  let retryMs = FIRST_RETRY_MS
+  while (!gone.aborted) {
+    const silent = new AbortController()
+    let timer = setTimeout(() => silent.abort(), SILENT_MS)
+    try {
+      for await (const { event, data } of events('/v1/admin/live', AbortSignal.any([gone, silent.signal]))) {
+        clearTimeout(timer)
+        timer = setTimeout(() => silent.abort(), SILENT_MS)
+        if (event !== 'overview') continue
+        retryMs = FIRST_RETRY_MS
+        listener.heard(JSON.parse(data) as Overview)
+      }
+    } catch {
+      // Whatever it was, it is tried again.
+    }
+    clearTimeout(timer)
+    if (gone.aborted) return
+    listener.lost()
+    await passed(retryMs, gone)
+    retryMs = Math.min(2 * retryMs, LAST_RETRY_MS)
+  }
+}
+
+/** Sooner, where the network comes back or somebody looks again. */
+function passed(ms: number, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const over = new AbortController()
+    const end = (): void => {
+      clearTimeout(timer)
+      over.abort()
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    const { signal } = over
+    addEventListener('online', end, { signal })
+    document.addEventListener('visibilitychange', () => document.hidden || end(), { signal })
+    gone.addEventListener('abort', end, { signal })
+  })
+}
+
+function heard(last: Live, overview: Overview): Live {
+  const { callMs } = overview.store
+  const { seconds, p50, p99 } = last.latency
+  const second = secondOf(overview)
+  // Told once more, since no other has passed.
+  if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview }
+  return {
+    state: 'live',
+    overview,
+    connections: last.connections + (last.state === 'live' ? 0 : 1),
+    latency: {
+      seconds: [...seconds, second].slice(-KEPT),
+      p50: [...p50, callMs?.p50 ?? null].slice(-KEPT),
+      p99: [...p99, callMs?.p99 ?? null].slice(-KEPT),
+    },
+    traces: new Map(
+      overview.limiters.map((limiter) => [
+        limiter.name,
+        [...(last.traces.get(limiter.name) ?? []), asked(limiter)].slice(-TRACED),
+      ]),
+    ),
+  }
+}
+
+/** All that was asked of a limiter in a second. */
+export function asked({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
+  return allowedPerSecond + deniedPerSecond
+}
+
+/** The last minutes by the second, of a limiter or of all: what the service remembers, and what comes from then on. */
+export function useHistory(limiter?: string): History | undefined {
+  const { overview, connections } = useLive()
+  const [gaps, setGaps] = useState(0)
+  const [history, setHistory] = useState<{ readonly of: string | undefined; readonly rows: History }>()
+  useEffect(() => {
+    if (connections === 0) return
+    const gone = new AbortController()
+    const query = limiter === undefined ? '' : `?limiter=${encodeURIComponent(limiter)}`
+    ask<History>('GET', `/v1/admin/history${query}`, undefined, gone.signal).then(
+      (rows) => setHistory({ of: limiter, rows }),
+      () => {},
+    )
+    return () => gone.abort()
+  }, [limiter, connections, gaps])
+  const last = history?.rows.seconds.at(-1)
+  useEffect(() => {
+    if (overview === undefined) return
+    // A second that was not told is asked for: what is summed up has to be all of it.
+    if (last !== undefined && secondOf(overview) > last + 1) setGaps((sum) => sum + 1)
+    setHistory((last) =>
+      last !== undefined && last.of === limiter
+        ? { of: limiter, rows: appended(last.rows, overview, limiter) }
+        : last,
+    )
+  }, [overview, limiter])
+  return history?.of === limiter ? history?.rows : undefined
+}
+
+function secondOf({ atMs }: Overview): number {
+  return Math.floor(atMs / 1000)
+}
+
+function appended(rows: History, overview: Overview, limiter: string | undefined): History {
+  const second = secondOf(overview)
+  if (second <= (rows.seconds.at(-1) ?? 0)) return rows
+  const counted = overview.limiters.filter(({ name }) => limiter === undefined || name === limiter)
+  const sum = (of: (rates: LimiterRates) => number) => counted.reduce((all, rates) => all + of(rates), 0)
+  const withLast = (column: readonly number[], value: number) => [...column, value].slice(-KEPT)
+  return {
+    seconds: withLast(rows.seconds, second),
+    allowed: withLast(
+      rows.allowed,
+      sum(({ allowedPerSecond }) => allowedPerSecond),
+    ),
+    denied: withLast(
+      rows.denied,
+      sum(({ deniedPerSecond }) => deniedPerSecond),
+    ),
+    shadowDenied: withLast(
+      rows.shadowDenied,
+      sum(({ shadowDeniedPerSecond }) => shadowDeniedPerSecond),
+    ),
+  }
+}

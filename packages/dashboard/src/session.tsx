@@ -1,0 +1,94 @@
+import { type ComponentChildren, createContext } from 'preact'
+import { useCallback, useContext, useEffect, useMemo, useState } from 'preact/hooks'
+import { ApiError, ask, keepToken, token, UNAUTHORIZED } from './api.ts'
+import type { Role, Whoami } from './told.ts'
+
+/** Who looks. */
+export interface Session {
+  /** `stranger`: a token is needed. `unreachable`: the service gives no answer, and is asked again. */
+  readonly state: 'checking' | 'stranger' | 'known' | 'unreachable'
+  readonly who: Whoami | undefined
+  /** Whether there is a token to be forgotten. */
+  readonly hasToken: boolean
+  /** Why a token that was tried is not right. */
+  readonly problem: string | undefined
+  /** Whether he may do what needs this role. */
+  may(role: Role): boolean
+  signIn(text: string): Promise<void>
+  signOut(): void
+  /** Who may look without a token says that he has one. */
+  askForToken(): void
+}
+
+const RANK: Readonly<Record<Role, number>> = { check: 1, read: 2, admin: 3 }
+const RETRY_MS = 2000
+
+const Context = createContext<Session | undefined>(undefined)
+
+export function useSession(): Session {
+  return useContext(Context)!
+}
+
+type Known = Pick<Session, 'state' | 'who' | 'problem'>
+
+export function SessionProvider({ children }: { readonly children: ComponentChildren }) {
+  const [known, setKnown] = useState<Known>({ state: 'checking', who: undefined, problem: undefined })
+
+  const check = useCallback(async (): Promise<void> => {
+    try {
+      const who = await ask<Whoami>('GET', '/v1/admin/whoami')
+      setKnown({ state: 'known', who, problem: undefined })
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) {
+        setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))
+        return
+      }
+      const hadToken = token() !== null
+      keepToken(null)
+      const problem =
+        error.status === 401
+          ? hadToken
+            ? 'This token is not known to the service.'
+            : undefined
+          : `The service says: ${error.message}`
+      setKnown((last) => ({ state: 'stranger', who: undefined, problem: problem ?? last.problem }))
+    }
+  }, [])
+
+  useEffect(() => {
+    void check()
+    // A token may be taken back while the page is open.
+    const heed = (): void => {
+      if (token() !== null) void check()
+      else setKnown((last) => ({ ...last, state: 'stranger', who: undefined }))
+    }
+    addEventListener(UNAUTHORIZED, heed)
+    return () => removeEventListener(UNAUTHORIZED, heed)
+  }, [check])
+
+  useEffect(() => {
+    if (known.state !== 'unreachable') return
+    const timer = setInterval(check, RETRY_MS)
+    return () => clearInterval(timer)
+  }, [known.state, check])
+
+  const session = useMemo<Session>(
+    () => ({
+      ...known,
+      hasToken: token() !== null,
+      may: (role) => known.who !== undefined && RANK[known.who.role] >= RANK[role],
+      signIn: (text) => {
+        keepToken(text)
+        return check()
+      },
+      signOut: () => {
+        keepToken(null)
+        setKnown({ state: 'checking', who: undefined, problem: undefined })
+        void check()
+      },
+      askForToken: () => setKnown({ state: 'stranger', who: undefined, problem: undefined }),
+    }),
+    [known, check],
+  )
+  return <Context.Provider value={session}>{children}</Context.Provider>
+}

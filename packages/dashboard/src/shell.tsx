@@ -1,0 +1,103 @@
+import { useState } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
+import { useLive } from './live.tsx'
+import { useSession } from './session.tsx'
+import { keptTheme, setTheme, type Theme } from './theme.ts'
+
+const PLACES = [
+  { label: 'Overview', href: '#/', isAt: (place: string) => place === '/' || place.startsWith('/limiters') },
+  { label: 'Simulator', href: '#/simulator', isAt: (place: string) => place === '/simulator' },
+  { label: 'Configuration', href: '#/configuration', isAt: (place: string) => place === '/configuration' },
+  { label: 'Audit', href: '#/audit', isAt: (place: string) => place === '/audit' },
+]
+
+/** What stands above all pages: where to go, whether what is shown is of now, and who looks. */
+export function Bar() {
+  const { may } = useSession()
+  const [place] = useLocation()
+  return (
+    <header class="bar">
+      <div class="bar-inner">
+        <a class="brand" href="#/">
+          <img src="./icon.svg" alt="" width="22" height="22" />
+          slidegate
+        </a>
+        {may('read') && (
+          <nav aria-label="Pages">
+            {PLACES.map(({ label, href, isAt }) => (
+              <a key={href} href={href} aria-current={isAt(place) ? 'page' : undefined}>
+                {label}
+              </a>
+            ))}
+          </nav>
+        )}
+        <div class="bar-end">
+          {may('read') && <Connection />}
+          <ThemeChoice />
+          <Who />
+        </div>
+      </div>
+    </header>
+  )
+}
+
+function Connection() {
+  const { state } = useLive()
+  const words = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }[state]
+  const dot = { connecting: '', live: 'good', lost: 'bad' }[state]
+  return (
+    <span class="connection" role="status">
+      <span class={`dot ${dot}`} />
+      {words}
+    </span>
+  )
+}
+
+function ThemeChoice() {
+  const [theme, setChosen] = useState(keptTheme)
+  return (
+    <select
+      aria-label="Colours"
+      value={theme}
+      onChange={(event) => {
+        const chosen = event.currentTarget.value as Theme
+        setTheme(chosen)
+        setChosen(chosen)
+      }}
+    >
+      <option value="system">System</option>
+      <option value="light">Light</option>
+      <option value="dark">Dark</option>
+    </select>
+  )
+}
+
+function Who() {
+  const { who, hasToken, signOut } = useSession()
+  if (who === undefined) return null
+  return (
+    <>
+      <span>
+        {who.name} <span class="muted">({who.role})</span>
+      </span>
+      {hasToken ? (
+        <button type="button" class="small" onClick={signOut}>
+          Sign out
+        </button>
+      ) : (
+        <SignInLink />
+      )}
+    </>
+  )
+}
+
+/** Without a token one may look, perhaps; with one he may do more. */
+function SignInLink() {
+  const { who, askForToken } = useSession()
+  if (who?.role === 'admin') return null
+  return (
+    <button type="button" class="small" onClick={askForToken}>
+      Sign in
+    </button>
+  )
+}

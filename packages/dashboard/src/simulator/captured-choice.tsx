@@ -1,0 +1,60 @@
+import { useId, useState } from 'preact/hooks'
+import { ApiError, token } from '../api.ts'
+import { sentenceOf } from '../components/status.tsx'
+import { useLive } from '../live.tsx'
+import type { Source } from './log-panel.tsx'
+
+/** As many as the service gives at once. */
+const COUNT = 100_000
+
+/** The requests of one limiter that the running service has captured. */
+export function CapturedChoice({ onChoose }: { readonly onChoose: (source: Source) => void }) {
+  const { overview } = useLive()
+  const names = overview?.limiters.map(({ name }) => name) ?? []
+  const [chosen, setChosen] = useState<string>()
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const problemId = useId()
+  const limiter = chosen ?? names[0]
+  const load = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    if (limiter === undefined) return
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      onChoose({ name: `captured of ${limiter}`, file: await capturedOf(limiter) })
+    } catch (error) {
+      setProblem(sentenceOf(error as Error))
+    }
+    setBusy(false)
+  }
+  return (
+    <form onSubmit={load}>
+      <label>
+        <span>What the service has captured of</span>
+        <select value={limiter} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
+          {names.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <button type="submit" disabled={isBusy || limiter === undefined} aria-describedby={problemId}>
+        Load it
+      </button>
+      <p id={problemId} class="denied" role="alert">
+        {problem}
+      </p>
+    </form>
+  )
+}
+
+/** Lines of JSON, and many: they go to the simulator as they come. */
+async function capturedOf(limiter: string): Promise<Blob> {
+  const query = new URLSearchParams({ limiter, count: `${COUNT}` })
+  const url = new URL(`./v1/admin/capture?${query}`, new URL('.', location.href))
+  const bearer = token()
+  const response = await fetch(url, { headers: bearer === null ? {} : { authorization: `Bearer ${bearer}` } })
+  if (response.ok) return response.blob()
+  const { code = 'failed', detail = `HTTP ${response.status}` } = await response.json().catch(() => ({}))
+  throw new ApiError(response.status, code, detail)
+}

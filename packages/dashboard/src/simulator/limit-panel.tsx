@@ -1,0 +1,139 @@
+import { useId } from 'preact/hooks'
+import { formatDuration, parseDuration } from '../../../server/src/duration.ts'
+import { count } from '../format.ts'
+import { KIND_LABELS, KIND_NAMES, type KindName } from './kinds.ts'
+import { LIMIT_STEPS, stepOf, WINDOW_STEPS } from './steps.ts'
+
+/** The numbers that are tried, as they were typed. */
+export interface Numbers {
+  readonly limit: string
+  /** `1m`. */
+  readonly window: string
+  readonly kinds: readonly KindName[]
+}
+
+const MOST = 2 ** 40
+const SHORTEST_MS = 10
+const LONGEST_MS = 366 * 86_400_000
+
+/** `undefined` where it is none. */
+export function limitIn({ limit }: Numbers): number | undefined {
+  const number = /^\d{1,13}$/.test(limit) ? Number(limit) : 0
+  return number >= 1 && number <= MOST ? number : undefined
+}
+
+export function windowIn({ window }: Numbers): number | undefined {
+  const ms = parseDuration(window.trim())
+  return ms !== undefined && ms >= SHORTEST_MS && ms <= LONGEST_MS ? ms : undefined
+}
+
+export function LimitPanel({
+  numbers,
+  progress,
+  onChange,
+}: {
+  readonly numbers: Numbers
+  /** How much of what they do is known, 0 to 1; `undefined`: all. */
+  readonly progress: number | undefined
+  readonly onChange: (numbers: Numbers) => void
+}) {
+  const { kinds } = numbers
+  const limit = limitIn(numbers)
+  const windowMs = windowIn(numbers)
+  return (
+    <section class="panel" aria-label="Limit">
+      <div class="panel-head">
+        <h2>Limit</h2>
+        {progress !== undefined && <progress value={progress} aria-label="Simulating" />}
+      </div>
+      <div class="limit-choice">
+        <Adjusted
+          label="Requests"
+          steps={LIMIT_STEPS}
+          value={limit}
+          text={numbers.limit}
+          inWords={(step) => `${count(step)} per window`}
+          problem={limit === undefined ? `A whole number from 1 to ${count(MOST)}.` : undefined}
+          onStep={(step) => onChange({ ...numbers, limit: `${step}` })}
+          onText={(text) => onChange({ ...numbers, limit: text.trim() })}
+        />
+        <Adjusted
+          label="Window"
+          steps={WINDOW_STEPS}
+          value={windowMs}
+          text={numbers.window}
+          inWords={(step) => formatDuration(step)}
+          problem={windowMs === undefined ? 'A duration from 10ms to 366d, like 30s, 1m or 2h.' : undefined}
+          onStep={(step) => onChange({ ...numbers, window: formatDuration(step) })}
+          onText={(text) => onChange({ ...numbers, window: text })}
+        />
+        <fieldset>
+          <legend>Kinds</legend>
+          {KIND_NAMES.map((kind) => (
+            <label key={kind} class="choice">
+              <input
+                type="checkbox"
+                checked={kinds.includes(kind)}
+                onChange={({ currentTarget }) => {
+                  const isWanted = (each: KindName) =>
+                    each === kind ? currentTarget.checked : kinds.includes(each)
+                  onChange({ ...numbers, kinds: KIND_NAMES.filter(isWanted) })
+                }}
+              />
+              {KIND_LABELS[kind]}
+            </label>
+          ))}
+        </fieldset>
+      </div>
+    </section>
+  )
+}
+
+/** A number by a slider, or by typing it where the slider does not stop. */
+function Adjusted({
+  label,
+  steps,
+  value,
+  text,
+  inWords,
+  problem,
+  onStep,
+  onText,
+}: {
+  readonly label: string
+  readonly steps: readonly number[]
+  readonly value: number | undefined
+  readonly text: string
+  readonly inWords: (value: number) => string
+  readonly problem: string | undefined
+  readonly onStep: (step: number) => void
+  readonly onText: (text: string) => void
+}) {
+  const id = useId()
+  return (
+    <div class="adjusted">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        value={text}
+        size={8}
+        autocomplete="off"
+        aria-invalid={problem !== undefined}
+        aria-describedby={`${id}-problem`}
+        onInput={({ currentTarget }) => onText(currentTarget.value)}
+      />
+      <input
+        type="range"
+        aria-label={`${label}, slider`}
+        min={0}
+        max={steps.length - 1}
+        value={stepOf(steps, value ?? steps[0]!)}
+        aria-valuetext={value === undefined ? 'none' : inWords(value)}
+        onInput={({ currentTarget }) => onStep(steps[Number(currentTarget.value)]!)}
+      />
+      <p id={`${id}-problem`} class="denied" role="alert">
+        {problem}
+      </p>
+    </div>
+  )
+}

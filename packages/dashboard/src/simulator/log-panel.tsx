@@ -1,0 +1,245 @@
+import { useId, useState } from 'preact/hooks'
+import { Notice } from '../components/status.tsx'
+import { count, duration, share } from '../format.ts'
+import { CapturedChoice } from './captured-choice.tsx'
+import type { ReadOptions } from './log.ts'
+import type { LogTold } from './messages.ts'
+import type { Simulator } from './use-simulator.ts'
+import { utc } from './utc.ts'
+
+/** Where the requests come from. */
+export interface Source {
+  readonly name: string
+  readonly file: Blob | 'sample'
+}
+
+const ACCESS_LOG_KEYS = ['ip', 'user', 'method', 'path', 'status']
+
+const USUAL: ReadOptions = { format: 'auto', key: 'ip', timeField: 'time' }
+
+/** What the service writes. */
+const CAPTURED: ReadOptions = { format: 'auto', key: 'key', timeField: 'time' }
+
+/** A log is chosen here, and how its lines are read; what was read of it is told. */
+export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
+  const { loading, log, problem, load } = simulator
+  const [source, setSource] = useState<Source>()
+  const [options, setOptions] = useState(USUAL)
+  const [isOver, setOver] = useState(false)
+
+  const open = (chosen: Source, how: ReadOptions): void => {
+    setSource(chosen)
+    setOptions(how)
+    load({ source: chosen.file, options: how })
+  }
+  const openFile = (file: File | null | undefined): void => {
+    if (file) open({ name: file.name, file }, { ...options, limiter: undefined })
+  }
+  const readAs = (how: ReadOptions): void => {
+    setOptions(how)
+    if (source !== undefined) load({ source: source.file, options: how })
+  }
+
+  return (
+    <section
+      class={`panel log-panel${isOver ? ' is-over' : ''}`}
+      aria-label="Log"
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        openFile(event.dataTransfer?.files[0])
+      }}
+    >
+      <div class="panel-head">
+        <h2>Log</h2>
+        <span class="muted">It is read in this browser, and sent nowhere.</span>
+      </div>
+      <div class="log-sources">
+        <label>
+          <span>An access log or JSON lines, plain or gzip: choose it, or drop it here</span>
+          <input
+            type="file"
+            onChange={({ currentTarget }) => {
+              openFile(currentTarget.files?.[0])
+              // So that the same file can be chosen once more, when it has changed.
+              currentTarget.value = ''
+            }}
+          />
+        </label>
+        <button type="button" onClick={() => open({ name: 'the sample', file: 'sample' }, USUAL)}>
+          Load the sample
+        </button>
+        <CapturedChoice onChoose={(chosen) => open(chosen, CAPTURED)} />
+      </div>
+      <LineChoice options={options} fields={log?.fields ?? []} onChange={readAs} />
+      {loading !== undefined && (
+        <div>
+          <progress value={loading.share} aria-label="Reading the log" />{' '}
+          <span class="muted">{count(loading.lines)} lines read</span>
+        </div>
+      )}
+      {problem !== undefined && log === undefined && (
+        <Notice tone="bad">
+          <p>
+            {source?.name ?? 'The log'} cannot be read: {problem}.
+          </p>
+        </Notice>
+      )}
+      {log !== undefined && source !== undefined && (
+        <>
+          <LogSummary name={source.name} log={log} />
+          {log.limiters.length > 1 && (
+            <label>
+              <span>It has requests of several limiters. Those of</span>
+              <select
+                value={log.limiters[0]}
+                onChange={({ currentTarget }) => readAs({ ...options, limiter: currentTarget.value })}
+              >
+                {log.limiters.toSorted().map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+          )}
+        </>
+      )}
+    </section>
+  )
+}
+
+/** Whom the limits count, and where it stands in a line. */
+function LineChoice({
+  options,
+  fields,
+  onChange,
+}: {
+  readonly options: ReadOptions
+  readonly fields: readonly string[]
+  readonly onChange: (options: ReadOptions) => void
+}) {
+  const keys = useId()
+  const names = useId()
+  return (
+    <details>
+      <summary>How lines are read</summary>
+      <div class="line-choice">
+        <label>
+          <span>Count by</span>
+          <input
+            list={keys}
+            value={options.key}
+            onChange={({ currentTarget }) => onChange({ ...options, key: currentTarget.value.trim() })}
+          />
+          <span class="field-hint">
+            {ACCESS_LOG_KEYS.join(', ')}; or a field of JSON lines, like client.ip
+          </span>
+        </label>
+        <label>
+          <span>Field with the time</span>
+          <input
+            list={names}
+            value={options.timeField}
+            onChange={({ currentTarget }) => onChange({ ...options, timeField: currentTarget.value.trim() })}
+          />
+          <span class="field-hint">of JSON lines: ISO 8601, or since 1970</span>
+        </label>
+        <label>
+          <span>Field with the cost</span>
+          <input
+            list={names}
+            value={options.costField ?? ''}
+            onChange={({ currentTarget }) =>
+              onChange({ ...options, costField: currentTarget.value.trim() || undefined })
+            }
+          />
+          <span class="field-hint">of JSON lines; empty: 1, and of captured requests what they took</span>
+        </label>
+      </div>
+      <datalist id={keys}>
+        {[...ACCESS_LOG_KEYS, ...fields].map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      <datalist id={names}>
+        {fields.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </details>
+  )
+}
+
+function LogSummary({ name, log }: { readonly name: string; readonly log: LogTold }) {
+  const { requests, callers, fromMs, toMs, lines, skipped, isCut, releasedEarly } = log
+  if (requests === 0) {
+    return (
+      <Notice tone="bad">
+        <p>
+          {lines === 0
+            ? `There is nothing in ${name}.`
+            : `None of the ${count(lines)} lines of ${name} could be read.`}
+        </p>
+        <SkippedLines log={log} />
+      </Notice>
+    )
+  }
+  return (
+    <>
+      <p data-requests={requests}>
+        <strong class="mono">{name}</strong>: {count(requests)} requests of {count(callers)} callers from{' '}
+        {utc(fromMs)} to {utc(toMs)} UTC ({duration(toMs - fromMs)}).
+      </p>
+      {isCut && (
+        <Notice tone="warn">
+          <p>
+            It has more than {count(lines)} lines: the others were not read. The command slidegate replay
+            reads all.
+          </p>
+        </Notice>
+      )}
+      {releasedEarly > 0 && (
+        <Notice tone="warn">
+          <p>
+            {count(releasedEarly)} requests were put in order before all that might precede them had been
+            read, for want of room.
+          </p>
+        </Notice>
+      )}
+      {skipped > 0 && (
+        <details>
+          <summary>
+            {count(skipped)} of {count(lines)} lines were skipped ({share(skipped / lines)})
+          </summary>
+          <SkippedLines log={log} />
+        </details>
+      )}
+    </>
+  )
+}
+
+function SkippedLines({ log: { reasons, badLines } }: { readonly log: LogTold }) {
+  return (
+    <div class="skipped">
+      <ul>
+        {reasons.map(([reason, lines]) => (
+          <li key={reason}>
+            {count(lines)}: {reason}
+          </li>
+        ))}
+      </ul>
+      {badLines.length > 0 && <p>The first of them:</p>}
+      <ul>
+        {badLines.map(({ line, reason, text }) => (
+          <li key={line}>
+            line {count(line)}, {reason}: <code>{text}</code>
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

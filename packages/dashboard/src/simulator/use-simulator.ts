@@ -1,0 +1,73 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
+
+/** What is known of a log, and of what was simulated last. */
+export interface SimulatorState {
+  readonly loading: { readonly lines: number; readonly share: number } | undefined
+  readonly log: LogTold | undefined
+  /** Why there is no log, or no outcome. */
+  readonly problem: string | undefined
+  /** How much of what was asked last is done, 0 to 1; `undefined` where nothing is under way. */
+  readonly progress: number | undefined
+  readonly outcome: Outcome | undefined
+}
+
+export interface Simulator extends SimulatorState {
+  load(question: Omit<LoadQuestion, 'type'>): void
+  simulate(question: Omit<SimulateQuestion, 'type'>): void
+}
+
+const NOTHING: SimulatorState = {
+  loading: undefined,
+  log: undefined,
+  problem: undefined,
+  progress: undefined,
+  outcome: undefined,
+}
+
+/** A simulator in a thread of its own, for as long as the page is shown. */
+export function useSimulator(): Simulator {
+  const [state, setState] = useState(NOTHING)
+  const worker = useRef<Worker>()
+  useEffect(() => {
+    const started = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
+    worker.current = started
+    started.onmessage = ({ data }: MessageEvent<Told>) => setState((last) => heard(last, data))
+    started.onerror = () =>
+      setState({ ...NOTHING, problem: 'the simulator cannot be started in this browser' })
+    return () => started.terminate()
+  }, [])
+  const ask = useCallback((question: Question) => worker.current?.postMessage(question), [])
+  const load = useCallback(
+    (question: Omit<LoadQuestion, 'type'>) => {
+      setState({ ...NOTHING, loading: { lines: 0, share: 0 } })
+      ask({ type: 'load', ...question })
+    },
+    [ask],
+  )
+  const simulate = useCallback(
+    (question: Omit<SimulateQuestion, 'type'>) => {
+      setState((last) => ({ ...last, progress: 0, problem: undefined }))
+      ask({ type: 'simulate', ...question })
+    },
+    [ask],
+  )
+  return { ...state, load, simulate }
+}
+
+function heard(last: SimulatorState, told: Told): SimulatorState {
+  switch (told.type) {
+    case 'loading':
+      return { ...last, loading: told }
+    case 'loaded':
+      return { ...NOTHING, log: told.log }
+    case 'unreadable':
+      return { ...NOTHING, problem: told.message }
+    case 'simulating':
+      return { ...last, progress: told.share }
+    case 'simulated':
+      return { ...last, progress: undefined, outcome: told.outcome }
+    case 'failed':
+      return { ...last, progress: undefined, outcome: undefined, problem: told.message }
+  }
+}

@@ -1,0 +1,152 @@
+import { bytesOf } from './bytes.ts'
+import { limitOf } from './limit-of.ts'
+import { type Log, readLog } from './log.ts'
+import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
+import { type Need, needsOf } from './needs.ts'
+import { sampleLog } from './sample.ts'
+import { simulate, timelineOf } from './simulate.ts'
+
+// All that takes long: logs are read and simulated here, in pieces, between which the next question is heard.
+
+const PIECE_MS = 25
+const PROGRESS_MS = 100
+
+let turn = 0
+let log: Log | undefined
+/** They are of the log and the window alone. */
+let known: { readonly log: Log; readonly windowMs: number; readonly needs: readonly Need[] } | undefined
+
+addEventListener('message', ({ data }: MessageEvent<Question>) => {
+  // What was asked of the log before this one.
+  if (data.type === 'simulate' && log === undefined) return
+  const pieces = new Pieces(++turn)
+  if (data.type === 'load') void load(data, pieces)
+  else void run(data, log!, pieces)
+})
+
+function tell(told: Told): void {
+  postMessage(told)
+}
+
+/** The work on one question: whether it is still wanted, and when it is time to tell how far it is. */
+class Pieces {
+  readonly #turn: number
+  #pausedMs = performance.now()
+  #toldMs = performance.now()
+
+  constructor(turn: number) {
+    this.#turn = turn
+  }
+
+  get isWanted(): boolean {
+    return this.#turn === turn
+  }
+
+  /** Now and then, so that questions are heard; false once there was one. */
+  async pause(told: () => Told): Promise<boolean> {
+    const nowMs = performance.now()
+    if (nowMs - this.#pausedMs < PIECE_MS) return this.isWanted
+    if (nowMs - this.#toldMs >= PROGRESS_MS) {
+      tell(told())
+      this.#toldMs = nowMs
+    }
+    await nextTask()
+    this.#pausedMs = performance.now()
+    return this.isWanted
+  }
+
+  /** What comes of the work, unless it is not wanted any more. */
+  async finish<Progress, Result>(
+    work: Generator<Progress, Result, void>,
+    told: (progress: Progress) => Told,
+  ): Promise<Result | undefined> {
+    for (;;) {
+      const { done, value } = work.next()
+      if (done) return value
+      if (!(await this.pause(() => told(value)))) return undefined
+    }
+  }
+}
+
+const channel = new MessageChannel()
+
+/** Timers wait for some milliseconds where they are set by each other; messages do not. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    channel.port1.onmessage = () => resolve()
+    channel.port2.postMessage(undefined)
+  })
+}
+
+async function load({ source, options }: LoadQuestion, pieces: Pieces): Promise<void> {
+  log = undefined
+  known = undefined
+  try {
+    const file = source === 'sample' ? sampleLog() : source
+    let bytes = 0
+    const chunks = bytesOf(file, (read) => {
+      bytes = read
+    })
+    const told = (lines: number): Told => ({ type: 'loading', lines, share: bytes / file.size })
+    const read = await readLog(chunks, options, (lines) => pieces.pause(() => told(lines)))
+    if (read === undefined || !pieces.isWanted) return
+    log = read
+    tell({ type: 'loaded', log: toldOf(read) })
+  } catch (error) {
+    if (pieces.isWanted) tell({ type: 'unreadable', message: messageOf(error) })
+  }
+}
+
+function toldOf(log: Log): LogTold {
+  const { callers, timesMs, costs, skipped, starts: _starts, ...rest } = log
+  return {
+    ...rest,
+    requests: timesMs.length,
+    callers: callers.length,
+    hasCosts: costs !== undefined,
+    skipped: skipped.count,
+    reasons: Array.from(skipped.reasons).sort(([, a], [, b]) => b - a),
+    badLines: skipped.first,
+    timeline: timelineOf(log),
+  }
+}
+
+async function run(question: SimulateQuestion, log: Log, pieces: Pieces): Promise<void> {
+  const { kinds, limit, windowMs } = question
+  try {
+    const refused = kinds.flatMap((kind) => {
+      const message = refusalOf(() => limitOf(kind, limit, windowMs))
+      return message === undefined ? [] : { kind, message }
+    })
+    const held = kinds.filter((kind) => refused.every((each) => each.kind !== kind))
+    const needs = await needsOnce(log, windowMs, pieces)
+    if (needs === undefined) return
+    const simulating = (share: number): Told => ({ type: 'simulating', share })
+    const results = await pieces.finish(simulate(log, held, limit, windowMs), simulating)
+    if (results === undefined) return
+    const outcome: Outcome = { question, results, refused, needs }
+    tell({ type: 'simulated', outcome })
+  } catch (error) {
+    if (pieces.isWanted) tell({ type: 'failed', message: messageOf(error) })
+  }
+}
+
+async function needsOnce(log: Log, windowMs: number, pieces: Pieces): Promise<readonly Need[] | undefined> {
+  if (known?.log === log && known.windowMs === windowMs) return known.needs
+  const needs = await pieces.finish(needsOf(log, windowMs), () => ({ type: 'simulating', share: 0 }))
+  if (needs !== undefined) known = { log, windowMs, needs }
+  return needs
+}
+
+function refusalOf(declare: () => unknown): string | undefined {
+  try {
+    declare()
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

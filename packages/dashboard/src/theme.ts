@@ -1,0 +1,47 @@
+import { useEffect, useState } from 'preact/hooks'
+
+export type Theme = 'system' | 'light' | 'dark'
+
+const KEPT = 'slidegate.theme'
+const CHANGED = 'slidegate:theme'
+
+export function keptTheme(): Theme {
+  const kept = localStorage.getItem(KEPT)
+  return kept === 'light' || kept === 'dark' ? kept : 'system'
+}
+
+/** Puts it in force, and keeps it. */
+export function setTheme(theme: Theme): void {
+  if (theme === 'system') {
+    localStorage.removeItem(KEPT)
+    delete document.documentElement.dataset.theme
+  } else {
+    localStorage.setItem(KEPT, theme)
+    document.documentElement.dataset.theme = theme
+  }
+  dispatchEvent(new Event(CHANGED))
+}
+
+/** A number that is another whenever colours have changed: what is painted on a canvas has to be painted again. */
+export function useColours(): number {
+  const [turn, setTurn] = useState(0)
+  useEffect(() => {
+    const again = (): void => setTurn((last) => last + 1)
+    const system = matchMedia('(prefers-color-scheme: dark)')
+    system.addEventListener('change', again)
+    addEventListener(CHANGED, again)
+    return () => {
+      system.removeEventListener('change', again)
+      removeEventListener(CHANGED, again)
+    }
+  }, [])
+  return turn
+}
+
+/** A custom property as a colour that a canvas knows. */
+export function colourOf(element: HTMLElement, name: string): string {
+  element.style.color = `var(${name})`
+  const { color } = getComputedStyle(element)
+  element.style.color = ''
+  return color
+}

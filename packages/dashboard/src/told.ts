@@ -1,0 +1,121 @@
+import { duration } from './format.ts'
+
+/** What the service answers besides what `admin/overview.ts` of the server has. */
+
+export type Role = 'check' | 'read' | 'admin'
+
+export interface Whoami {
+  readonly name: string
+  readonly role: Role
+  /** `null`: all. */
+  readonly limiters: readonly string[] | null
+}
+
+/** A limit as a configuration has it: a kind with its numbers. */
+export interface LimitTold {
+  readonly kind: string
+  readonly name?: string
+  readonly shadow?: boolean
+  readonly dimension?: string
+  readonly [option: string]: unknown
+}
+
+export interface LimiterTold {
+  readonly name: string
+  readonly config: Readonly<Record<string, unknown>>
+  readonly hashesKeys: boolean
+  readonly limits: readonly LimitTold[]
+  readonly shadowByWord: Readonly<Record<string, boolean>>
+  readonly stats: {
+    readonly storeErrors: Readonly<Record<string, number>>
+    readonly withoutStore: Readonly<Record<string, number>>
+    readonly breakerOpened: number
+  }
+  readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
+}
+
+export interface UsageTold {
+  readonly spanSeconds: number
+  readonly seconds: number
+  readonly allowed: number
+  readonly denied: number
+  readonly shadowDenied: number
+  readonly allowedPerSecond: number
+  readonly deniedPerSecond: number
+  readonly perSecondBySource: Readonly<Record<string, number>>
+}
+
+export interface TopKeyTold {
+  readonly dimension?: string
+  readonly key: string
+  /** At most so many; `count - error` at least. */
+  readonly count: number
+  readonly error: number
+}
+
+export interface TopTold {
+  readonly overMs: number
+  /** Different callers in that time, estimated. */
+  readonly distinct?: number
+  readonly keys: readonly TopKeyTold[]
+}
+
+export interface OverrideTold {
+  readonly key: string
+  readonly dimension?: string
+  readonly limits: readonly LimitTold[]
+  readonly expiresInMs: number
+}
+
+export interface AuditTold {
+  readonly id: string
+  readonly atMs: number
+  readonly who: string
+  readonly what: string
+  readonly limiter?: string
+  readonly key?: string | Readonly<Record<string, string>>
+  readonly detail?: object
+  readonly instance: string
+  readonly result: 'done' | 'failed' | 'unknown'
+  readonly error?: string
+}
+
+/** A decision, as the tail tells it. */
+export interface DecisionTold {
+  readonly atMs: number
+  readonly limiter: string
+  readonly key: string | Readonly<Record<string, string>>
+  readonly allowed: boolean
+  readonly cost: number
+  readonly deniedBy: readonly string[]
+  readonly source: string
+  readonly remaining: number | null
+  readonly retryAfterMs: number | null
+  readonly blockedMs?: number
+  readonly shadowDeniedBy?: readonly string[]
+}
+
+/** A limit in words: `100 in any 1 min`. */
+export function limitInWords(limit: LimitTold): string {
+  const { kind, limit: most, window, capacity, refill, interval, ttl, align } = limit
+  switch (kind) {
+    case 'slidingWindow':
+      return `${most} in any ${spanOf(window)}`
+    case 'fixedWindow':
+      return `${most} per ${window === undefined ? align : spanOf(window)}, by the clock`
+    case 'slidingCounter':
+      return `about ${most} in any ${spanOf(window)}`
+    case 'tokenBucket':
+      return `bucket of ${capacity}, ${refill} back each ${spanOf(interval)}`
+    case 'concurrency':
+      return `${most} at the same time, held ${spanOf(ttl)} at most`
+    case 'distinct':
+      return `${most} different values in any ${spanOf(window)}`
+    default:
+      return kind
+  }
+}
+
+function spanOf(span: unknown): string {
+  return typeof span === 'number' ? duration(span) : String(span)
+}

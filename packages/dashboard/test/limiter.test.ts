@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestService, testService } from '../../server/test/support/service.ts'
+import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
+import { ask, askOn } from './support/load.ts'
+
+const EVIL = '<img src=x onerror=window.__hacked=1>'
+
+let browser: TestBrowser
+beforeAll(async () => {
+  browser = await testBrowser()
+})
+afterAll(() => browser[Symbol.asyncDispose]())
+
+function keysOf(times: Readonly<Record<string, number>>): string[] {
+  return Object.entries(times).flatMap(([key, count]) => new Array<string>(count).fill(key))
+}
+
+/** 500 allowed, 120 denied. */
+const KNOWN = keysOf({ 'user:1': 124, 'user:2': 124, 'user:3': 124, 'user:4': 124, [EVIL]: 124 })
+
+async function rowsOf(window: Awaited<ReturnType<TestBrowser['open']>>, table: string): Promise<string[][]> {
+  const rows = window.page.getByRole('table', { name: table, exact: true }).locator('tbody tr')
+  return Promise.all((await rows.all()).map((row) => row.locator('th, td').allInnerTexts()))
+}
+
+describe('the page of a limiter', () => {
+  it('has the numbers of the service, of a known load', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await ask(service, 'api', KNOWN)
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    const { page } = window
+    await page.getByText('120 of 620 requests').waitFor()
+    const usage = await rowsOf(window, 'Decisions by span')
+    expect(usage[3]).toEqual(['5 min', '500', '120', '19%', '370 (60%)', expect.any(String), 'none'])
+    const requests = await rowsOf(window, 'Who asks most')
+    expect(requests.map(([key, count]) => [key, count]).sort()).toEqual(
+      [EVIL, 'user:1', 'user:2', 'user:3', 'user:4'].map((key) => [key, '124']),
+    )
+    for (const [, , use] of requests) expect(use).toMatch(/100%\s*100 of hourly/)
+    const denials = await rowsOf(window, 'Who is denied most')
+    expect(denials.map(([, count]) => count)).toEqual(['24', '24', '24', '24', '24'])
+    const told = await service.get('/v1/admin/limiters/api/usage')
+    expect(told.body.usage[3]).toMatchObject({ allowed: 500, denied: 120, shadowDenied: 370 })
+    const history = await service.get('/v1/admin/history?limiter=api')
+    const sum = (column: number[]) => column.reduce((all, each) => all + each, 0)
+    expect([sum(history.body.allowed), sum(history.body.denied)]).toEqual([500, 120])
+  })
+
+  it('shows a key as text, whatever it says', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await ask(service, 'api', keysOf({ [EVIL]: 110 }))
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    const { page } = window
+    await page.getByRole('button', { name: 'Follow' }).click()
+    await page.getByText('Nothing was decided since').waitFor()
+    await ask(service, 'api', keysOf({ [EVIL]: 3 }))
+    for (const table of ['Who asks most', 'Who is denied most', 'Decisions']) {
+      const link = page
+        .getByRole('table', { name: table, exact: true })
+        .getByRole('link', { name: EVIL })
+        .first()
+      expect(await link.getAttribute('href')).toBe(`#/limiters/api/keys/${encodeURIComponent(EVIL)}`)
+    }
+    expect(await page.evaluate('window.__hacked')).toBeUndefined()
+    expect(await page.locator('main img').count()).toBe(0)
+  })
+
+  it('links keys of dimensions as such', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await ask(service, 'login', new Array(8).fill({ user: 'a/b%2F', address: '203.0.113.7' }))
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/login' })
+    const link = window.page.getByRole('link', { name: 'a/b%2F' }).first()
+    expect(await link.getAttribute('href')).toBe('#/limiters/login/keys/user/a%2Fb%252F')
+  })
+
+  it('follows decisions until it is told to pause', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    const { page } = window
+    const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
+    await page.getByLabel('Denials only').check()
+    await page.getByRole('button', { name: 'Follow' }).click()
+    await page.getByText('Nothing was decided since').waitFor()
+    await ask(service, 'api', keysOf({ ann: 102 }))
+    await expect.poll(() => lines.count(), { timeout: 10_000 }).toBe(2)
+    expect(await lines.first().innerText()).toMatch(/ann\s+1\s+denied by hourly/)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await ask(service, 'api', keysOf({ ann: 5 }))
+    // What is told besides shows that those came.
+    await page.getByText('7 of 107 requests').waitFor()
+    expect(await lines.count()).toBe(2)
+  })
+
+  it('keeps no more lines than fit', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    const { page } = window
+    await page.getByRole('button', { name: 'Follow' }).click()
+    await page.getByText('Nothing was decided since').waitFor()
+    await ask(
+      service,
+      'api',
+      Array.from({ length: 5000 }, (_, i) => `user:${i}`),
+    )
+    const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
+    await expect.poll(() => lines.count(), { timeout: 10_000 }).toBe(30)
+  })
+
+  it('says whether denials are of a few or of many', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    const { page } = window
+    const verdict = page.locator('[data-verdict]')
+    await expect.poll(() => verdict.getAttribute('data-verdict'), { timeout: 10_000 }).toBe('none')
+    await ask(service, 'api', [
+      ...Array.from({ length: 40 }, (_, i) => `user:${i}`),
+      ...keysOf({ flood: 400 }),
+    ])
+    await expect.poll(() => verdict.getAttribute('data-verdict'), { timeout: 10_000 }).toBe('concentrated')
+    expect(await verdict.innerText()).toContain('all of them of 3 keys')
+  })
+})
+
+describe('changes', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await testService({ limiters: LIMITERS, auth: AUTH })
+  })
+  afterAll(() => service[Symbol.asyncDispose]())
+  const admin = { authorization: `Bearer ${TOKENS.admin}` }
+
+  it('are not offered to who may only read, and refused', async () => {
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api', token: TOKENS.read })
+    const { page } = window
+    await page.getByRole('table', { name: 'Limits', exact: true }).getByText('hourly').waitFor()
+    const buttons = await page.getByRole('button').allInnerTexts()
+    expect(buttons.filter((name) => /enforce|shadow limit|configured/i.test(name))).toEqual([])
+    const status = await page.evaluate(`fetch('./v1/admin/shadow', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer ${TOKENS.read}' },
+      body: JSON.stringify({ limiter: 'api', limit: 'hourly', shadow: true }),
+    }).then((response) => response.status)`)
+    expect(status).toBe(403)
+    const { body } = await service.get('/v1/admin/limiters', admin)
+    expect(body.limiters[0].shadowByWord).toEqual({})
+    window.expect(/status of 403/)
+  })
+
+  it('are done once they are confirmed, and are in the audit', async () => {
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api', token: TOKENS.admin })
+    const { page } = window
+    const row = page.getByRole('row', { name: /stricter/ })
+    const shadowed = async () => {
+      const { body } = await service.get('/v1/admin/limiters', admin)
+      return body.limiters[0].shadowByWord
+    }
+    await row.getByRole('button', { name: 'Enforce' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    expect(await shadowed()).toEqual({})
+
+    await row.getByRole('button', { name: 'Enforce' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Enforce' }).click()
+    await row.getByText('enforced').waitFor()
+    expect(await shadowed()).toEqual({ stricter: false })
+    expect(await page.getByRole('dialog').count()).toBe(0)
+
+    await row.getByRole('button', { name: 'As configured' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Take it back' }).click()
+    await row.getByText('shadow', { exact: true }).waitFor()
+    expect(await shadowed()).toEqual({})
+
+    await window.go('/audit')
+    await page.getByRole('cell', { name: 'operator' }).first().waitFor()
+    const told = await service.get('/v1/admin/audit', admin)
+    const rows = await rowsOf(window, 'Changes')
+    expect(rows).toHaveLength(told.body.entries.length)
+    expect(
+      rows.map(([, who, what, limiter, , detail, result]) => [who, what, limiter, detail, result]),
+    ).toEqual([
+      ['operator', 'shadow', 'api', '{"limit":"stricter","shadow":null}', 'done'],
+      ['operator', 'shadow', 'api', '{"limit":"stricter","shadow":false}', 'done'],
+    ])
+  })
+})
+
+it('is smooth while it is asked for 10,000 keys', async () => {
+  await using service = await testService({ limiters: LIMITERS })
+  await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+  const { page } = window
+  await page.getByRole('button', { name: 'Follow' }).click()
+  await window.watchLongTasks()
+  let round = 0
+  await using _ = askOn(async () => {
+    const first = 500 * round++
+    await ask(
+      service,
+      'api',
+      Array.from({ length: 500 }, (_, i) => `user:${(first + i) % 10_000}`),
+    )
+  })
+  await page
+    .getByText(/≈ (9,[5-9]\d\d|10K|10\.\dK) callers/)
+    .first()
+    .waitFor()
+  expect(await window.longestTaskMs()).toBeLessThan(1000)
+})

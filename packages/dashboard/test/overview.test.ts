@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Config } from '../../server/src/config/schema.ts'
+import { withRedis } from '../../server/test/support/redis.ts'
+import { testService } from '../../server/test/support/service.ts'
+import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { LIMITERS } from './support/limiters.ts'
+import { ask, askOn } from './support/load.ts'
+
+let browser: TestBrowser
+beforeAll(async () => {
+  browser = await testBrowser()
+})
+afterAll(() => browser[Symbol.asyncDispose]())
+
+function keys(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `user:${i}`)
+}
+
+it('asks nobody but the service', async () => {
+  await using service = await testService({ limiters: LIMITERS })
+  await using window = await browser.open(service.httpUrl)
+  await window.page.getByRole('link', { name: 'api' }).waitFor()
+  for (const place of ['/limiters/api', '/simulator', '/configuration', '/audit']) {
+    await window.go(place)
+    await window.page.getByRole('heading', { level: 1 }).waitFor()
+  }
+  expect([...window.origins]).toEqual([service.httpUrl])
+})
+
+it('moves its charts with the traffic, on a Redis that two instances share', async () => {
+  await using redis = await withRedis()
+  const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
+  await using service = await testService(config)
+  await using other = await testService(config)
+  await using window = await browser.open(service.httpUrl)
+  const { page } = window
+  const chart = page.locator('figure', { hasText: 'Requests per second' })
+  const painted = () => page.evaluate<string>("document.querySelector('figure canvas').toDataURL()")
+  await chart.locator('canvas').waitFor()
+  const last = async () => Number(await chart.getAttribute('data-last'))
+  const [picture, second] = [await painted(), await last()]
+  await using _ = askOn(async () => {
+    await Promise.all([ask(service, 'api', keys(10)), ask(other, 'api', keys(10))])
+  })
+  await expect.poll(last, { timeout: 15_000 }).toBeGreaterThan(second + 2)
+  expect(await painted()).not.toBe(picture)
+  await expect.poll(() => chart.innerText(), { timeout: 15_000 }).toMatch(/Allowed [1-9]/)
+  await expect
+    .poll(() => page.locator('figure', { hasText: 'Calls of the store' }).innerText(), { timeout: 15_000 })
+    .toMatch(/p99 [\d.]+ (ms|µs)/)
+  const instances = page.getByRole('table', { name: 'Instances' }).locator('tbody tr')
+  await expect.poll(() => instances.count(), { timeout: 15_000 }).toBe(2)
+  expect(await page.getByRole('table', { name: 'Servers of the store' }).innerText()).toContain(
+    new URL(redis.url).host,
+  )
+})
+
+it('adds up to what the service has decided, second by second', async () => {
+  await using service = await testService({ limiters: LIMITERS })
+  await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+  const { page } = window
+  await page.locator('figure').waitFor()
+  // Over several seconds, most of which the page is told one by one.
+  let rounds = 0
+  {
+    await using _ = askOn(async () => {
+      if (rounds++ < 62) await ask(service, 'api', new Array(10).fill(`user:${rounds % 5}`))
+    })
+    await expect.poll(() => rounds, { timeout: 15_000 }).toBeGreaterThan(62)
+  }
+  await page.getByText('120 of 620 requests').waitFor()
+})
+
+it('stays smooth with 100 limiters and more', async () => {
+  const names = Array.from({ length: 120 }, (_, i) => `limiter-${`${i}`.padStart(3, '0')}`)
+  const limiters = Object.fromEntries(names.map((name) => [name, LIMITERS.api!]))
+  await using service = await testService({ limiters })
+  await using window = await browser.open(service.httpUrl)
+  const { page } = window
+  const table = page.getByRole('table', { name: 'Limiters', exact: true })
+  await table.getByRole('link').first().waitFor()
+  await window.watchLongTasks()
+  await using _ = askOn(async () => {
+    await Promise.all(names.slice(0, 100).map((name, i) => ask(service, name, keys(1 + (i % 10)))))
+  }, 200)
+  await page.getByText('120 in all').waitFor()
+  const names_ = () => table.locator('tbody th').allInnerTexts()
+  // The order is that of the denials; by name it is asked for.
+  await table.getByRole('button', { name: 'Limiter', exact: true }).click()
+  await expect.poll(names_).toEqual(names.slice(0, 25))
+  for (let turn = 1; turn <= 4; turn++) {
+    const before = Date.now()
+    await page.getByRole('button', { name: 'Next' }).click()
+    await expect.poll(names_).toEqual(names.slice(25 * turn, 25 * (turn + 1)))
+    expect(Date.now() - before).toBeLessThan(3000)
+  }
+  await page.getByRole('searchbox').fill('limiter-07')
+  await expect.poll(names_).toEqual(names.slice(70, 80))
+  expect(await window.longestTaskMs()).toBeLessThan(1000)
+})
+
+it('leaves rows where they are while somebody points at them', async () => {
+  await using service = await testService({ limiters: LIMITERS })
+  await using window = await browser.open(service.httpUrl)
+  const { page } = window
+  const table = page.getByRole('table', { name: 'Limiters', exact: true })
+  await table.getByRole('link').first().waitFor()
+  await table.getByRole('button', { name: 'Requests' }).click()
+  const first = () => table.locator('tbody th').first().innerText()
+  const before = await first()
+  await table.locator('tbody tr').first().hover()
+  await using _ = askOn(async () => {
+    await ask(service, 'reports', keys(20))
+  })
+  const row = table.getByRole('row', { name: /reports/ })
+  await expect.poll(() => row.innerText(), { timeout: 10_000 }).toMatch(/reports\s+[1-9]/)
+  expect(await first()).toBe(before)
+  await page.mouse.move(1, 1)
+  await expect.poll(first, { timeout: 10_000 }).toContain('reports')
+})

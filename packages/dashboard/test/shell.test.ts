@@ -1,0 +1,131 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestService, testService } from '../../server/test/support/service.ts'
+import { startProcess } from '../../server/test/support/service-process.ts'
+import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { withFolder } from './support/folder.ts'
+import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
+
+const REFUSED = /status of 401/
+
+let browser: TestBrowser
+let service: TestService
+beforeAll(async () => {
+  browser = await testBrowser()
+  service = await testService({ limiters: LIMITERS, auth: AUTH })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await browser[Symbol.asyncDispose]()
+})
+
+describe('signing in', () => {
+  it('takes a token that is known, and says so of others', async () => {
+    await using window = await browser.open(service.httpUrl)
+    window.expect(REFUSED)
+    const { page } = window
+    await page.getByLabel('Token').fill('a-token-that-nobody-knows')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('not known').waitFor()
+    await page.getByLabel('Token').fill(TOKENS.read)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('reader (read)').waitFor()
+    await page.getByRole('link', { name: 'api' }).waitFor()
+    // It is kept for as long as the tab is open.
+    await page.reload()
+    await page.getByText('reader (read)').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+    expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  })
+
+  it('shows nothing to who may not look', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.check })
+    await window.page.getByText('program has the role check').waitFor()
+    expect(await window.page.getByRole('navigation').count()).toBe(0)
+  })
+
+  it('lets who may look without a token become another', async () => {
+    await using open = await testService({ limiters: LIMITERS, auth: { ...AUTH, anonymous: 'read' } })
+    await using window = await browser.open(open.httpUrl)
+    const { page } = window
+    await page.getByText('anonymous (read)').waitFor()
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByLabel('Token').fill(TOKENS.admin)
+    await page.getByRole('main').getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('operator (admin)').waitFor()
+  })
+})
+
+describe('the way around', () => {
+  it('names each page, and goes on at its heading', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    const { page } = window
+    await page.getByRole('link', { name: 'Audit' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor()
+    expect(await page.title()).toBe('Audit · slidegate')
+    await page.locator('h1:focus', { hasText: 'Audit' }).waitFor()
+    expect(await page.getByRole('link', { name: 'Audit' }).getAttribute('aria-current')).toBe('page')
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    expect(await page.title()).toBe('Overview · slidegate')
+  })
+
+  it('skips to the content by the keyboard', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    const { page } = window
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+  })
+
+  it('keeps the colours that were chosen', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    const { page } = window
+    const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    const light = await background()
+    await page.getByLabel('Colours').selectOption('dark')
+    const dark = await background()
+    expect(dark).not.toBe(light)
+    await page.reload()
+    expect(await background()).toBe(dark)
+    await page.getByLabel('Colours').selectOption('system')
+    expect(await background()).toBe(light)
+  })
+
+  it('closes a dialog by Escape, and goes back to where it was', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.admin, at: '/limiters/api' })
+    const { page } = window
+    const button = page.getByRole('button', { name: 'Make it a shadow limit' })
+    await button.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.locator('button:focus', { hasText: 'Make it a shadow limit' }).waitFor()
+  })
+})
+
+it('says that the connection is lost, and comes back by itself', async () => {
+  await using folder = await withFolder()
+  const file = join(folder.path, 'slidegate.json')
+  await writeFile(file, JSON.stringify({ limiters: LIMITERS }))
+  const first = await startProcess(['--config', file])
+  const { host } = new URL(first.url)
+  await using window = await browser.open(first.url)
+  window.expect(/net::ERR_/)
+  const { page } = window
+  const state = page.getByRole('status').filter({ hasText: /Live|lost/ })
+  await expect.poll(() => state.innerText(), { timeout: 15_000 }).toBe('Live')
+  const started = page.getByRole('table', { name: 'Instances' }).locator('tbody th')
+  const before = await started.innerText()
+  first.kill('SIGKILL')
+  await first.ended
+  await expect.poll(() => state.innerText(), { timeout: 15_000 }).toMatch(/lost/)
+  // What was seen last stays.
+  expect(await started.innerText()).toBe(before)
+  await using _second = await startProcess(['--config', file, '--http', host])
+  await expect.poll(() => state.innerText(), { timeout: 20_000 }).toBe('Live')
+  await expect.poll(() => started.innerText(), { timeout: 15_000 }).not.toBe(before)
+})

@@ -1,0 +1,37 @@
+import type { TestService } from '../../../server/test/support/service.ts'
+
+/** As many as are taken in one call. */
+const BATCH = 1000
+
+/** Asks once for each key, in that order. */
+export async function ask(
+  service: Pick<TestService, 'post'>,
+  limiter: string,
+  keys: readonly (string | Record<string, string>)[],
+  headers?: Record<string, string>,
+): Promise<void> {
+  for (let from = 0; from < keys.length; from += BATCH) {
+    const requests = keys.slice(from, from + BATCH).map((key) => ({ key }))
+    const { status } = await service.post('/v1/consume', { limiter, requests }, headers)
+    if (status !== 200 && status !== 429) throw new Error(`consume answers ${status}`)
+  }
+}
+
+/** Asks on and on, some every few milliseconds. `await using` ends it. */
+export function askOn(round: () => Promise<void>, everyMs = 50): AsyncDisposable {
+  let isOver = false
+  const going = (async () => {
+    while (!isOver) {
+      await round()
+      await new Promise((resolve) => setTimeout(resolve, everyMs))
+    }
+  })()
+  // It is told when it is ended.
+  going.catch(() => {})
+  return {
+    [Symbol.asyncDispose]: async () => {
+      isOver = true
+      await going
+    },
+  }
+}

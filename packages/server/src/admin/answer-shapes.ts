@@ -1,0 +1,88 @@
+import { Ajv, type ValidateFunction } from 'ajv'
+import Type, { type TSchema } from 'typebox'
+
+const Count = Type.Number({ minimum: 0 })
+const Text = Type.String({ maxLength: 65_536 })
+const Name = Type.String({ maxLength: 256 })
+const Counts = Type.Array(Count, { maxItems: 1024 })
+const Named = (value: TSchema) => Type.Record(Name, value, { maxProperties: 10_000 })
+const Histogram = Type.Object({ bounds: Counts, counts: Counts, sum: Count })
+const Seconds = Type.Object({
+  ...{ latest: Type.Integer({ minimum: 0 }), allowed: Counts, denied: Counts },
+  ...{ shadowDenied: Counts, withoutStore: Counts },
+})
+
+/** Of a process. */
+export const ProcessShape = Type.Object({
+  ...{ process: Name, id: Name, host: Name, version: Name },
+  ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
+})
+
+/** What answers of other instances look like: these may be of another version, or of whoever else may write to Redis. */
+const SHAPES: Readonly<Record<string, TSchema>> = {
+  usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
+  top: Type.Object({
+    overMs: Count,
+    requests: Count,
+    summaries: Type.Array(
+      Type.Object({
+        floor: Count,
+        counted: Type.Array(Type.Object({ word: Text, count: Count, error: Count }), { maxItems: 4096 }),
+      }),
+      { maxItems: 4 },
+    ),
+    callers: Text,
+  }),
+  state: Type.Object({
+    stats: Type.Object({
+      ...{
+        storeErrors: Named(Count),
+        withoutStore: Named(Count),
+        waitErrors: Named(Count),
+        waits: Histogram,
+      },
+      ...{ breakerOpened: Count, isStoreDown: Type.Boolean(), clockSteps: Count, permits: Count },
+    }),
+    waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
+  }),
+  steer: Type.Boolean(),
+  tail: Type.Object({
+    lines: Type.Array(
+      Type.Object({
+        ...{ atMs: Count, limiter: Name, allowed: Type.Boolean(), cost: Count, source: Name },
+        ...{ deniedBy: Type.Array(Name), key: Type.Union([Text, Named(Text)]) },
+      }),
+      { maxItems: 1000 },
+    ),
+    lost: Count,
+  }),
+  live: Type.Object({
+    process: ProcessShape,
+    isRedis: Type.Boolean(),
+    calls: Type.Optional(Type.Object({ overMs: Count, calls: Count, requests: Count, callMs: Histogram })),
+    limiters: Type.Array(
+      Type.Object({ name: Name, waiting: Count, isStoreDown: Type.Boolean(), latest: Seconds }),
+      { maxItems: 10_000 },
+    ),
+  }),
+  callers: Named(Text),
+  seconds: Seconds,
+}
+
+const ajv = new Ajv({ validateSchema: false, code: { optimize: false } })
+const checks = new Map<TSchema, ValidateFunction>()
+
+/** Whether it is what the others answer to this question. */
+export function isAnswer(question: string, answer: unknown): boolean {
+  const shape = Object.hasOwn(SHAPES, question) ? SHAPES[question] : undefined
+  return shape !== undefined && hasShape(shape, answer)
+}
+
+export function hasShape(shape: TSchema, value: unknown): boolean {
+  let check = checks.get(shape)
+  if (check === undefined) {
+    check = ajv.compile(shape)
+    checks.set(shape, check)
+  }
+  return check(value) as boolean
+}

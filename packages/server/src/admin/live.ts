@@ -1,0 +1,205 @@
+import type { Readable } from 'node:stream'
+import type { RedisStore } from 'slidegate/redis'
+import type { Service } from '../service/service.ts'
+import { type EventStreams, eventOf } from './event-streams.ts'
+import type { Instances, Process } from './instances.ts'
+import type { History, InstanceTold, LimiterRates, Overview, RedisServerTold, StoreTold } from './overview.ts'
+import type { SecondCounts } from './rates.ts'
+import { type Calls, CallTotals, callsTogether } from './store-calls.ts'
+import { callersOf, type Usage } from './usage.ts'
+
+/** What one process tells of itself, as plain JSON. */
+interface ProcessTold {
+  readonly process: Process
+  readonly isRedis: boolean
+  readonly calls: Calls | undefined
+  readonly limiters: readonly LimiterTold[]
+}
+
+interface LimiterTold {
+  readonly name: string
+  readonly latest: SecondCounts
+  readonly waiting: number
+  readonly isStoreDown: boolean
+}
+
+const EVERY_MS = 1000
+
+/** Sketches of callers are asked for less often than the rest. */
+const CALLERS_EVERY_MS = 5000
+
+/** Seconds of which is told. */
+const HISTORY_SECONDS = 300
+
+export interface LiveOptions {
+  readonly service: Service
+  readonly instances: Instances
+  readonly usage: Usage
+  readonly streams: EventStreams
+  /** Where that is what the service's store is. */
+  readonly redisStore: RedisStore | undefined
+  readonly servers: () => Promise<readonly RedisServerTold[]>
+  /** A monotonic clock, in milliseconds. */
+  readonly now?: () => number
+}
+
+/** How the service is, second by second: of all instances together. While nobody looks, nobody is asked. */
+export class Live {
+  readonly #options: LiveOptions
+  readonly #now: () => number
+  readonly #totals: CallTotals
+  #overview: { readonly untilMs: number; readonly told: Promise<Overview> } | undefined
+  #callers: { readonly untilMs: number; readonly told: Promise<ReadonlyMap<string, number>> } | undefined
+
+  constructor(options: LiveOptions) {
+    const { redisStore, instances, usage, now = () => performance.now() } = options
+    this.#options = options
+    this.#now = now
+    this.#totals = new CallTotals(redisStore, now)
+    instances.answer('live', () => this.#tell())
+    instances.answer('callers', () => usage.callers())
+    instances.answer('seconds', (limiters) => usage.secondsOf(limiters as string[], HISTORY_SECONDS))
+  }
+
+  /** @param may which limiters the reader may see */
+  async overview(may: (limiter: string) => boolean): Promise<Overview> {
+    const nowMs = this.#now()
+    // Who look at the same time are told the same.
+    if (this.#overview === undefined || this.#overview.untilMs <= nowMs) {
+      this.#overview = { untilMs: nowMs + EVERY_MS / 2, told: this.#ask() }
+    }
+    const told = await this.#overview.told
+    return { ...told, limiters: told.limiters.filter(({ name }) => may(name)) }
+  }
+
+  /** @throws {ServiceError} `too_many_readers` */
+  open(may: () => (limiter: string) => boolean): Readable {
+    return this.#options.streams.open({
+      everyMs: EVERY_MS,
+      next: async (take) => (take ? eventOf('overview', await this.overview(may())) : ''),
+    })
+  }
+
+  async history(limiters: readonly string[]): Promise<History> {
+    const told = (await this.#options.instances.ask('seconds', limiters)) as readonly SecondCounts[]
+    const latest = Math.max(0, ...told.map((each) => each.latest))
+    const length = Math.max(0, ...told.map((each) => latest - each.latest + each.allowed.length))
+    const seconds = Array.from({ length: Math.min(length, HISTORY_SECONDS) }, (_, i) => latest - i).reverse()
+    const column = (of: (each: SecondCounts) => readonly number[]) =>
+      seconds.map((second) => told.reduce((sum, each) => sum + (of(each)[each.latest - second] ?? 0), 0))
+    return {
+      seconds,
+      allowed: column((each) => each.allowed),
+      denied: column((each) => each.denied),
+      shadowDenied: column((each) => each.shadowDenied),
+    }
+  }
+
+  async #ask(): Promise<Overview> {
+    const { instances, servers } = this.#options
+    const [{ answers, missing }, callers, asked] = await Promise.all([
+      instances.askAll('live'),
+      this.#callersNow(),
+      servers(),
+    ])
+    const told = answers as readonly ProcessTold[]
+    return {
+      atMs:
+        1000 * Math.max(0, ...told.flatMap(({ limiters }) => limiters.map(({ latest }) => latest.latest))),
+      instances: instancesOf(told, instances.self),
+      missing,
+      store: storeOf(told, asked),
+      limiters: limitersOf(told, callers),
+    }
+  }
+
+  #callersNow(): Promise<ReadonlyMap<string, number>> {
+    const nowMs = this.#now()
+    if (this.#callers === undefined || this.#callers.untilMs <= nowMs) {
+      this.#callers = { untilMs: nowMs + CALLERS_EVERY_MS, told: this.#askCallers() }
+    }
+    return this.#callers.told
+  }
+
+  async #askCallers(): Promise<ReadonlyMap<string, number>> {
+    const told = (await this.#options.instances.ask('callers')) as readonly Readonly<Record<string, string>>[]
+    const byName = new Map<string, string[]>()
+    for (const sketches of told) {
+      for (const [name, sketch] of Object.entries(sketches)) {
+        byName.set(name, [...(byName.get(name) ?? []), sketch])
+      }
+    }
+    return new Map(Array.from(byName, ([name, sketches]) => [name, callersOf(sketches)]))
+  }
+
+  #tell(): ProcessTold {
+    const { service, instances, usage, redisStore } = this.#options
+    const declared = service.active().map(({ declared, limiter }) => ({
+      name: declared.name,
+      waiting: limiter.waiting().length,
+      isStoreDown: limiter.stats().isStoreDown,
+    }))
+    const names = new Set(declared.map(({ name }) => name))
+    // Domains of Envoy are no limiters of the configuration.
+    const others = usage.names().filter((name) => !names.has(name))
+    const all = [...declared, ...others.map((name) => ({ name, waiting: 0, isStoreDown: false }))]
+    const limiters = all.map((each) => ({ ...each, latest: usage.secondsOf([each.name], 1) }))
+    return {
+      process: instances.self,
+      isRedis: redisStore !== undefined,
+      calls: this.#totals.lately(),
+      limiters,
+    }
+  }
+}
+
+function instancesOf(told: readonly ProcessTold[], self: Process): InstanceTold[] {
+  const byId = new Map<string, InstanceTold>()
+  for (const { process } of told) {
+    const { process: _, ...instance } = process
+    // Of its workers the first that was started stands for all.
+    const known = byId.get(instance.id)
+    if (known === undefined || instance.startedAtMs < known.startedAtMs) {
+      byId.set(instance.id, { ...instance, isSelf: instance.id === self.id })
+    }
+  }
+  return Array.from(byId.values()).sort((a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1))
+}
+
+function storeOf(told: readonly ProcessTold[], servers: readonly RedisServerTold[]): StoreTold {
+  const isRedis = told.some((each) => each.isRedis)
+  const isDown = told.some(({ limiters }) => limiters.some(({ isStoreDown }) => isStoreDown))
+  const calls = told.flatMap((each) => each.calls ?? [])
+  return { kind: isRedis ? 'redis' : 'memory', up: !isDown, ...callsTogether(calls), servers }
+}
+
+function limitersOf(
+  told: readonly ProcessTold[],
+  callers: ReadonlyMap<string, number>,
+): readonly LimiterRates[] {
+  const byName = new Map<string, LimiterTold[]>()
+  for (const { limiters } of told) {
+    for (const limiter of limiters) {
+      const known = byName.get(limiter.name)
+      if (known === undefined) byName.set(limiter.name, [limiter])
+      else known.push(limiter)
+    }
+  }
+  return Array.from(byName.keys())
+    .sort()
+    .map((name) => {
+      const each = byName.get(name)!
+      const sum = (of: (latest: SecondCounts) => readonly number[]) =>
+        each.reduce((total, { latest }) => total + (of(latest)[0] ?? 0), 0)
+      return {
+        name,
+        allowedPerSecond: sum(({ allowed }) => allowed),
+        deniedPerSecond: sum(({ denied }) => denied),
+        shadowDeniedPerSecond: sum(({ shadowDenied }) => shadowDenied),
+        withoutStorePerSecond: sum(({ withoutStore }) => withoutStore),
+        waiting: each.reduce((total, { waiting }) => total + waiting, 0),
+        callers: callers.get(name) ?? 0,
+        isStoreDown: each.some(({ isStoreDown }) => isStoreDown),
+      }
+    })
+}

@@ -1,0 +1,103 @@
+import type { HistogramCounts } from 'slidegate/metrics'
+import type { RedisStore } from 'slidegate/redis'
+import type { StoreTold } from './overview.ts'
+
+/** Calls of a store over some seconds, as plain JSON. */
+export interface Calls {
+  readonly overMs: number
+  readonly calls: number
+  /** Requests that travelled in them. */
+  readonly requests: number
+  readonly callMs: HistogramCounts
+}
+
+/** What was counted until an instant. */
+interface Totals {
+  readonly atMs: number
+  readonly calls: number
+  readonly requests: number
+  readonly callMs: HistogramCounts
+}
+
+/** Over so long is told. */
+const OVER_MS = 5000
+
+/** What a store's calls were like lately, by what it has counted since it was made. */
+export class CallTotals {
+  readonly #store: RedisStore | undefined
+  readonly #now: () => number
+  /** The oldest first. */
+  #known: Totals[] = []
+
+  /**
+   * @param store nothing where it is in this process: then no calls are made
+   * @param now a monotonic clock, in milliseconds
+   */
+  constructor(store: RedisStore | undefined, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  /** Since what was asked some seconds ago; nothing for a store in this process, and when it is asked for the first time. */
+  lately(): Calls | undefined {
+    const totals = this.#totals()
+    if (totals === undefined) return undefined
+    const from = totals.atMs - OVER_MS
+    // The latest that is old enough, and those after it.
+    const first = this.#known.findLastIndex(({ atMs }) => atMs <= from)
+    this.#known = [...this.#known.slice(Math.max(0, first)), totals]
+    const before = this.#known[0]!
+    if (before === totals) return undefined
+    const counts = totals.callMs.counts.map((count, i) => count - before.callMs.counts[i]!)
+    return {
+      overMs: totals.atMs - before.atMs,
+      calls: totals.calls - before.calls,
+      requests: totals.requests - before.requests,
+      callMs: { ...totals.callMs, counts, sum: totals.callMs.sum - before.callMs.sum },
+    }
+  }
+
+  #totals(): Totals | undefined {
+    if (this.#store === undefined) return undefined
+    const { calls, callMs, requestsPerCall } = this.#store.stats()
+    return { atMs: this.#now(), calls, requests: requestsPerCall.sum, callMs }
+  }
+}
+
+/** Of several processes. */
+export function callsTogether(
+  each: readonly Calls[],
+): Pick<StoreTold, 'callsPerSecond' | 'callMs' | 'requestsPerCall'> {
+  const [first] = each
+  const sum = (of: (calls: Calls) => number) => each.reduce((total, calls) => total + of(calls), 0)
+  const calls = sum((all) => all.calls)
+  const perSecond = sum((all) => (all.overMs === 0 ? 0 : (1000 * all.calls) / all.overMs))
+  if (first === undefined || calls === 0) return { callsPerSecond: 0, callMs: null, requestsPerCall: null }
+  const { bounds } = first.callMs
+  const counts = first.callMs.counts.map((_, i) => sum(({ callMs }) => callMs.counts[i] ?? 0))
+  return {
+    callsPerSecond: rounded(perSecond),
+    callMs: { p50: quantile(bounds, counts, 0.5), p99: quantile(bounds, counts, 0.99) },
+    requestsPerCall: rounded(sum((all) => all.requests) / calls),
+  }
+}
+
+/** As Prometheus reads it off a histogram: as if what is between two bounds lay evenly there. */
+export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number {
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  let missing = share * all
+  for (const [i, count] of counts.entries()) {
+    const upper = bounds[i]
+    if (upper === undefined) break
+    if (count >= missing && count > 0) {
+      const lower = i === 0 ? 0 : bounds[i - 1]!
+      return rounded(lower + ((upper - lower) * missing) / count)
+    }
+    missing -= count
+  }
+  return bounds.at(-1) ?? 0
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(4))
+}

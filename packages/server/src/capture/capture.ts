@@ -1,0 +1,163 @@
+import { createHmac } from 'node:crypto'
+import { resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Logger } from 'pino'
+import type { AnyKey, Decision } from 'slidegate'
+import { RedisLink } from '../admin/redis-link.ts'
+import type { CaptureConfig, StoreConfig } from '../config/schema.ts'
+import { INSTANCE_SECRET } from '../instance-secret.ts'
+import { fits } from '../service/pattern.ts'
+import { LineFile } from './line-file.ts'
+import { type LineCounts, LineQueue } from './line-queue.ts'
+import { LineStream } from './line-stream.ts'
+import { isSampled } from './sampling.ts'
+
+/** A captured request, as a line of JSON has it. */
+export interface CapturedRequest {
+  /** ISO 8601, by the clock of the store. */
+  readonly time: string
+  readonly limiter: string
+  /** An HMAC; of a request with several keys one for each of those that are in the sample. */
+  readonly key: string | Readonly<Record<string, string>>
+  readonly cost: number
+  readonly allowed: boolean
+  readonly deniedBy?: readonly string[]
+}
+
+export interface CaptureOptions {
+  readonly config: CaptureConfig | undefined
+  readonly store: StoreConfig
+  /** Against which the names of files are. */
+  readonly folder: string
+  readonly log: Logger
+}
+
+const DEFAULT_BYTES = 64 * 2 ** 20
+const DEFAULT_LENGTH = 100_000
+
+/** Of base64url, with 6 bits each. */
+const HASH_LENGTH = 22
+
+/** A configuration in force, and where lines go by it. */
+interface Recording {
+  readonly config: CaptureConfig
+  readonly kept: LineFile | LineStream
+  readonly queue: LineQueue
+}
+
+/** Keeps a sample of what is decided: all requests of some keys, so that their windows can be replayed. No request waits for it. */
+export class Capture {
+  readonly #options: CaptureOptions
+  readonly #counts: LineCounts = { written: 0, dropped: 0 }
+  #recording: Recording | undefined
+
+  constructor(options: CaptureOptions) {
+    this.#options = options
+    this.#recording = this.#begin(options.config)
+  }
+
+  /** Of each decision. */
+  decided(limiter: string, key: AnyKey, decision: Decision): void {
+    if (this.#recording === undefined) return
+    const { config, queue } = this.#recording
+    const { sample = 1, limiters, secret = INSTANCE_SECRET } = config
+    if (limiters?.some((pattern) => fits(pattern, limiter)) === false) return
+    const captured = capturedKey(key, sample, secret)
+    if (captured !== undefined) queue.write(lineOf(limiter, captured, decision))
+  }
+
+  /** Lines so far. */
+  stats(): Readonly<LineCounts> {
+    return { ...this.#counts }
+  }
+
+  /** What was taken so far is kept when it resolves, or counted as dropped. */
+  async flush(): Promise<void> {
+    await this.#recording?.queue.flush()
+  }
+
+  /** The newest lines of limiters that are wanted, the oldest of them first; nothing where nothing is captured. */
+  async newest(
+    count: number,
+    isWanted: (limiter: string) => boolean,
+  ): Promise<readonly string[] | undefined> {
+    return this.#recording?.kept.newest(count, (line) => {
+      const limiter = limiterOf(line)
+      return limiter !== undefined && isWanted(limiter)
+    })
+  }
+
+  reload(config: CaptureConfig | undefined): void {
+    if (isDeepStrictEqual(config, this.#recording?.config)) return
+    void this.close()
+    this.#recording = this.#begin(config)
+  }
+
+  async close(): Promise<void> {
+    const recording = this.#recording
+    this.#recording = undefined
+    await recording?.queue.flush()
+    await recording?.kept.close()
+  }
+
+  #begin(config: CaptureConfig | undefined): Recording | undefined {
+    if (config === undefined) return undefined
+    const { log } = this.#options
+    const kept = this.#keptBy(config)
+    if (kept === undefined) {
+      log.warn('requests are captured from the next start, which has the store for it')
+      return undefined
+    }
+    const queue = new LineQueue(
+      (lines) => kept.append(lines),
+      this.#counts,
+      (error) => log.warn({ err: error }, 'requests could not be captured'),
+    )
+    return { config, kept, queue }
+  }
+
+  #keptBy({
+    file,
+    maxBytes = DEFAULT_BYTES,
+    maxLength = DEFAULT_LENGTH,
+  }: CaptureConfig): Recording['kept'] | undefined {
+    const { store, folder } = this.#options
+    if (file !== undefined) return new LineFile(resolve(folder, file), { maxBytes })
+    return store.redis && new LineStream(new RedisLink(store.redis, folder), maxLength)
+  }
+}
+
+/** Of several keys those that are in the sample: all requests of each are there. */
+function capturedKey(key: AnyKey, share: number, secret: string): CapturedRequest['key'] | undefined {
+  if (typeof key === 'string') return isSampled(key, share) ? hashOf(key, secret) : undefined
+  const sampled = Object.entries(key).flatMap(([dimension, each]) =>
+    typeof each === 'string' && isSampled(each, share) ? [[dimension, hashOf(each, secret)] as const] : [],
+  )
+  return sampled.length === 0 ? undefined : Object.fromEntries(sampled)
+}
+
+function hashOf(key: string, secret: string): string {
+  return createHmac('sha256', secret).update(key).digest('base64url').slice(0, HASH_LENGTH)
+}
+
+function lineOf(limiter: string, key: CapturedRequest['key'], decision: Decision): string {
+  const { atMs, cost, allowed, deniedBy } = decision
+  const captured: CapturedRequest = {
+    time: new Date(atMs).toISOString(),
+    limiter,
+    key,
+    cost,
+    allowed,
+    ...(deniedBy.length > 0 && { deniedBy }),
+  }
+  return JSON.stringify(captured)
+}
+
+/** Nothing where the line was torn. */
+function limiterOf(line: string): string | undefined {
+  try {
+    return (JSON.parse(line) as CapturedRequest).limiter
+  } catch {
+    return undefined
+  }
+}

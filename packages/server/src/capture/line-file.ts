@@ -1,0 +1,142 @@
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
+
+export interface LineFileOptions {
+  /** Once there would be more it becomes the former file, `<file>.1`, and another is begun. Default: it grows. */
+  readonly maxBytes?: number | undefined
+}
+
+/** Whoever holds the lock of a rotation for so long has died at it. */
+const STALE_MS = 10_000
+
+/** Read at a time, from the end. */
+const CHUNK_BYTES = 256 * 2 ** 10
+
+const NEWLINE = 0x0a
+
+/**
+ * A file that several processes may append lines to. Lines leave together, in one write to the end of the file, which
+ * others' writes cannot get into. One that was moved away, by another of these or by a program that looks after logs, is left
+ * for a new one.
+ */
+export class LineFile {
+  readonly path: string
+  readonly #maxBytes: number
+  #handle: FileHandle | undefined
+
+  constructor(path: string, { maxBytes = Number.POSITIVE_INFINITY }: LineFileOptions = {}) {
+    this.path = path
+    this.#maxBytes = maxBytes
+  }
+
+  /** The file that was full before this one. */
+  get formerPath(): string {
+    return `${this.path}.1`
+  }
+
+  /** Lines without their ends. */
+  async append(lines: readonly string[]): Promise<void> {
+    const bytes = Buffer.from(`${lines.join('\n')}\n`)
+    const handle = await this.#handleFor(bytes.length)
+    try {
+      const { bytesWritten } = await handle.write(bytes)
+      if (bytesWritten < bytes.length) throw new Error(`only ${bytesWritten} of ${bytes.length} bytes fitted`)
+    } catch (error) {
+      // What was torn is ended by whoever opens it.
+      await this.close()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    const handle = this.#handle
+    this.#handle = undefined
+    await handle?.close()
+  }
+
+  /** The newest lines that are wanted, the oldest of them first, of this file and the former one. */
+  async newest(count: number, isWanted: (line: string) => boolean): Promise<string[]> {
+    const found: string[] = []
+    // Both before either is read: meanwhile one may become the other.
+    const files = [await openIfThere(this.path), await openIfThere(this.formerPath)]
+    try {
+      const [present, former] = await Promise.all(files.map((file) => file?.stat()))
+      if (present !== undefined && present.ino === former?.ino) await files.pop()!.close()
+      for (const file of files) {
+        if (file === undefined) continue
+        for await (const line of linesFromEnd(file)) {
+          if (found.length >= count) break
+          if (line !== '' && isWanted(line)) found.push(line)
+        }
+      }
+    } finally {
+      await Promise.all(files.map((file) => file?.close()))
+    }
+    return found.reverse()
+  }
+
+  async #handleFor(bytes: number): Promise<FileHandle> {
+    if (this.#handle !== undefined) {
+      const [own, named] = await Promise.all([this.#handle.stat(), stat(this.path).catch(() => undefined)])
+      const isThere = named !== undefined && named.ino === own.ino && named.dev === own.dev
+      if (isThere && (own.size === 0 || own.size + bytes <= this.#maxBytes)) return this.#handle
+      if (isThere) await this.#rotate(own.ino)
+      await this.close()
+    }
+    const handle = await open(this.path, 'a+', 0o640)
+    this.#handle = handle
+    await endLastLine(handle)
+    return handle
+  }
+
+  /** By one process at a time: nobody takes the new file for the full one. */
+  async #rotate(inode: number): Promise<void> {
+    const lock = `${this.path}.lock`
+    try {
+      await (await open(lock, 'wx')).close()
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      const held = await stat(lock).catch(() => undefined)
+      if (held !== undefined && Date.now() - held.mtimeMs > STALE_MS) await rm(lock, { force: true })
+      return
+    }
+    try {
+      if ((await stat(this.path)).ino === inode) await rename(this.path, this.formerPath)
+    } finally {
+      await rm(lock, { force: true })
+    }
+  }
+}
+
+/** A process that was killed in the midst of a line has left it without an end. */
+async function endLastLine(file: FileHandle): Promise<void> {
+  const { size } = await file.stat()
+  if (size === 0) return
+  const { buffer } = await file.read({ buffer: Buffer.alloc(1), position: size - 1 })
+  if (buffer[0] !== NEWLINE) await file.write('\n')
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** The last line first. */
+async function* linesFromEnd(file: FileHandle): AsyncGenerator<string> {
+  let { size: end } = await file.stat()
+  let rest: Buffer = Buffer.alloc(0)
+  while (end > 0) {
+    const start = Math.max(0, end - CHUNK_BYTES)
+    const { buffer } = await file.read({ buffer: Buffer.alloc(end - start), position: start })
+    const bytes = Buffer.concat([buffer, rest])
+    end = start
+    // What stands before the first line feed may have begun earlier.
+    const begin = start === 0 ? 0 : bytes.indexOf(NEWLINE) + 1
+    rest = bytes.subarray(0, begin)
+    const lines = bytes.subarray(begin).toString().split('\n')
+    for (const line of lines.reverse()) yield line
+  }
+}

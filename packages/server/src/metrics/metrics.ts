@@ -1,0 +1,109 @@
+import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client'
+import type { Store } from 'slidegate'
+import type { Admin } from '../admin/admin.ts'
+import type { Peers } from '../service/peers.ts'
+import type { Service } from '../service/service.ts'
+import { VERSION } from '../version.ts'
+import { LimiterCounts, type LimiterState } from './limiter-counts.ts'
+import { gauge, type Metric, type Row } from './metric.ts'
+import { measureProcess, processMetrics } from './process.ts'
+import { redisMetrics } from './redis-metrics.ts'
+import { storeMetrics } from './store-metrics.ts'
+
+/** What is asked when Prometheus asks. */
+export interface MetricSources {
+  readonly service: Service
+  readonly store: Store
+  readonly admin: Pick<Admin, 'callersOf' | 'instances' | 'redis' | 'seen'>
+}
+
+type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
+
+/** What is counted, for Prometheus. Never by key: so many labels nobody could keep. */
+export class Metrics {
+  readonly registry = new Registry()
+  readonly limiters = new LimiterCounts()
+  readonly reloads = new Counter({
+    name: 'slidegate_config_reloads_total',
+    help: 'Attempts to put a changed configuration in force.',
+    labelNames: ['result'] as const,
+    registers: [this.registry],
+  })
+  readonly configValid = new Gauge({
+    name: 'slidegate_config_valid',
+    help: '1 where the configuration as it stands in the file is in force, 0 where it is wrong and the one before is.',
+    // One process that is behind is one that is wrong.
+    aggregator: 'min',
+    registers: [this.registry],
+  })
+  #sources: MetricSources | undefined
+
+  /** From now on there is something to ask. */
+  read(sources: MetricSources): void {
+    measureProcess()
+    this.#sources = sources
+  }
+
+  /** As Prometheus reads it, of all processes of this service together. */
+  async text(peers: Peers): Promise<string> {
+    const [each, once] = await Promise.all([peers.ask('metrics'), this.#ofInstance()])
+    return AggregatorRegistry.aggregate([...each, once] as Aggregated).metrics()
+  }
+
+  /** Lets others of these processes ask for what was counted here. */
+  share(peers: Peers): void {
+    peers.answer('metrics', () => this.#ofProcess())
+  }
+
+  /** What all are called. */
+  async names(): Promise<string[]> {
+    return [...(await this.#ofProcess()), ...(await this.#ofInstance())].map(({ name }) => name)
+  }
+
+  async #ofProcess(): Promise<readonly Metric[]> {
+    const { service, store, admin } = this.#sources ?? {}
+    const [own, process, servers = []] = await Promise.all([
+      this.registry.getMetricsAsJSON(),
+      processMetrics(),
+      admin?.redis?.read(),
+    ])
+    return [
+      ...this.limiters.metrics((name) => stateOf(service, name)),
+      ...storeMetrics(store),
+      ...redisMetrics(servers),
+      ...(own as unknown as Metric[]),
+      ...process,
+    ]
+  }
+
+  /** Asked once, by the process that is asked. */
+  async #ofInstance(): Promise<readonly Metric[]> {
+    const { admin } = this.#sources ?? {}
+    const names = admin?.seen() ?? []
+    const callers = await Promise.all(
+      names.map(async (limiter) => [{ limiter }, await admin!.callersOf(limiter)] as const),
+    )
+    const each = (of: 'distinct' | 'topShare'): Row<number>[] =>
+      callers.map(([labels, found]) => [labels, found[of]])
+    return [
+      gauge('slidegate_distinct_callers', 'Different keys of the last minutes, estimated.', each('distinct')),
+      gauge(
+        'slidegate_top_caller_share',
+        'Share of the requests of the last minutes that the busiest key has made.',
+        each('topShare'),
+      ),
+      gauge(
+        'slidegate_instances',
+        'Instances of the service on the same store.',
+        admin ? [[{}, admin.instances()]] : [],
+      ),
+      gauge('slidegate_build_info', 'What runs.', [[{ version: VERSION }, 1]]),
+    ]
+  }
+}
+
+function stateOf(service: Service | undefined, name: string): LimiterState | undefined {
+  if (service?.has(name) !== true) return undefined
+  const { limiter } = service.get(name)
+  return { isStoreDown: limiter.stats().isStoreDown, waiting: limiter.waiting().length }
+}

@@ -1,0 +1,68 @@
+import { basename } from 'node:path'
+import { diffLines } from 'diff'
+import type { ConfigurationTold, DiffLine, ProblemTold } from '../admin/overview.ts'
+import { type LoadedConfig, loadConfig, loadText } from '../config/load.ts'
+import { ConfigError } from '../config/problem.ts'
+
+/** What is found out about another configuration. */
+interface Compared {
+  readonly problems: readonly ProblemTold[]
+  readonly diff: readonly DiffLine[]
+}
+
+/** How the configuration stands: in force, and in its file. */
+export class Configuration {
+  readonly #environment: NodeJS.ProcessEnv
+  #loaded: LoadedConfig
+
+  constructor(loaded: LoadedConfig, environment: NodeJS.ProcessEnv) {
+    this.#loaded = loaded
+    this.#environment = environment
+  }
+
+  /** What is in force from now on. */
+  reload(loaded: LoadedConfig): void {
+    this.#loaded = loaded
+  }
+
+  told(): Omit<ConfigurationTold, 'shadowings'> {
+    const { file } = this
+    const inForce = this.#loaded.shown ?? ''
+    if (file === undefined) return { file: '', inForce, problems: [], diff: [] }
+    return { file: basename(file), inForce, ...this.#compare(() => loadConfig(file, this.#options)) }
+  }
+
+  /** What a text would be as the configuration. Nothing is put in force. */
+  check(text: string): Compared {
+    return this.#compare(() => loadText(this.file ?? 'configuration', text, this.#options))
+  }
+
+  private get file(): string | undefined {
+    return this.#loaded.files[0]
+  }
+
+  get #options(): { readonly environment: NodeJS.ProcessEnv } {
+    return { environment: this.#environment }
+  }
+
+  #compare(load: () => LoadedConfig): Compared {
+    try {
+      return { problems: [], diff: difference(this.#loaded.shown ?? '', load().shown ?? '') }
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const problems = error.problems.map(({ message, line, column }) => ({ message, line, column }))
+      return { problems, diff: [] }
+    }
+  }
+}
+
+function difference(before: string, after: string): DiffLine[] {
+  if (before === after) return []
+  return diffLines(before, after).flatMap(({ value, added, removed }) => {
+    const kind = added ? 'added' : removed ? 'removed' : 'same'
+    return value
+      .replace(/\n$/, '')
+      .split('\n')
+      .map((text) => ({ kind, text }) as const)
+  })
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { COARSE, HyperLogLog } from '../../src/admin/hyperloglog.ts'
+import { keyHash } from '../../src/admin/key-hash.ts'
+import { callersOf } from '../../src/admin/usage.ts'
+
+const NAMES = ['user:', '10.0.', 'session-0000-', 'k']
+
+/** What came of one name from a number to before another. */
+function sketchOf(name: string, from: number, to: number): HyperLogLog {
+  const sketch = new HyperLogLog()
+  for (let i = from; i < to; i++) sketch.add(keyHash(name + i))
+  return sketch
+}
+
+const offBy = (found: number, truly: number): number => Math.abs(found / truly - 1)
+
+describe('how many different keys came', () => {
+  it.each([1, 3, 10, 100, 1000, 10_000, 50_000, 100_000, 1_000_000])('is within 2%% of %i', (count) => {
+    for (const name of NAMES) expect(offBy(sketchOf(name, 0, count).count(), count)).toBeLessThan(0.02)
+  })
+
+  it('is 0 where none came, and the same however often they come', () => {
+    expect(new HyperLogLog().count()).toBe(0)
+    const sketch = sketchOf('user:', 0, 5000)
+    const once = sketch.count()
+    sketch.merge(sketchOf('user:', 1000, 5000))
+    expect(sketch.count()).toBe(once)
+  })
+
+  it('of several processes is that of all their keys: those in common count once', () => {
+    const parts = [
+      [0, 60_000],
+      [40_000, 100_000],
+      [80_000, 150_000],
+    ].map(([from, to]) => sketchOf('user:', from!, to!))
+    expect(offBy(callersOf(parts.map((part) => part.text())), 150_000)).toBeLessThan(0.02)
+  })
+
+  it('in fewer registers is what it had been with no more from the start', () => {
+    for (const count of [10, 1000, 200_000]) {
+      for (const name of NAMES) {
+        const folded = sketchOf(name, 0, count).folded(COARSE)
+        expect(folded.registers).toHaveLength(1024)
+        // Three standard errors and a bit.
+        expect(offBy(folded.count(), count)).toBeLessThan(0.11)
+      }
+    }
+    const [one, other] = [sketchOf('k', 0, 7000), sketchOf('k', 5000, 20_000)]
+    const both = one.folded(COARSE)
+    both.merge(other.folded(COARSE))
+    one.merge(other)
+    expect(both.registers).toEqual(one.folded(COARSE).registers)
+  })
+
+  it.each([
+    '',
+    'none',
+    7,
+    null,
+    Buffer.alloc(1024, 255).toString('base64'),
+    Buffer.alloc(3).toString('base64'),
+  ])('is not read off what is none of ours: %j', (text) => {
+    expect(HyperLogLog.of(text)).toBeUndefined()
+    expect(callersOf([text])).toBe(0)
+  })
+})

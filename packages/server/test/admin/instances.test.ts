@@ -1,0 +1,206 @@
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { COMMANDS } from '../../../slidegate/test/support/access.ts'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { everyByTimer } from '../../src/admin/every.ts'
+import { Instances } from '../../src/admin/instances.ts'
+import type { Overview } from '../../src/admin/overview.ts'
+import { RedisLink } from '../../src/admin/redis-link.ts'
+import { ServiceClient } from '../../src/client/service-client.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { Alone } from '../../src/service/peers.ts'
+import { startProcess } from '../support/service-process.ts'
+import { adminService } from './support.ts'
+
+const limiters: Config['limiters'] = {
+  api: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h' }], timeoutMs: 10_000 },
+}
+
+let redis: RedisServer
+let lastPrefix = 0
+const storeOf = (prefix: string) => ({ redis: { url: redis.url, prefix } })
+const newPrefix = () => `slidegate:i${++lastPrefix}`
+
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis.stop())
+
+const soon = { timeout: 15_000, interval: 100 }
+
+describe('instances on one Redis', () => {
+  it('are one to whoever looks: top keys, callers, usage, the overview and the tail are of all', async () => {
+    const store = storeOf(newPrefix())
+    await using one = await adminService({ limiters, store })
+    await using other = await adminService({ limiters, store })
+    await using third = await adminService({ limiters, store })
+    const services = [one, other, third]
+    const overview = async () => (await one.ask('GET', '/v1/admin/overview')).body as Overview
+    await expect.poll(async () => (await overview()).instances.length, soon).toBe(3)
+
+    const stop = new AbortController()
+    const tail = new ServiceClient({ url: new URL(one.url) }).events('/v1/admin/tail', stop.signal)
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const { data } of tail) seen.push(JSON.parse(data).key)
+    })()
+    // A reader hears what comes after he is known everywhere.
+    await expect
+      .poll(async () => {
+        await third.ask('POST', '/v1/consume', { limiter: 'api', key: 'early' })
+        return seen.length
+      }, soon)
+      .toBeGreaterThan(0)
+
+    for (const [i, service] of services.entries()) {
+      for (let n = 0; n <= i; n++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+      await service.ask('POST', '/v1/consume', { limiter: 'api', key: `own-${i}` })
+    }
+    for (const service of services) {
+      const { body } = await service.ask('GET', '/v1/admin/limiters/api/top')
+      const { distinct, keys } = body as { distinct: number; keys: { key: string; count: number }[] }
+      expect(distinct).toBe(5)
+      expect(keys.find(({ key }) => key === 'ann')).toMatchObject({ count: 6, error: 0 })
+      expect(keys.map(({ key }) => key).sort()).toEqual(['ann', 'early', 'own-0', 'own-1', 'own-2'])
+      const denials = await service.ask('GET', '/v1/admin/limiters/api/top?by=denials')
+      expect((denials.body as { keys: object[] }).keys).toContainEqual({ key: 'ann', count: 3, error: 0 })
+    }
+    await expect
+      .poll(async () => {
+        const { body } = await other.ask('GET', '/v1/admin/limiters/api/usage')
+        return (body as { usage: { denied: number }[] }).usage[3]!.denied
+      }, soon)
+      .toBeGreaterThanOrEqual(3)
+    await expect.poll(() => seen.filter((key) => key === 'ann').length, soon).toBe(6)
+    stop.abort()
+    await reading
+  })
+
+  it('of one that is gone nothing is waited for any more; of one that is killed for a moment', async () => {
+    const store = storeOf(newPrefix())
+    await using one = await adminService({ limiters, store })
+    const instances = async () =>
+      ((await one.ask('GET', '/v1/admin/overview')).body as Overview).instances.length
+    {
+      await using _other = await adminService({ limiters, store })
+      await expect.poll(instances, soon).toBe(2)
+    }
+    await expect.poll(instances, soon).toBe(1)
+    const file = new URL('../../examples/slidegate.yaml', import.meta.url).pathname
+    // The store of the environment has the default prefix: the same channels need the same.
+    await using same = await adminService({ limiters, store: { redis: { url: redis.url } } })
+    const both = async () => (await same.ask('GET', '/v1/admin/overview')).body as Overview
+    await using killed = await startProcess(['--config', file], { REDIS_URL: redis.url })
+    await expect.poll(async () => (await both()).instances.length, soon).toBe(2)
+    killed.kill('SIGSTOP')
+    await expect.poll(async () => (await both()).missing, soon).toBe(1)
+    killed.kill('SIGKILL')
+    await expect
+      .poll(async () => [(await both()).instances.length, (await both()).missing], soon)
+      .toEqual([1, 0])
+  })
+
+  it('workers of one are one instance, and each is asked once', async () => {
+    const file = new URL('../../examples/slidegate.yaml', import.meta.url).pathname
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    await using workers = await startProcess(['--config', file, '--workers', '2'], { REDIS_URL: server.url })
+    await workers.says('slidegate is listening', 2)
+    await using other = await adminService({ limiters, store: { redis: { url: server.url } } })
+    const client = new ServiceClient({ url: new URL(workers.url) })
+    for (const asker of [client, new ServiceClient({ url: new URL(other.url) })]) {
+      await expect
+        .poll(async () => {
+          const { body } = await asker.answer('GET', '/v1/admin/overview')
+          const { instances, missing } = body as Overview
+          return [instances.length, missing]
+        }, soon)
+        .toEqual([2, 0])
+    }
+    for (let i = 0; i < 20; i++) await client.answer('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    for (const asker of [client, new ServiceClient({ url: new URL(other.url) })]) {
+      const { body } = await asker.answer('GET', '/v1/admin/limiters/api/top')
+      expect((body as { keys: object[] }).keys).toEqual([{ key: 'ann', count: 21, error: 0 }])
+    }
+  })
+
+  it('say nothing to those of another prefix', async () => {
+    await using one = await adminService({ limiters, store: storeOf(newPrefix()) })
+    await using other = await adminService({ limiters, store: storeOf(newPrefix()) })
+    await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    const { body } = await one.ask('GET', '/v1/admin/limiters/api/top')
+    expect(body).toMatchObject({ distinct: 0, keys: [] })
+  })
+
+  it('pass over what they do not understand', async () => {
+    const prefix = newPrefix()
+    await using one = await adminService({ limiters, store: storeOf(prefix) })
+    await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    const client = new Redis(redis.url)
+    const channel = `${prefix}:{instances}`
+    const stranger = { process: 'x', id: 'x', host: 'x', pid: 1, version: '9', startedAtMs: 1 }
+    const words: unknown[] = [
+      ...['', '{', 'null', '[]', '7', '{"v":1}', '{"v":1,"type":"here"}', '{"v":1,"type":"here","from":{}}'],
+      { v: 2, type: 'here', from: stranger },
+      { v: 1, type: 'here', from: { ...stranger, host: 'x'.repeat(300) } },
+      { v: 1, type: 'ask', from: 'x', round: 1, question: 'top' },
+      { v: 1, type: 'answer', from: 'x', round: 1, answer: null },
+      { v: 1, type: 'gone', process: 7 },
+    ]
+    for (const word of words) {
+      await client.publish(channel, typeof word === 'string' ? word : JSON.stringify(word))
+    }
+    client.disconnect()
+    expect((await one.ask('GET', '/v1/admin/limiters/api/top')).body).toMatchObject({
+      keys: [{ key: 'ann', count: 1 }],
+    })
+    const { body } = await one.ask('GET', '/v1/admin/overview')
+    expect(body).toMatchObject({ missing: 0, instances: [{ isSelf: true }] })
+  })
+
+  it('answers that are none of theirs spoil nothing but a look', async () => {
+    const prefix = newPrefix()
+    await using one = await adminService({ limiters, store: storeOf(prefix) })
+    await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    // Of another version of the service, or by somebody who may write to this Redis.
+    const link = new RedisLink({ url: redis.url, prefix }, '/')
+    const log = pino({ level: 'silent' })
+    const liar = new Instances({ peers: new Alone(), link, every: everyByTimer, log })
+    for (const question of ['top', 'usage', 'live', 'callers', 'seconds', 'state', 'tail']) {
+      liar.answer(question, () => ({ none: 'of yours' }))
+    }
+    await expect.poll(() => liar.count(), soon).toBe(2)
+    for (const path of ['overview', 'history', 'limiters/api/top', 'limiters/api/usage', 'limiters']) {
+      expect([path, (await one.ask('GET', `/v1/admin/${path}`)).status]).toEqual([path, 200])
+    }
+    expect((await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })).status).toBe(200)
+    liar.close()
+    link.close()
+  })
+})
+
+it('a service with the rights of the store alone decides, and says that it sees itself alone', async () => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const admin = new Redis(server.url)
+  await admin.call(
+    'ACL',
+    'SETUSER',
+    'limiter',
+    'reset',
+    'on',
+    '>secret',
+    '~slidegate:*',
+    ...COMMANDS.map((name) => `+${name}`),
+  )
+  admin.disconnect()
+  const url = server.url.replace('redis://', 'redis://limiter:secret@')
+  await using one = await adminService({ limiters, store: { redis: { url } } })
+  const refused = () => one.logged.some(({ msg }) => /other instances cannot be asked/.test(String(msg)))
+  await expect.poll(refused, soon).toBe(true)
+  expect((await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })).status).toBe(200)
+  const { body } = await one.ask('GET', '/v1/admin/limiters/api/top')
+  expect(body).toMatchObject({ distinct: 1, keys: [{ key: 'ann', count: 1 }] })
+})

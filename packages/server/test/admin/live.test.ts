@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import type { History, Overview } from '../../src/admin/overview.ts'
+import { quantile } from '../../src/admin/store-calls.ts'
+import { ServiceClient } from '../../src/client/service-client.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { type AdminService, adminService, forEachStore } from './support.ts'
+
+const limiters: Config['limiters'] = {
+  api: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h' }], timeoutMs: 10_000 },
+  quiet: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h' }], shadow: true, timeoutMs: 10_000 },
+}
+
+const token = (name: string) => `${name}-${name}-${name}-${name}`
+const auth: Config['auth'] = {
+  tokens: [
+    { name: 'admin', role: 'admin', token: token('admin') },
+    { name: 'narrow', role: 'read', token: token('narrow'), limiters: ['quiet'] },
+    { name: 'check', role: 'check', token: token('check') },
+  ],
+}
+
+async function consume(service: AdminService, limiter: string, key: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) await service.ask('POST', '/v1/consume', { limiter, key }, token('admin'))
+}
+
+const sum = (column: readonly number[]) => column.reduce((all, count) => all + count, 0)
+
+describe('how the service is', () => {
+  forEachStore((store) => {
+    it('is told by the second: what was decided, and for how many', async () => {
+      await using service = await adminService({ limiters, auth, store: store() })
+      for (const key of ['ann', 'bob', 'eve']) await consume(service, 'api', key, 5)
+      await consume(service, 'quiet', 'ann', 4)
+      const history = async (query = '', who = 'admin') =>
+        (await service.ask('GET', `/v1/admin/history${query}`, undefined, token(who))).body as History
+      // Of whole seconds, so it comes a moment later.
+      await expect.poll(async () => sum((await history('?limiter=api')).denied), { timeout: 10_000 }).toBe(6)
+      const told = await history('?limiter=api')
+      expect(sum(told.allowed)).toBe(9)
+      expect(told.seconds).toHaveLength(told.allowed.length)
+      expect(Math.abs(told.seconds.at(-1)! - Date.now() / 1000)).toBeLessThan(5)
+      await expect.poll(async () => sum((await history()).allowed), { timeout: 10_000 }).toBe(13)
+      expect(sum((await history('?limiter=quiet')).shadowDenied)).toBe(1)
+      expect(sum((await history('', 'narrow')).allowed)).toBe(4)
+      const { body } = await service.ask('GET', '/v1/admin/overview', undefined, token('admin'))
+      const overview = body as Overview
+      expect(overview.instances).toMatchObject([{ isSelf: true, pid: process.pid }])
+      expect(overview.missing).toBe(0)
+      expect(overview.store).toMatchObject({ up: true, kind: store().redis ? 'redis' : 'memory' })
+      expect(overview.limiters.map(({ name, isStoreDown }) => [name, isStoreDown])).toEqual([
+        ['api', false],
+        ['quiet', false],
+      ])
+      await expect
+        .poll(
+          async () => {
+            const answer = await service.ask('GET', '/v1/admin/overview', undefined, token('admin'))
+            return (answer.body as Overview).limiters.map(({ callers }) => callers)
+          },
+          { timeout: 15_000, interval: 500 },
+        )
+        .toEqual([3, 1])
+    })
+  })
+
+  it('is told of no more limiters than the reader may see', async () => {
+    await using service = await adminService({ limiters, auth })
+    await consume(service, 'api', 'ann', 1)
+    const narrow = new ServiceClient({ url: new URL(service.url), token: token('narrow') })
+    const stop = new AbortController()
+    const seen: Overview[] = []
+    for await (const { event, data } of narrow.events('/v1/admin/live', stop.signal)) {
+      expect(event).toBe('overview')
+      seen.push(JSON.parse(data))
+      if (seen.length === 2) stop.abort()
+    }
+    expect(seen.map((each) => each.limiters.map(({ name }) => name))).toEqual([['quiet'], ['quiet']])
+    expect(await service.ask('GET', '/v1/admin/live', undefined, token('check'))).toMatchObject({
+      status: 403,
+    })
+    for (const path of ['history?limiter=api', 'history?limiter=none']) {
+      const answer = await service.ask('GET', `/v1/admin/${path}`, undefined, token('narrow'))
+      expect(answer).toMatchObject({ status: 404, body: { code: 'unknown_limiter' } })
+    }
+  })
+
+  it('everybody is told who he is', async () => {
+    await using service = await adminService({ limiters, auth })
+    const who = async (name?: string) =>
+      (await service.ask('GET', '/v1/admin/whoami', undefined, name && token(name))).body
+    expect(await who('check')).toEqual({ name: 'check', role: 'check', limiters: null })
+    expect(await who('narrow')).toEqual({ name: 'narrow', role: 'read', limiters: ['quiet'] })
+    expect(await who()).toMatchObject({ code: 'unauthorized' })
+  })
+})
+
+describe('of a store in Redis', () => {
+  let redis: RedisServer
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  afterAll(() => redis.stop())
+
+  it('calls, their time and how much travels in one are told', async () => {
+    await using service = await adminService({ limiters, auth, store: { redis: { url: redis.url } } })
+    await expect
+      .poll(
+        async () => {
+          await consume(service, 'api', 'ann', 3)
+          const { body } = await service.ask('GET', '/v1/admin/overview', undefined, token('admin'))
+          const { callsPerSecond, callMs, requestsPerCall, servers } = (body as Overview).store
+          return (
+            callsPerSecond > 0 &&
+            callMs !== null &&
+            callMs.p50 > 0 &&
+            callMs.p99 >= callMs.p50 &&
+            requestsPerCall !== null &&
+            requestsPerCall >= 1 &&
+            servers.length === 1 &&
+            servers[0]!.up
+          )
+        },
+        { timeout: 15_000, interval: 300 },
+      )
+      .toBe(true)
+  })
+})
+
+it('a quantile is read off a histogram as Prometheus does', () => {
+  const bounds = [1, 2, 4]
+  expect(quantile(bounds, [0, 10, 0, 0], 0.5)).toBe(1.5)
+  expect(quantile(bounds, [10, 0, 10, 0], 0.75)).toBe(3)
+  expect(quantile(bounds, [0, 0, 0, 5], 0.99)).toBe(4)
+  expect(quantile(bounds, [4, 0, 0, 0], 0.5)).toBe(0.5)
+})

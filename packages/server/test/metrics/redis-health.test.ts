@@ -1,0 +1,229 @@
+import { type Logger, pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask } from '../../../slidegate/test/support/ask.ts'
+import { type RedisCluster, startCluster } from '../../../slidegate/test/support/redis-cluster.ts'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
+import { RedisLink } from '../../src/admin/redis-link.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { RedisHealth } from '../../src/metrics/redis-health.ts'
+import { RedisInfo } from '../../src/metrics/redis-info.ts'
+import { type TestService, testService } from '../support/service.ts'
+import { promtool, Scraped } from './support.ts'
+
+const LIMITERS: Config['limiters'] = {
+  api: { limits: [{ kind: 'slidingWindow', limit: 1000, window: '1h' }], timeoutMs: 5000 },
+}
+
+async function scrape(service: Pick<TestService, 'get'>): Promise<Scraped> {
+  return new Scraped((await service.get('/metrics')).body)
+}
+
+const consume = (service: TestService, key = 'ann') => service.post('/v1/consume', { limiter: 'api', key })
+
+describe('of one server', () => {
+  it('is told as the server tells it', async () => {
+    await using redis = disposable(await startRedis(['--maxmemory', '64mb']))
+    await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
+    for (let i = 0; i < 20; i++) await consume(service)
+    const scraped = await scrape(service)
+    const info = new RedisInfo(String(await ask(redis.port, 'INFO', 'everything')))
+    const node = { node: `127.0.0.1:${redis.port}` }
+    const value = (name: string) => scraped.value(`slidegate_redis_${name}`, node)
+    expect(value('up')).toBe(1)
+    expect(value('memory_max_bytes')).toBe(64 * 2 ** 20)
+    expect(value('memory_used_bytes')! / info.number('used_memory')!).toBeCloseTo(1, 0)
+    expect(value('commands_total')).toBeGreaterThan(20)
+    expect(value('commands_total')).toBeLessThanOrEqual(info.number('total_commands_processed')!)
+    expect(value('cpu_seconds_total')).toBeGreaterThan(0)
+    expect(value('cpu_seconds_total')).toBeLessThanOrEqual(info.cpuSeconds!)
+    expect(value('evicted_keys_total')).toBe(0)
+    expect(value('connected_clients')).toBeGreaterThanOrEqual(2)
+    // One to be told that it is not there, one to bring it, and one for each request.
+    expect(value('script_calls_total')).toBe(info.scripts!.calls)
+    expect(value('script_calls_total')).toBeGreaterThanOrEqual(21)
+    expect(value('script_seconds_total')).toBe(info.scripts!.seconds)
+    expect(scraped.values('slidegate_redis_replica_lag_bytes')).toEqual({})
+  })
+
+  it('is down when it is gone, and all else is told within two seconds', async () => {
+    await using redis = disposable(await startRedis())
+    await using service = await testService({
+      store: { redis: { url: redis.url } },
+      limiters: { api: { ...LIMITERS.api, timeoutMs: 500 } },
+    })
+    await consume(service)
+    const node = { node: `127.0.0.1:${redis.port}` }
+    const down = async () => {
+      const startMs = performance.now()
+      const scraped = await scrape(service)
+      expect(performance.now() - startMs).toBeLessThan(2000)
+      return scraped
+    }
+    expect((await down()).value('slidegate_store_down', { limiter: 'api' })).toBe(0)
+    // One that hangs keeps others waiting, one that is gone does not.
+    redis.freeze()
+    for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
+    const hung = await down()
+    expect(hung.value('slidegate_redis_up', node)).toBe(0)
+    expect(hung.values('slidegate_redis_memory_used_bytes')).toEqual({})
+    await redis.kill()
+    for (let i = 0; i < 8; i++) expect((await consume(service)).status).toBe(503)
+    const gone = await down()
+    expect(gone.value('slidegate_redis_up', node)).toBe(0)
+    expect(gone.value('slidegate_store_down', { limiter: 'api' })).toBe(1)
+    expect(gone.value('slidegate_store_breaker_opened_total', { limiter: 'api' })).toBe(1)
+    // Those for requests, and for what else was to be read.
+    const errors = gone.values('slidegate_store_errors_total', { limiter: 'api' })
+    expect(errors.timeout! + errors.error! + errors.down!).toBeGreaterThanOrEqual(16)
+    expect(errors.timeout).toBeGreaterThan(0)
+    expect(errors.down).toBeGreaterThan(0)
+    expect(await promtool(gone.text)).toBe('')
+    await redis.start()
+    const up = await until('it is up again', async () => {
+      await consume(service)
+      const scraped = await scrape(service)
+      return scraped.value('slidegate_store_down', { limiter: 'api' }) === 0 && scraped
+    })
+    await until('it is seen', async () => (await scrape(service)).value('slidegate_redis_up', node) === 1)
+    expect(up.value('slidegate_store_breaker_opened_total', { limiter: 'api' })).toBe(1)
+  })
+
+  it('a script that was forgotten is brought again, and that is told', async () => {
+    await using redis = disposable(await startRedis())
+    await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
+    const loads = async () => (await scrape(service)).value('slidegate_store_script_loads_total')
+    await consume(service)
+    expect(await loads()).toBe(1)
+    await ask(redis.port, 'SCRIPT', 'FLUSH')
+    await consume(service)
+    expect(await loads()).toBe(2)
+  })
+
+  it('slow calls are counted that are ours, each once', async () => {
+    await using redis = disposable(await startRedis(['--slowlog-log-slower-than', '0']))
+    const own = { url: redis.url, prefix: 'slidegate:own' }
+    await using service = await testService({ store: { redis: own }, limiters: LIMITERS })
+    await using other = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
+    await using health = await readHealth(own)
+    const slow = async () => (await health.read())[0]!.slowScripts
+    await consume(service)
+    expect(await slow()).toBe(0)
+    for (let i = 0; i < 3; i++) await consume(service)
+    for (let i = 0; i < 2; i++) await consume(other)
+    expect(await slow()).toBe(3)
+    expect(await slow()).toBe(3)
+    await ask(redis.port, 'SLOWLOG', 'RESET')
+    expect(await slow()).toBe(3)
+    await consume(service)
+    expect(await slow()).toBe(4)
+    // Numbers begin anew.
+    await redis.kill()
+    await redis.start()
+    await until('the service has found it', async () => (await consume(service)).status === 200)
+    expect(await until('it is read', slow)).toBeGreaterThan(4)
+  })
+
+  it('what its user may not ask is left out, and said once', async () => {
+    await using redis = disposable(await startRedis())
+    const rights = ['allkeys', 'allchannels', '+@all', '-info', '-slowlog']
+    await ask(redis.port, 'ACL', 'SETUSER', 'poor', 'on', '>pw', ...rights)
+    const lines: { msg: string; command?: string }[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+    const url = redis.url.replace('//', '//poor:pw@')
+    await using service = await testService({ store: { redis: { url } }, limiters: LIMITERS })
+    await consume(service)
+    const scraped = await scrape(service)
+    expect(await promtool(scraped.text)).toBe('')
+    expect(scraped.value('slidegate_redis_up', { node: `127.0.0.1:${redis.port}` })).toBe(1)
+    expect(scraped.values('slidegate_redis_memory_used_bytes')).toEqual({})
+    expect(scraped.values('slidegate_redis_slow_scripts_total')).toEqual({})
+    expect(scraped.value('slidegate_store_call_requests_count')).toBeGreaterThan(0)
+    await using health = await readHealth({ url }, log)
+    const node = `127.0.0.1:${redis.port}`
+    for (let i = 0; i < 3; i++) expect(await health.read()).toEqual([{ node, up: true }])
+    expect(lines.map(({ command }) => command).sort()).toEqual(['INFO', 'SLOWLOG GET'])
+    expect(JSON.stringify(lines)).not.toContain(':pw')
+  })
+
+  it('is asked once a second at most', async () => {
+    await using redis = disposable(await startRedis())
+    await using service = await testService({ store: { redis: { url: redis.url } }, limiters: LIMITERS })
+    const asked = async () => {
+      const text = String(await ask(redis.port, 'INFO', 'commandstats'))
+      return Number(/cmdstat_slowlog\|get:calls=(\d+)/.exec(text)?.[1] ?? 0)
+    }
+    const startMs = performance.now()
+    await Promise.all(Array.from({ length: 50 }, () => scrape(service)))
+    for (let i = 0; i < 10; i++) await service.get('/v1/admin/overview')
+    expect(await asked()).toBeLessThanOrEqual(1 + Math.floor((performance.now() - startMs) / 1000))
+    expect(await asked()).toBeGreaterThan(0)
+  })
+})
+
+describe('of a Cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startCluster({ masters: 3, replicas: 1 })
+  }, 120_000)
+  afterAll(() => cluster?.stop())
+
+  it('is told of each node, and how far replicas are behind', async () => {
+    const url = cluster.nodes.slice(0, 2).map(({ port }) => `redis://127.0.0.1:${port}`)
+    await using service = await testService({ store: { redis: { url } }, limiters: LIMITERS })
+    for (let i = 0; i < 30; i++) await consume(service, `caller ${i}`)
+    const nodes = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).sort()
+    const scraped = await until('all are known', async () => {
+      const found = await scrape(service)
+      return Object.keys(found.values('slidegate_redis_memory_used_bytes')).length === nodes.length && found
+    })
+    expect(scraped.values('slidegate_redis_up')).toEqual(Object.fromEntries(nodes.map((node) => [node, 1])))
+    const masters = (await cluster.masters()).map(({ port }) => `127.0.0.1:${port}`).sort()
+    const lags = scraped.values('slidegate_redis_replica_lag_bytes')
+    expect(Object.keys(lags).sort()).toEqual(masters)
+    const calls = scraped.values('slidegate_redis_script_calls_total')
+    for (const master of masters) expect(calls[master]).toBeGreaterThan(0)
+
+    // One that is frozen takes nothing more, and falls behind.
+    const [master] = await cluster.masters()
+    const [replica] = await cluster.replicasOf(master!)
+    replica!.freeze()
+    const node = `127.0.0.1:${replica!.port}`
+    const behind = await until('it is behind', async () => {
+      for (let i = 0; i < 30; i++) await consume(service, `caller ${i}`)
+      const found = await scrape(service)
+      const lag = found.value('slidegate_redis_replica_lag_bytes', { node: `127.0.0.1:${master!.port}` })!
+      return lag > 1000 && found.value('slidegate_redis_up', { node }) === 0 && found
+    })
+    expect(behind.values('slidegate_redis_memory_used_bytes')[node]).toBeUndefined()
+    expect(await promtool(behind.text)).toBe('')
+    replica!.thaw()
+    await until('it is back', async () => (await scrape(service)).value('slidegate_redis_up', { node }) === 1)
+  }, 120_000)
+})
+
+/** Reads anew each time. */
+async function readHealth(
+  config: { url: string; prefix?: string },
+  log: Logger = pino({ level: 'silent' }),
+): Promise<{ read: RedisHealth['read'] } & AsyncDisposable> {
+  const link = new RedisLink(config, '/')
+  await link.connected()
+  let nowMs = 0
+  const health = new RedisHealth(link, log, () => nowMs)
+  return {
+    read: () => {
+      nowMs += 1000
+      return health.read()
+    },
+    [Symbol.asyncDispose]: async () => link.close(),
+  }
+}
+
+function disposable<Server extends { stop(): Promise<unknown> }>(server: Server): Server & AsyncDisposable {
+  return Object.assign(server, {
+    [Symbol.asyncDispose]: async () => {
+      await server.stop()
+    },
+  })
+}

@@ -1,0 +1,213 @@
+import { copyFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { ROOT } from '../../../slidegate/test/docs/markdown.ts'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
+import { deployed, replaced } from '../gateway/support/programs.ts'
+import {
+  anyOf,
+  type Dashboard,
+  filled,
+  labelAsked,
+  type Question,
+  questionsOf,
+  written,
+} from './dashboards.ts'
+import { type Program, startProgram } from './program.ts'
+import { startTraffic, TOKEN, watchedAlone, watchedService } from './watched.ts'
+
+// A Prometheus with the configuration that users are shown scrapes two services on one Redis, and one that has none, while
+// all that the dashboards show comes to pass.
+
+const DEADLINE_MS = 45_000
+/** Of scrapes that come every second. */
+const SCALE = { __rate_interval: '15s', __interval: '1s', __range: '1m' }
+
+const opened: AsyncDisposable[] = []
+afterAll(async () => {
+  for (const each of opened.reverse()) await each[Symbol.asyncDispose]()
+})
+function open<Opened extends AsyncDisposable>(each: Opened): Opened {
+  opened.push(each)
+  return each
+}
+
+let prometheus: Program
+let targets: string[]
+
+interface Found {
+  readonly data: { readonly result: readonly Series[] }
+}
+interface Series {
+  readonly metric: Readonly<Record<string, string>>
+  readonly value?: readonly [number, string]
+  readonly values?: readonly (readonly [number, string])[]
+}
+
+async function now(query: string): Promise<readonly Series[]> {
+  return (await prometheus.get<Found>('/api/v1/query', { query })).data.result
+}
+
+async function lately(query: string): Promise<readonly Series[]> {
+  const end = Date.now() / 1000
+  const range = { start: `${end - 60}`, end: `${end}`, step: '1' }
+  return (await prometheus.get<Found>('/api/v1/query_range', { query, ...range })).data.result
+}
+
+/** Whether there is something to draw. */
+const isNumber = ([, value]: readonly [number, string]): boolean => Number.isFinite(Number(value))
+
+async function isAnswered(
+  { expr, instant }: Question,
+  values: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  const query = filled(expr, { ...SCALE, ...values })
+  const series = instant ? await now(query) : await lately(query)
+  return series.some(({ value, values: many = [] }) => [...many, ...(value ? [value] : [])].some(isNumber))
+}
+
+/** What a variable can be chosen to be. */
+async function choicesOf(metric: string, label: string): Promise<string[]> {
+  const { data } = await prometheus.get<{ data: string[] }>(`/api/v1/label/${label}/values`, {
+    'match[]': metric,
+  })
+  return data
+}
+
+/** Values of the variables of a dashboard, of the limiter in which everything happens. */
+async function chosen(dashboard: Dashboard): Promise<Record<string, string>> {
+  const values: Record<string, string> = { limiter: 'api' }
+  for (const variable of dashboard.templating.list.slice(1)) {
+    const [metric, label] = labelAsked(variable)
+    const choices = await choicesOf(filled(metric, values), label)
+    if (variable.multi === true) values[variable.name] = anyOf(choices)
+    else expect(choices).toContain(values[variable.name])
+  }
+  return values
+}
+
+beforeAll(async () => {
+  const redis = await startRedis(['--maxmemory', '64mb', '--slowlog-log-slower-than', '0'])
+  open({ [Symbol.asyncDispose]: () => redis.stop() })
+  const replica = await startRedis(['--replicaof', '127.0.0.1', `${redis.port}`])
+  open({ [Symbol.asyncDispose]: () => replica.stop() })
+  const services = [open(await watchedService(redis.url)), open(await watchedService(redis.url))] as const
+  const alone = open(await watchedAlone())
+  targets = [...services, alone].map(({ httpUrl }) => new URL(httpUrl).host)
+
+  prometheus = open(
+    await startProgram('prometheus', async (folder, address) => {
+      const token = join(folder, 'read-token')
+      const config = join(folder, 'prometheus.yaml')
+      await copyFile(join(ROOT, 'deploy/prometheus/alerts.yaml'), join(folder, 'alerts.yaml'))
+      await writeFile(token, TOKEN)
+      await writeFile(
+        config,
+        replaced(await deployed('prometheus/prometheus.yaml'), {
+          'scrape_interval: 10s': 'scrape_interval: 1s',
+          'evaluation_interval: 30s': 'evaluation_interval: 1s',
+          '/run/secrets/read-token': token,
+          'slidegate-1:8080, slidegate-2:8080': targets.join(', '),
+          // Nobody is told.
+          'alertmanager:9093': '127.0.0.1:1',
+        }),
+      )
+      return [
+        `--config.file=${config}`,
+        `--storage.tsdb.path=${join(folder, 'data')}`,
+        '--storage.tsdb.retention.time=1h',
+        `--web.listen-address=${address}`,
+        '--log.level=error',
+      ]
+    }),
+  )
+  // Ended before the services.
+  open(startTraffic(services, alone))
+
+  await until('scrapes', async () => (await now('sum(up)'))[0]?.value?.[1] === '3', DEADLINE_MS)
+  redis.freeze()
+  try {
+    await until('an outage that shows', async () => {
+      const [down] = await now('sum(slidegate_store_down)')
+      return Number(down?.value?.[1]) > 0
+    })
+  } finally {
+    redis.thaw()
+  }
+})
+
+it('is told by all instances, with the token in its file', async () => {
+  const { data } = await prometheus.get<{
+    data: { activeTargets: { labels: Record<string, string>; health: string; lastError: string }[] }
+  }>('/api/v1/targets')
+  expect(
+    data.activeTargets.map(({ labels, health }) => [labels.job, labels.instance, health]).sort(),
+  ).toEqual(targets.map((target) => ['slidegate', target, 'up']).sort())
+})
+
+describe.each(Object.values(written).map((dashboard) => [dashboard.uid, dashboard] as const))(
+  '%s',
+  (_, dashboard) => {
+    it('every question of every panel is answered', async () => {
+      let unanswered = questionsOf(dashboard)
+      expect(unanswered.length).toBeGreaterThan(15)
+      try {
+        await until(
+          'answers',
+          async () => {
+            const values = await chosen(dashboard)
+            const answers = await Promise.all(unanswered.map((question) => isAnswered(question, values)))
+            unanswered = unanswered.filter((_question, i) => !answers[i])
+            return unanswered.length === 0
+          },
+          DEADLINE_MS,
+        )
+      } finally {
+        expect(unanswered).toEqual([])
+      }
+    })
+
+    it('so are its marks, where there is something to mark', async () => {
+      for (const { target } of dashboard.annotations.list) {
+        await expect(lately(filled(target.expr, SCALE))).resolves.toBeInstanceOf(Array)
+      }
+    })
+  },
+)
+
+it('takes all rules, and can evaluate them', async () => {
+  const expected = parse(await deployed('prometheus/alerts.yaml')).groups as {
+    name: string
+    rules: object[]
+  }[]
+  await until(
+    'all rules to be evaluated',
+    async () => {
+      const { data } = await prometheus.get<{
+        data: { groups: { name: string; rules: { name: string; health: string; lastError?: string }[] }[] }
+      }>('/api/v1/rules')
+      expect(data.groups.map(({ name, rules }) => [name, rules.length]).sort()).toEqual(
+        expected.map(({ name, rules }) => [name, rules.length]).sort(),
+      )
+      const rules = data.groups.flatMap((group) => group.rules)
+      expect(rules.filter(({ lastError }) => lastError)).toEqual([])
+      return rules.every(({ health }) => health === 'ok')
+    },
+    DEADLINE_MS,
+  )
+})
+
+it('alerts: keys make room for others in one instance, and the outage is known', async () => {
+  const seen = (alert: string) => until(alert, async () => (await lately(`ALERTS{alertname="${alert}"}`))[0])
+  expect((await seen('SlidegateMemoryStoreEvictions')).metric).toMatchObject({
+    alertstate: 'firing',
+    instance: targets[2],
+    severity: 'warning',
+  })
+  expect((await seen('SlidegateStoreDown')).metric).toMatchObject({
+    alertstate: 'pending',
+    severity: 'critical',
+  })
+})

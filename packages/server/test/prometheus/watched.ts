@@ -1,0 +1,94 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Config } from '../../src/config/schema.ts'
+import { type TestService, testService } from '../support/service.ts'
+
+export const TOKEN = 'the-token-of-prometheus'
+
+const AUTH: Config['auth'] = {
+  tokens: [{ name: 'prometheus', role: 'read', token: TOKEN }],
+  anonymous: 'check',
+}
+
+/** With every kind of limit. Of `api` all happens that can. */
+const LIMITERS: Config['limiters'] = {
+  api: {
+    limits: [
+      { kind: 'tokenBucket', capacity: 20, refill: 10, interval: '1s', name: 'bucket' },
+      { kind: 'slidingWindow', limit: 5, window: '1m', name: 'stricter', shadow: true },
+    ],
+    ban: { after: 20, within: '1m', for: '2s' },
+    onStoreError: 'allow',
+  },
+  login: {
+    dimensions: {
+      user: [{ kind: 'slidingWindow', limit: 50, window: '15m' }],
+      address: [{ kind: 'slidingWindow', limit: 500, window: '15m' }],
+    },
+    onStoreError: 'deny',
+  },
+  fixed: { limits: [{ kind: 'fixedWindow', limit: 100, window: '1m' }], onStoreError: 'local', instances: 2 },
+  counter: { limits: [{ kind: 'slidingCounter', limit: 100, window: '1m' }] },
+  reports: { limits: [{ kind: 'concurrency', limit: 5, ttl: '10s' }], onStoreError: 'deny' },
+  devices: { limits: [{ kind: 'distinct', limit: 5, window: '1h' }], onStoreError: 'deny' },
+}
+
+/** A service with a limiter for all there is, on Redis. */
+export function watchedService(url: string): Promise<TestService> {
+  return testService({ store: { redis: { url } }, limiters: LIMITERS, auth: AUTH })
+}
+
+/** One that keeps its counts itself, of fewer keys than come. */
+export function watchedAlone(): Promise<TestService> {
+  return testService({
+    store: { memory: { maxKeys: 100 } },
+    limiters: { alone: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1m' }] } },
+    auth: AUTH,
+  })
+}
+
+/** Requests to all limiters of these services, a few hundred a second at most and for a minute at most, until it is stopped. */
+export function startTraffic(services: readonly TestService[], alone: TestService): AsyncDisposable {
+  let isStopped = false
+  const line = async (rounds: number, round: (number: number) => Promise<unknown>): Promise<void> => {
+    for (let number = 0; number < rounds && !isStopped; number++) await round(number)
+  }
+  const consume = (service: TestService, requests: readonly object[]) =>
+    service.post('/v1/consume', { requests })
+  const lines = services.flatMap((service) => [
+    line(1000, async (number) => {
+      // Every other request is by the same caller.
+      const key = `user:${number % 2 === 0 ? 0 : number % 20}`
+      await consume(service, [
+        { limiter: 'api', key },
+        { limiter: 'api', key: `user:${number % 15}` },
+        { limiter: 'login', key: { user: key, address: '192.0.2.7' } },
+        { limiter: 'fixed', key },
+        { limiter: 'counter', key },
+        { limiter: 'reports', key },
+        { limiter: 'devices', key, value: `device:${number % 7}` },
+      ])
+      await delay(50)
+    }),
+    // More than there is room for: some wait for a while, and some in vain.
+    ...[2000, 2000, 2000, 200].map((maxWaitMs) =>
+      line(1000, async () => {
+        await service.post('/v1/wait', { limiter: 'api', key: 'patient', cost: 10, maxWaitMs })
+        await delay(20)
+      }),
+    ),
+  ])
+  const flood = line(1000, async (number) => {
+    await consume(
+      alone,
+      Array.from({ length: 10 }, (_, i) => ({ limiter: 'alone', key: `user:${number}:${i}` })),
+    )
+    await delay(50)
+  })
+  const done = Promise.all([...lines, flood])
+  return {
+    [Symbol.asyncDispose]: async () => {
+      isStopped = true
+      await done
+    },
+  }
+}

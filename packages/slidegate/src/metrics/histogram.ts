@@ -1,0 +1,51 @@
+import { SlidegateError, show } from '../errors.ts'
+
+/** How often values fell between which bounds. */
+export interface HistogramCounts {
+  /** Upper bounds, ascending; a value that is equal to one lies below it. */
+  readonly bounds: readonly number[]
+  /** Values in each bucket, not cumulative; one more than bounds: the last is of those above all of them. */
+  readonly counts: readonly number[]
+  /** Of all values. */
+  readonly sum: number
+}
+
+/** Counts values in buckets that are made beforehand: nothing is allocated for a value. */
+export class Histogram {
+  readonly #bounds: readonly number[]
+  /** And their sum, behind them: as a field of its own it might be allocated anew each time. */
+  readonly #counts: Float64Array
+
+  /**
+   * @param bounds upper bounds of the buckets, finite and ascending
+   * @throws {SlidegateError} `invalid_option`
+   */
+  constructor(bounds: readonly number[]) {
+    if (
+      !Array.isArray(bounds) ||
+      !bounds.every((bound, i) => Number.isFinite(bound) && !(bound <= bounds[i - 1]!))
+    ) {
+      throw new SlidegateError(
+        'invalid_option',
+        `the bounds are ${show(bounds)}; they must be ascending numbers`,
+        bounds,
+      )
+    }
+    this.#bounds = [...bounds]
+    this.#counts = new Float64Array(bounds.length + 2)
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds
+    let i = 0
+    while (i < bounds.length && value > bounds[i]!) i++
+    this.#counts[i]!++
+    this.#counts[bounds.length + 1]! += value
+  }
+
+  read(): HistogramCounts {
+    const bounds = this.#bounds
+    const counts = Array.from(this.#counts.subarray(0, bounds.length + 1))
+    return { bounds, counts, sum: this.#counts[bounds.length + 1]! }
+  }
+}

@@ -1,0 +1,2 @@
+export { type MeasureOptions, measure } from './measure.ts'
+export { type TracedOptions, traced } from './traced.ts'

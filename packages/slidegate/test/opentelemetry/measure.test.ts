@@ -1,0 +1,255 @@
+import { type Attributes, metrics } from '@opentelemetry/api'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  concurrency,
+  createLimiter,
+  type LimiterOptions,
+  memoryStore,
+  slidingWindow,
+} from '../../src/index.ts'
+import { type MeasureOptions, measure, traced } from '../../src/opentelemetry/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { errorOf } from '../input/refusal.ts'
+import { FAILURES, failing } from '../resilience/failing-store.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { meterOf } from './sdk.ts'
+
+const { redis } = await useRedis()
+
+const POLICY = 'slidegate.rate_limiting.policy'
+const RESULT = 'slidegate.rate_limiting.result'
+const limits = [
+  slidingWindow({ limit: 10, window: '1h', name: 'ten' }),
+  slidingWindow({ limit: 5, window: '1h', name: 'five', shadow: true }),
+]
+
+function measured(options: Partial<LimiterOptions> = {}, more: MeasureOptions = {}) {
+  const { meter, collect } = meterOf()
+  const limiter = createLimiter({ name: 'api', limits, timeoutMs: 30_000, logger: false, ...options })
+  const stop = measure(limiter, { meter, ...more })
+  onTestFinished(stop)
+  return { limiter, collect, stop, meter }
+}
+
+const api: Attributes = { [POLICY]: 'api' }
+
+describe('measure', () => {
+  it('tells of decisions by result and source, and of each limit', async () => {
+    const { limiter, collect } = measured()
+    for (let i = 0; i < 12; i++) limiter.consumeSync('user:1')
+    const told = await collect()
+    const by = { ...api, 'slidegate.source': 'store' }
+    expect(told.value('requests', { ...by, [RESULT]: 'acquired' })).toBe(10)
+    expect(told.value('requests', { ...by, [RESULT]: 'denied' })).toBe(2)
+    expect(told.points('requests').length).toBe(2)
+    const [ten, five] = ['ten', 'five'].map((limit) => ({ ...api, 'slidegate.limit': limit }))
+    expect(told.value('limit.denials', ten)).toBe(2)
+    expect(told.value('limit.denials', five)).toBe(0)
+    expect(told.value('limit.shadow_denials', five)).toBe(7)
+    expect(told.value('limit.near', ten)).toBe(3)
+    const { count, sum, buckets } = told.histogram('limit.utilization', ten)
+    expect(buckets.boundaries).toEqual([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1])
+    expect(buckets.counts).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 3, 0])
+    expect([count, sum]).toEqual([12, expect.closeTo(5.5 + 2)])
+  })
+
+  it('never of a key', async () => {
+    const { limiter, collect } = measured({
+      limits: (key) => [slidingWindow({ limit: 3, window: '1h', name: `of-${key.length}` })],
+      store: redisStore(redis, { prefix: 'slidegate:never' }),
+      ban: { after: 2, within: '1h', for: '1h' },
+    })
+    for (let i = 0; i < 8; i++) await limiter.consume('secret-key-of-mine')
+    const told = await collect()
+    expect(told.metrics.length).toBeGreaterThan(10)
+    expect(JSON.stringify(told.metrics)).not.toContain('secret')
+    expect([told.value('bans'), told.value('blocked_requests')]).toEqual([1, 3])
+  })
+
+  it('by the names and units of the conventions', async () => {
+    const store = redisStore(redis, { prefix: 'slidegate:names' })
+    const { limiter, collect } = measured({ store }, { store })
+    await limiter.consume('k')
+    await limiter.wait('k')
+    await limiter.wait('k', { cost: 11 }).catch(() => {})
+    const told = await collect()
+    const units = Object.fromEntries(told.names.map((name) => [name, told.metric(name).descriptor.unit]))
+    expect(units).toEqual({
+      requests: '{request}',
+      active_request_leases: '{request}',
+      queued_requests: '{request}',
+      'request.time_in_queue': 's',
+      'queue.errors': '{request}',
+      blocked_requests: '{request}',
+      bans: '{ban}',
+      'limit.denials': '{request}',
+      'limit.shadow_denials': '{request}',
+      'limit.near': '{request}',
+      'limit.utilization': '1',
+      'store.down': '1',
+      'store.breaker_openings': '{opening}',
+      'store.clock_steps': '{step}',
+      'store.calls': '{call}',
+      'store.failed_calls': '{call}',
+      'store.script_loads': '{load}',
+      'store.call.duration': 's',
+      'store.call.requests': '{request}',
+      'store.call.operations': '{operation}',
+    })
+  })
+
+  it('tells of those who wait, and of permits', async () => {
+    const { limiter, collect } = measured({ limits: [concurrency({ limit: 1, ttl: '1m', name: 'slot' })] })
+    const permit = await limiter.acquire('k')
+    const abort = new AbortController()
+    const waiting = [limiter.wait('k', { signal: abort.signal }), limiter.wait('k')]
+    const during = await collect()
+    expect([during.value('active_request_leases', api), during.value('queued_requests', api)]).toEqual([1, 2])
+    abort.abort()
+    await waiting[0]!.catch(() => {})
+    await permit.release()
+    await waiting[1]
+    const told = await collect()
+    expect(told.value('queued_requests', api)).toBe(0)
+    expect(told.value('queue.errors', { ...api, 'error.type': 'aborted' })).toBe(1)
+    const { count, sum, buckets } = told.histogram('request.time_in_queue', { ...api, [RESULT]: 'acquired' })
+    expect([count, buckets.boundaries[0], buckets.boundaries.at(-1)]).toEqual([1, 0.001, 300])
+    expect(sum).toBeLessThan(30)
+  })
+
+  it('tells of what Redis is asked', async () => {
+    const store = redisStore(redis, { prefix: 'slidegate:calls' })
+    const { limiter, collect } = measured({ store }, { store })
+    await redis.script('FLUSH')
+    await limiter.consume('k')
+    await Promise.all(Array.from({ length: 9 }, () => limiter.consume('k')))
+    await redis.script('FLUSH')
+    await limiter.consume('k')
+    const told = await collect()
+    expect(
+      ['store.calls', 'store.failed_calls', 'store.script_loads'].map((name) => told.value(name, api)),
+    ).toEqual([3, 0, 2])
+    expect(told.histogram('store.call.duration', api).count).toBe(3)
+    expect(told.histogram('store.call.requests', api)).toMatchObject({ count: 3, sum: expect.closeTo(11) })
+    expect(told.histogram('store.call.operations', api)).toMatchObject({ count: 3, sum: expect.closeTo(3) })
+  })
+
+  it('tells of a store that fails, and while it is down', async () => {
+    let answer: ((words: readonly string[]) => Promise<unknown>) | undefined
+    const store = redisStore({
+      command: async (words) => {
+        const [name, ...others] = words
+        return answer === undefined ? redis.call(name!, ...others) : answer(words)
+      },
+    })
+    const { limiter, collect } = measured(
+      { store, timeoutMs: 50, onStoreError: 'deny', breaker: { minRequests: 4, maxPauseMs: 20 } },
+      { store },
+    )
+    answer = () => new Promise(() => {})
+    await limiter.consume('k')
+    answer = () => Promise.reject(new Error('ECONNRESET'))
+    for (let i = 0; i < 4; i++) await limiter.consume(`${i}`)
+    const told = await collect()
+    expect(told.value('store.errors', { 'error.type': 'timeout' })).toBe(1)
+    expect(told.value('store.errors', { 'error.type': 'error' })).toBeGreaterThan(1)
+    expect(told.value('store.failed_calls')).toBeGreaterThan(1)
+    expect([told.value('store.down', api), told.value('store.breaker_openings', api)]).toEqual([1, 1])
+    expect(told.value('requests', { 'slidegate.source': 'failClosed' })).toBe(5)
+    expect(told.names).not.toContain('limit.denials')
+    answer = undefined
+    await vi.waitFor(async () => expect((await limiter.consume('k')).source).toBe('store'), {
+      timeout: 30_000,
+    })
+    expect((await collect()).value('store.down', api)).toBe(0)
+  })
+
+  it("tells of each time that the store's clock was set", async () => {
+    const clock = new ManualClock(Date.now())
+    const store = redisStore(redis, { clock: clock.now, prefix: 'slidegate:steps' })
+    const { limiter, collect } = measured({ store })
+    await limiter.consume('k')
+    clock.advance(60_000)
+    await limiter.consume('k')
+    expect((await collect()).value('store.clock_steps', api)).toBe(1)
+  })
+
+  it('limiters of one meter do not get in each other’s way', async () => {
+    const { limiter, collect, meter, stop } = measured()
+    const other = createLimiter({ name: 'other', limits })
+    onTestFinished(measure(other, { meter }))
+    for (let i = 0; i < 3; i++) limiter.consumeSync('k')
+    other.consumeSync('k')
+    const told = await collect()
+    for (const [policy, requests] of [
+      ['api', 3],
+      ['other', 1],
+    ] as const) {
+      expect(told.value('requests', { [POLICY]: policy })).toBe(requests)
+      const ten = { [POLICY]: policy, 'slidegate.limit': 'ten' }
+      expect(told.histogram('limit.utilization', ten).count).toBe(requests)
+    }
+    stop()
+    other.consumeSync('k')
+    expect((await collect()).value('requests', { [POLICY]: 'other' })).toBe(2)
+  })
+
+  it('ends when it is told to', async () => {
+    const { limiter, collect, stop } = measured()
+    limiter.consumeSync('k')
+    expect((await collect()).value('requests', api)).toBe(1)
+    const asked = vi.spyOn(limiter, 'stats')
+    stop()
+    limiter.consumeSync('k')
+    await collect().catch(() => {})
+    expect(asked).not.toHaveBeenCalled()
+  })
+
+  it('a limiter that is closed is told of still', async () => {
+    const { limiter, collect } = measured()
+    limiter.consumeSync('k')
+    limiter.close()
+    const told = await collect()
+    expect([told.value('requests', api), told.value('queued_requests', api)]).toEqual([1, 0])
+  })
+
+  it('one that is traced is measured alike', async () => {
+    const { meter, collect } = meterOf()
+    const limiter = traced(createLimiter({ name: 'api', limits }))
+    onTestFinished(measure(limiter, { meter }))
+    limiter.consumeSync('k')
+    await limiter.consume('k')
+    expect((await collect()).value('requests', api)).toBe(2)
+  })
+
+  it('by the meter of the API, unless told', async () => {
+    const { meter, collect } = meterOf()
+    const provider = new MeterProvider()
+    provider.getMeter = (name) => {
+      expect(name).toBe('slidegate')
+      return meter
+    }
+    metrics.setGlobalMeterProvider(provider)
+    onTestFinished(() => metrics.disable())
+    const limiter = createLimiter({ name: 'api', limits })
+    onTestFinished(measure(limiter))
+    limiter.consumeSync('k')
+    expect((await collect()).value('requests', api)).toBe(1)
+  })
+
+  it.each([memoryStore(), {}, null, 'redis'])('refuses a store that is none in Redis', async (store) => {
+    const options = { store } as unknown as MeasureOptions
+    expect(await errorOf(() => measure(createLimiter({ limits }), options))).toMatchObject({
+      code: 'invalid_option',
+    })
+  })
+
+  it('a store that throws everything away is no reason to fail', async () => {
+    const store = failing(memoryStore(), FAILURES.throws)
+    const { limiter, collect } = measured({ store })
+    await limiter.consume('k').catch(() => {})
+    expect((await collect()).value('store.errors', { 'error.type': 'error' })).toBe(1)
+  })
+})
