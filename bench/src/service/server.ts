@@ -1,22 +1,16 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { pino } from 'pino'
 import { loadConfig } from '../../../packages/server/src/config/load.ts'
-import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
 import { loadDefinitions, serviceIn } from '../../../packages/server/src/envoy/definitions.ts'
 import { OK } from '../../../packages/server/src/envoy/messages.ts'
 import { ConsumeBody } from '../../../packages/server/src/http/consume.ts'
 import { startService } from '../../../packages/server/src/service/running.ts'
 import { serve } from '../workers.ts'
+import { configFile, LIMIT, portIn } from './config-file.ts'
 import { CONSTANT_PATH, type Ports, type ToService } from './told.ts'
 
 // Before the framework is loaded.
 process.env.NODE_ENV = 'production'
-
-/** No key comes near it: what is measured is the cost of letting pass. */
-const LIMIT = 1_000_000
 
 /** A decision that nobody has made. */
 const CONSTANT = {
@@ -70,37 +64,12 @@ serve<ToService, Ports | number>(async (told) => {
         reply.headers(CONSTANT_HEADERS).send(CONSTANT_TEXT),
       ),
   })
-  const portIn = (address: string) => Number(/\d+$/.exec(address)![0])
   return {
     http: portIn(running.httpUrl),
     grpc: portIn(running.grpcAddress!),
     constantGrpc: await constantGrpc(),
   }
 })
-
-function configFile(store: StoreConfig): string {
-  const folder = mkdtempSync(join(tmpdir(), 'slidegate-bench-'))
-  const unit = `{ unit: minute, requests_per_unit: ${LIMIT} }`
-  writeFileSync(
-    join(folder, 'bench.yaml'),
-    `domain: bench\ndescriptors: [{ key: user, rate_limit: ${unit} }]\n`,
-  )
-  const file = join(folder, 'slidegate.json')
-  const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
-  // A machine that is busy is no store that is gone.
-  const timeoutMs = 10_000
-  const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
-  writeFileSync(
-    file,
-    JSON.stringify({
-      listen,
-      store,
-      limiters: { api: { limits, timeoutMs } },
-      envoy: { files: ['bench.yaml'], timeoutMs },
-    }),
-  )
-  return file
-}
 
 function constantGrpc(): Promise<number> {
   const server = new Server()

@@ -12,3 +12,11 @@ export interface Ports {
 
 /** Where the same HTTP server answers what it always answers. */
 export const CONSTANT_PATH = '/constant'
+
+/** What the process with a service that is watched, and one that is not, is told. */
+export type ToWatched = { readonly store: StoreConfig } | 'cpu seconds'
+
+export interface WatchedPorts {
+  readonly watched: number
+  readonly unwatched: number
+}

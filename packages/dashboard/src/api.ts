@@ -33,6 +33,12 @@ export async function ask<Answer>(
   return (await response.json()) as Answer
 }
 
+/** What is no JSON. @throws as {@link ask} does */
+export async function askText(path: string, signal: AbortSignal): Promise<string> {
+  const response = await send('GET', path, undefined, signal)
+  return await response.text()
+}
+
 /** Tells on `window` that the token is not known, or not any more. */
 export const UNAUTHORIZED = 'slidegate:unauthorized'
 

@@ -78,7 +78,8 @@ function Who() {
   return (
     <>
       <span>
-        {who.name} <span class="muted">({who.role})</span>
+        <span class="minor">{who.name} </span>
+        <span class="muted">({who.role})</span>
       </span>
       {hasToken ? (
         <button type="button" class="small" onClick={signOut}>

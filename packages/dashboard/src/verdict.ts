@@ -34,7 +34,7 @@ const ENOUGH_DENIALS = 20
 export function verdictOf({ overMs, requests, denied, callers, denials }: Evidence): Verdict {
   const span = `the last ${duration(Math.round(overMs / 1000) * 1000)}`
   if (denied === 0) return { kind: 'none', text: `Nothing was denied in ${span}.` }
-  const ofAll = `${count(denied)} of ${count(requests)} requests of ${span} were denied`
+  const ofAll = `${count(denied)} of ${count(requests)} requests in ${span} were denied`
   if (denied < ENOUGH_DENIALS) {
     return { kind: 'few', text: `${ofAll}: too few to tell why (fewer than ${ENOUGH_DENIALS}).` }
   }
@@ -42,45 +42,38 @@ export function verdictOf({ overMs, requests, denied, callers, denials }: Eviden
   if (callers >= VERY_MANY && asMany < SELDOM) {
     return {
       kind: 'distributed',
-      text: `${ofAll}, from some ${count(callers)} callers with ${asMany.toFixed(1)} requests each on average. Very many callers that ask seldom may be one who asks from many addresses (from ${count(VERY_MANY)} callers on, with fewer than ${SELDOM} requests each).`,
+      text: `${ofAll}. Some ${count(callers)} callers came, with ${asMany.toFixed(1)} requests each on average: so many who ask so seldom may be one who asks from many addresses. (The lines are drawn at ${count(VERY_MANY)} callers and ${SELDOM} requests each.)`,
     }
   }
-  // Of limiters with dimensions: that whose keys explain most. What came at least counts, not what may have come.
+  // Of limiters with dimensions: that whose keys explain most. A few have at least so much, one has at most so much.
   const dimensions = new Set(denials.map(({ dimension }) => dimension))
   const heads = Array.from(dimensions, (dimension) => {
-    const least = denials
-      .filter((each) => each.dimension === dimension)
-      .map(({ count, error }) => (count - error) / denied)
-    return {
-      first: Math.min(1, least[0] ?? 0),
-      few: Math.min(
-        1,
-        least.slice(0, FEW).reduce((sum, each) => sum + each, 0),
-      ),
-    }
+    const keys = denials.filter((each) => each.dimension === dimension)
+    const least = keys.slice(0, FEW).reduce((sum, { count, error }) => sum + count - error, 0)
+    return { few: Math.min(1, least / denied), first: Math.min(1, (keys[0]?.count ?? 0) / denied) }
   })
   const few = Math.max(0, ...heads.map((head) => head.few))
   const first = Math.max(0, ...heads.map((head) => head.first))
   if (callers < ENOUGH_CALLERS) {
     return {
       kind: 'unclear',
-      text: `${ofAll}. Only some ${count(callers)} callers were seen: too few to tell abuse from a limit that is too low by how the denials are spread (fewer than ${ENOUGH_CALLERS}).`,
+      text: `${ofAll}. Some ${count(callers)} callers came: too few to tell abuse from a limit that is too low by who was denied. (The line is drawn at ${ENOUGH_CALLERS}.)`,
     }
   }
   if (few >= MOST) {
     return {
       kind: 'concentrated',
-      text: `${ofAll}, ${few === 1 ? 'all' : `at least ${share(few)}`} of them of ${FEW} keys among some ${count(callers)} callers. That looks like a few callers who ask for far more than the others, rather than like a limit that is too low (${share(MOST)} or more of the denials from ${FEW} keys).`,
+      text: `${ofAll}. ${few === 1 ? 'All' : `At least ${share(few)}`} of the denials are those of ${FEW} keys, among some ${count(callers)} callers: that looks like a few who ask for far more than the others, rather than like a limit that is too low. (The line is drawn at ${share(MOST)}.)`,
     }
   }
   if (first < LITTLE) {
     return {
       kind: 'spread',
-      text: `${ofAll}, and no key has more than ${share(first)} of the denials. Many callers are denied a little: the limit may be too low for what they usually do (less than ${share(LITTLE)} for each key).`,
+      text: `${ofAll}. No key has more than ${share(first)} of the denials: many callers are denied a little, so the limit may be too low for what they usually do. (The line is drawn at ${share(LITTLE)} for each key.)`,
     }
   }
   return {
     kind: 'unclear',
-    text: `${ofAll}. The denials are neither of a few keys (${FEW} have ${share(few)}, ${share(MOST)} would be much) nor spread evenly (the first has ${share(first)}, less than ${share(LITTLE)} would be little): look at the keys below.`,
+    text: `${ofAll}. ${FEW} keys have ${share(few)} of the denials, the first ${share(first)}: neither a few who stand out (from ${share(MOST)} on) nor many who are denied a little (below ${share(LITTLE)} each). Look at the keys below.`,
   }
 }

@@ -117,15 +117,15 @@ it('says that the connection is lost, and comes back by itself', async () => {
   window.expect(/net::ERR_/)
   const { page } = window
   const state = page.getByRole('status').filter({ hasText: /Live|lost/ })
-  await expect.poll(() => state.innerText(), { timeout: 15_000 }).toBe('Live')
+  await expect.poll(() => state.innerText(), { timeout: 30_000 }).toBe('Live')
   const started = page.getByRole('table', { name: 'Instances' }).locator('tbody th')
   const before = await started.innerText()
   first.kill('SIGKILL')
   await first.ended
-  await expect.poll(() => state.innerText(), { timeout: 15_000 }).toMatch(/lost/)
+  await expect.poll(() => state.innerText(), { timeout: 30_000 }).toMatch(/lost/)
   // What was seen last stays.
   expect(await started.innerText()).toBe(before)
   await using _second = await startProcess(['--config', file, '--http', host])
-  await expect.poll(() => state.innerText(), { timeout: 20_000 }).toBe('Live')
-  await expect.poll(() => started.innerText(), { timeout: 15_000 }).not.toBe(before)
+  await expect.poll(() => state.innerText(), { timeout: 30_000 }).toBe('Live')
+  await expect.poll(() => started.innerText(), { timeout: 30_000 }).not.toBe(before)
 })

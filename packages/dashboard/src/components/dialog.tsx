@@ -16,8 +16,11 @@ export function Dialog({
   const id = useId()
   useEffect(() => {
     const before = document.activeElement
-    element.current?.showModal()
+    const dialog = element.current!
+    dialog.showModal()
     return () => {
+      // While it is open nothing else can have the focus.
+      dialog.close()
       if (before instanceof HTMLElement) before.focus()
     }
   }, [])

@@ -13,7 +13,7 @@ export function RequestChart({ title, history }: { readonly title: string; reado
       series={[
         { label: 'Allowed', tone: 'allowed', values: allowed, isFilled: true },
         { label: 'Denied', tone: 'denied', values: denied },
-        { label: 'Would be denied', tone: 'shadow-denied', values: shadowDenied, isDashed: true },
+        { label: 'Shadow denials', tone: 'shadow-denied', values: shadowDenied, isDashed: true },
       ]}
     />
   )

@@ -83,7 +83,7 @@ function Numbers({ name }: { readonly name: string }) {
         <Stat name="Denied" value={rate(deniedPerSecond)} tone={deniedPerSecond > 0 ? 'denied' : undefined} />
         <Stat name="Share denied" value={share(ratio(deniedPerSecond, asked(rates)))} />
         <Stat
-          name="Would be denied"
+          name="Shadow denials"
           value={rate(shadowDeniedPerSecond)}
           tone={shadowDeniedPerSecond > 0 ? 'shadow-denied' : undefined}
         />

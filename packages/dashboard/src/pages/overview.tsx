@@ -6,7 +6,7 @@ import { PageHeader } from '../components/page-header.tsx'
 import { RequestChart } from '../components/request-chart.tsx'
 import { Stat, Stats } from '../components/stats.tsx'
 import { Notice } from '../components/status.tsx'
-import { count, duration, NONE, rate, ratio, share } from '../format.ts'
+import { count, duration, rate, ratio, share } from '../format.ts'
 import { useHistory, useLive } from '../live.tsx'
 
 /** How the service is, at a glance: all limiters, all instances, the store. */
@@ -94,21 +94,21 @@ function Numbers({ overview: { limiters, store, instances } }: { readonly overvi
       <Stat name="Requests" value={rate(allowed + denied)} />
       <Stat name="Denied" value={rate(denied)} tone={denied > 0 ? 'denied' : undefined} />
       <Stat name="Share denied" value={share(ratio(denied, allowed + denied))} />
-      <Stat name="Would be denied" value={rate(shadowed)} tone={shadowed > 0 ? 'shadow-denied' : undefined} />
-      <Stat name="Waiting" value={count(waiting)} />
-      <Stat
-        name="Without the store"
-        value={rate(withoutStore)}
-        tone={withoutStore > 0 ? 'denied' : undefined}
-      />
-      <StoreStat store={store} />
+      <Stat name="Shadow denials" value={rate(shadowed)} tone={shadowed > 0 ? 'shadow-denied' : undefined} />
+      {waiting > 0 && <Stat name="Waiting" value={count(waiting)} />}
+      {withoutStore > 0 && <Stat name="Without the store" value={rate(withoutStore)} tone="denied" />}
+      <StoreStats store={store} />
       <Stat name="Instances" value={count(instances.length)} />
     </Stats>
   )
 }
 
-function StoreStat({ store: { kind, callMs } }: { readonly store: StoreTold }) {
+function StoreStats({ store: { kind, callMs } }: { readonly store: StoreTold }) {
   if (kind === 'memory') return <Stat name="Store" value="memory" />
-  if (callMs === null) return <Stat name="Store calls" value={NONE} note="p50, p99" />
-  return <Stat name="Store calls" value={duration(callMs.p50)} note={`p50, ${duration(callMs.p99)} p99`} />
+  return (
+    <>
+      <Stat name="Store p50" value={duration(callMs?.p50)} />
+      <Stat name="Store p99" value={duration(callMs?.p99)} />
+    </>
+  )
 }

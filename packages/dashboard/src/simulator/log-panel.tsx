@@ -97,10 +97,10 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
             <label>
               <span>It has requests of several limiters. Those of</span>
               <select
-                value={log.limiters[0]}
+                value={log.limiter}
                 onChange={({ currentTarget }) => readAs({ ...options, limiter: currentTarget.value })}
               >
-                {log.limiters.toSorted().map((name) => (
+                {log.limiters.map((name) => (
                   <option key={name}>{name}</option>
                 ))}
               </select>

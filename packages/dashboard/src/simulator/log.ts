@@ -21,8 +21,10 @@ export interface Log {
   readonly releasedEarly: number
   /** Whether there are more lines than are read. */
   readonly isCut: boolean
-  /** Who has decided captured requests, the one whose are read first; of other logs none is known. */
+  /** Who has decided captured requests; of other logs nobody is known. */
   readonly limiters: readonly string[]
+  /** Whose of them are here. */
+  readonly limiter: string | undefined
   /** Of the first line that is a JSON object: by what callers may be told apart. */
   readonly fields: readonly string[]
 }
@@ -116,7 +118,8 @@ class LogInMaking {
       skipped: this.#skipped,
       releasedEarly: this.#buffer.releasedEarly,
       isCut,
-      limiters: Array.from(this.#limiters).sort((a) => (a === this.#limiter ? -1 : 0)),
+      limiters: Array.from(this.#limiters).sort(),
+      limiter: this.#limiter,
       fields: this.#fields ?? [],
     }
   }

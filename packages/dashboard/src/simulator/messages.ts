@@ -44,6 +44,7 @@ export interface LogTold {
   readonly isCut: boolean
   readonly hasCosts: boolean
   readonly limiters: readonly string[]
+  readonly limiter: string | undefined
   readonly fields: readonly string[]
   readonly timeline: Timeline
 }

@@ -35,7 +35,7 @@ export function sampleLog(): Blob {
   const lines = requests.map(
     ({ second, caller, path }) => `${caller} - - [${timeOf(second)}] "GET ${path} HTTP/1.1" 200 512\n`,
   )
-  return new Blob(lines)
+  return new Blob([lines.join('')])
 }
 
 /** `05/Jan/2026:09:00:00 +0000` */

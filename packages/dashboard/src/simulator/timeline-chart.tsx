@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { colourOf, useColours } from '../theme.ts'
@@ -19,6 +19,9 @@ export function TimelineChart({
   readonly simulated: Simulated
 }) {
   const place = useRef<HTMLDivElement>(null)
+  const chart = useRef<uPlot>()
+  const columns = useRef<uPlot.AlignedData>()
+  columns.current = useMemo(() => columnsOf(timeline, simulated), [timeline, simulated])
   const colours = useColours()
   useLayoutEffect(() => {
     const element = place.current!
@@ -51,9 +54,10 @@ export function TimelineChart({
         ],
         bands: [{ series: [1, 2], fill: faint(denied) }],
       },
-      columnsOf(timeline, simulated),
+      columns.current,
       element,
     )
+    chart.current = plot
     const observer = new ResizeObserver(() => {
       if (element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height: HEIGHT })
     })
@@ -62,7 +66,8 @@ export function TimelineChart({
       observer.disconnect()
       plot.destroy()
     }
-  }, [timeline, simulated, colours])
+  }, [colours])
+  useEffect(() => chart.current?.setData(columns.current!), [columns.current])
   return <div ref={place} class="plot" role="img" aria-label={label} />
 }
 

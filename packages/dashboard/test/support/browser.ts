@@ -36,7 +36,7 @@ export interface TestWindow extends AsyncDisposable {
 }
 
 const DESKTOP = { width: 1280, height: 800 }
-const STEP_MS = 15_000
+const STEP_MS = 30_000
 
 const WATCH = `window.longestTaskMs = 0
 new PerformanceObserver((list) => {

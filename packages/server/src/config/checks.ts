@@ -18,6 +18,8 @@ export interface Checked {
   /** Against it are the names of files. */
   readonly folder: string
   readonly environment: NodeJS.ProcessEnv
+  /** Whether files that it names are looked at. */
+  readonly looksAtFiles: boolean
   /** Whether a part is as the schema says; only then it is looked into. */
   isSound(path: Path): boolean
   /** At a value, or at its name. */
@@ -122,10 +124,11 @@ function checkCertificate(checked: Checked, tls: NonNullable<NonNullable<Config[
 
 /** The contents of files, by their names in an object; nothing unless all can be read. */
 function areReadable(
-  { folder, complain }: Checked,
+  { folder, looksAtFiles, complain }: Checked,
   path: Path,
   files: Readonly<Record<string, string | undefined>>,
 ): Record<string, Buffer> | undefined {
+  if (!looksAtFiles && Object.keys(files).length > 0) return undefined
   const contents: Record<string, Buffer> = {}
   let isGood = true
   for (const [name, file] of Object.entries(files)) {

@@ -25,6 +25,8 @@ export interface LoadOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** Addresses in place of those in the file. */
   readonly listen?: { readonly http?: string | undefined; readonly grpc?: string | undefined }
+  /** Whether files that it names are looked at; with those of others one could find out what is there. Default: true. */
+  readonly looksAtFiles?: boolean
 }
 
 /** @throws {ConfigError} with all that is wrong, where, and what would be right */
@@ -38,7 +40,7 @@ export function loadConfig(file: string, options: LoadOptions = {}): LoadedConfi
  * @throws {ConfigError}
  */
 export function loadText(file: string, text: string, options: LoadOptions = {}): LoadedConfig {
-  const { environment = process.env } = options
+  const { environment = process.env, looksAtFiles = true } = options
   const document = readDocument(file, text, environment)
   const problems = new Problems(document)
   const folder = dirname(resolve(file))
@@ -50,10 +52,12 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
     config,
     folder,
     environment,
+    looksAtFiles,
     isSound: (path) => problems.areNoneIn(path),
     complain: (path, message, at) => problems.add(path, message, at),
   })
-  const domains = problems.areNoneIn(['envoy']) ? domainsOf(config, folder, problems) : undefined
+  const domains =
+    looksAtFiles && problems.areNoneIn(['envoy']) ? domainsOf(config, folder, problems) : undefined
   if (problems.areSome()) throw problems.error()
   return {
     config,

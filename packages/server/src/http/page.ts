@@ -32,11 +32,23 @@ const NOT_BUILT =
   'The live page was not built: npm run build makes it. The API is described at /openapi.json.\n'
 
 /** The live page: files, without a token, since nothing in them is secret. What the page asks for needs one. */
-export function pageRoutes(app: App): void {
+export function pageRoutes(app: App, root: string = ROOT): void {
   const schema = {
     tags: ['service'],
     summary: 'The live page',
-    response: { 200: { description: 'HTML.', content: { 'text/html': { schema: Type.String() } } } },
+    response: {
+      200: { description: 'HTML.', content: { 'text/html': { schema: Type.String() } } },
+      404: { description: 'It was not built.', content: { 'text/plain': { schema: Type.String() } } },
+    },
+  }
+  const isSent = async (request: FastifyRequest, reply: FastifyReply, path: string, caching: string) => {
+    // Only who looks at the page needs it.
+    const { default: send } = await import('@fastify/send')
+    const found = await send(request.raw, path, { root, index: false, cacheControl: false })
+    if (found.type !== 'file') return false
+    reply.code(found.statusCode).headers({ ...found.headers, ...HEADERS, 'cache-control': caching })
+    reply.send(found.stream)
+    return true
   }
   app.get('/', { schema }, async (request, reply) => {
     // It names the other files, whose names are others when they have changed.
@@ -58,19 +70,4 @@ export function pageRoutes(app: App): void {
     if (isName && (await isSent(request, reply, `assets/${file}`, forEver))) return reply
     return reply.callNotFound()
   })
-}
-
-async function isSent(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  path: string,
-  caching: string,
-): Promise<boolean> {
-  // Only who looks at the page needs it.
-  const { default: send } = await import('@fastify/send')
-  const found = await send(request.raw, path, { root: ROOT, index: false, cacheControl: false })
-  if (found.type !== 'file') return false
-  reply.code(found.statusCode).headers({ ...found.headers, ...HEADERS, 'cache-control': caching })
-  reply.send(found.stream)
-  return true
 }

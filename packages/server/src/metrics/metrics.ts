@@ -4,8 +4,9 @@ import type { Admin } from '../admin/admin.ts'
 import type { Peers } from '../service/peers.ts'
 import type { Service } from '../service/service.ts'
 import { VERSION } from '../version.ts'
+import { Callers } from './callers.ts'
 import { LimiterCounts, type LimiterState } from './limiter-counts.ts'
-import { gauge, type Metric, type Row } from './metric.ts'
+import { gauge, type Metric } from './metric.ts'
 import { measureProcess, processMetrics } from './process.ts'
 import { redisMetrics } from './redis-metrics.ts'
 import { storeMetrics } from './store-metrics.ts'
@@ -23,6 +24,7 @@ type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
 export class Metrics {
   readonly registry = new Registry()
   readonly limiters = new LimiterCounts()
+  readonly #callers = new Callers()
   readonly reloads = new Counter({
     name: 'slidegate_config_reloads_total',
     help: 'Attempts to put a changed configuration in force.',
@@ -78,20 +80,11 @@ export class Metrics {
 
   /** Asked once, by the process that is asked. */
   async #ofInstance(): Promise<readonly Metric[]> {
-    const { admin } = this.#sources ?? {}
-    const names = admin?.seen() ?? []
-    const callers = await Promise.all(
-      names.map(async (limiter) => [{ limiter }, await admin!.callersOf(limiter)] as const),
-    )
-    const each = (of: 'distinct' | 'topShare'): Row<number>[] =>
-      callers.map(([labels, found]) => [labels, found[of]])
+    const { service, admin } = this.#sources ?? {}
+    const limiters = new Set(service?.active().map(({ declared }) => declared.name))
+    for (const limiter of admin?.seen() ?? []) limiters.add(limiter)
     return [
-      gauge('slidegate_distinct_callers', 'Different keys of the last minutes, estimated.', each('distinct')),
-      gauge(
-        'slidegate_top_caller_share',
-        'Share of the requests of the last minutes that the busiest key has made.',
-        each('topShare'),
-      ),
+      ...(await this.#callers.metrics([...limiters], (limiter) => admin!.callersOf(limiter))),
       gauge(
         'slidegate_instances',
         'Instances of the service on the same store.',

@@ -159,7 +159,7 @@ function timeSection({ run }: HtmlReportOptions): Markup {
     ]),
     element(
       'figure',
-      {},
+      { tabindex: 0 },
       stackedColumns(series, { label, valueText: formatCount }),
       element('figcaption', {}, `Requests, a column for each ${every}.`),
     ),
@@ -198,7 +198,7 @@ function fullnessSections({ report, run, compared }: HtmlReportOptions): Markup[
           ]),
       element(
         'figure',
-        {},
+        { tabindex: 0 },
         sideBySide({ ...steps, values }, { label, valueText: formatCount, mark }),
         element('figcaption', {}, `The fullest window of any caller, for each ${every}.`),
       ),
@@ -364,7 +364,7 @@ function table(caption: string, heads: readonly Child[], rows: readonly (readonl
   )
   return element(
     'div',
-    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': caption },
     element(
       'table',
       {},

@@ -17,7 +17,7 @@ export async function progressOf(file: string): Promise<Progress> {
   if (found === undefined || !found.isFile()) return NOBODY
   const bar = new SingleBar(
     {
-      format: '  {bar} {percentage}%  {eta_formatted} left',
+      format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
       hideCursor: true,

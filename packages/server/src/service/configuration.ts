@@ -26,18 +26,19 @@ export class Configuration {
   }
 
   told(): Omit<ConfigurationTold, 'shadowings'> {
-    const { file } = this
+    const file = this.#file
     const inForce = this.#loaded.shown ?? ''
     if (file === undefined) return { file: '', inForce, problems: [], diff: [] }
     return { file: basename(file), inForce, ...this.#compare(() => loadConfig(file, this.#options)) }
   }
 
-  /** What a text would be as the configuration. Nothing is put in force. */
+  /** What a text would be as the configuration. Nothing is put in force, and files that it names are not looked at. */
   check(text: string): Compared {
-    return this.#compare(() => loadText(this.file ?? 'configuration', text, this.#options))
+    const options = { ...this.#options, looksAtFiles: false }
+    return this.#compare(() => loadText(this.#file ?? 'configuration', text, options))
   }
 
-  private get file(): string | undefined {
+  get #file(): string | undefined {
     return this.#loaded.files[0]
   }
 

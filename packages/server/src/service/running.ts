@@ -40,6 +40,8 @@ export interface StartOptions {
   readonly peers?: Peers
   /** What calls again and again what is read from the store. Default: a timer. */
   readonly every?: Every
+  /** Whether what is decided is counted: a bench compares. Default: true. */
+  readonly isWatched?: boolean
   /** Adds routes before it listens: what a bench compares with. */
   readonly extend?: (app: App) => void
 }
@@ -49,6 +51,7 @@ export interface RunningService {
   readonly service: Service
   readonly readiness: Readiness
   readonly metrics: Metrics
+  readonly capture: Capture
   readonly app: App
   readonly httpUrl: string
   /** Where gRPC is answered, if it is. */
@@ -92,7 +95,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
     },
     ...(tracing && { around: (limiter) => tracing.traced(limiter) }),
   }
-  const service = new Service(config, store, observer)
+  const { decided: _, ...unwatched } = observer
+  const service = new Service(config, store, options.isWatched === false ? unwatched : observer)
   const admin = new Admin({
     ...{ service, peers, store: storeConfig, folder, log, every: options.every },
     redisStore: storeConfig.redis && (store as RedisStore),
@@ -152,6 +156,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     service,
     readiness,
     metrics,
+    capture,
     app,
     httpUrl: `${tls ? 'https' : 'http'}://${host}:${port}`,
     grpcAddress: envoy?.address,

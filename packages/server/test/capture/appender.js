@@ -1,8 +1,7 @@
-import { LineFile } from '../../dist/capture/line-file.js'
-
 // One process of several: appends numbered lines to a file, a few at a time, and tells how many it has appended.
 
-const [path = '', name = '', batches = '0', maxBytes] = process.argv.slice(2)
+const [built = '', path = '', name = '', batches = '0', maxBytes] = process.argv.slice(2)
+const { LineFile } = await import(built)
 const file = new LineFile(path, maxBytes === undefined ? {} : { maxBytes: Number(maxBytes) })
 const PER_BATCH = 20
 

@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  utimesSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -11,9 +19,12 @@ const folder = temporaryFolder()
 afterAll(folder.remove)
 
 const APPENDER = fileURLToPath(new URL('./appender.js', import.meta.url))
+const BUILT = new URL('../../dist/capture/line-file.js', import.meta.url).href
 
 function appender(...words: readonly (string | number)[]) {
-  return spawn(process.execPath, [APPENDER, ...words.map(String)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  return spawn(process.execPath, [APPENDER, BUILT, ...words.map(String)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
 }
 
 function linesOf(path: string): string[] {

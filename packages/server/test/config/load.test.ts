@@ -26,7 +26,7 @@ const SHAPE: readonly Wrong[] = [
   [
     'an unknown name like none',
     '»zzz: {}',
-    /^the configuration knows no "zzz"; there is \$schema, listen, .* or logging$/,
+    /^the configuration knows no "zzz"; there is \$schema, listen, .* or tracing$/,
   ],
   ['empty limiters', 'limiters: »', 'limiters is empty; it must be an object'],
   [

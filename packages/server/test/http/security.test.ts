@@ -183,6 +183,32 @@ describe('web pages', () => {
     expect((await service.post('/v1/consume', body)).headers.get('access-control-allow-origin')).toBeNull()
   })
 
+  it('of the service itself are answered, whatever it is called and whoever ends TLS before it', async () => {
+    await using service = await testService({ limiters, auth: { hosts: ['limits.example.com'] } })
+    const status = async (host: string, origin: string) => {
+      const headers = { host, origin, 'content-type': 'application/json' }
+      const text = JSON.stringify(body)
+      return (await raw(service, { method: 'POST', path: '/v1/consume', headers }, text)).status
+    }
+    for (const [host, origin] of [
+      ['127.0.0.1:8080', 'http://127.0.0.1:8080'],
+      ['[::1]:8080', 'http://[::1]:8080'],
+      ['limits.example.com', 'https://limits.example.com'],
+      ['Limits.Example.com', 'https://limits.example.com'],
+    ] as const)
+      expect([origin, await status(host, origin)]).toEqual([origin, 200])
+    for (const [host, origin] of [
+      ['127.0.0.1:8080', 'http://127.0.0.1:3000'],
+      ['127.0.0.1:8080', 'http://127.0.0.1'],
+      ['127.0.0.1:8080', 'http://localhost:8080'],
+      ['127.0.0.1:8080', 'file://127.0.0.1:8080'],
+      ['limits.example.com', 'https://limits.example.com.evil'],
+      ['limits.example.com', 'https://evil@limits.example.com'],
+    ] as const)
+      expect([origin, await status(host, origin)]).toEqual([origin, 403])
+    expect(await status('evil.example', 'http://evil.example')).toBe(421)
+  })
+
   it('are told before they ask', async () => {
     await using service = await testService({ limiters, auth })
     const preflight = (headers: Record<string, string>) =>

@@ -8,7 +8,7 @@ export class Scraped {
   constructor(text: string) {
     this.text = text
     for (const line of text.split('\n')) {
-      const [, name, labels = '', value] = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
+      const [, name, labels = '', value] = /^([a-z0-9_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
       if (name !== undefined) this.#values.set(wordOf(name, labelsIn(labels)), Number(value))
     }
   }

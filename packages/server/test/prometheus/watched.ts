@@ -13,10 +13,10 @@ const AUTH: Config['auth'] = {
 const LIMITERS: Config['limiters'] = {
   api: {
     limits: [
-      { kind: 'tokenBucket', capacity: 20, refill: 10, interval: '1s', name: 'bucket' },
+      { kind: 'tokenBucket', capacity: 5, refill: 1, interval: '1s', name: 'bucket' },
       { kind: 'slidingWindow', limit: 5, window: '1m', name: 'stricter', shadow: true },
     ],
-    ban: { after: 20, within: '1m', for: '2s' },
+    ban: { after: 5, within: '1m', for: '2s' },
     onStoreError: 'allow',
   },
   login: {
@@ -72,8 +72,8 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
     // More than there is room for: some wait for a while, and some in vain.
     ...[2000, 2000, 2000, 200].map((maxWaitMs) =>
       line(1000, async () => {
-        await service.post('/v1/wait', { limiter: 'api', key: 'patient', cost: 10, maxWaitMs })
-        await delay(20)
+        await service.post('/v1/wait', { limiter: 'api', key: 'patient', maxWaitMs })
+        await delay(50)
       }),
     ),
   ])

@@ -16,11 +16,15 @@ export interface Bundle {
   readonly inputs: Metafile['outputs'][string]['inputs']
 }
 
-/** As it is made for Workers, edge functions and browsers. Whatever of Node is imported fails, for nothing is external. */
+/** Peers that run everywhere: whoever uses them brings them along. */
+export const PEERS: readonly string[] = ['@opentelemetry/api']
+
+/** As it is made for Workers, edge functions and browsers. Whatever of Node is imported fails, for nothing else is external. */
 export async function bundleOf(module: string, format: 'esm' | 'iife' = 'esm'): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: module, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' },
     bundle: true,
+    external: [...PEERS],
     minify: true,
     write: false,
     metafile: true,

@@ -119,7 +119,7 @@ describe('a decision has a span', () => {
     await limiter.block('k', '1m')
     await limiter.isBlocked('k')
     await limiter.unblock('k')
-    await limiter.overrides.set('k', { limits })
+    await limiter.overrides.set('k', limits)
     await limiter.reset('k')
     expect([limiter.waiting().length, limiter.stats().clockSteps, limiter.name]).toEqual([0, 0, 'api'])
     expect(spans()).toEqual([])

@@ -44,12 +44,15 @@ export function LimitPanel({
       </div>
       <div class="filling">
         <meter
-          class={used >= most ? 'bar-of full' : 'bar-of'}
+          class="hidden"
           aria-label={`Used of ${name}`}
           min={0}
           max={most}
           value={Math.min(used, most)}
         />
+        <div class={used >= most ? 'bar-of full' : 'bar-of'} aria-hidden="true">
+          <div style={{ width: `${Math.min(100, 100 * ratio)}%` }} />
+        </div>
         <p>
           <strong class="used">{count(used)}</strong> of {count(most)} used{' '}
           <span class="muted">({share(ratio)})</span>

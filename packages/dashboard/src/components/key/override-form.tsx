@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { LimitTold } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
+import { Badge } from '../status.tsx'
 import { draftOf, isCalendar, KINDS, type LimitDraft, limitIn, NEW_DRAFT } from './limit-draft.ts'
 import { isSpan } from './span-text.ts'
 
@@ -42,6 +43,7 @@ export function OverrideForm({
         {drafts.map((draft, i) => (
           <li key={i}>
             <LimitFields draft={draft} number={i + 1} onChange={(changed) => change(i, changed)} />
+            {draft.from?.shadow === true && <Badge tone="warn">shadow</Badge>}
             {drafts.length > 1 && (
               <button
                 type="button"

@@ -85,23 +85,24 @@ export function fallOf(limit: LimitExplained, atMs: number): readonly Level[] {
   })
 }
 
-/** The line of what was used, and of what will be, as the outline of an area. */
-export function areaOf(
+/** What was used, or will be, as a line; and the area below it. */
+export function outlineOf(
   levels: readonly Level[],
   atMs: number,
   frame: Frame,
   band: Band,
   most: number,
   slopes: boolean,
-): string {
+): { readonly line: string; readonly area: string } {
+  const [first, ...rest] = levels
+  const last = rest.at(-1)
+  if (first === undefined || last === undefined) return { line: '', area: '' }
   const bottom = band.top + band.height
   const x = (level: Level) => (frame.now + (level.atMs - atMs) * frame.scale).toFixed(2)
   const y = ({ used }: Level) => (bottom - (band.height * Math.min(used, most)) / most).toFixed(2)
-  const [first, ...rest] = levels
-  if (first === undefined) return ''
-  let path = `M${x(first)} ${bottom}V${y(first)}`
-  for (const level of rest) path += slopes ? `L${x(level)} ${y(level)}` : `H${x(level)}V${y(level)}`
-  return `${path}V${bottom}Z`
+  let line = `M${x(first)} ${y(first)}`
+  for (const level of rest) line += slopes ? `L${x(level)} ${y(level)}` : `H${x(level)}V${y(level)}`
+  return { line, area: `${line}V${bottom}H${x(first)}Z` }
 }
 
 const STEPS_MS = [
@@ -113,6 +114,7 @@ const STEPS_MS = [
 ]
 
 const TICK_SPACE = 78
+const TICK_MARGIN = 26
 
 /** Round times before and after now that have room beside each other. */
 export function ticksOf({
@@ -123,8 +125,9 @@ export function ticksOf({
   const step = STEPS_MS.find((ms) => ms * scale >= TICK_SPACE) ?? STEPS_MS.at(-1)!
   const first = -Math.floor(now / scale / step)
   const last = Math.floor((width - now) / scale / step)
-  return Array.from({ length: last - first + 1 }, (_, i) => {
+  const ticks = Array.from({ length: last - first + 1 }, (_, i) => {
     const ms = (first + i) * step
     return { x: now + ms * scale, ms }
   })
+  return ticks.filter(({ x }) => x >= TICK_MARGIN && x <= width - TICK_MARGIN)
 }

@@ -2,7 +2,6 @@ import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count, duration, timeOfDay } from '../../format.ts'
 import { type ChargeTold, countsMs, type LimitExplained } from './explained.ts'
 import {
-  areaOf,
   type Band,
   type Frame,
   fallOf,
@@ -11,13 +10,18 @@ import {
   type Level,
   type Mark,
   marksOf,
+  outlineOf,
   ticksOf,
 } from './picture.ts'
 import type { ServiceClock } from './service-clock.ts'
 
-const LEVEL: Band = { top: 20, height: 62 }
-const MARKS: Band = { top: 112, height: 62 }
+const LEVEL: Band = { top: 22, height: 84 }
+const MARKS: Band = { top: 136, height: 84 }
 const AXIS = 22
+
+/** What the words for the time to come need. */
+const COMING_WIDTH = 104
+const FREE_WIDTH = 90
 
 /** So near a pointer has to be to a charge. */
 const REACH = 12
@@ -147,10 +151,14 @@ function Levels({
   const now = { atMs, used: limit.used }
   const fall = fallOf(limit, atMs)
   const bound = LEVEL.top + LEVEL.height * (1 - limit.limit / most)
+  const before = outlineOf([...levels, now], atMs, frame, LEVEL, most, slopes)
+  const after = outlineOf([now, ...fall], atMs, frame, LEVEL, most, slopes)
   return (
     <>
-      <path class="level" d={areaOf([...levels, now], atMs, frame, LEVEL, most, slopes)} />
-      <path class="level fall" d={areaOf([now, ...fall], atMs, frame, LEVEL, most, slopes)} />
+      <path class="level" d={before.area} />
+      <path class="level-line" d={before.line} />
+      <path class="level fall" d={after.area} />
+      <path class="level-line fall" d={after.line} />
       <line class="bound" x1={-10 * frame.width} x2={10 * frame.width} y1={bound} y2={bound} />
     </>
   )
@@ -179,12 +187,13 @@ function windowOf(limit: LimitExplained, atMs: number, frame: Frame) {
   const { declared, resetAfterMs, windowMs, used } = limit
   if (declared?.kind !== 'fixedWindow' || resetAfterMs === null || used === 0) return null
   const end = frame.now + resetAfterMs * frame.scale
+  const isFar = end - frame.now > FREE_WIDTH
   const begin = declared.window === undefined ? undefined : end - windowMs * frame.scale
   return (
     <g class="fixed-window" data-end={atMs + resetAfterMs}>
       {begin !== undefined && <line x1={begin} x2={begin} y1={0} y2={LEVEL.top + LEVEL.height} />}
       <line x1={end} x2={end} y1={0} y2={LEVEL.top + LEVEL.height} />
-      <text x={end - 4} y={12} text-anchor="end">
+      <text x={end + (isFar ? -5 : 5)} y={LEVEL.top + LEVEL.height - 6} text-anchor={isFar ? 'end' : 'start'}>
         all free again
       </text>
     </g>
@@ -215,18 +224,20 @@ function Borders({
           </text>
         </>
       )}
-      <text class="label" x={(edge ?? 0) + 5} y={13}>
+      <text class="label" x={(edge ?? 0) + 5} y={15}>
         used, of {count(limit.limit)}
       </text>
       <line class="now" x1={now} x2={now} y1={0} y2={bottom} />
-      <text class="label" x={now + 5} y={13}>
-        if nothing comes
-      </text>
+      {width - now > COMING_WIDTH && (
+        <text class="label" x={now + 5} y={15}>
+          if nothing comes
+        </text>
+      )}
       <line class="axis" x1={0} x2={width} y1={bottom} y2={bottom} />
       {ticksOf(frame).map(({ x, ms }) => (
         <g key={ms} class="tick">
           <line x1={x} x2={x} y1={bottom} y2={bottom + 4} />
-          <text x={x} y={height - 5} text-anchor={x < 24 ? 'start' : x > width - 30 ? 'end' : 'middle'}>
+          <text x={x} y={height - 5} text-anchor="middle">
             {ms === 0 ? 'now' : `${ms < 0 ? '−' : '+'}${duration(Math.abs(ms))}`}
           </text>
         </g>

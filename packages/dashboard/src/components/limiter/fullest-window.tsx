@@ -27,7 +27,15 @@ export function FullestWindow({ limiter, of }: { readonly limiter: string; reado
   const { name, used, limit, shadow } = fullest
   return (
     <span class="use">
-      <meter min={0} max={1} value={Math.min(1, used / limit)} aria-label={`Used of ${name}`} />
+      <meter
+        min={0}
+        max={1}
+        low={0.8}
+        high={0.999}
+        optimum={0}
+        value={Math.min(1, used / limit)}
+        aria-label={`Used of ${name}`}
+      />
       <span>
         {share(used / limit)}{' '}
         <span class="muted">

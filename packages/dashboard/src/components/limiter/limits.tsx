@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ask } from '../../api.ts'
+import { count, NONE, ratio, share } from '../../format.ts'
+import { type LimitCounts, useLimitCounts } from '../../limit-counts.ts'
 import { useSession } from '../../session.tsx'
 import { type LimiterTold, type LimitTold, limitInWords } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
@@ -16,14 +18,35 @@ interface Change {
 export function Limits({ limiter, again }: { readonly limiter: LimiterTold; readonly again: () => void }) {
   const { may } = useSession()
   const [change, setChange] = useState<Change>()
+  const counts = useLimitCounts(limiter.name)
   const { name, shadowByWord } = limiter
+  const countsOf = ({ dimension, name }: LimitTold) =>
+    counts.get(dimension === undefined ? `${name}` : `${dimension}.${name}`)
   const columns: Column<LimitTold>[] = [
     { id: 'name', label: 'Limit', cell: ({ name }) => <span class="mono">{name}</span> },
     ...(limiter.limits.some(({ dimension }) => dimension !== undefined)
       ? [{ id: 'dimension', label: 'Counts by', cell: ({ dimension }: LimitTold) => dimension }]
       : []),
     { id: 'words', label: 'What it allows', cell: limitInWords },
-    { id: 'kind', label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
+    {
+      id: 'use',
+      label: 'Used on average',
+      cell: (limit) => <Use counts={countsOf(limit)} />,
+      isMinor: true,
+    },
+    {
+      id: 'near',
+      label: 'Nearly full',
+      cell: (limit) => share(ratio(countsOf(limit)?.near ?? 0, countsOf(limit)?.requests ?? 0)),
+      isNumber: true,
+      isMinor: true,
+    },
+    {
+      id: 'denials',
+      label: 'Has denied',
+      cell: (limit) => <Denials limit={limit} counts={countsOf(limit)} />,
+      isNumber: true,
+    },
     {
       id: 'mode',
       label: 'In force',
@@ -67,6 +90,10 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
         keyOf={rowKeyOf}
         empty="It has plans only."
       />
+      <p class="muted">
+        Counted by the instance that was asked, since it has started. Nearly full: requests that were admitted
+        with 80% of the limit used, or more.
+      </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
         <Confirm
@@ -89,6 +116,35 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
         </Confirm>
       )}
     </>
+  )
+}
+
+/** How full callers are when they ask. */
+function Use({ counts }: { readonly counts: LimitCounts | undefined }) {
+  const use = counts?.meanUse ?? null
+  if (use === null) return <>{NONE}</>
+  return (
+    <span class="use">
+      <meter
+        min={0}
+        max={1}
+        low={0.8}
+        high={0.999}
+        optimum={0}
+        value={Math.min(1, use)}
+        aria-label="Used on average"
+      />
+      {share(use)}
+    </span>
+  )
+}
+
+function Denials({ limit, counts }: { readonly limit: LimitTold; readonly counts: LimitCounts | undefined }) {
+  if (counts === undefined) return <>{NONE}</>
+  const { requests, denials, shadowDenials } = counts
+  if (!limit.shadow) return <>{`${count(denials)} (${share(ratio(denials, requests))})`}</>
+  return (
+    <span class="shadow-denied">{`would have: ${count(shadowDenials)} (${share(ratio(shadowDenials, requests))})`}</span>
   )
 }
 

@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<UsageTold>[] = [
   },
   {
     id: 'shadow',
-    label: 'Would be denied',
+    label: 'Shadow denials',
     cell: ({ shadowDenied, allowed, denied }) =>
       shadowDenied === 0 ? '0' : `${count(shadowDenied)} (${share(ratio(shadowDenied, allowed + denied))})`,
     isNumber: true,

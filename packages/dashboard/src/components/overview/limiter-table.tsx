@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<LimiterRates>[] = [
   },
   {
     id: 'shadow',
-    label: 'Would be denied',
+    label: 'Shadow denials',
     cell: ({ shadowDeniedPerSecond }) => (
       <span class={shadowDeniedPerSecond > 0 ? 'shadow-denied' : undefined}>
         {rate(shadowDeniedPerSecond)}

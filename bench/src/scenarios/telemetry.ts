@@ -1,0 +1,180 @@
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { createLimiter, type Decision, type Limiter, memoryStore, slidingWindow } from 'slidegate'
+import { DecisionCounts } from 'slidegate/metrics'
+import { measure, traced } from 'slidegate/opentelemetry'
+import { type RedisStore, redisStore } from 'slidegate/redis'
+import { anyOf, callers } from '../callers.ts'
+import { boundToCores } from '../cores.ts'
+import { clientCpuOf, closedLoop, type Extent, type Load, perSecond } from '../load.ts'
+import { interleave, median, ratios } from '../measure.ts'
+import { withRedis } from '../redis/with-redis.ts'
+import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
+import { PATIENCE_MS } from '../sides.ts'
+import { inMicroseconds, inThousands } from '../spell.ts'
+
+/** A limiter that is watched in some way. */
+interface Watched {
+  readonly limiter: Limiter
+  /** What is done now and then: once in each turn, so many times as often as anybody would. */
+  collect?(): Promise<unknown>
+  close?(): Promise<unknown>
+}
+
+interface Way {
+  readonly name: string
+  watch(limiter: Limiter, store?: RedisStore): Watched
+  /** Against a limiter that nobody watches. */
+  readonly target?: Target
+}
+
+const GOAL: Target = { atLeast: 0.97 }
+const OFF = 'nobody'
+
+const WAYS: readonly Way[] = [
+  { name: OFF, watch: (limiter) => ({ limiter }) },
+  // What the machine makes of the same twice.
+  { name: 'nobody, once more', watch: (limiter) => ({ limiter }) },
+  { name: 'DecisionCounts', watch: counted, target: GOAL },
+  { name: 'measure(), collected', watch: measured, target: GOAL },
+  { name: 'traced() without an SDK', watch: (limiter) => ({ limiter: traced(limiter) }) },
+  { name: 'traced(), every span exported', watch: spanned },
+]
+
+function counted(limiter: Limiter): Watched {
+  const counts = new DecisionCounts()
+  limiter.on('decision', ({ decision }) => counts.add(decision))
+  return { limiter }
+}
+
+class Reader extends MetricReader {
+  protected override async onShutdown(): Promise<void> {}
+  protected override async onForceFlush(): Promise<void> {}
+}
+
+function measured(limiter: Limiter, store?: RedisStore): Watched {
+  const reader = new Reader()
+  const provider = new MeterProvider({ readers: [reader] })
+  measure(limiter, { meter: provider.getMeter('bench'), store })
+  return { limiter, collect: () => reader.collect(), close: () => provider.shutdown() }
+}
+
+function spanned(limiter: Limiter): Watched {
+  const exporter = {
+    export: (_: unknown, done: (result: { code: number }) => void) => done({ code: 0 }),
+    shutdown: async () => {},
+  }
+  const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] })
+  const tracer = provider.getTracer('bench')
+  return { limiter: traced(limiter, { tracer }), close: () => provider.shutdown() }
+}
+
+const ROOMY = slidingWindow({ limit: 100_000_000, window: '1s' })
+const KEYS = callers(10_000)
+
+/** Requests between two looks at the clock, where each is answered at once. */
+const STRIDE = 1000
+
+export const telemetry: Scenario = {
+  name: 'telemetry',
+  title:
+    'What it costs to be watched: decisions that are counted, measured and traced, against those that are not',
+  async run(effort) {
+    const onRedis = await withRedis((redis, pid) => {
+      const use = () =>
+        takeTurns(effort, ({ watch }) => {
+          const store = redisStore(redis)
+          const limiter = createLimiter({ name: 'bench', limits: [ROOMY], store, timeoutMs: PATIENCE_MS })
+          const watched = watch(limiter, store)
+          const load = (extent: Extent) => inFlight(1024, extent, watched.limiter)
+          return { watched, load }
+        })
+      return effort.isPinned ? boundToCores(pid, 'apart', use) : use()
+    })
+    const inMemory = await takeTurns(effort, ({ watch }) => {
+      const watched = watch(createLimiter({ name: 'bench', limits: [ROOMY], store: memoryStore() }))
+      return { watched, load: (extent) => atOnce(extent, watched.limiter) }
+    })
+    return [
+      ...figuresOf('on Redis, 10,000 keys, 1,024 in flight', onRedis),
+      // What a decision in memory takes, others need for reading a clock: nothing is free beside it.
+      ...figuresOf('in memory, consumeSync, one key', inMemory).map(({ target: _, ...figure }) => figure),
+    ]
+  },
+}
+
+type Turns = Readonly<Record<string, readonly Load[]>>
+
+/** All ways of being watched take turns. */
+async function takeTurns(
+  { rounds, turnMs }: Effort,
+  open: (way: Way) => { readonly watched: Watched; load(extent: { ms: number }): Promise<Load> },
+): Promise<Turns> {
+  const opened = WAYS.map((way) => ({ name: way.name, ...open(way) }))
+  const turn = async ({ watched, load }: (typeof opened)[number]): Promise<Load> => {
+    const cpu = process.cpuUsage()
+    const start = performance.now()
+    const { requests } = await load({ ms: turnMs })
+    await watched.collect?.()
+    const { user, system } = process.cpuUsage(cpu)
+    const seconds = (performance.now() - start) / 1000
+    return { requests, seconds, clientCpuSeconds: (user + system) / 1e6 }
+  }
+  const turns = await interleave(
+    Object.fromEntries(opened.map((each) => [each.name, () => turn(each)])),
+    rounds,
+  )
+  for (const { watched } of opened) {
+    watched.limiter.close()
+    await watched.close?.()
+  }
+  return turns
+}
+
+function inFlight(count: number, extent: Extent, limiter: Limiter): Promise<Load> {
+  return closedLoop(count, extent, {
+    pick: anyOf(KEYS.length),
+    ask: (caller) => limiter.consume(KEYS[caller]!),
+    check: checkAdmitted,
+  })
+}
+
+async function atOnce(extent: Extent, limiter: Limiter): Promise<Load> {
+  const untilMs = performance.now() + ('ms' in extent ? extent.ms : 0)
+  let requests = 0
+  for (; performance.now() < untilMs; requests += STRIDE) {
+    for (let i = 0; i < STRIDE; i++) checkAdmitted(limiter.consumeSync('user:1'))
+  }
+  return { requests, seconds: 0, clientCpuSeconds: 0 }
+}
+
+function checkAdmitted({ allowed, source }: Decision): void {
+  if (!allowed || source !== 'store') throw new Error(`not admitted by the store: ${source}`)
+}
+
+function figuresOf(where: string, turns: Turns): Figure[] {
+  const [offRate, offCpu] = [turns[OFF]!.map(perSecond), turns[OFF]!.map(clientCpuOf)]
+  return WAYS.slice(1).flatMap(({ name, target }): Figure[] => {
+    const [rate, cpu] = [turns[name]!.map(perSecond), turns[name]!.map(clientCpuOf)]
+    const [faster, cheaper] = [ratios(rate, offRate), ratios(cpu, offCpu)]
+    return [
+      {
+        name: `${where}, watched by ${name}: decisions per second`,
+        value: median(faster),
+        unit: 'x',
+        ...(target && { target }),
+        spread: faster,
+        note: `${inThousands(rate)} a second against ${inThousands(offRate)}`,
+        raw: { perSecond: rate, offPerSecond: offRate },
+      },
+      {
+        name: `${where}, watched by ${name}: client CPU per decision`,
+        value: median(cheaper),
+        unit: 'x',
+        spread: cheaper,
+        note: `${inMicroseconds(cpu)} against ${inMicroseconds(offCpu)}`,
+        raw: { cpuSeconds: cpu, offCpuSeconds: offCpu },
+      },
+    ]
+  })
+}

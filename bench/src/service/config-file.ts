@@ -1,0 +1,36 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { StoreConfig } from '../../../packages/server/src/config/schema.ts'
+
+/** No key comes near it: what is measured is the cost of letting pass. */
+export const LIMIT = 1_000_000
+
+/** The configuration of a service that is measured. */
+export function configFile(store: StoreConfig): string {
+  const folder = mkdtempSync(join(tmpdir(), 'slidegate-bench-'))
+  const unit = `{ unit: minute, requests_per_unit: ${LIMIT} }`
+  writeFileSync(
+    join(folder, 'bench.yaml'),
+    `domain: bench\ndescriptors: [{ key: user, rate_limit: ${unit} }]\n`,
+  )
+  const file = join(folder, 'slidegate.json')
+  const limits = [{ kind: 'slidingWindow', limit: LIMIT, window: '1m' }]
+  // A machine that is busy is no store that is gone.
+  const timeoutMs = 10_000
+  const listen = { http: '127.0.0.1:0', grpc: '127.0.0.1:0' }
+  writeFileSync(
+    file,
+    JSON.stringify({
+      listen,
+      store,
+      limiters: { api: { limits, timeoutMs } },
+      envoy: { files: ['bench.yaml'], timeoutMs },
+    }),
+  )
+  return file
+}
+
+export function portIn(address: string): number {
+  return Number(/\d+$/.exec(address)![0])
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { bytes, compact, decimal, duration, rate, share } from '../src/format.ts'
+import { limitCountsIn } from '../src/limit-counts.ts'
+import { keyHref, nameIn } from '../src/place.ts'
+import { limitInWords } from '../src/told.ts'
+
+describe('what the page writes', () => {
+  it.each([
+    [duration(0), '0 ms'],
+    [duration(0.0421), '42.1 µs'],
+    [duration(1.234), '1.23 ms'],
+    [duration(250), '250 ms'],
+    [duration(1500), '1.5 s'],
+    [duration(90_000), '1 min 30 s'],
+    [duration(3_600_000), '1 h'],
+    [duration(90_061_000), '1 d 1 h'],
+    [duration(null), '–'],
+    [rate(0.25), '0.25/s'],
+    [rate(12_345), '12.3K/s'],
+    [compact(9999), '9,999'],
+    [decimal(12.345), '12.3'],
+    [share(0), '0%'],
+    [share(0.0001), '<0.1%'],
+    [share(0.123), '12%'],
+    [share(0.9999), '>99.9%'],
+    [share(1), '100%'],
+    [bytes(1536), '1.5 KiB'],
+    [limitInWords({ kind: 'slidingWindow', limit: 10, window: 60_000 }), '10 in any 1 min'],
+    [
+      limitInWords({ kind: 'tokenBucket', capacity: 5, refill: 1, interval: 1000 }),
+      'bucket of 5, 1 back each 1 s',
+    ],
+  ])('%s is %s', (written, right) => expect(written).toBe(right))
+
+  it.each(['a/b', '100%', '%2F', '?x=1#y', '<b>', 'ü\u{1F600}', 'a b'])(
+    'finds the key %s again in an address',
+    (key) => {
+      expect(nameIn(keyHref('api', key).split('/').at(-1)!)).toBe(key)
+    },
+  )
+
+  it('leaves an address that nobody has encoded as it stands', () => {
+    expect(nameIn('100%')).toBe('100%')
+  })
+
+  it('reads the counts of a limit from the metrics', () => {
+    const metrics = [
+      '# HELP slidegate_limit_denials_total Requests that an enforced limit had no room for.',
+      'slidegate_limit_denials_total{limiter="api",limit="hourly"} 12',
+      'slidegate_limit_denials_total{limiter="other",limit="hourly"} 99',
+      'slidegate_limit_near_total{limiter="api",limit="hourly"} 3',
+      'slidegate_limit_utilization_ratio_bucket{limiter="api",limit="hourly",le="0.5"} 7',
+      'slidegate_limit_utilization_ratio_sum{limiter="api",limit="hourly"} 5',
+      'slidegate_limit_utilization_ratio_count{limiter="api",limit="hourly"} 20',
+    ].join('\n')
+    expect(Object.fromEntries(limitCountsIn(metrics, 'api'))).toEqual({
+      hourly: { requests: 20, denials: 12, shadowDenials: 0, near: 3, meanUse: 0.25 },
+    })
+  })
+})

@@ -1,0 +1,411 @@
+import type { Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestService, testService } from '../../server/test/support/service.ts'
+import { violationsIn } from './support/axe.ts'
+import { type TestBrowser, testBrowser } from './support/h4-browser.ts'
+
+const ADMIN = 'a'.repeat(40)
+const READER = 'r'.repeat(40)
+const as = (token: string) => ({ authorization: `Bearer ${token}` })
+const BOSS = as(ADMIN)
+
+/** Long enough for a page that is asked by two browsers and a test on a slow machine. */
+const PATIENT = { timeout: 20_000 }
+
+const HOSTILE = '<img src=x onerror=window.__hacked=1>'
+
+let browser: TestBrowser
+let service: TestService
+
+beforeAll(async () => {
+  browser = await testBrowser()
+  service = await testService({
+    auth: {
+      tokens: [
+        { name: 'boss', role: 'admin', token: ADMIN },
+        { name: 'looker', role: 'read', token: READER },
+      ],
+    },
+    limiters: {
+      api: {
+        limits: [
+          { kind: 'slidingWindow', limit: 40, window: '1m' },
+          { kind: 'slidingWindow', limit: 100, window: '10m', precision: '1s', name: 'slow' },
+        ],
+        ban: { after: 50, within: '1h', for: '1h' },
+      },
+      busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m' }] },
+      kinds: {
+        limits: [
+          { kind: 'fixedWindow', limit: 20, window: '1m', name: 'fixed' },
+          { kind: 'tokenBucket', capacity: 30, refill: 1, interval: '2s', name: 'bucket' },
+          { kind: 'slidingCounter', limit: 50, window: '1m', name: 'counter' },
+        ],
+      },
+      login: {
+        dimensions: {
+          user: [{ kind: 'slidingWindow', limit: 5, window: '1m' }],
+          address: [{ kind: 'slidingWindow', limit: 9, window: '1m' }],
+        },
+      },
+    },
+  })
+})
+
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]()
+  await browser?.[Symbol.asyncDispose]()
+})
+
+async function consume(limiter: string, key: unknown, cost = 1): Promise<void> {
+  const { status } = await service.post('/v1/consume', { limiter, key, cost }, BOSS)
+  expect([200, 429]).toContain(status)
+}
+
+async function explain(limiter: string, key: unknown) {
+  const { body } = await service.post('/v1/explain', { limiter, key, charges: true }, BOSS)
+  return body
+}
+
+function placeOf(limiter: string, key: string, dimension?: string): string {
+  const of = dimension === undefined ? '' : `${dimension}/`
+  return `/limiters/${limiter}/keys/${of}${encodeURIComponent(key)}`
+}
+
+function open(limiter: string, key: string, options: Parameters<TestBrowser['open']>[1] = {}) {
+  return browser.open(service.httpUrl, { token: ADMIN, at: placeOf(limiter, key), ...options })
+}
+
+function panelOf(page: Page, limit: string): Locator {
+  return page.locator(`[data-limit="${limit}"]`)
+}
+
+/** Instants and units of the marks that are drawn. */
+function marksOf(page: Page, limit: string) {
+  return panelOf(page, limit)
+    .locator('.mark')
+    .evaluateAll((marks) =>
+      marks.map((mark) => [mark.getAttribute('data-at'), mark.getAttribute('data-units')].map(Number)),
+    )
+}
+
+async function usedOn(page: Page, limit: string): Promise<number> {
+  return Number(await panelOf(page, limit).locator('.used').textContent())
+}
+
+/** The dialog that a button opens. */
+async function dialogOf(page: Page, button: string): Promise<Locator> {
+  await page.getByRole('button', { name: button, exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.waitFor()
+  return dialog
+}
+
+async function press(dialog: Locator, button: string): Promise<void> {
+  await dialog.getByRole('button', { name: button, exact: true }).click()
+  await dialog.waitFor({ state: 'detached' })
+}
+
+/** Of each change of the key that the page shows, what it was, newest first. */
+function changesOn(page: Page): Promise<string[]> {
+  const rows = page.getByRole('region', { name: 'What was done to this key' }).locator('tbody tr')
+  return rows.evaluateAll((all) => all.map((row) => row.children[2]?.textContent ?? ''))
+}
+
+describe('the picture', () => {
+  it('has a mark for each charge, as high as its units, and says what is used', async () => {
+    for (const cost of [1, 3, 2]) await consume('api', 'drawn', cost)
+    await using window = await open('api', 'drawn')
+    const { page } = window
+    await panelOf(page, '40-per-1m').locator('.mark').first().waitFor()
+    const told = await explain('api', 'drawn')
+    const charges = told.limits[0].charges.map(({ atMs, units }: { atMs: number; units: number }) => [
+      atMs,
+      units,
+    ])
+    expect(charges.reduce((sum: number, [, units]: number[]) => sum + units!, 0)).toBe(6)
+    expect(await marksOf(page, '40-per-1m')).toEqual(charges)
+    expect(await usedOn(page, '40-per-1m')).toBe(told.limits[0].used)
+    // Of a window that slides by the second they are one.
+    expect((await marksOf(page, 'slow')).map(([, units]) => units).reduce((a, b) => a! + b!, 0)).toBe(6)
+    const heights = await panelOf(page, '40-per-1m')
+      .locator('.mark')
+      .evaluateAll((marks) =>
+        marks.map((mark) => [mark.getAttribute('data-units'), mark.getAttribute('height')].map(Number)),
+      )
+    const most = Math.max(...heights.map(([, height]) => height!))
+    for (const [units, height] of heights)
+      expect(height).toBeCloseTo((most * units!) / Math.max(...heights.map(([u]) => u!)))
+    await consume('api', 'drawn', 4)
+    await expect.poll(() => usedOn(page, '40-per-1m'), PATIENT).toBe(10)
+    expect((await marksOf(page, '40-per-1m')).at(-1)![1]).toBe(4)
+  })
+
+  it('tells by the keyboard what each charge is, and by a table what is free when', async () => {
+    await consume('api', 'steered', 2)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await consume('api', 'steered', 5)
+    await using window = await open('api', 'steered')
+    const panel = panelOf(window.page, '40-per-1m')
+    const slider = panel.getByRole('slider', { name: 'Charges of 40-per-1m' })
+    await slider.focus()
+    await slider.press('End')
+    await expect
+      .poll(() => panel.locator('.picture-note').textContent(), PATIENT)
+      .toMatch(/^5 units at .* free again in \d+ s$/)
+    await slider.press('ArrowLeft')
+    await expect.poll(() => panel.locator('.picture-note').textContent(), PATIENT).toMatch(/^2 units at /)
+    expect(await slider.getAttribute('aria-valuenow')).toBe('1')
+    const rows = panel.getByRole('table', { name: /What is free again/ }).locator('tbody tr')
+    expect(await rows.last().locator('td').last().textContent()).toBe('7')
+  })
+
+  it('moves while nothing is asked: the charge comes nearer to the edge', async () => {
+    await consume('api', 'moving')
+    await using window = await open('api', 'moving')
+    const { page } = window
+    await page.emulateMedia({ reducedMotion: 'no-preference' })
+    const panel = panelOf(page, '40-per-1m')
+    await panel.locator('.mark').waitFor()
+    const placesOf = () =>
+      panel.evaluate((element) => {
+        const mark = element.querySelector('.mark')!.getBoundingClientRect().left
+        return mark - element.querySelector('.edge')!.getBoundingClientRect().left
+      })
+    const first = await placesOf()
+    expect(first).toBeGreaterThan(100)
+    // Each frame by itself: between two answers there are many.
+    await expect.poll(placesOf, PATIENT).toBeLessThan(first - 0.05)
+    await service.post('/v1/admin/reset', { limiter: 'api', key: 'moving' }, BOSS)
+  })
+
+  it('stays smooth where there are more charges than can be told apart, and says what is not drawn', async () => {
+    for (let i = 0; i < 600; i++) await consume('busy', 'many')
+    await using window = await open('busy', 'many')
+    const { page } = window
+    await page.emulateMedia({ reducedMotion: 'no-preference' })
+    const panel = panelOf(page, '5000-per-10m')
+    await panel.locator('.mark').first().waitFor({ state: 'attached' })
+    const { charges, chargedElsewhere } = (await explain('busy', 'many')).limits[0]
+    expect(charges.length).toBeLessThanOrEqual(512)
+    expect((await marksOf(page, '5000-per-10m')).length).toBe(charges.length)
+    expect(await usedOn(page, '5000-per-10m')).toBe(600)
+    if (chargedElsewhere > 0) {
+      expect(await panel.textContent()).toContain(`${chargedElsewhere} units are not drawn`)
+    }
+    await window.watchLongTasks()
+    await page.waitForTimeout(3000)
+    // It is drawn anew each second, and moved by each frame.
+    expect(await window.longestTaskMs()).toBeLessThan(500)
+  })
+
+  it('of kinds that keep no times is of what is used, and of what is to come', async () => {
+    await consume('kinds', 'k', 8)
+    await using window = await open('kinds', 'k')
+    const { page } = window
+    const told = await explain('kinds', 'k')
+    await panelOf(page, 'fixed').locator('.fixed-window').waitFor()
+    const end = await panelOf(page, 'fixed').locator('.fixed-window').getAttribute('data-end')
+    expect(Math.abs(Number(end) - told.atMs - told.limits[0].resetAfterMs)).toBeLessThan(2)
+    for (const name of ['fixed', 'bucket', 'counter']) {
+      expect(await panelOf(page, name).locator('.mark').count()).toBe(0)
+      expect(await panelOf(page, name).locator('.level.fall').getAttribute('d')).toMatch(/^M.*Z$/)
+    }
+  })
+})
+
+describe('what an operator does', () => {
+  it('is a reset, a ban and its end, an override and its end: in the service, and in the audit', {
+    timeout: 120_000,
+  }, async () => {
+    await consume('api', 'ann', 7)
+    await using window = await open('api', 'ann')
+    const { page } = window
+
+    const reset = await dialogOf(page, 'Reset…')
+    expect(await reset.textContent()).toContain(
+      'api has counted for ann is forgotten: 7 of 40-per-1m, 7 of slow',
+    )
+    await reset.getByRole('button', { name: 'Cancel' }).click()
+    expect((await explain('api', 'ann')).limits[0].used).toBe(7)
+    await press(await dialogOf(page, 'Reset…'), 'Reset')
+    expect((await explain('api', 'ann')).limits[0].used).toBe(0)
+    await expect.poll(() => usedOn(page, '40-per-1m'), PATIENT).toBe(0)
+    await expect.poll(() => changesOn(page), PATIENT).toEqual(['reset'])
+
+    const ban = await dialogOf(page, 'Ban…')
+    await ban.getByLabel('For').fill('5 minutes')
+    expect(await ban.getByRole('button', { name: 'Ban', exact: true }).isDisabled()).toBe(true)
+    await ban.getByLabel('For').fill('5m')
+    await press(ban, 'Ban')
+    const { blockedMs } = await explain('api', 'ann')
+    expect(blockedMs).toBeGreaterThan(200_000)
+    expect(blockedMs).toBeLessThanOrEqual(300_000)
+    await expect
+      .poll(() => page.locator('.verdict-panel .panel-head').textContent(), PATIENT)
+      .toContain('blocked for')
+    await press(await dialogOf(page, 'Unban…'), 'Unban')
+    expect((await explain('api', 'ann')).blockedMs).toBe(0)
+
+    const override = await dialogOf(page, 'Override…')
+    await override.getByLabel('Limit', { exact: true }).first().fill('3')
+    await override.getByRole('button', { name: 'Leave out limit 2' }).click()
+    await override.getByLabel('For').fill('30m')
+    await press(override, 'Set the override')
+    const told = await explain('api', 'ann')
+    expect(told.limits).toMatchObject([{ name: '3-per-1m', limit: 3, windowMs: 60_000 }])
+    expect(told.overrides[0].expiresInMs).toBeGreaterThan(1_700_000)
+    await panelOf(page, '3-per-1m').waitFor()
+    await press(await dialogOf(page, 'Delete the override…'), 'Delete')
+    expect((await explain('api', 'ann')).overrides).toEqual([])
+    await panelOf(page, 'slow').waitFor()
+
+    await expect
+      .poll(() => changesOn(page), PATIENT)
+      .toEqual(['delete override', 'override', 'unban', 'ban', 'reset'])
+    const { body } = await service.get('/v1/admin/audit?count=5', BOSS)
+    expect(
+      body.entries.map(({ who, what, key }: { who: string; what: string; key: string }) => [who, what, key]),
+    ).toEqual(['delete override', 'override', 'unban', 'ban', 'reset'].map((what) => ['boss', what, 'ann']))
+  })
+
+  it('that the service refuses is told, and the dialog stays', async () => {
+    await using window = await open('api', 'refused')
+    const { page } = window
+    window.expect(/status of 400/)
+    const override = await dialogOf(page, 'Override…')
+    await override.getByRole('button', { name: 'Leave out limit 2' }).click()
+    await override.getByLabel('In any').fill('9ms')
+    await override.getByRole('button', { name: 'Set the override' }).click()
+    expect(await override.getByRole('alert').textContent()).toMatch(/9ms/)
+    await override.getByRole('button', { name: 'Cancel' }).click()
+    await override.waitFor({ state: 'detached' })
+  })
+
+  it('is nothing without the role: there is no button, and the service says no', async () => {
+    await consume('api', 'seen')
+    await using window = await open('api', 'seen', { token: READER })
+    const { page } = window
+    await panelOf(page, 'slow').waitFor()
+    expect(await page.getByRole('button', { name: /Reset|Ban|Unban|Override/ }).count()).toBe(0)
+    for (const [path, more] of [
+      ['reset', {}],
+      ['ban', { duration: '1m' }],
+      ['unban', {}],
+    ] as const) {
+      const body = { limiter: 'api', key: 'seen', ...more }
+      expect((await service.post(`/v1/admin/${path}`, body, as(READER))).status).toBe(403)
+    }
+    expect((await explain('api', 'seen')).limits[0].used).toBe(1)
+  })
+
+  it('can be done by the keyboard alone', async () => {
+    await consume('api', 'typed', 2)
+    await using window = await open('api', 'typed')
+    const { page } = window
+    await panelOf(page, 'slow').waitFor()
+    const tabTo = async (name: string): Promise<void> => {
+      for (let i = 0; i < 60; i++) {
+        await page.keyboard.press('Tab')
+        if ((await page.evaluate(() => document.activeElement?.textContent)) === name) return
+      }
+      throw new Error(`the focus never comes to ${name}`)
+    }
+    await tabTo('Reset…')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await tabTo('Reset')
+    await page.keyboard.press('Enter')
+    await expect.poll(async () => (await explain('api', 'typed')).limits[0].used, PATIENT).toBe(0)
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    // Whoever has pressed it goes on from where he was.
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Reset…')
+  })
+})
+
+it('decisions of the key are shown as they are made, and of no other', async () => {
+  await using window = await open('api', 'followed')
+  const { page } = window
+  const rows = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
+  await expect
+    .poll(
+      async () => {
+        await consume('api', 'another')
+        await consume('api', 'followed', 41)
+        return rows.filter({ hasText: 'denied' }).count()
+      },
+      { ...PATIENT, interval: 300 },
+    )
+    .toBeGreaterThan(1)
+  expect(await rows.filter({ hasText: 'allowed' }).count()).toBe(0)
+})
+
+it('it says when a request of some cost would be admitted', async () => {
+  await consume('api', 'asked', 35)
+  await using window = await open('api', 'asked')
+  const { page } = window
+  const verdict = page.locator('.verdict')
+  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/admitted now/)
+  await page.getByLabel('A request of').fill('6')
+  await expect
+    .poll(() => verdict.textContent(), PATIENT)
+    .toMatch(/admitted in (\d+ s|1 min): there is no room in 40-per-1m/)
+  await page.getByLabel('A request of').fill('41')
+  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/never admitted: 41 is more than 40-per-1m/)
+  await page.getByLabel('A request of').fill('no number')
+  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/a whole number/)
+})
+
+it('a key of a dimension is looked up by a form', async () => {
+  await consume('login', { user: 'ann/1', address: '192.0.2.7' }, 2)
+  await using window = await open('api', 'anything')
+  const { page } = window
+  const form = page.getByRole('search')
+  await form.getByLabel('Limiter').selectOption('login')
+  await form.getByLabel('Dimension').selectOption('address')
+  await form.getByLabel('Key').fill('192.0.2.7')
+  await form.getByRole('button', { name: 'Look up' }).click()
+  await panelOf(page, 'address.9-per-1m').waitFor()
+  expect(await usedOn(page, 'address.9-per-1m')).toBe(2)
+  expect(await page.evaluate(() => location.hash)).toBe('#/limiters/login/keys/address/192.0.2.7')
+  await window.go(placeOf('login', 'ann/1', 'user'))
+  await panelOf(page, 'user.5-per-1m').waitFor()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('ann/1')
+  expect(await usedOn(page, 'user.5-per-1m')).toBe(2)
+})
+
+it('a key that is HTML is text wherever it is shown', async () => {
+  await consume('api', HOSTILE, 3)
+  await service.post('/v1/admin/unban', { limiter: 'api', key: HOSTILE }, BOSS)
+  await using window = await open('api', HOSTILE)
+  const { page } = window
+  await panelOf(page, 'slow').waitFor()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(HOSTILE)
+  for (const button of ['Reset…', 'Ban…', 'Override…']) {
+    const dialog = await dialogOf(page, button)
+    expect(await dialog.textContent()).toContain(HOSTILE)
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await dialog.waitFor({ state: 'detached' })
+  }
+  expect(await usedOn(page, '40-per-1m')).toBe(3)
+  expect(await changesOn(page)).toEqual(['unban'])
+  expect(await page.locator('main img').count()).toBe(0)
+  expect(await page.evaluate(() => '__hacked' in globalThis)).toBe(false)
+})
+
+describe.each(['light', 'dark'] as const)('in %s', (theme) => {
+  it.each([
+    ['on a desk', { width: 1280, height: 800 }],
+    ['on a phone', { width: 390, height: 844 }],
+  ] as const)('axe finds nothing, and nothing is cut off: %s', async (_, size) => {
+    await consume('api', 'fine', 9)
+    await using window = await open('api', 'fine', { theme, size })
+    const { page } = window
+    await panelOf(page, 'slow').locator('.mark').first().waitFor()
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(size.width)
+    expect(await violationsIn(window)).toEqual([])
+    await dialogOf(page, 'Override…')
+    expect(await violationsIn(window)).toEqual([])
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(size.width)
+  })
+})

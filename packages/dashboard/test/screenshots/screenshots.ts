@@ -1,0 +1,116 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { it } from 'vitest'
+import type { Config } from '../../../server/src/config/schema.ts'
+import { withRedis } from '../../../server/test/support/redis.ts'
+import { testService } from '../../../server/test/support/service.ts'
+import { testBrowser } from '../support/browser.ts'
+import { ask, askOn } from '../support/load.ts'
+
+const SECONDS = Number(process.env.SCREENSHOT_SECONDS)
+const FOLDER = process.env.SCREENSHOT_FOLDER!
+
+/** A machine that does much else at the same time is not what is shown. */
+const timeoutMs = 5000
+
+const LIMITERS: Config['limiters'] = {
+  api: {
+    limits: [
+      { kind: 'slidingWindow', limit: 10, window: '10s' },
+      { kind: 'slidingWindow', limit: 1000, window: '1h', name: 'hourly' },
+      { kind: 'slidingWindow', limit: 40, window: '1m', name: 'stricter', shadow: true },
+    ],
+    ban: true,
+    plans: { gold: { keys: ['org:acme'], limits: [{ kind: 'slidingWindow', limit: 100, window: '1s' }] } },
+    timeoutMs,
+  },
+  login: {
+    dimensions: {
+      user: [{ kind: 'slidingWindow', limit: 5, window: '1m' }],
+      address: [{ kind: 'slidingWindow', limit: 50, window: '15m' }],
+    },
+    timeoutMs,
+  },
+  search: { limits: [{ kind: 'slidingWindow', limit: 30, window: '1m' }], timeoutMs },
+  uploads: { limits: [{ kind: 'tokenBucket', capacity: 20, refill: 10, interval: '10s' }], timeoutMs },
+  webhooks: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1s' }], timeoutMs },
+  reports: { limits: [{ kind: 'concurrency', limit: 3, ttl: '30s' }], timeoutMs },
+}
+
+/** Always the same, and as uneven as traffic is. */
+function drawn(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+function address(of: number): string {
+  return `203.0.113.${of % 250}`
+}
+
+const PLACES = [
+  ['overview', '/'],
+  ['limiter', '/limiters/api'],
+  ['key', '/limiters/api/keys/user%3A7'],
+  ['simulator', '/simulator'],
+  ['configuration', '/configuration'],
+  ['audit', '/audit'],
+] as const
+
+const LOOKS = [
+  ['light', { theme: 'light', size: { width: 1280, height: 800 } }],
+  ['dark', { theme: 'dark', size: { width: 1280, height: 800 } }],
+  ['phone', { theme: 'light', size: { width: 390, height: 844 } }],
+] as const
+
+it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async () => {
+  await mkdir(FOLDER, { recursive: true })
+  await using redis = await withRedis()
+  const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
+  await using service = await testService(config)
+  await using other = await testService(config)
+  const random = drawn(7)
+  const began = Date.now()
+  await using _ = askOn(async () => {
+    const second = (Date.now() - began) / 1000
+    const tide = 1 + 0.5 * Math.sin(second / 20)
+    const some = (most: number) => Math.floor(random() * most * tide)
+    const users = Array.from({ length: some(14) }, () => `user:${Math.floor(40 * random() ** 2)}`)
+    const flood = second % 120 > 60 && second % 120 < 85 ? new Array<string>(8).fill('user:7') : []
+    await Promise.all([
+      ask(service, 'api', [...users, ...flood]),
+      ask(
+        other,
+        'search',
+        Array.from({ length: some(6) }, () => `user:${Math.floor(60 * random())}`),
+      ),
+      ask(
+        other,
+        'uploads',
+        Array.from({ length: some(2) }, () => `org:${Math.floor(4 * random())}`),
+      ),
+      ask(
+        service,
+        'webhooks',
+        Array.from({ length: some(3) }, () => `shop:${Math.floor(9 * random())}`),
+      ),
+      ask(service, 'login', [{ user: `ann${some(6)}`, address: address(some(40)) }]),
+    ])
+  }, 100)
+  await service.post('/v1/admin/ban', { limiter: 'api', key: 'user:99', duration: '1h' })
+  await service.post('/v1/admin/unban', { limiter: 'api', key: 'user:99' })
+  await service.post('/v1/admin/reset', { limiter: 'search', key: 'user:12' })
+  await service.post('/v1/admin/shadow', { limiter: 'webhooks', shadow: true })
+  await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))
+  await using browser = await testBrowser()
+  for (const [look, options] of LOOKS) {
+    for (const [name, at] of PLACES) {
+      await using window = await browser.open(service.httpUrl, { ...options, at })
+      // What moves is seen after a few of its steps.
+      await window.page.waitForTimeout(4500)
+      await window.page.screenshot({ path: join(FOLDER, `${name}-${look}.png`) })
+    }
+  }
+})

@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startVitest } from 'vitest/node'
+
+// Takes the pictures of docs/dashboard.md, of a real service under load: `--seconds 300` for charts that are full, `--folder`
+// for another place.
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '300' },
+    folder: {
+      type: 'string',
+      default: fileURLToPath(new URL('../../../../docs/dashboard', import.meta.url)),
+    },
+  },
+})
+process.env.SCREENSHOT_SECONDS = values.seconds
+process.env.SCREENSHOT_FOLDER = values.folder
+
+const file = fileURLToPath(new URL('screenshots.ts', import.meta.url))
+const vitest = await startVitest('test', [file], {
+  watch: false,
+  include: ['packages/dashboard/test/screenshots/screenshots.ts'],
+})
+await vitest.close()

@@ -1,0 +1,361 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Report } from '../../server/src/replay/report.ts'
+import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
+import {
+  accessLogTime,
+  combinedLine,
+  commonLine,
+  generateEntries,
+  logOf,
+} from '../../server/test/support/logs.ts'
+import { type TestService, testService } from '../../server/test/support/service.ts'
+import { violationsIn } from './support/axe.ts'
+import { type TestBrowser, type TestWindow, testBrowser, type WindowOptions } from './support/browser.ts'
+import { LIMITERS } from './support/limiters.ts'
+import { ask } from './support/load.ts'
+
+const EVIL = '<img/src=x/onerror=window.__hacked=1>'
+
+const folder = temporaryFolder()
+let browser: TestBrowser
+let service: TestService
+beforeAll(async () => {
+  browser = await testBrowser()
+  const capture = { file: join(folder.path, 'captured.jsonl') }
+  service = await testService({ limiters: LIMITERS, capture })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await browser[Symbol.asyncDispose]()
+  folder.remove()
+})
+
+function simulator(options: WindowOptions = {}): Promise<TestWindow> {
+  return browser.open(service.httpUrl, { ...options, at: '/simulator' })
+}
+
+async function load({ page }: TestWindow, file: string): Promise<void> {
+  await page.getByLabel(/An access log or JSON lines/).setInputFiles(file)
+}
+
+function number(text: string | undefined): number {
+  return Number(/^[\d,]+/.exec(text ?? '')?.[0].replaceAll(',', ''))
+}
+
+interface Row {
+  readonly admitted: number
+  readonly denied: number
+  readonly fullest: number
+}
+
+/** The comparison, once it is of these numbers. */
+async function compared({ page }: TestWindow, limit: string, window: string): Promise<Record<string, Row>> {
+  await page
+    .getByRole('heading', { name: `${limit} per ${window}, by each kind` })
+    .waitFor({ timeout: 60_000 })
+  await page.getByRole('progressbar', { name: 'Simulating' }).waitFor({ state: 'detached', timeout: 60_000 })
+  const rows = await page.getByRole('table', { name: 'The kinds compared' }).locator('tbody tr').all()
+  const told = rows.map(async (row) => {
+    const [kind = '', admitted, denied, , fullest] = await row.locator('th, td').allInnerTexts()
+    return [
+      kind,
+      { admitted: number(admitted), denied: number(denied), fullest: number(fullest?.trim()) },
+    ] as const
+  })
+  return Object.fromEntries(await Promise.all(told))
+}
+
+async function replayed(file: string, limit: string, compare: string): Promise<Report> {
+  const { stdout } = await slidegateHere(['replay', file, '--json', '--limit', limit, '--compare', compare])
+  return JSON.parse(stdout) as Report
+}
+
+function rowOf({ admitted, denied, limits }: Pick<Report, 'admitted' | 'denied' | 'limits'>): Row {
+  return { admitted, denied, fullest: limits[0]!.fullestWindow }
+}
+
+const ENTRIES = generateEntries(20_000)
+const LOG = logOf([...ENTRIES, { timeMs: ENTRIES.at(-1)!.timeMs, key: EVIL }], combinedLine)
+
+describe('the simulator', () => {
+  it('tells what slidegate replay does, of a gzip and of several limits, and sends nothing', async () => {
+    const file = folder.write('access.log.gz', gzipSync(LOG))
+    await using window = await simulator()
+    const { page } = window
+    const sent: string[] = []
+    page.on('request', (request) => request.method() === 'GET' || sent.push(request.url()))
+    await load(window, file)
+    await page.getByText('20,001 requests of 21 callers').waitFor()
+    for (const [limit, text] of [
+      ['25', '1m'],
+      ['3', '7s'],
+      ['500', '2h'],
+    ] as const) {
+      await page.getByLabel('Requests', { exact: true }).fill(limit)
+      await page.getByLabel('Window', { exact: true }).fill(text)
+      const report = await replayed(file, `${limit}/${text}`, 'fixed')
+      const buckets = await replayed(file, `${limit}/${text}`, 'bucket')
+      expect(await compared(window, limit, text)).toEqual({
+        'Sliding window': rowOf(report),
+        'Fixed window': rowOf(report.compare!),
+        'Token bucket': rowOf(buckets.compare!),
+      })
+      const most = page.getByRole('table', { name: 'Sliding window: denied most' }).locator('tbody tr')
+      expect(await most.locator('th').allInnerTexts()).toEqual(report.topDenied.map(({ key }) => key))
+    }
+    expect(sent).toEqual([])
+    expect(Array.from(window.origins)).toEqual([service.httpUrl])
+  })
+
+  it('shows the burst at a boundary: 200% by fixed windows', async () => {
+    await using window = await simulator()
+    const { page } = window
+    await page.getByRole('button', { name: 'Load the sample' }).click()
+    await compared(window, '100', '1m')
+    const row = (kind: string) => page.getByRole('row', { name: kind }).first().innerText()
+    expect(await row('Sliding window')).toMatch(/100\s+100%/)
+    expect(await row('Fixed window')).toMatch(
+      /200\s+200%: over\s+until 2026-01-05 09:10:00 UTC, 203\.0\.113\.7/,
+    )
+    await page.getByRole('status').filter({ hasText: 'fixed window denies 3,997 (8.3%)' }).waitFor()
+  })
+
+  it('can be used by the keyboard alone', async () => {
+    await using window = await simulator()
+    const { page } = window
+    const press = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key)
+    }
+    const reach = async (name: string) => {
+      const focused = () =>
+        page.evaluate<string>(
+          'document.activeElement.ariaLabel ?? document.activeElement.labels?.[0]?.innerText ?? document.activeElement.innerText',
+        )
+      for (let i = 0; i < 60; i++) {
+        await press('Tab')
+        if ((await focused())?.trim() === name) return
+      }
+      throw new Error(`${name} is not reached`)
+    }
+    await reach('Load the sample')
+    await press('Enter')
+    await compared(window, '100', '1m')
+    await reach('Requests, slider')
+    await press('ArrowRight', 'ArrowRight')
+    await compared(window, '120', '1m')
+    await reach('Window')
+    await press('Control+A')
+    await page.keyboard.type('30s')
+    await compared(window, '120', '30s')
+    await reach('Window, slider')
+    await press('ArrowLeft')
+    await compared(window, '120', '15s')
+    await reach('Sliding counter')
+    await press('Space')
+    await page.getByRole('row', { name: 'Sliding counter' }).waitFor()
+    const fitting = page.getByRole('button', { name: /^Try .* of callers$/ }).first()
+    const [, limit = ''] = /^Try (.*)$/.exec(await fitting.innerText())!
+    await reach(`Try ${limit}, for 90% of callers`)
+    await press('Enter')
+    await compared(window, limit, '15s')
+  })
+
+  it('says what is wrong with a number, and keeps what was simulated last', async () => {
+    await using window = await simulator()
+    const { page } = window
+    await page.getByRole('button', { name: 'Load the sample' }).click()
+    await compared(window, '100', '1m')
+    await page.getByLabel('Requests', { exact: true }).fill('0')
+    await page.getByText('A whole number from 1').waitFor()
+    await page.getByLabel('Window', { exact: true }).fill('soon')
+    await page.getByText('A duration from 10ms').waitFor()
+    await compared(window, '100', '1m')
+    // More than a bucket can count: the other kinds are told all the same.
+    await page.getByLabel('Requests', { exact: true }).fill('1099511627775')
+    await page.getByLabel('Window', { exact: true }).fill('365d')
+    await page.getByText(/^Token bucket: the capacity is 1099511627775/).waitFor()
+    expect(Object.keys(await compared(window, '1,099,511,627,775', '365d'))).toEqual([
+      'Sliding window',
+      'Fixed window',
+    ])
+  })
+
+  it('takes a file that is dropped', async () => {
+    await using window = await simulator()
+    const { page } = window
+    const dropped = await page.evaluateHandle(
+      (text) => {
+        const transfer = new DataTransfer()
+        transfer.items.add(new File([text], 'dropped.log'))
+        return transfer
+      },
+      logOf(generateEntries(100), commonLine),
+    )
+    await page.getByRole('region', { name: 'Log' }).dispatchEvent('drop', { dataTransfer: dropped })
+    await page.getByText('dropped.log: 100 requests').waitFor()
+  })
+})
+
+describe('a file', () => {
+  const broken = gzipSync(LOG)
+  it.each<[string, string | Buffer, RegExp]>([
+    ['empty', '', /There is nothing in the-file/],
+    ['a broken gzip', broken.subarray(0, broken.length / 2), /the-file cannot be read: the gzip is damaged/],
+    ['of two gzips', Buffer.concat([broken, broken]), /made of several: unpack it/],
+    [
+      'binary',
+      Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 7) % 251)),
+      /None of the \d+ lines of the-file could be read/,
+    ],
+    ['without a line that can be read', 'one\ntwo\n', /None of the 2 lines/],
+  ])('that is %s: it says so', async (_, content, message) => {
+    await using window = await simulator()
+    await load(window, folder.write('the-file', content))
+    await window.page.getByRole('alert').filter({ hasText: message }).waitFor()
+    expect(await window.page.getByRole('table', { name: 'The kinds compared' }).count()).toBe(0)
+    // And then one that can be read.
+    await load(window, folder.write('good.log', logOf(generateEntries(50), commonLine)))
+    await compared(window, '100', '1m')
+  })
+
+  it('with hostile lines and keys shows them as text', async () => {
+    const evil = '<img src=x onerror=window.__hacked=1>'
+    const times = new Array(200).fill(Date.UTC(2024, 0, 1))
+    const lines = times.map((time) => JSON.stringify({ time, ip: evil, [evil]: evil }))
+    await using window = await simulator()
+    const { page } = window
+    await load(
+      window,
+      folder.write(`${evil.replaceAll(/[ /]/g, '_')}.log`, [evil, `\u202e${evil}`, ...lines].join('\n')),
+    )
+    await compared(window, '100', '1m')
+    await page
+      .getByRole('row', { name: `${evil} 100 50%` })
+      .first()
+      .waitFor()
+    await page.getByText('2 of 202 lines were skipped').click()
+    await page
+      .getByRole('code')
+      .filter({ hasText: `\\u202e${evil}` })
+      .waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
+    expect(await page.evaluate('window.__hacked')).toBeUndefined()
+  })
+
+  it('of JSON lines is counted by whatever field it is told', async () => {
+    const line = (i: number) => JSON.stringify({ at: 1_700_000_000 + i, who: { id: `u${i % 4}` }, units: 3 })
+    await using window = await simulator()
+    const { page } = window
+    await load(window, folder.write('fields.jsonl', Array.from({ length: 40 }, (_, i) => line(i)).join('\n')))
+    await page.getByRole('alert').filter({ hasText: 'no readable time in field "time"' }).waitFor()
+    await page.getByText('How lines are read').click()
+    const choose = async (label: string, field: string) => {
+      await page.getByLabel(label).fill(field)
+      await page.getByLabel(label).blur()
+    }
+    await choose('Field with the time', 'at')
+    await choose('Count by', 'who.id')
+    await page.getByText('40 requests of 4 callers').waitFor()
+    await choose('Field with the cost', 'units')
+    await compared(window, '100', '1m')
+    expect(await compared(window, '100', '1m')).toMatchObject({ 'Sliding window': { fullest: 30 } })
+  })
+})
+
+it('what the service has captured is simulated as it was decided', async () => {
+  const keys = Array.from({ length: 300 }, (_, i) => `user:${i % 2}`)
+  await ask(service, 'api', keys)
+  await using window = await simulator()
+  const { page } = window
+  await page.getByLabel('What the service has captured of').selectOption('api')
+  await page.getByRole('button', { name: 'Load it' }).click()
+  await page.getByText('captured of api: 300 requests of 2 callers').waitFor()
+  await page.getByLabel('Window', { exact: true }).fill('1h')
+  // The limit in force is 100 per hour, of each key.
+  expect(await compared(window, '100', '1h')).toMatchObject({
+    'Sliding window': { admitted: 200, denied: 100, fullest: 100 },
+  })
+})
+
+it('a service that captures nothing says so', async () => {
+  await using other = await testService({ limiters: LIMITERS })
+  await using window = await browser.open(other.httpUrl, { at: '/simulator' })
+  window.expect(/404/)
+  await window.page.getByRole('button', { name: 'Load it' }).click()
+  await window.page.getByText('The service says: no requests are captured').waitFor()
+})
+
+describe('a log of a million lines', () => {
+  const LINES = 1_000_000
+  const file = join(folder.path, 'million.log')
+  beforeAll(async () => {
+    const out = createWriteStream(file)
+    const start = Date.UTC(2026, 0, 5)
+    let state = 1
+    for (let i = 0; i < LINES; ) {
+      const lines: string[] = []
+      for (const end = i + 10_000; i < end; i++) {
+        state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+        const caller = Math.floor((state / 2 ** 32) ** 3 * 50_000)
+        lines.push(
+          `10.0.${caller >> 8}.${caller & 255} - - [${accessLogTime(start + 50 * i)}] "GET /a?b=${i} HTTP/1.1" 200 99\n`,
+        )
+      }
+      if (!out.write(lines.join(''))) await once(out, 'drain')
+    }
+    out.end()
+    await once(out, 'finish')
+  })
+
+  it('keeps the page usable: a slider that moves on during a run counts, and nothing blocks', async () => {
+    await using window = await simulator()
+    const { page } = window
+    await window.watchLongTasks()
+    const begunMs = performance.now()
+    await load(window, file)
+    await page.getByRole('progressbar', { name: 'Reading the log' }).waitFor()
+    await page.getByText('1,000,000 requests of').waitFor({ timeout: 120_000 })
+    const readMs = performance.now() - begunMs
+    await page.getByRole('progressbar', { name: 'Simulating' }).waitFor()
+    // While the first run goes on, and each of these after it.
+    const slider = page.getByLabel('Requests, slider')
+    for (let i = 0; i < 30; i++) await slider.press('ArrowLeft')
+    const movedMs = performance.now()
+    const rows = await compared(window, '70', '1m')
+    const simulatedMs = performance.now() - movedMs
+    console.log(
+      `read in ${Math.round(readMs)} ms, simulated in ${Math.round(simulatedMs)} ms, longest task ${await window.longestTaskMs()} ms`,
+    )
+    for (const { admitted, denied } of Object.values(rows)) expect(admitted + denied).toBe(LINES)
+    expect(rows['Sliding window']!.fullest).toBeLessThanOrEqual(70)
+    expect(await window.longestTaskMs()).toBeLessThan(200)
+    expect(simulatedMs).toBeLessThan(60_000)
+  }, 240_000)
+})
+
+describe('with an outcome', () => {
+  it.each(['light', 'dark'] as const)('axe finds nothing wrong in %s', async (theme) => {
+    await using window = await simulator({ theme })
+    const { page } = window
+    await load(window, folder.write('some.log', `garbage\n${LOG}`))
+    await compared(window, '100', '1m')
+    await page.getByText('How lines are read').click()
+    await page.getByText('lines were skipped').click()
+    await page.getByText('The chart in numbers').first().click()
+    await page.getByLabel('Window', { exact: true }).fill('x')
+    expect(await violationsIn(window)).toEqual([])
+  })
+
+  it('it fits on a phone', async () => {
+    await using window = await simulator({ size: { width: 390, height: 844 } })
+    const { page } = window
+    await page.getByRole('button', { name: 'Load the sample' }).click()
+    await page.getByRole('table', { name: 'The kinds compared' }).waitFor()
+    await page.getByText('How lines are read').click()
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+  })
+})

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { TestWindow } from './browser.ts'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Violation {
+  readonly id: string
+  readonly impact: string
+  readonly help: string
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
+}
+
+/** What axe finds wrong with a page as it is now. */
+export async function violationsIn({ page }: TestWindow): Promise<string[]> {
+  // By way of the protocol: the policy of the page lets nothing else in.
+  await page.evaluate(AXE)
+  const { violations } = await page.evaluate<{ violations: Violation[] }>('axe.run()')
+  return violations.map(
+    ({ id, impact, help, nodes }) =>
+      `${impact} ${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`).join('\n')}`,
+  )
+}

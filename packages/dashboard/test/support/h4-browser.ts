@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+const BUILT = fileURLToPath(new URL('../../../server/page/index.html', import.meta.url))
+
+export interface TestBrowser extends AsyncDisposable {
+  /** A window of its own, with nothing kept from others. `await using` closes it, and throws where something was wrong in it. */
+  open(url: string, options?: WindowOptions): Promise<TestWindow>
+}
+
+export interface WindowOptions {
+  /** Who looks. Default: nobody has said. */
+  readonly token?: string
+  /** Default: 1280x800. */
+  readonly size?: { readonly width: number; readonly height: number }
+  readonly theme?: 'light' | 'dark'
+  /** The place behind the #. Default: `/`. */
+  readonly at?: string
+}
+
+export interface TestWindow extends AsyncDisposable {
+  readonly page: Page
+  /** Whom the page has asked. */
+  readonly origins: ReadonlySet<string>
+  /** Errors so far: of the console, of scripts, of the policy. */
+  readonly errors: readonly string[]
+  /** Errors that belong to what is tested: told of before it is closed. */
+  expect(errors: RegExp): void
+  /** Goes to another page. */
+  go(at: string): Promise<void>
+  /** From now on it is noted for how long scripts and layout keep the page from answering. */
+  watchLongTasks(): Promise<void>
+  /** The longest so far; those of less than 50 ms are not told. */
+  longestTaskMs(): Promise<number>
+}
+
+const DESKTOP = { width: 1280, height: 800 }
+const STEP_MS = 15_000
+
+const WATCH = `window.longestTaskMs = 0
+new PerformanceObserver((list) => {
+  for (const { duration } of list.getEntries()) window.longestTaskMs = Math.max(window.longestTaskMs, duration)
+}).observe({ type: 'longtask' })`
+
+/** Debian's Chromium, without a window on a screen. `await using` ends it. */
+export async function testBrowser(): Promise<TestBrowser> {
+  if (!existsSync(BUILT)) {
+    throw new Error('the page is not built: npm run build -w slidegate-dashboard makes packages/server/page')
+  }
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage'],
+  })
+  return {
+    open: async (url, { token, size = DESKTOP, theme = 'light', at = '/' } = {}) => {
+      const options: BrowserContextOptions = { viewport: size, colorScheme: theme, reducedMotion: 'reduce' }
+      const context = await browser.newContext(options)
+      context.setDefaultTimeout(STEP_MS)
+      if (token !== undefined) {
+        await context.addInitScript(`sessionStorage.setItem('slidegate.token', ${JSON.stringify(token)})`)
+      }
+      await context.route(/\/(assets\/[^/]*|)$/, (route) => {
+        const path = new URL(route.request().url()).pathname
+        return route.fulfill({ path: '/tmp/h4/page' + (path === '/' ? '/index.html' : path) })
+      })
+      const page = await context.newPage()
+      const origins = new Set<string>()
+      const errors: string[] = []
+      page.on('request', (request) => void origins.add(new URL(request.url()).origin))
+      page.on('pageerror', (error) => void errors.push(`${error.stack}`))
+      // Chromium tells of what its policy forbids as errors, too.
+      page.on('console', (message) => {
+        if (message.type() === 'error') errors.push(message.text())
+      })
+      const go = async (place: string) => void (await page.goto(`${url}/#${place}`))
+      await go(at)
+      let expected: RegExp | undefined
+      return {
+        page,
+        origins,
+        errors,
+        go,
+        expect: (wanted) => {
+          expected = wanted
+        },
+        watchLongTasks: () => page.evaluate(WATCH),
+        longestTaskMs: () => page.evaluate<number>('window.longestTaskMs'),
+        [Symbol.asyncDispose]: async () => {
+          await context.close()
+          const wrong = errors.filter((error) => expected?.test(error) !== true)
+          if (wrong.length > 0) throw new Error(`the page has errors:\n${wrong.join('\n')}`)
+        },
+      }
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  }
+}

@@ -1,0 +1,124 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { ConfigurationTold } from '../../src/admin/overview.ts'
+import { ServiceClient } from '../../src/client/service-client.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { shownConfig } from '../../src/config/shown.ts'
+import { startService } from '../../src/service/running.ts'
+
+const SECRET = 'do-not-tell-anybody-4711'
+
+const WITH_SECRETS = `
+# ${SECRET} in a comment
+auth:
+  tokens:
+    - { name: plain, role: admin, token: ${SECRET} }
+    - { name: hashed, role: read, sha256: ${'ab'.repeat(32)} }
+    - { name: variable, role: read, token: '\${READ_TOKEN}' }
+    - { name: usual, role: read, token: '\${OTHER_TOKEN:-${SECRET}}' }
+store:
+  redis: { url: ['redis://user:${SECRET}@localhost:6379', 'redis://user:${SECRET}@localhost:6380'] }
+limiters:
+  api:
+    hashKeys: ${SECRET}
+    limits: [{ kind: slidingWindow, limit: 10, window: 1s }]
+`
+
+describe('a configuration as it may be shown', () => {
+  it('has no secrets, and the names of variables', () => {
+    const shown = shownConfig('x.yaml', WITH_SECRETS)
+    expect(shown).not.toContain(SECRET)
+    expect(shown).not.toContain('abab')
+    expect(shown.match(/\*\*\*/g)).toHaveLength(6)
+    expect(shown).toContain('token: $' + '{READ_TOKEN}')
+    expect(shown).toContain('limit: 10')
+  })
+
+  it('is the same where the same is written otherwise', () => {
+    const one = shownConfig('x', 'limiters:\n  b: { limits: [] }\n  a: { shadow: true, limits: [] }\n')
+    const other = shownConfig('x', '{"limiters":{"a":{"limits":[],"shadow":true},"b":{"limits":[]}}}')
+    expect(one).toBe(other)
+  })
+})
+
+const api = (limit: number) =>
+  `limiters: { api: { limits: [{ kind: slidingWindow, limit: ${limit}, window: 1s }] } }\n`
+
+async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'slidegate-shown-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'slidegate.yaml')
+  writeFileSync(file, text)
+  const loaded = loadConfig(file, { environment, listen: { http: '127.0.0.1:0' } })
+  const running = await startService({ loaded, log: pino({ level: 'silent' }), environment })
+  onTestFinished(() => running.stop())
+  const client = new ServiceClient({ url: new URL(running.httpUrl) })
+  return {
+    running,
+    write: (changed: string) => writeFileSync(file, changed),
+    load: () => loadConfig(file, { environment }),
+    told: async () => (await client.answer('GET', '/v1/admin/configuration')).body as ConfigurationTold,
+    check: async (checked: string) =>
+      await client.answer('POST', '/v1/admin/configuration/check', { text: checked }),
+  }
+}
+
+describe('the configuration of a service', () => {
+  it('is told as it is in force, with the difference to the file, until that is in force', async () => {
+    const service = await setUp(api(10))
+    expect(await service.told()).toMatchObject({ file: 'slidegate.yaml', problems: [], diff: [] })
+    service.write(api(20))
+    const { inForce, diff } = await service.told()
+    expect(inForce).toContain('limit: 10')
+    const changed = diff.filter(({ kind }) => kind !== 'same').map(({ kind, text }) => [kind, text.trim()])
+    expect(changed).toEqual([
+      ['removed', 'limit: 10'],
+      ['added', 'limit: 20'],
+    ])
+    service.running.reload(service.load())
+    expect(await service.told()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 20') })
+    service.write('limiters: { api: { limits: [{ kind: slidingWindow, limit: 0, window: 1s }] } }')
+    const wrong = await service.told()
+    expect(wrong.inForce).toContain('limit: 20')
+    expect(wrong.diff).toEqual([])
+    expect(wrong.problems).toMatchObject([{ line: 1, message: expect.stringContaining('limit') }])
+  })
+
+  it('another one can be checked: what is wrong, or what would change; nothing is put in force', async () => {
+    const service = await setUp(api(10))
+    expect((await service.check(api(10))).body).toEqual({ problems: [], diff: [] })
+    const { body } = await service.check(`${api(10)}caps: { inFlight: 5 }\n`)
+    expect(body).toMatchObject({ problems: [] })
+    const { diff } = body as ConfigurationTold
+    expect(diff.filter(({ kind }) => kind === 'added').map(({ text }) => text)).toEqual([
+      'caps:',
+      '  inFlight: 5',
+    ])
+    expect((await service.check('limiters: [')).body).toMatchObject({
+      problems: [{ line: 1, message: expect.stringContaining('YAML') }],
+    })
+    expect((await service.check('')).body).toMatchObject({ diff: [] })
+    expect(await service.told()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 10') })
+  })
+
+  it('what variables stand for is told by no check, wherever they are written', async () => {
+    const service = await setUp(api(10), { ADMIN_TOKEN: SECRET, LIMIT: SECRET })
+    const variable = (name: string) => `\${${name}}`
+    for (const text of [
+      `logging: { level: '${variable('ADMIN_TOKEN')}' }`,
+      `limiters: { '${variable('ADMIN_TOKEN')}': { limits: [] } }`,
+      `limiters: { api: { limits: [{ kind: '${variable('LIMIT')}', limit: '${variable('LIMIT')}', window: '${variable('LIMIT')}' }] } }`,
+      `auth: { hosts: ['${variable('ADMIN_TOKEN')}'], origins: ['x-${variable('ADMIN_TOKEN')}-y'] }\n${api(3)}`,
+      `envoy: { files: ['${variable('ADMIN_TOKEN')}'] }`,
+      `store: { redis: { url: '${variable('ADMIN_TOKEN')}' } }`,
+      `listen: { http: '${variable('ADMIN_TOKEN')}' }`,
+    ]) {
+      const { status, body } = await service.check(text)
+      expect(status).toBe(200)
+      expect(JSON.stringify(body)).not.toContain(SECRET)
+    }
+  })
+})

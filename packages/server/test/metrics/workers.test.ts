@@ -1,0 +1,70 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { until } from '../../../slidegate/test/support/until.ts'
+import { useRedis } from '../../../slidegate/test/support/use-redis.ts'
+import { temporaryFolder } from '../support/cli.ts'
+import { startProcess } from '../support/service-process.ts'
+import { promtool, Scraped } from './support.ts'
+
+const { server } = await useRedis()
+
+it('two workers tell what both have counted, and of what they share once', async () => {
+  const folder = temporaryFolder()
+  onTestFinished(() => folder.remove())
+  const limits = '[{ kind: slidingWindow, limit: 100, window: 1h, name: all }]'
+  const file = folder.write(
+    'slidegate.yaml',
+    `store: { redis: { url: '${server.url}' } }\nlimiters: { api: { limits: ${limits}, timeoutMs: 30000 } }\n`,
+  )
+  await using service = await startProcess(['--config', file, '--workers', '2'])
+  await service.says('all workers are ready')
+  // A connection for each request: the primary hands them to both in turn.
+  const scrape = async () => {
+    const response = await fetch(`${service.url}/metrics`, { headers: { connection: 'close' } })
+    return new Scraped(await response.text())
+  }
+  const asked = await Promise.all(
+    Array.from({ length: 300 }, async (_, i) => {
+      const response = await fetch(`${service.url}/v1/consume`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', connection: 'close' },
+        body: JSON.stringify({ limiter: 'api', key: i % 3 === 0 ? 'ann' : 'bob' }),
+      })
+      return response.status
+    }),
+  )
+  expect(asked.filter((status) => status === 200)).toHaveLength(200)
+  const labels = { limiter: 'api', limit: 'all' }
+  // Whichever is asked.
+  for (let i = 0; i < 4; i++) {
+    const scraped = await scrape()
+    expect(scraped.values('slidegate_decisions_total', { limiter: 'api', source: 'store' })).toEqual({
+      allowed: 200,
+      denied: 100,
+    })
+    expect(scraped.value('slidegate_limit_denials_total', labels)).toBe(100)
+    expect(scraped.value('slidegate_limit_utilization_ratio_count', labels)).toBe(300)
+    expect(scraped.value('slidegate_limit_utilization_ratio_bucket', { ...labels, le: '+Inf' })).toBe(300)
+    expect(scraped.value('slidegate_limit_utilization_ratio_bucket', { ...labels, le: '0.5' })).toBe(100)
+    expect(scraped.value('slidegate_store_call_requests_sum')).toBeGreaterThanOrEqual(300)
+    expect(scraped.values('slidegate_redis_up')).toEqual({ [`127.0.0.1:${server.port}`]: 1 })
+    const used = scraped.value('slidegate_redis_memory_used_bytes', { node: `127.0.0.1:${server.port}` })
+    expect(used).toBeGreaterThan(100_000)
+    expect(used).toBeLessThan(20_000_000)
+    expect(scraped.value('slidegate_store_down', { limiter: 'api' })).toBe(0)
+    expect(scraped.value('slidegate_config_valid')).toBe(1)
+    expect(scraped.value('slidegate_instances')).toBe(1)
+    expect(Object.values(scraped.values('slidegate_build_info'))).toEqual([1])
+    expect(scraped.value('slidegate_distinct_callers', { limiter: 'api' })).toBe(2)
+    expect(scraped.value('slidegate_top_caller_share', { limiter: 'api' })).toBeCloseTo(2 / 3)
+    expect(await promtool(scraped.text)).toBe('')
+  }
+  // Another instance on the same store is heard of, and tells of its own decisions only.
+  await using other = await startProcess(['--config', file])
+  const told = await until('it is heard of', async () => {
+    const scraped = await scrape()
+    return scraped.value('slidegate_instances') === 2 && scraped
+  })
+  expect(told.value('slidegate_limit_denials_total', labels)).toBe(100)
+  const text = await (await fetch(`${other.url}/metrics`)).text()
+  expect(new Scraped(text).value('slidegate_limit_denials_total', labels)).toBeUndefined()
+})

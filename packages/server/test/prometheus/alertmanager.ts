@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { deployed, replaced } from '../gateway/support/programs.ts'
+import { type Program, startProgram } from './program.ts'
+
+// Debian's name, and that of the project.
+const ALERTMANAGER = existsSync('/usr/bin/prometheus-alertmanager')
+  ? 'prometheus-alertmanager'
+  : 'alertmanager'
+
+/** As far as it is ours. */
+export interface SlackMessage {
+  readonly channel: string
+  readonly title: string
+  readonly text: string
+}
+
+/** An Alertmanager with the configuration that users are shown, but for the times that it waits; and those whom it tells. */
+export interface Alertmanager extends Program {
+  readonly slack: readonly SlackMessage[]
+  /** As they came. */
+  readonly mails: readonly string[]
+}
+
+/** The configuration with secrets in these files, in a hurry. */
+export async function alertmanagerConfig(
+  slackUrl: string,
+  smtpPassword: string,
+  mailServer = 'mail.example:587',
+): Promise<string> {
+  return replaced(await deployed('alertmanager/alertmanager.yaml'), {
+    '/run/secrets/slack-url': slackUrl,
+    '/run/secrets/smtp-password': smtpPassword,
+    'mail.example:587': mailServer,
+    'smtp_require_tls: true': 'smtp_require_tls: false',
+    'group_wait: 30s': 'group_wait: 1s',
+    'group_wait: 10s': 'group_wait: 1s',
+    'group_wait: 5m': 'group_wait: 1s',
+  })
+}
+
+export async function startAlertmanager(): Promise<Alertmanager> {
+  const slack: SlackMessage[] = []
+  const mails: string[] = []
+  const webhook = createHttpServer(async (request, response) => {
+    let body = ''
+    for await (const part of request.setEncoding('utf8')) body += part
+    const { channel, attachments } = JSON.parse(body)
+    slack.push({ channel, title: attachments[0].title, text: attachments[0].text })
+    response.end('ok')
+  })
+  const mailbox = mailServer(mails)
+  const [webhookPort, mailPort] = await Promise.all([listening(webhook), listening(mailbox)])
+  const close = async () => {
+    webhook.closeAllConnections()
+    await Promise.all([webhook, mailbox].map((server) => new Promise((resolve) => server.close(resolve))))
+  }
+  try {
+    const program = await startProgram(ALERTMANAGER, async (folder, address) => {
+      const files = ['slack-url', 'smtp-password', 'alertmanager.yaml'].map((name) => join(folder, name))
+      const [slackUrl, smtpPassword, config] = files as [string, string, string]
+      await writeFile(slackUrl, `http://127.0.0.1:${webhookPort}/`)
+      await writeFile(smtpPassword, 'the-password')
+      await writeFile(config, await alertmanagerConfig(slackUrl, smtpPassword, `127.0.0.1:${mailPort}`))
+      return [
+        `--config.file=${config}`,
+        `--storage.path=${join(folder, 'data')}`,
+        `--web.listen-address=${address}`,
+        '--cluster.listen-address=',
+        '--log.level=error',
+      ]
+    })
+    return {
+      ...program,
+      slack,
+      mails,
+      [Symbol.asyncDispose]: async () => {
+        await program[Symbol.asyncDispose]()
+        await close()
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function listening(server: Server): Promise<number> {
+  return new Promise((resolve) =>
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)),
+  )
+}
+
+/** As much of SMTP as it takes to be handed a mail. */
+function mailServer(mails: string[]): Server {
+  return createTcpServer((socket) => {
+    let data: string | undefined
+    let rest = ''
+    socket.on('error', () => {})
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\r\n')
+      rest = lines.pop()!
+      for (const line of lines) {
+        if (data !== undefined && line !== '.') data += `${line}\n`
+        else if (data !== undefined) {
+          mails.push(data)
+          data = undefined
+          socket.write('250 taken\r\n')
+        } else if (line.startsWith('EHLO')) socket.write('250-localhost\r\n250 AUTH PLAIN\r\n')
+        else if (line.startsWith('AUTH')) socket.write('235 known\r\n')
+        else if (line === 'DATA') {
+          data = ''
+          socket.write('354 go on\r\n')
+        } else if (line === 'QUIT') socket.end('221 bye\r\n')
+        else socket.write('250 ok\r\n')
+      }
+    })
+    socket.write('220 localhost\r\n')
+  })
+}

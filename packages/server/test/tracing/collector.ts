@@ -1,0 +1,88 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface ReceivedSpan {
+  readonly name: string
+  readonly traceId: string
+  readonly parentSpanId: string | undefined
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+/** Receives spans by OTLP over HTTP, as a collector does. `await using` ends it. */
+export interface Collector extends AsyncDisposable {
+  readonly url: string
+  readonly spans: readonly ReceivedSpan[]
+  /** What the senders have said of themselves. */
+  readonly resources: readonly Readonly<Record<string, unknown>>[]
+  /** All that was received, as text. */
+  readonly text: string
+  /** Takes requests, and answers none until it is told to. */
+  hang(): void
+  answer(): void
+}
+
+type Told = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
+
+interface Body {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: Told }
+    readonly scopeSpans: readonly {
+      readonly spans: readonly (Omit<ReceivedSpan, 'attributes'> & { readonly attributes: Told })[]
+    }[]
+  }[]
+}
+
+export async function startCollector(): Promise<Collector> {
+  const spans: ReceivedSpan[] = []
+  const resources: Record<string, unknown>[] = []
+  const waiting: ServerResponse[] = []
+  let isHanging = false
+  let all = ''
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += chunk
+    if (request.url !== '/v1/traces' || request.headers['content-type'] !== 'application/json') {
+      response.writeHead(404).end()
+      return
+    }
+    all += text
+    for (const { resource, scopeSpans } of (JSON.parse(text) as Body).resourceSpans) {
+      resources.push(valuesOf(resource.attributes))
+      for (const each of scopeSpans.flatMap((scope) => scope.spans)) {
+        spans.push({ ...each, attributes: valuesOf(each.attributes) })
+      }
+    }
+    if (isHanging) waiting.push(response)
+    else finish(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const answer = () => {
+    isHanging = false
+    for (const response of waiting.splice(0)) finish(response)
+  }
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    resources,
+    get text() {
+      return all
+    },
+    hang: () => {
+      isHanging = true
+    },
+    answer,
+    [Symbol.asyncDispose]: async () => {
+      answer()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+function finish(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+}
+
+function valuesOf(told: Told): Record<string, unknown> {
+  return Object.fromEntries(told.map(({ key, value }) => [key, Object.values(value)[0]]))
+}
