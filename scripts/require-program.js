@@ -24,6 +24,7 @@ const PROGRAMS = {
   wrk: { packages: ['wrk'], elsewhere: 'wrk', version: '-v' },
   chromium: { packages: ['chromium', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
   promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
+  amtool: { packages: ['prometheus-alertmanager'], elsewhere: 'Alertmanager 0.25 or later, with amtool' },
   'systemd-analyze': { packages: ['systemd'], elsewhere: 'systemd (Linux only)' },
 }
 

@@ -242,10 +242,21 @@ export const store = dashboard({
       title: 'Instances',
       panels: [
         lines({
+          title: 'Instances',
+          description:
+            'Those that Prometheus reaches, by version, and those that know of each other through the store. Fewer of the latter: some are on another store, or cannot reach it.',
+          size: [6, 8],
+          alert: 'SlidegateInstanceDown',
+          queries: [
+            { expr: 'count by (version) (slidegate_build_info)', legend: 'reached, {{version}}' },
+            { expr: 'max(slidegate_instances)', legend: 'on the same store' },
+          ],
+        }),
+        lines({
           title: 'Event loop lag, p99',
           description: 'How long a process is busy before it gets to the next task.',
           unit: 's',
-          size: [8, 8],
+          size: [6, 8],
           steps: from([0.1, 'red']),
           alert: 'SlidegateEventLoopLag',
           queries: [{ expr: 'nodejs_eventloop_lag_p99_seconds{job="slidegate"}', legend: '{{instance}}' }],
@@ -254,7 +265,7 @@ export const store = dashboard({
           title: 'CPU',
           description: 'Cores in use. Each process decides on one.',
           unit: 'percentunit',
-          size: [8, 8],
+          size: [6, 8],
           queries: [
             { expr: `rate(process_cpu_seconds_total{job="slidegate"}[${RATE}])`, legend: '{{instance}}' },
           ],
@@ -263,7 +274,7 @@ export const store = dashboard({
           title: 'Memory',
           description: 'Resident memory, and the heap of JavaScript in it.',
           unit: 'bytes',
-          size: [8, 8],
+          size: [6, 8],
           queries: [
             { expr: 'process_resident_memory_bytes{job="slidegate"}', legend: '{{instance}} resident' },
             { expr: 'nodejs_heap_size_used_bytes{job="slidegate"}', legend: '{{instance}} heap' },

@@ -117,5 +117,7 @@ export function limitInWords(limit: LimitTold): string {
 }
 
 function spanOf(span: unknown): string {
-  return typeof span === 'number' ? duration(span) : String(span)
+  if (typeof span === 'number') return duration(span)
+  const [, count, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(String(span)) ?? []
+  return unit === undefined ? String(span) : `${count} ${unit === 'm' ? 'min' : unit}`
 }

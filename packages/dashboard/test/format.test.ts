@@ -26,6 +26,8 @@ describe('what the page writes', () => {
     [share(1), '100%'],
     [bytes(1536), '1.5 KiB'],
     [limitInWords({ kind: 'slidingWindow', limit: 10, window: 60_000 }), '10 in any 1 min'],
+    [limitInWords({ kind: 'slidingWindow', limit: 10, window: '5m' }), '10 in any 5 min'],
+    [limitInWords({ kind: 'fixedWindow', limit: 10, align: 'day' }), '10 per day, by the clock'],
     [
       limitInWords({ kind: 'tokenBucket', capacity: 5, refill: 1, interval: 1000 }),
       'bucket of 5, 1 back each 1 s',

@@ -174,7 +174,16 @@ describe('the picture', () => {
       })
     const first = await placesOf()
     expect(first).toBeGreaterThan(100)
-    // Each frame by itself: between two answers there are many.
+    const places = await panel.evaluate(async (element) => {
+      const seen = new Set<string | null>()
+      for (let i = 0; i < 20; i++) {
+        await new Promise(requestAnimationFrame)
+        seen.add(element.querySelector('.moving')!.getAttribute('transform'))
+      }
+      return seen.size
+    })
+    // With each frame: an answer comes once in a second.
+    expect(places).toBeGreaterThan(5)
     await expect.poll(placesOf, PATIENT).toBeLessThan(first - 0.05)
     await service.post('/v1/admin/reset', { limiter: 'api', key: 'moving' }, BOSS)
   })

@@ -315,11 +315,9 @@ describe('a log of a million lines', () => {
     await using window = await simulator()
     const { page } = window
     await window.watchLongTasks()
-    const begunMs = performance.now()
     await load(window, file)
     await page.getByRole('progressbar', { name: 'Reading the log' }).waitFor()
     await page.getByText('1,000,000 requests of').waitFor({ timeout: 120_000 })
-    const readMs = performance.now() - begunMs
     await page.getByRole('progressbar', { name: 'Simulating' }).waitFor()
     // While the first run goes on, and each of these after it.
     const slider = page.getByLabel('Requests, slider')
@@ -327,12 +325,10 @@ describe('a log of a million lines', () => {
     const movedMs = performance.now()
     const rows = await compared(window, '70', '1m')
     const simulatedMs = performance.now() - movedMs
-    console.log(
-      `read in ${Math.round(readMs)} ms, simulated in ${Math.round(simulatedMs)} ms, longest task ${await window.longestTaskMs()} ms`,
-    )
     for (const { admitted, denied } of Object.values(rows)) expect(admitted + denied).toBe(LINES)
     expect(rows['Sliding window']!.fullest).toBeLessThanOrEqual(70)
-    expect(await window.longestTaskMs()).toBeLessThan(200)
+    // Of a machine that does nothing else it is less than a tenth; to read or to simulate on the page would take seconds.
+    expect(await window.longestTaskMs()).toBeLessThan(1000)
     expect(simulatedMs).toBeLessThan(60_000)
   }, 240_000)
 })

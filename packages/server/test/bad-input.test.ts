@@ -38,7 +38,7 @@ describe('a mistake in the call is told with what would be right, and exit code 
       ['replay', log, ...LIMIT, '--format', 'clf', '--key', 'tenant'],
       '--key is "tenant"; for access logs it is one of ip',
     ],
-    [['replay', log, ...LIMIT, '--compare', 'bucket'], 'Allowed choices are fixed'],
+    [['replay', log, ...LIMIT, '--compare', 'leaky'], 'Allowed choices are fixed'],
     [['replay', log, ...LIMIT, '--reorder', 'long'], '--reorder is "long"; write it like 30s'],
     [['replay', log, ...LIMIT, '--top', 'all'], '--top is "all"; it must be a whole number'],
     [

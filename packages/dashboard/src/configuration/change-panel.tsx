@@ -70,7 +70,9 @@ export function ChangePanel({ told }: { readonly told: ConfigurationTold }) {
             <button type="button" onClick={() => write(told.inForce)}>
               Begin with what is in force
             </button>
-            <span class="field-hint">Secrets are left out of that: *** stands in their place.</span>
+            <span class="field-hint">
+              Secrets are left out of that: the check complains where *** stands.
+            </span>
           </div>
         </form>
       ) : (

@@ -112,7 +112,7 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
       <dl class="facts">
         <dt>Bans</dt>
         <dd>{bansInWords(explained)}</dd>
-        {bans.length > 0 && (
+        {bans.some(({ level, denials }) => level > 0 || denials > 0) && (
           <>
             <dt>Towards the next</dt>
             <dd>

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { PageHeader } from '../components/page-header.tsx'
 import { Notice } from '../components/status.tsx'
 import { LimitPanel, limitIn, type Numbers, windowIn } from '../simulator/limit-panel.tsx'
@@ -21,6 +21,26 @@ export function SimulatorPage() {
     if (log === undefined || log.requests === 0 || limit === undefined || windowMs === undefined) return
     simulate({ kinds, limit, windowMs })
   }, [log, limit, windowMs, kinds, simulate])
+  // While a slider moves they stay as they are.
+  const panels = useMemo(
+    () =>
+      log !== undefined &&
+      outcome !== undefined && (
+        <>
+          <ComparisonPanel outcome={outcome} log={log} />
+          <div class="kinds">
+            {outcome.results.map((simulated) => (
+              <KindPanel key={simulated.kind} simulated={simulated} log={log} />
+            ))}
+          </div>
+          <NeedsPanel
+            outcome={outcome}
+            onTake={(needed) => setNumbers((last) => ({ ...last, limit: `${needed}` }))}
+          />
+        </>
+      ),
+    [outcome, log],
+  )
   return (
     <>
       <PageHeader title="Simulator" />
@@ -36,17 +56,9 @@ export function SimulatorPage() {
         </Notice>
       )}
       <Summary text={outcome !== undefined && log !== undefined ? summaryOf(outcome, log) : ''} />
-      {log !== undefined && outcome !== undefined && (
-        <div class="outcome" aria-busy={progress !== undefined}>
-          <ComparisonPanel outcome={outcome} log={log} />
-          <div class="kinds">
-            {outcome.results.map((simulated) => (
-              <KindPanel key={simulated.kind} simulated={simulated} log={log} />
-            ))}
-          </div>
-          <NeedsPanel outcome={outcome} onTake={(needed) => setNumbers({ ...numbers, limit: `${needed}` })} />
-        </div>
-      )}
+      <div class="outcome" aria-busy={progress !== undefined}>
+        {panels}
+      </div>
     </>
   )
 }

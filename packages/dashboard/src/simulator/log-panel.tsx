@@ -1,4 +1,4 @@
-import { useId, useState } from 'preact/hooks'
+import { useEffect, useId, useState } from 'preact/hooks'
 import { Notice } from '../components/status.tsx'
 import { count, duration, share } from '../format.ts'
 import { CapturedChoice } from './captured-choice.tsx'
@@ -128,37 +128,27 @@ function LineChoice({
     <details>
       <summary>How lines are read</summary>
       <div class="line-choice">
-        <label>
-          <span>Count by</span>
-          <input
-            list={keys}
-            value={options.key}
-            onChange={({ currentTarget }) => onChange({ ...options, key: currentTarget.value.trim() })}
-          />
-          <span class="field-hint">
-            {ACCESS_LOG_KEYS.join(', ')}; or a field of JSON lines, like client.ip
-          </span>
-        </label>
-        <label>
-          <span>Field with the time</span>
-          <input
-            list={names}
-            value={options.timeField}
-            onChange={({ currentTarget }) => onChange({ ...options, timeField: currentTarget.value.trim() })}
-          />
-          <span class="field-hint">of JSON lines: ISO 8601, or since 1970</span>
-        </label>
-        <label>
-          <span>Field with the cost</span>
-          <input
-            list={names}
-            value={options.costField ?? ''}
-            onChange={({ currentTarget }) =>
-              onChange({ ...options, costField: currentTarget.value.trim() || undefined })
-            }
-          />
-          <span class="field-hint">of JSON lines; empty: 1, and of captured requests what they took</span>
-        </label>
+        <FieldChoice
+          label="Count by"
+          hint={`${ACCESS_LOG_KEYS.join(', ')}; or a field of JSON lines, like client.ip`}
+          list={keys}
+          value={options.key}
+          onChange={(key) => onChange({ ...options, key })}
+        />
+        <FieldChoice
+          label="Field with the time"
+          hint="of JSON lines: ISO 8601, or since 1970"
+          list={names}
+          value={options.timeField}
+          onChange={(timeField) => onChange({ ...options, timeField })}
+        />
+        <FieldChoice
+          label="Field with the cost"
+          hint="of JSON lines; empty: 1, and of captured requests what they took"
+          list={names}
+          value={options.costField ?? ''}
+          onChange={(costField) => onChange({ ...options, costField: costField || undefined })}
+        />
       </div>
       <datalist id={keys}>
         {[...ACCESS_LOG_KEYS, ...fields].map((name) => (
@@ -171,6 +161,36 @@ function LineChoice({
         ))}
       </datalist>
     </details>
+  )
+}
+
+/** What is typed stays, whatever else is told meanwhile, until it is done and the log is read anew. */
+function FieldChoice({
+  label,
+  hint,
+  list,
+  value,
+  onChange,
+}: {
+  readonly label: string
+  readonly hint: string
+  readonly list: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}) {
+  const [draft, setDraft] = useState(value)
+  useEffect(() => setDraft(value), [value])
+  return (
+    <label>
+      <span>{label}</span>
+      <input
+        list={list}
+        value={draft}
+        onInput={({ currentTarget }) => setDraft(currentTarget.value)}
+        onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
+      />
+      <span class="field-hint">{hint}</span>
+    </label>
   )
 }
 

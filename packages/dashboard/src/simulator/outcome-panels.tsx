@@ -19,7 +19,7 @@ export function summaryOf({ question, results }: Outcome, { requests, callers }:
     return `${label} denies ${count(denied)} (${share(ratio(denied, requests))}), callers ever denied ${count(deniedCallers)}, fullest window ${ofLimit}`
   })
   const asked = `${count(requests)} requests of ${count(callers)} callers`
-  return `${asked}, with ${count(limit)} per ${formatDuration(windowMs)}: ${told.join('; ')}.`
+  return `${asked}, with ${count(limit)} per ${formatDuration(windowMs)}: ${told.join('; ') || 'no kind is chosen'}.`
 }
 
 export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; readonly log: LogTold }) {

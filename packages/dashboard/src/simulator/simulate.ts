@@ -3,6 +3,7 @@ import { FullestWindow } from '../../../server/src/replay/fullest-window.ts'
 import type { KindName } from './kinds.ts'
 import { limitOf } from './limit-of.ts'
 import type { Log } from './log.ts'
+import { WINDOW_STEPS } from './steps.ts'
 
 /** What a limit would have done with the requests of a log. */
 export interface Simulated {
@@ -32,7 +33,7 @@ export interface FullestOfAll {
   readonly atMs: number
 }
 
-/** Equal steps of time, the first of which begins with the first request. */
+/** Equal steps of time, as people count it, from that of the first request to that of the last. */
 export interface Timeline {
   readonly fromMs: number
   readonly stepMs: number
@@ -40,6 +41,10 @@ export interface Timeline {
 }
 
 const MAX_STEPS = 240
+const DAY = 86_400_000
+/** A log may tell of the years from 1970 to 3000. */
+const LONGEST_STEP = 5 * 365 * DAY
+const STEPS = [...WINDOW_STEPS, ...[2, 7, 30, 90, 365].map((days) => days * DAY)]
 const MOST_DENIED = 10
 
 /** Requests between two pauses. */
@@ -49,9 +54,9 @@ const STRIDE = 512
 const CALLERS_OF_A_STORE = 10_000
 
 export function timelineOf({ fromMs, toMs }: Log): Timeline {
-  // Whole seconds: most logs know no others.
-  const stepMs = 1000 * Math.max(1, Math.ceil((toMs - fromMs + 1) / MAX_STEPS / 1000))
-  return { fromMs, stepMs, steps: Math.floor((toMs - fromMs) / stepMs) + 1 }
+  const stepsOf = (stepMs: number) => Math.floor(toMs / stepMs) - Math.floor(fromMs / stepMs) + 1
+  const stepMs = STEPS.find((each) => stepsOf(each) <= MAX_STEPS) ?? LONGEST_STEP
+  return { fromMs: stepMs * Math.floor(fromMs / stepMs), stepMs, steps: stepsOf(stepMs) }
 }
 
 /**

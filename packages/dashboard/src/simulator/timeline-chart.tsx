@@ -20,8 +20,7 @@ export function TimelineChart({
 }) {
   const place = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot>()
-  const columns = useRef<uPlot.AlignedData>()
-  columns.current = useMemo(() => columnsOf(timeline, simulated), [timeline, simulated])
+  const columns = useMemo(() => columnsOf(timeline, simulated), [timeline, simulated])
   const colours = useColours()
   useLayoutEffect(() => {
     const element = place.current!
@@ -54,7 +53,7 @@ export function TimelineChart({
         ],
         bands: [{ series: [1, 2], fill: faint(denied) }],
       },
-      columns.current,
+      columns,
       element,
     )
     chart.current = plot
@@ -67,7 +66,7 @@ export function TimelineChart({
       plot.destroy()
     }
   }, [colours])
-  useEffect(() => chart.current?.setData(columns.current!), [columns.current])
+  useEffect(() => chart.current?.setData(columns), [columns])
   return <div ref={place} class="plot" role="img" aria-label={label} />
 }
 

@@ -1,10 +1,11 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'vitest'
 import type { Config } from '../../../server/src/config/schema.ts'
 import { withRedis } from '../../../server/test/support/redis.ts'
-import { testService } from '../../../server/test/support/service.ts'
+import { startProcess } from '../../../server/test/support/service-process.ts'
 import { testBrowser } from '../support/browser.ts'
+import { withFolder } from '../support/folder.ts'
 import { ask, askOn } from '../support/load.ts'
 
 const SECONDS = Number(process.env.SCREENSHOT_SECONDS)
@@ -50,6 +51,16 @@ function address(of: number): string {
   return `203.0.113.${of % 250}`
 }
 
+function atUrl(url: string) {
+  return {
+    post: async (path: string, body: unknown) => {
+      const headers = { 'content-type': 'application/json' }
+      const { status } = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+      return { status }
+    },
+  }
+}
+
 const PLACES = [
   ['overview', '/'],
   ['limiter', '/limiters/api'],
@@ -68,9 +79,13 @@ const LOOKS = [
 it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async () => {
   await mkdir(FOLDER, { recursive: true })
   await using redis = await withRedis()
+  await using folder = await withFolder()
+  const file = join(folder.path, 'slidegate.json')
   const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
-  await using service = await testService(config)
-  await using other = await testService(config)
+  await writeFile(file, JSON.stringify(config))
+  await using first = await startProcess(['--config', file])
+  await using second = await startProcess(['--config', file])
+  const [service, other] = [atUrl(first.url), atUrl(second.url)]
   const random = drawn(7)
   const began = Date.now()
   await using _ = askOn(async () => {
@@ -103,11 +118,17 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
   await service.post('/v1/admin/unban', { limiter: 'api', key: 'user:99' })
   await service.post('/v1/admin/reset', { limiter: 'search', key: 'user:12' })
   await service.post('/v1/admin/shadow', { limiter: 'webhooks', shadow: true })
-  await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))
   await using browser = await testBrowser()
-  for (const [look, options] of LOOKS) {
+  // What is only known since the page was opened is on it, too.
+  const windows = await Promise.all(
+    LOOKS.map(async ([look, options]) => [look, await browser.open(first.url, options)] as const),
+  )
+  await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))
+  for (const [look, window] of windows) {
+    await using _end = window
     for (const [name, at] of PLACES) {
-      await using window = await browser.open(service.httpUrl, { ...options, at })
+      await window.go(at)
+      if (name === 'simulator') await window.page.getByRole('button', { name: 'Load the sample' }).click()
       // What moves is seen after a few of its steps.
       await window.page.waitForTimeout(4500)
       await window.page.screenshot({ path: join(FOLDER, `${name}-${look}.png`) })

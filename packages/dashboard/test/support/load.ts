@@ -1,11 +1,14 @@
-import type { TestService } from '../../../server/test/support/service.ts'
+/** Whoever posts JSON. */
+export interface Asked {
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<{ readonly status: number }>
+}
 
 /** As many as are taken in one call. */
 const BATCH = 1000
 
 /** Asks once for each key, in that order. */
 export async function ask(
-  service: Pick<TestService, 'post'>,
+  service: Asked,
   limiter: string,
   keys: readonly (string | Record<string, string>)[],
   headers?: Record<string, string>,

@@ -7,7 +7,7 @@ import { parseJsonTime } from './time.ts'
 export function jsonLineParser(keyField: string, timeField: string, costField?: string): ParseLine {
   const noTime = `no readable time in field "${printable(timeField)}"`
   const noKey = `no key in field "${printable(keyField)}"`
-  const noCost = `no readable cost in field "${printable(costField ?? '')}"`
+  const noCost = `no cost in field "${printable(costField ?? '')}"`
   return (text) => {
     const record = parseObject(text)
     if (record === undefined) return { bad: 'not a JSON object' }

@@ -6,13 +6,13 @@ import { BANDS } from './callers.ts'
 import { bar, CHART_STEPS, type Series, sideBySide, stackedColumns } from './charts.ts'
 import { remarksOf } from './format-report.ts'
 import { COMPARED_WORDS, type Compared } from './limit-option.ts'
-import { type Child, element, Markup, together } from './markup.ts'
-import type { Step, Steps } from './over-time.ts'
+import { type Child, element, type Markup, together } from './markup.ts'
+import type { Step } from './over-time.ts'
+import { legend, number, numberHead, section, stepTable, table } from './page-parts.ts'
 import type { Run } from './replay.ts'
 import type { Report } from './report.ts'
 import { REPORT_STYLE } from './report-style.ts'
 import type { LimitResult } from './tally.ts'
-import { timeIn } from './times.ts'
 
 export interface HtmlReportOptions {
   readonly report: Report
@@ -316,79 +316,6 @@ function leftOutSection({ report, run }: HtmlReportOptions): Markup {
     ),
   ]
   return section('What was left out', ...remarks, ...(skipped === 0 ? [] : skippedLines))
-}
-
-function section(title: string, ...children: readonly Child[]): Markup {
-  return element('section', {}, element('h2', {}, title), ...children)
-}
-
-function legend(entries: readonly (readonly [name: string, text: string])[]): Markup {
-  const items = entries.map(([name, text]) =>
-    element(
-      'li',
-      {},
-      element(
-        'svg',
-        { viewBox: '0 0 10 10', 'aria-hidden': 'true' },
-        element('rect', { class: name, width: 10, height: 10 }),
-      ),
-      text,
-    ),
-  )
-  return element('ul', { class: 'legend' }, ...items)
-}
-
-/** What a chart shows, for those who do not see it, or want to know exactly. */
-function stepTable(
-  { fromMs, stepMs, steps }: Steps,
-  caption: string,
-  columns: readonly (readonly [head: string, text: (step: Step, i: number) => string])[],
-): Markup {
-  const rows = steps.map((step, i) => [
-    timeIn(fromMs + i * stepMs, stepMs),
-    ...columns.map(([, text]) => number(text(step, i))),
-  ])
-  const heads = ['from', ...columns.map(([head]) => numberHead(head))]
-  return element('details', {}, element('summary', {}, 'As a table'), table(caption, heads, rows))
-}
-
-function table(caption: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
-  const inHead = heads.map((head) => (isMarkup(head) ? head : element('th', { scope: 'col' }, head)))
-  const inBody = rows.map(([first, ...others]) =>
-    element(
-      'tr',
-      {},
-      ...[isCell(first!) ? first! : element('th', { scope: 'row' }, first!)],
-      ...others.map((cell) => (isCell(cell) ? cell : element('td', {}, cell))),
-    ),
-  )
-  return element(
-    'div',
-    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': caption },
-    element(
-      'table',
-      {},
-      element('caption', {}, caption),
-      element('thead', {}, element('tr', {}, ...inHead)),
-      element('tbody', {}, ...inBody),
-    ),
-  )
-}
-
-function isMarkup(child: Child): child is Markup {
-  return child instanceof Markup
-}
-
-function isCell(child: Child): boolean {
-  return isMarkup(child) && /^<t[dh][ >]/.test(child.text)
-}
-
-function numberHead(text: string): Markup {
-  return element('th', { scope: 'col', class: 'number' }, text)
-}
-
-function number(value: number | string): Markup {
-  return element('td', { class: 'number' }, typeof value === 'number' ? formatCount(value) : value)
 }
 
 function shortTime(iso: string): string {

@@ -20,8 +20,9 @@ export async function progressOf(file: string): Promise<Progress> {
       format: '  {bar} {percentage}%',
       stream: process.stderr,
       clearOnComplete: true,
-      hideCursor: true,
-      gracefulExit: true,
+      // Whoever ends the command in the midst keeps his terminal as it was; a handler of signals would keep him from ending it.
+      linewrap: true,
+      gracefulExit: false,
     },
     Presets.shades_classic,
   )

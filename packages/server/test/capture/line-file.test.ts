@@ -67,6 +67,21 @@ describe('several processes that append to one file', () => {
     }
   }, 60_000)
 
+  it('do not take a new file for the full one', async () => {
+    const path = join(folder.path, 'raced.jsonl')
+    const files = Array.from({ length: 8 }, () => new LineFile(path, { maxBytes: 8192 }))
+    let changes = 0
+    for (let round = 0; round < 150; round++) {
+      await Promise.all(files.map((file) => file.append(['x'.repeat(500)])))
+      const former = statSync(`${path}.1`, { throwIfNoEntry: false })
+      if (former === undefined) continue
+      changes++
+      expect(former.size).toBeGreaterThan(8192 - 8 * 501 - 1)
+    }
+    expect(changes).toBeGreaterThan(100)
+    await Promise.all(files.map((file) => file.close()))
+  })
+
   it('leave whole lines when they are killed in the midst', async () => {
     const path = join(folder.path, 'killed.jsonl')
     const children = ['a', 'b'].map((name) => appender(path, name, 1_000_000))

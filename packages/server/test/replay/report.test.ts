@@ -44,7 +44,7 @@ describe('costs', () => {
     const report = await replayJson([file, '--limit', '8/1m', '--cost-field', 'cost'])
     expect(report).toMatchObject({
       ...{ requests: 5, admitted: 4, denied: 1, skipped: 6 },
-      skippedReasons: { 'no readable cost in field "cost"': 6 },
+      skippedReasons: { 'no cost in field "cost"': 6 },
       limits: [{ fullestWindow: 8 }],
     })
   })
@@ -103,6 +103,20 @@ describe('on a terminal', () => {
     expect(seen).toContain(' 100%')
     expect(JSON.parse(readFileSync(output, 'utf8'))).toMatchObject({ requests: 60_000 })
   })
+
+  it('Ctrl-C ends it', async () => {
+    const long = folder.write('long.log', content.repeat(20))
+    const words = ['-qec', `${command} ${long} --limit 10/1m`, '/dev/null']
+    const child = spawn('script', words, { stdio: ['pipe', 'pipe', 'inherit'] })
+    let seen = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (seen === '') child.stdin.write('\u0003')
+      seen += text
+    })
+    const [code] = await once(child, 'close')
+    expect(code).toBe(130)
+    expect(seen).not.toContain('admitted')
+  }, 60_000)
 
   it('there is none for the standard input, and the report has its chart', async () => {
     const seen = await onTerminal(`cat ${plain} | ${command} - --limit 10/1m`)

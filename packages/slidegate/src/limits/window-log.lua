@@ -209,8 +209,9 @@ local function newest_after(log, cut, most)
   local before = log.base
   if from > 0 then before = at(log, from - 1, TOTAL) end
   for index = from, log.count do
-    local total = at(log, index, TOTAL)
-    charges[#charges + 1], charges[#charges + 2] = at(log, index, STAMP), total - before
+    local stamp, total = log.stamp, log.total
+    if index < log.count then total, stamp = record_at(log, index) end
+    charges[#charges + 1], charges[#charges + 2] = stamp, total - before
     before = total
   end
   return charges

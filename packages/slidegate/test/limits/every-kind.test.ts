@@ -257,9 +257,15 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     clock.advance(100)
     await limiter.consume('k', options())
     const before = await limiter.peek('k', options())
-    const explained = await limiter.explain('k', options())
-    const { used, frees, oldestAtMs, ...verdict } = explained.limits[0]!
+    const explained = await limiter.explain('k', { ...options(), charges: true })
+    const { used, frees, oldestAtMs, charges, chargedElsewhere, declared, ...verdict } = explained.limits[0]!
     expect([used, verdict]).toEqual([2, before.limits[0]])
+    expect(declared).toEqual(api.declarationOf(limiter.limits[0]!))
+    // A kind that keeps the times of charges tells them.
+    expect(charges?.[0]?.atMs).toBe(oldestAtMs)
+    if (charges !== undefined) {
+      expect(charges.reduce((sum, { units }) => sum + units, chargedElsewhere!)).toBe(2)
+    }
     expect(frees.at(-1)).toEqual({ afterMs: before.resetAfterMs, units: 2 })
     if (oldestAtMs !== undefined) expect(clock.now() - oldestAtMs).toBe(100)
     expect(await limiter.peek('k', options())).toMatchObject({ remaining: before.remaining })

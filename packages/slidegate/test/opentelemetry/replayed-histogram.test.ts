@@ -59,6 +59,14 @@ describe('what is recorded when it is collected', () => {
     expect(await told()).toEqual({ counts: [0, 1, 0, 0, 2], sum: expect.closeTo(603) })
   })
 
+  it('buckets are right where the sum has grown too large to show what was added', async () => {
+    const { counted, told } = replayed()
+    counted.observe(2 ** 60)
+    await told()
+    counted.observe(3)
+    expect((await told()).counts).toEqual([0, 1, 0, 0, 1])
+  })
+
   it('is nothing where nothing is new', async () => {
     const { counted, told } = replayed()
     counted.observe(3)

@@ -67,10 +67,10 @@ export function LimitPanel({
               before those that are, or to limits of before.
             </p>
           )}
+          {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}
         </div>
         <Frees limit={limit} atMs={atMs} />
       </div>
-      {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}
     </section>
   )
 }

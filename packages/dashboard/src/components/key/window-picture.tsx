@@ -191,8 +191,8 @@ function windowOf(limit: LimitExplained, atMs: number, frame: Frame) {
   const begin = declared.window === undefined ? undefined : end - windowMs * frame.scale
   return (
     <g class="fixed-window" data-end={atMs + resetAfterMs}>
-      {begin !== undefined && <line x1={begin} x2={begin} y1={0} y2={LEVEL.top + LEVEL.height} />}
-      <line x1={end} x2={end} y1={0} y2={LEVEL.top + LEVEL.height} />
+      {begin !== undefined && <line x1={begin} x2={begin} y1={LEVEL.top} y2={LEVEL.top + LEVEL.height} />}
+      <line x1={end} x2={end} y1={LEVEL.top} y2={LEVEL.top + LEVEL.height} />
       <text x={end + (isFar ? -5 : 5)} y={LEVEL.top + LEVEL.height - 6} text-anchor={isFar ? 'end' : 'start'}>
         all free again
       </text>

@@ -29,25 +29,6 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
       : []),
     { id: 'words', label: 'What it allows', cell: limitInWords },
     {
-      id: 'use',
-      label: 'Used on average',
-      cell: (limit) => <Use counts={countsOf(limit)} />,
-      isMinor: true,
-    },
-    {
-      id: 'near',
-      label: 'Nearly full',
-      cell: (limit) => share(ratio(countsOf(limit)?.near ?? 0, countsOf(limit)?.requests ?? 0)),
-      isNumber: true,
-      isMinor: true,
-    },
-    {
-      id: 'denials',
-      label: 'Has denied',
-      cell: (limit) => <Denials limit={limit} counts={countsOf(limit)} />,
-      isNumber: true,
-    },
-    {
       id: 'mode',
       label: 'In force',
       cell: ({ name = '', shadow }) => {
@@ -59,6 +40,25 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
           </>
         )
       },
+    },
+    {
+      id: 'denials',
+      label: 'Denials',
+      cell: (limit) => <Denials limit={limit} counts={countsOf(limit)} />,
+      isNumber: true,
+    },
+    {
+      id: 'use',
+      label: 'Used on average',
+      cell: (limit) => <Use counts={countsOf(limit)} />,
+      isMinor: true,
+    },
+    {
+      id: 'near',
+      label: 'Nearly full',
+      cell: (limit) => share(ratio(countsOf(limit)?.near ?? 0, countsOf(limit)?.requests ?? 0)),
+      isNumber: true,
+      isMinor: true,
     },
     ...(may('admin')
       ? [
@@ -91,8 +91,8 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
         empty="It has plans only."
       />
       <p class="muted">
-        Counted by the instance that was asked, since it has started. Nearly full: requests that were admitted
-        with 80% of the limit used, or more.
+        Counted by the instance that was asked, since it has started. Denials of a shadow limit are those that
+        it would have made. Nearly full: requests that were admitted with 80% of the limit used, or more.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (
@@ -142,9 +142,11 @@ function Use({ counts }: { readonly counts: LimitCounts | undefined }) {
 function Denials({ limit, counts }: { readonly limit: LimitTold; readonly counts: LimitCounts | undefined }) {
   if (counts === undefined) return <>{NONE}</>
   const { requests, denials, shadowDenials } = counts
-  if (!limit.shadow) return <>{`${count(denials)} (${share(ratio(denials, requests))})`}</>
+  const made = limit.shadow ? shadowDenials : denials
   return (
-    <span class="shadow-denied">{`would have: ${count(shadowDenials)} (${share(ratio(shadowDenials, requests))})`}</span>
+    <span class={limit.shadow ? 'shadow-denied' : undefined}>
+      {count(made)} ({share(ratio(made, requests))})
+    </span>
   )
 }
 

@@ -11,7 +11,7 @@ import { type Column, Table } from '../table.tsx'
 /** What all of it runs on: processes of the service, and the store. */
 export function Servers({ overview: { instances, store } }: { readonly overview: Overview }) {
   return (
-    <div class="columns">
+    <div class="columns uneven">
       <section class="panel" aria-labelledby="instances">
         <h2 id="instances">Instances</h2>
         <Table label="Instances" columns={INSTANCES} rows={instances} keyOf={({ id }) => id} />

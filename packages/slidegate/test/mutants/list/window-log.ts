@@ -8,7 +8,7 @@ export const windowLog: Mutants = {
       [
         ['if log.stamp <= cut then return charges end', ''],
         ['if from > 0 then before = at(log, from - 1, TOTAL) end', ''],
-        ['at(log, index, STAMP), total - before', 'at(log, index, STAMP), total'],
+        ['stamp, total - before', 'stamp, total'],
         ['    before = total\n', ''],
       ],
     'conformance > of many charges it tells the latest, and how many units there are besides': [

@@ -1,0 +1,77 @@
+import { formatCount } from '../text.ts'
+import { type Child, element, Markup } from './markup.ts'
+import type { Step, Steps } from './over-time.ts'
+import { timeIn } from './times.ts'
+
+export function section(title: string, ...children: readonly Child[]): Markup {
+  return element('section', {}, element('h2', {}, title), ...children)
+}
+
+export function legend(entries: readonly (readonly [name: string, text: string])[]): Markup {
+  const items = entries.map(([name, text]) =>
+    element(
+      'li',
+      {},
+      element(
+        'svg',
+        { viewBox: '0 0 10 10', 'aria-hidden': 'true' },
+        element('rect', { class: name, width: 10, height: 10 }),
+      ),
+      text,
+    ),
+  )
+  return element('ul', { class: 'legend' }, ...items)
+}
+
+/** What a chart shows, for those who do not see it, or want to know exactly. */
+export function stepTable(
+  { fromMs, stepMs, steps }: Steps,
+  caption: string,
+  columns: readonly (readonly [head: string, text: (step: Step, i: number) => string])[],
+): Markup {
+  const rows = steps.map((step, i) => [
+    timeIn(fromMs + i * stepMs, stepMs),
+    ...columns.map(([, text]) => number(text(step, i))),
+  ])
+  const heads = ['from', ...columns.map(([head]) => numberHead(head))]
+  return element('details', {}, element('summary', {}, 'As a table'), table(caption, heads, rows))
+}
+
+export function table(caption: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
+  const inHead = heads.map((head) => (isMarkup(head) ? head : element('th', { scope: 'col' }, head)))
+  const inBody = rows.map(([first, ...others]) =>
+    element(
+      'tr',
+      {},
+      ...[isCell(first!) ? first! : element('th', { scope: 'row' }, first!)],
+      ...others.map((cell) => (isCell(cell) ? cell : element('td', {}, cell))),
+    ),
+  )
+  return element(
+    'div',
+    { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': caption },
+    element(
+      'table',
+      {},
+      element('caption', {}, caption),
+      element('thead', {}, element('tr', {}, ...inHead)),
+      element('tbody', {}, ...inBody),
+    ),
+  )
+}
+
+function isMarkup(child: Child): child is Markup {
+  return child instanceof Markup
+}
+
+function isCell(child: Child): boolean {
+  return isMarkup(child) && /^<t[dh][ >]/.test(child.text)
+}
+
+export function numberHead(text: string): Markup {
+  return element('th', { scope: 'col', class: 'number' }, text)
+}
+
+export function number(value: number | string): Markup {
+  return element('td', { class: 'number' }, typeof value === 'number' ? formatCount(value) : value)
+}
