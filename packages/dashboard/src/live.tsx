@@ -1,7 +1,8 @@
 import { type ComponentChildren, createContext } from 'preact'
-import { useContext, useEffect, useState } from 'preact/hooks'
+import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import type { History, LimiterRates, Overview } from '../../server/src/admin/overview.ts'
 import { ask, events } from './api.ts'
+import { appended, secondOf } from './history.ts'
 
 /** What is told each second, and whether it still is. */
 export interface Live {
@@ -139,6 +140,7 @@ export function asked({ allowedPerSecond, deniedPerSecond }: LimiterRates): numb
 export function useHistory(limiter?: string): History | undefined {
   const { overview, connections } = useLive()
   const [gaps, setGaps] = useState(0)
+  const missed = useRef<Overview>()
   const [history, setHistory] = useState<{ readonly of: string | undefined; readonly rows: History }>()
   useEffect(() => {
     if (connections === 0) return
@@ -150,43 +152,14 @@ export function useHistory(limiter?: string): History | undefined {
     )
     return () => gone.abort()
   }, [limiter, connections, gaps])
-  const last = history?.rows.seconds.at(-1)
   useEffect(() => {
-    if (overview === undefined) return
-    // A second that was not told is asked for: what is summed up has to be all of it.
-    if (last !== undefined && secondOf(overview) > last + 1) setGaps((sum) => sum + 1)
-    setHistory((last) =>
-      last !== undefined && last.of === limiter
-        ? { of: limiter, rows: appended(last.rows, overview, limiter) }
-        : last,
-    )
-  }, [overview, limiter])
+    if (overview === undefined || history === undefined || history.of !== limiter) return
+    const rows = appended(history.rows, overview, limiter)
+    if (rows === undefined) {
+      // Once: an instance that gives no answer is not waited for.
+      if (missed.current !== overview) setGaps((sum) => sum + 1)
+      missed.current = overview
+    } else if (rows !== history.rows) setHistory({ of: limiter, rows })
+  }, [overview, history, limiter])
   return history?.of === limiter ? history?.rows : undefined
-}
-
-function secondOf({ atMs }: Overview): number {
-  return Math.floor(atMs / 1000)
-}
-
-function appended(rows: History, overview: Overview, limiter: string | undefined): History {
-  const second = secondOf(overview)
-  if (second <= (rows.seconds.at(-1) ?? 0)) return rows
-  const counted = overview.limiters.filter(({ name }) => limiter === undefined || name === limiter)
-  const sum = (of: (rates: LimiterRates) => number) => counted.reduce((all, rates) => all + of(rates), 0)
-  const withLast = (column: readonly number[], value: number) => [...column, value].slice(-KEPT)
-  return {
-    seconds: withLast(rows.seconds, second),
-    allowed: withLast(
-      rows.allowed,
-      sum(({ allowedPerSecond }) => allowedPerSecond),
-    ),
-    denied: withLast(
-      rows.denied,
-      sum(({ deniedPerSecond }) => deniedPerSecond),
-    ),
-    shadowDenied: withLast(
-      rows.shadowDenied,
-      sum(({ shadowDeniedPerSecond }) => shadowDeniedPerSecond),
-    ),
-  }
 }

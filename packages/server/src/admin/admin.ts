@@ -17,7 +17,17 @@ import { RedisLink } from './redis-link.ts'
 import { Steered } from './steered.ts'
 import { MemorySteering, RedisSteering, type Steering } from './steering.ts'
 import { Tail } from './tail.ts'
-import { type By, callersOf, type TopCounts, type TopKey, topKeys, Usage } from './usage.ts'
+import {
+  type By,
+  type Callers,
+  type CallersTold,
+  callersTogether,
+  distinctIn,
+  type TopCounts,
+  type TopKey,
+  topKeys,
+  Usage,
+} from './usage.ts'
 
 export interface AdminOptions {
   readonly service: Service
@@ -132,13 +142,9 @@ export class Admin {
     return topTold((await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[], count)
   }
 
-  /** Who asks this instance: how many, and what share of the requests the busiest makes at least. */
-  async callersOf(limiter: string): Promise<{ readonly distinct: number; readonly topShare: number }> {
-    const counts = (await this.#peers.ask('top', { limiter, by: 'requests' })) as readonly TopCounts[]
-    const { distinct, keys } = topTold(counts, 1)
-    const requests = counts.reduce((sum, each) => sum + each.requests, 0)
-    const [first] = keys
-    return { distinct, topShare: first === undefined ? 0 : (first.count - first.error) / requests }
+  /** Who asks this instance, by limiter. */
+  async callers(): Promise<ReadonlyMap<string, Callers>> {
+    return callersTogether((await this.#peers.ask('callers')) as readonly Record<string, CallersTold>[])
   }
 
   async stateOf(limiter: string): Promise<LimiterState> {
@@ -167,7 +173,7 @@ export class Admin {
 function topTold(counts: readonly TopCounts[], count: number): TopTold {
   return {
     overMs: Math.max(0, ...counts.map(({ overMs }) => overMs)),
-    distinct: callersOf(counts.map(({ callers }) => callers)),
+    distinct: distinctIn(counts.map(({ callers }) => callers)),
     keys: topKeys(counts, count),
   }
 }

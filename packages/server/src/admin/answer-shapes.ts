@@ -12,6 +12,12 @@ const Seconds = Type.Object({
   ...{ shadowDenied: Counts, withoutStore: Counts },
 })
 
+const Counted = Type.Object({ word: Text, count: Count, error: Count })
+const Summaries = Type.Array(
+  Type.Object({ floor: Count, counted: Type.Array(Counted, { maxItems: 4096 }) }),
+  { maxItems: 4 },
+)
+
 /** Of a process. */
 export const ProcessShape = Type.Object({
   ...{ process: Name, id: Name, host: Name, version: Name },
@@ -21,18 +27,7 @@ export const ProcessShape = Type.Object({
 /** What answers of other instances look like: these may be of another version, or of whoever else may write to Redis. */
 const SHAPES: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
-  top: Type.Object({
-    overMs: Count,
-    requests: Count,
-    summaries: Type.Array(
-      Type.Object({
-        floor: Count,
-        counted: Type.Array(Type.Object({ word: Text, count: Count, error: Count }), { maxItems: 4096 }),
-      }),
-      { maxItems: 4 },
-    ),
-    callers: Text,
-  }),
+  top: Type.Object({ overMs: Count, summaries: Summaries, callers: Text }),
   state: Type.Object({
     stats: Type.Object({
       ...{
@@ -65,7 +60,7 @@ const SHAPES: Readonly<Record<string, TSchema>> = {
       { maxItems: 10_000 },
     ),
   }),
-  callers: Named(Text),
+  callers: Named(Type.Object({ requests: Count, top: Summaries, sketch: Text })),
   seconds: Seconds,
 }
 

@@ -1,8 +1,8 @@
 /** Bits of a hash that choose a register: 32,768 of a byte each, and a standard error of 0.6%. */
 const PRECISION = 15
 
-/** Registers of what is sent where a standard error of 3% will do: 1,024. */
-export const COARSE = 10
+/** Registers of what is sent where a standard error of 2% will do: 4,096. */
+export const COARSE = 12
 
 /** Of a hash of 32 bits, the places that a register's rank may have. */
 const HASH_BITS = 32

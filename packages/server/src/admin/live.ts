@@ -6,7 +6,7 @@ import type { Instances, Process } from './instances.ts'
 import type { History, InstanceTold, LimiterRates, Overview, RedisServerTold, StoreTold } from './overview.ts'
 import type { SecondCounts } from './rates.ts'
 import { type Calls, CallTotals, callsTogether } from './store-calls.ts'
-import { callersOf, type Usage } from './usage.ts'
+import { type Callers, type CallersTold, callersTogether, type Usage } from './usage.ts'
 
 /** What one process tells of itself, as plain JSON. */
 interface ProcessTold {
@@ -49,7 +49,7 @@ export class Live {
   readonly #now: () => number
   readonly #totals: CallTotals
   #overview: { readonly untilMs: number; readonly told: Promise<Overview> } | undefined
-  #callers: { readonly untilMs: number; readonly told: Promise<ReadonlyMap<string, number>> } | undefined
+  #callers: { readonly untilMs: number; readonly told: Promise<ReadonlyMap<string, Callers>> } | undefined
 
   constructor(options: LiveOptions) {
     const { redisStore, instances, usage, now = () => performance.now() } = options
@@ -113,7 +113,7 @@ export class Live {
     }
   }
 
-  #callersNow(): Promise<ReadonlyMap<string, number>> {
+  #callersNow(): Promise<ReadonlyMap<string, Callers>> {
     const nowMs = this.#now()
     if (this.#callers === undefined || this.#callers.untilMs <= nowMs) {
       this.#callers = { untilMs: nowMs + CALLERS_EVERY_MS, told: this.#askCallers() }
@@ -121,15 +121,9 @@ export class Live {
     return this.#callers.told
   }
 
-  async #askCallers(): Promise<ReadonlyMap<string, number>> {
-    const told = (await this.#options.instances.ask('callers')) as readonly Readonly<Record<string, string>>[]
-    const byName = new Map<string, string[]>()
-    for (const sketches of told) {
-      for (const [name, sketch] of Object.entries(sketches)) {
-        byName.set(name, [...(byName.get(name) ?? []), sketch])
-      }
-    }
-    return new Map(Array.from(byName, ([name, sketches]) => [name, callersOf(sketches)]))
+  async #askCallers(): Promise<ReadonlyMap<string, Callers>> {
+    const told = await this.#options.instances.ask('callers')
+    return callersTogether(told as readonly Readonly<Record<string, CallersTold>>[])
   }
 
   #tell(): ProcessTold {
@@ -175,7 +169,7 @@ function storeOf(told: readonly ProcessTold[], servers: readonly RedisServerTold
 
 function limitersOf(
   told: readonly ProcessTold[],
-  callers: ReadonlyMap<string, number>,
+  callers: ReadonlyMap<string, Callers>,
 ): readonly LimiterRates[] {
   const byName = new Map<string, LimiterTold[]>()
   for (const { limiters } of told) {
@@ -198,7 +192,7 @@ function limitersOf(
         shadowDeniedPerSecond: sum(({ shadowDenied }) => shadowDenied),
         withoutStorePerSecond: sum(({ withoutStore }) => withoutStore),
         waiting: each.reduce((total, { waiting }) => total + waiting, 0),
-        callers: callers.get(name) ?? 0,
+        callers: callers.get(name)?.distinct ?? 0,
         isStoreDown: each.some(({ isStoreDown }) => isStoreDown),
       }
     })

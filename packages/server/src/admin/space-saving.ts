@@ -81,11 +81,25 @@ export class SpaceSaving {
     const isFull = this.#words.length === this.#capacity
     return {
       floor: isFull ? this.#counts[this.#heap[0]!]! : 0,
-      counted: this.#words.map((word, slot) => ({
-        word: `${this.#labels[slot]}=${word}`,
-        count: this.#counts[slot]!,
-        error: this.#errors[slot]!,
-      })),
+      counted: this.#words.map((_, slot) => this.#counted(slot)),
+    }
+  }
+
+  /** The same with no more words than those that came most: what takes less to make and to send. */
+  greatest(most: number): Summary {
+    const size = this.#words.length
+    if (size <= most) return this.summary()
+    const floor = this.#counts.slice(0, size).sort()[size - most - 1]!
+    const counted: Counted[] = []
+    for (let slot = 0; slot < size; slot++) if (this.#counts[slot]! > floor) counted.push(this.#counted(slot))
+    return { floor, counted }
+  }
+
+  #counted(slot: number): Counted {
+    return {
+      word: `${this.#labels[slot]}=${this.#words[slot]}`,
+      count: this.#counts[slot]!,
+      error: this.#errors[slot]!,
     }
   }
 

@@ -23,11 +23,28 @@ export interface TopCounts {
   /** How far back it reaches. */
   readonly overMs: number
   readonly summaries: readonly Summary[]
-  /** Keys that came, each as often as it did. */
-  readonly requests: number
-  /** Of {@link HyperLogLog}: which they were. */
+  /** Of {@link HyperLogLog}: which keys came. */
   readonly callers: string
 }
+
+/** Of a limiter, in some KB: how many keys came, and how often those that came most. As plain JSON. */
+export interface CallersTold {
+  readonly requests: number
+  readonly top: readonly Summary[]
+  /** Of {@link HyperLogLog}, with fewer registers. */
+  readonly sketch: string
+}
+
+/** Who asks a limiter. */
+export interface Callers {
+  /** Different keys of the last minutes, estimated. */
+  readonly distinct: number
+  /** Share of the requests that the busiest key has made, at least. */
+  readonly topShare: number
+}
+
+/** Keys of these. */
+const GREATEST = 16
 
 /** Keys that are told apart, of each half of the window, of each limiter. */
 const COUNTERS = 512
@@ -76,15 +93,18 @@ class SlidingKeys {
     const halves = this.#halves(nowMs)
     return {
       overMs: Math.round(nowMs - this.#since),
-      requests: halves.reduce((sum, half) => sum + half.count, 0),
       summaries: halves.flatMap((half) => half[by]?.summary() ?? []),
       callers: unionOf(halves.map(({ callers }) => callers)).text(),
     }
   }
 
-  /** Which keys came, in 1 KB. */
-  callers(nowMs: number): string {
-    return unionOf(this.#halves(nowMs).map(({ callers }) => callers.folded(COARSE))).text()
+  callers(nowMs: number): CallersTold {
+    const halves = this.#halves(nowMs)
+    return {
+      requests: halves.reduce((sum, half) => sum + half.count, 0),
+      top: halves.map(({ requests }) => requests.greatest(GREATEST)),
+      sketch: unionOf(halves.map(({ callers }) => callers.folded(COARSE))).text(),
+    }
   }
 
   #halves(nowMs: number): readonly Half[] {
@@ -185,11 +205,11 @@ export class Usage {
 
   topOf(limiter: string, by: By): TopCounts {
     const keys = this.#limiters.get(limiter)?.keys
-    return keys?.counts(by, this.#tick()) ?? { overMs: 0, requests: 0, summaries: [], callers: '' }
+    return keys?.counts(by, this.#tick()) ?? { overMs: 0, summaries: [], callers: '' }
   }
 
-  /** Which keys came, of each limiter: sketches in 1 KB. */
-  callers(): Readonly<Record<string, string>> {
+  /** Of each limiter. */
+  callers(): Readonly<Record<string, CallersTold>> {
     const nowMs = this.#tick()
     return Object.fromEntries(Array.from(this.#limiters, ([name, { keys }]) => [name, keys.callers(nowMs)]))
   }
@@ -235,8 +255,28 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
     })
 }
 
+/** Of each limiter, what several processes know of who asks it. */
+export function callersTogether(
+  processes: readonly Readonly<Record<string, CallersTold>>[],
+): ReadonlyMap<string, Callers> {
+  const byName = new Map<string, CallersTold[]>()
+  for (const [name, told] of processes.flatMap(Object.entries)) {
+    byName.set(name, [...(byName.get(name) ?? []), told])
+  }
+  return new Map(Array.from(byName, ([name, each]) => [name, together(each)]))
+}
+
+function together(each: readonly CallersTold[]): Callers {
+  const requests = each.reduce((sum, told) => sum + told.requests, 0)
+  const [first] = merged(each.flatMap(({ top }) => top))
+  return {
+    distinct: distinctIn(each.map(({ sketch }) => sketch)),
+    topShare: first === undefined ? 0 : (first.count - first.error) / requests,
+  }
+}
+
 /** How many different keys came to several processes, estimated. */
-export function callersOf(sketches: readonly unknown[]): number {
+export function distinctIn(sketches: readonly unknown[]): number {
   const known = sketches.flatMap((text) => HyperLogLog.of(text) ?? [])
   if (known.length === 0) return 0
   const size = Math.min(...known.map(({ registers }) => registers.length))

@@ -1,11 +1,14 @@
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client'
 import type { Store } from 'slidegate'
 import type { Admin } from '../admin/admin.ts'
+import type { Capture } from '../capture/capture.ts'
+import type { DecisionLog } from '../capture/decision-log.ts'
 import type { Peers } from '../service/peers.ts'
 import type { Service } from '../service/service.ts'
 import { VERSION } from '../version.ts'
-import { Callers } from './callers.ts'
+import { callerMetrics } from './callers.ts'
 import { LimiterCounts, type LimiterState } from './limiter-counts.ts'
+import { lineMetrics } from './line-metrics.ts'
 import { gauge, type Metric } from './metric.ts'
 import { measureProcess, processMetrics } from './process.ts'
 import { redisMetrics } from './redis-metrics.ts'
@@ -15,7 +18,9 @@ import { storeMetrics } from './store-metrics.ts'
 export interface MetricSources {
   readonly service: Service
   readonly store: Store
-  readonly admin: Pick<Admin, 'callersOf' | 'instances' | 'redis' | 'seen'>
+  readonly admin: Pick<Admin, 'callers' | 'instances' | 'redis'>
+  readonly capture: Capture
+  readonly decisionLog: DecisionLog
 }
 
 type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
@@ -24,7 +29,6 @@ type Aggregated = Parameters<typeof AggregatorRegistry.aggregate>[0]
 export class Metrics {
   readonly registry = new Registry()
   readonly limiters = new LimiterCounts()
-  readonly #callers = new Callers()
   readonly reloads = new Counter({
     name: 'slidegate_config_reloads_total',
     help: 'Attempts to put a changed configuration in force.',
@@ -63,7 +67,7 @@ export class Metrics {
   }
 
   async #ofProcess(): Promise<readonly Metric[]> {
-    const { service, store, admin } = this.#sources ?? {}
+    const { service, store, admin, capture, decisionLog } = this.#sources ?? {}
     const [own, process, servers = []] = await Promise.all([
       this.registry.getMetricsAsJSON(),
       processMetrics(),
@@ -72,6 +76,7 @@ export class Metrics {
     return [
       ...this.limiters.metrics((name) => stateOf(service, name)),
       ...storeMetrics(store),
+      ...lineMetrics(capture, decisionLog),
       ...redisMetrics(servers),
       ...(own as unknown as Metric[]),
       ...process,
@@ -80,11 +85,9 @@ export class Metrics {
 
   /** Asked once, by the process that is asked. */
   async #ofInstance(): Promise<readonly Metric[]> {
-    const { service, admin } = this.#sources ?? {}
-    const limiters = new Set(service?.active().map(({ declared }) => declared.name))
-    for (const limiter of admin?.seen() ?? []) limiters.add(limiter)
+    const { admin } = this.#sources ?? {}
     return [
-      ...(await this.#callers.metrics([...limiters], (limiter) => admin!.callersOf(limiter))),
+      ...callerMetrics(await admin?.callers()),
       gauge(
         'slidegate_instances',
         'Instances of the service on the same store.',

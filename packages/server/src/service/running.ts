@@ -104,7 +104,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })
   const decisionLog = new DecisionLog(config, folder, log, options.droppedLines)
   peers.answer('captured', () => capture.flush())
-  metrics.read({ service, store, admin })
+  metrics.read({ service, store, admin, capture, decisionLog })
   await admin.start()
   const address = addressOf(config.listen?.http ?? DEFAULT_HTTP)
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))

@@ -74,16 +74,14 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       const span = start('schedule')
       if (!span.isRecording() || typeof task !== 'function') return limiter.schedule(key, task, options)
       const sinceMs = performance.now()
-      let isServed = false
       const begin = (decision: Decision) => {
-        isServed = true
         tellServed(span, decision, sinceMs)
         span.end()
         return task(decision)
       }
       const result = limiter.schedule(key, begin, options)
       // What the task throws is no matter of the limiter.
-      result.catch((error) => !isServed && endFailed(span, error))
+      result.catch((error) => span.isRecording() && endFailed(span, error))
       return result
     },
     on(event, listener) {

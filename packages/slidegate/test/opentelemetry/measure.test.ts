@@ -8,6 +8,7 @@ import {
   memoryStore,
   slidingWindow,
 } from '../../src/index.ts'
+import { DecisionCounts } from '../../src/metrics/index.ts'
 import { type MeasureOptions, measure, traced } from '../../src/opentelemetry/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
@@ -201,10 +202,13 @@ describe('measure', () => {
     limiter.consumeSync('k')
     expect((await collect()).value('requests', api)).toBe(1)
     const asked = vi.spyOn(limiter, 'stats')
+    const counted = vi.spyOn(DecisionCounts.prototype, 'add')
+    onTestFinished(() => counted.mockRestore())
     stop()
     limiter.consumeSync('k')
     await collect().catch(() => {})
     expect(asked).not.toHaveBeenCalled()
+    expect(counted).not.toHaveBeenCalled()
   })
 
   it('a limiter that is closed is told of still', async () => {

@@ -1,4 +1,4 @@
-import { context, SpanStatusCode, trace } from '@opentelemetry/api'
+import { context, diag, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
   AlwaysOffSampler,
@@ -199,8 +199,14 @@ describe('what fails', () => {
   })
 
   it('a task: that is no matter of the limiter', async () => {
+    const complaints: unknown[] = []
+    const complain = (...words: unknown[]) => void complaints.push(words)
+    diag.setLogger({ error: complain, warn: complain, info() {}, debug() {}, verbose() {} })
+    onTestFinished(() => diag.disable())
     const { limiter } = tracedOn()
     await expect(limiter.schedule('k', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
+    // Such as that a span was ended twice.
+    expect(complaints).toEqual([])
     expect(only().attributes).toMatchObject(ACQUIRED)
     expect(only().status.code).toBe(SpanStatusCode.UNSET)
     expect(await errorOf(() => limiter.schedule('k', 'task' as never))).toMatchObject({
