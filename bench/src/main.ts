@@ -19,6 +19,7 @@ import { peers } from './scenarios/peers.ts'
 import { processes } from './scenarios/processes.ts'
 import { redisCpu } from './scenarios/redis-cpu.ts'
 import { service } from './scenarios/service.ts'
+import { telemetry } from './scenarios/telemetry.ts'
 import { oneAtATime, throughput } from './scenarios/throughput.ts'
 import { truth } from './scenarios/truth.ts'
 
@@ -38,6 +39,7 @@ const SCENARIOS: readonly Scenario[] = [
   memory,
   http,
   service,
+  telemetry,
   field,
 ]
 

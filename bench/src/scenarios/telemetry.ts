@@ -4,12 +4,15 @@ import { createLimiter, type Decision, type Limiter, memoryStore, slidingWindow 
 import { DecisionCounts } from 'slidegate/metrics'
 import { measure, traced } from 'slidegate/opentelemetry'
 import { type RedisStore, redisStore } from 'slidegate/redis'
+import { everyByTimer } from '../../../packages/server/src/admin/every.ts'
+import { Usage } from '../../../packages/server/src/admin/usage.ts'
 import { anyOf, callers } from '../callers.ts'
 import { boundToCores } from '../cores.ts'
 import { clientCpuOf, closedLoop, type Extent, type Load, perSecond } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
 import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
+import { watchedService } from '../service/watched.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import { inMicroseconds, inThousands } from '../spell.ts'
 
@@ -40,6 +43,7 @@ const GROUPS: readonly (readonly Way[])[] = [
     // What the machine makes of the same twice.
     { ...nobody, name: 'nobody, once more' },
     { name: 'DecisionCounts', watch: counted, target: GOAL },
+    { name: 'DecisionCounts and the sketches of the service', watch: sketched, target: GOAL },
     { name: 'measure(), collected', watch: measured, target: GOAL },
   ],
   [nobody, { name: 'traced() without an SDK', watch: (limiter) => ({ limiter: traced(limiter) }) }],
@@ -50,6 +54,16 @@ function counted(limiter: Limiter): Watched {
   const counts = new DecisionCounts()
   limiter.on('decision', ({ decision }) => counts.add(decision))
   return { limiter }
+}
+
+function sketched(limiter: Limiter): Watched {
+  const counts = new DecisionCounts()
+  const usage = new Usage(undefined, everyByTimer)
+  limiter.on('decision', ({ key, decision }) => {
+    counts.add(decision)
+    usage.record(limiter.name, key, decision)
+  })
+  return { limiter, close: async () => usage.close() }
 }
 
 class Reader extends MetricReader {

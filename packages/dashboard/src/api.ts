@@ -33,10 +33,10 @@ export async function ask<Answer>(
   return (await response.json()) as Answer
 }
 
-/** What is no JSON. @throws as {@link ask} does */
-export async function askText(path: string, signal: AbortSignal): Promise<string> {
-  const response = await send('GET', path, undefined, signal)
-  return await response.text()
+/** What is no JSON, and much. @throws as {@link ask} does */
+export async function askBlob(path: string): Promise<Blob> {
+  const response = await send('GET', path)
+  return await response.blob()
 }
 
 /** Tells on `window` that the token is not known, or not any more. */

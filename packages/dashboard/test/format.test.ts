@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { bytes, compact, decimal, duration, rate, share } from '../src/format.ts'
-import { limitCountsIn } from '../src/limit-counts.ts'
 import { keyHref, nameIn } from '../src/place.ts'
 import { limitInWords } from '../src/told.ts'
 
@@ -43,20 +42,5 @@ describe('what the page writes', () => {
 
   it('leaves an address that nobody has encoded as it stands', () => {
     expect(nameIn('100%')).toBe('100%')
-  })
-
-  it('reads the counts of a limit from the metrics', () => {
-    const metrics = [
-      '# HELP slidegate_limit_denials_total Requests that an enforced limit had no room for.',
-      'slidegate_limit_denials_total{limiter="api",limit="hourly"} 12',
-      'slidegate_limit_denials_total{limiter="other",limit="hourly"} 99',
-      'slidegate_limit_near_total{limiter="api",limit="hourly"} 3',
-      'slidegate_limit_utilization_ratio_bucket{limiter="api",limit="hourly",le="0.5"} 7',
-      'slidegate_limit_utilization_ratio_sum{limiter="api",limit="hourly"} 5',
-      'slidegate_limit_utilization_ratio_count{limiter="api",limit="hourly"} 20',
-    ].join('\n')
-    expect(Object.fromEntries(limitCountsIn(metrics, 'api'))).toEqual({
-      hourly: { requests: 20, denials: 12, shadowDenials: 0, near: 3, meanUse: 0.25 },
-    })
   })
 })

@@ -1,5 +1,5 @@
 import { useId, useState } from 'preact/hooks'
-import { ApiError, token } from '../api.ts'
+import { askBlob } from '../api.ts'
 import { sentenceOf } from '../components/status.tsx'
 import { useLive } from '../live.tsx'
 import type { Source } from './log-panel.tsx'
@@ -48,13 +48,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (source: Sourc
   )
 }
 
-/** Lines of JSON, and many: they go to the simulator as they come. */
-async function capturedOf(limiter: string): Promise<Blob> {
-  const query = new URLSearchParams({ limiter, count: `${COUNT}` })
-  const url = new URL(`./v1/admin/capture?${query}`, new URL('.', location.href))
-  const bearer = token()
-  const response = await fetch(url, { headers: bearer === null ? {} : { authorization: `Bearer ${bearer}` } })
-  if (response.ok) return response.blob()
-  const { code = 'failed', detail = `HTTP ${response.status}` } = await response.json().catch(() => ({}))
-  throw new ApiError(response.status, code, detail)
+/** Lines of JSON: they go to the simulator as they come. */
+function capturedOf(limiter: string): Promise<Blob> {
+  return askBlob(`/v1/admin/capture?${new URLSearchParams({ limiter, count: `${COUNT}` })}`)
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { AnyKey, Decision, LimiterStats } from 'slidegate'
-import type { HistogramCounts } from 'slidegate/metrics'
+import type { HistogramCounts, LimitCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { RedisHealth } from '../metrics/redis-health.ts'
@@ -35,6 +35,8 @@ export interface AdminOptions {
   readonly store: StoreConfig
   /** Where that is what the service's store is. */
   readonly redisStore?: RedisStore | undefined
+  /** What the limits of a limiter have said in this process. */
+  readonly limitsOf?: ((limiter: string) => readonly LimitCounts[]) | undefined
   /** Against which the names of files are. */
   readonly folder: string
   readonly log: Logger
@@ -74,7 +76,7 @@ export class Admin {
   readonly #link: RedisLink | undefined
 
   constructor(options: AdminOptions) {
-    const { service, peers, store, folder, log, redisStore, every = everyByTimer } = options
+    const { service, peers, store, folder, log, redisStore, limitsOf, every = everyByTimer } = options
     const link = store.redis && new RedisLink(store.redis, folder)
     this.#link = link
     this.redis = link && new RedisHealth(link, log)
@@ -96,6 +98,7 @@ export class Admin {
       const { limiter, by } = asked as { limiter: string; by: By }
       return this.#usage.topOf(limiter, by)
     })
+    instances.answer('limits', (limiter) => limitsOf?.(limiter as string) ?? [])
     instances.answer('state', (limiter) => stateOf(service, limiter as string))
     instances.answer('steer', () => this.#steered.heed().then(() => true))
     peers.answer('drain', (drain) => {
@@ -140,6 +143,17 @@ export class Admin {
 
   async topOf(limiter: string, by: By, count: number): Promise<TopTold> {
     return topTold((await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[], count)
+  }
+
+  /** What the limits of a limiter have said since its processes were started. */
+  async limitsOf(limiter: string): Promise<LimitCounts[]> {
+    const told = (await this.#instances.ask('limits', limiter)) as readonly (readonly LimitCounts[])[]
+    const byName = new Map<string, LimitCounts>()
+    for (const counts of told.flat()) {
+      const known = byName.get(counts.name)
+      byName.set(counts.name, known === undefined ? counts : bothLimits(known, counts))
+    }
+    return Array.from(byName.values())
   }
 
   /** Who asks this instance, by limiter. */
@@ -206,6 +220,16 @@ function together(a: LimiterState, b: LimiterState): LimiterState {
       permits: a.stats.permits + b.stats.permits,
     },
     waiting: { length: one.length + two.length, expectedWaitMs },
+  }
+}
+
+function bothLimits(a: LimitCounts, b: LimitCounts): LimitCounts {
+  return {
+    name: a.name,
+    denials: a.denials + b.denials,
+    shadowDenials: a.shadowDenials + b.shadowDenials,
+    near: a.near + b.near,
+    utilization: bothOf(a.utilization, b.utilization),
   }
 }
 

@@ -40,6 +40,12 @@ const SHAPES: Readonly<Record<string, TSchema>> = {
     }),
     waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
   }),
+  limits: Type.Array(
+    Type.Object({
+      ...{ name: Name, denials: Count, shadowDenials: Count, near: Count, utilization: Histogram },
+    }),
+    { maxItems: 128 },
+  ),
   steer: Type.Boolean(),
   tail: Type.Object({
     lines: Type.Array(

@@ -82,6 +82,21 @@ export interface History {
   readonly shadowDenied: readonly number[]
 }
 
+/** What a limit has said, on all instances since they were started. */
+export interface LimitTold {
+  /** Of a limiter with dimensions `<dimension>.<limit>`. */
+  readonly name: string
+  /** Requests that it was asked about. */
+  readonly requests: number
+  /** Those that it had no room for, enforced; and as a shadow limit. */
+  readonly denials: number
+  readonly shadowDenials: number
+  /** Admitted with 80% of it used, or more. */
+  readonly near: number
+  /** The share of it that was used once a request was decided, on average; `null` where there was none. */
+  readonly meanUse: number | null
+}
+
 /** A line of a comparison. */
 export interface DiffLine {
   readonly kind: 'same' | 'added' | 'removed'

@@ -4,6 +4,7 @@ import type {
   ConfigurationTold,
   DiffLine,
   History as HistoryTold,
+  LimitTold,
   Overview as OverviewTold,
   ProblemTold,
 } from '../admin/overview.ts'
@@ -141,6 +142,27 @@ export const TopAnswer = closed({
       count: Type.Integer({ minimum: 0, description: 'How often it came, at most.' }),
       error: Type.Integer({ minimum: 0, description: 'By how much less it may have been.' }),
     }),
+  ),
+})
+
+export const LimitsAnswer = closed({
+  limiter: LimiterName,
+  limits: Type.Unsafe<readonly LimitTold[]>(
+    Type.Array(
+      closed({
+        name: Type.String(),
+        requests: Type.Integer({ minimum: 0, description: 'That it was asked about.' }),
+        denials: Type.Integer({ minimum: 0, description: 'That it had no room for, enforced.' }),
+        shadowDenials: Type.Integer({
+          minimum: 0,
+          description: 'That it had no room for, as a shadow limit.',
+        }),
+        near: Type.Integer({ minimum: 0, description: 'Admitted with 80% of it used, or more.' }),
+        meanUse: Type.Union([Rate, Type.Null()], {
+          description: 'The share of it that was used once a request was decided, on average.',
+        }),
+      }),
+    ),
   ),
 })
 

@@ -15,6 +15,7 @@ import {
   Events,
   KeyBody,
   Limiters,
+  LimitsAnswer,
   NameParams,
   OverrideBody,
   OverrideKeyBody,
@@ -105,6 +106,28 @@ function lookingRoutes(app: App, { service, gatekeeper, admin }: Context): void 
       const { by = 'requests', count = 10 } = query
       seen(caller, params.name)
       return { limiter: params.name, by, ...(await admin.topOf(params.name, by, count)) }
+    },
+  )
+
+  app.get(
+    '/v1/admin/limiters/:name/limits',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'What each limit has said, and how full it was',
+        description: 'On all instances, since they were started.',
+        params: NameParams,
+        response: { 200: LimitsAnswer },
+      },
+    },
+    async ({ caller, params }) => {
+      seen(caller, params.name)
+      const limits = (await admin.limitsOf(params.name)).map(({ utilization: { counts, sum }, ...told }) => {
+        const requests = counts.reduce((all, count) => all + count, 0)
+        return { ...told, requests, meanUse: requests === 0 ? null : sum / requests }
+      })
+      return { limiter: params.name, limits }
     },
   )
 

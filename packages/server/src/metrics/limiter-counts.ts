@@ -1,5 +1,11 @@
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
-import { DecisionCounts, type DecisionCountsRead, Histogram, type HistogramCounts } from 'slidegate/metrics'
+import {
+  DecisionCounts,
+  type DecisionCountsRead,
+  Histogram,
+  type HistogramCounts,
+  type LimitCounts,
+} from 'slidegate/metrics'
 import type { AnyLimiter } from '../service/service.ts'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
@@ -107,6 +113,11 @@ export class LimiterCounts {
   waitFailed(limiter: string, reason: WaitErrorReason): void {
     this.#lineOf(limiter)
     this.#of(limiter).waitErrors[reason]++
+  }
+
+  /** What the limits of a limiter have said. */
+  limitsOf(limiter: string): readonly LimitCounts[] {
+    return this.#counts.get(limiter)?.decisions.read().limits ?? []
   }
 
   /** @param stateOf a limiter that is in force */

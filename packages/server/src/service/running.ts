@@ -100,6 +100,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const admin = new Admin({
     ...{ service, peers, store: storeConfig, folder, log, every: options.every },
     redisStore: storeConfig.redis && (store as RedisStore),
+    limitsOf: (limiter) => metrics.limiters.limitsOf(limiter),
   })
   const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })
   const decisionLog = new DecisionLog(config, folder, log, options.droppedLines)

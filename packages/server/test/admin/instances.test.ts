@@ -77,6 +77,23 @@ describe('instances on one Redis', () => {
     await reading
   })
 
+  it('tell what each limit has said, together', async () => {
+    const store = storeOf(newPrefix())
+    await using one = await adminService({ limiters, store })
+    await using other = await adminService({ limiters, store })
+    const instances = async () =>
+      ((await one.ask('GET', '/v1/admin/overview')).body as Overview).instances.length
+    await expect.poll(instances, soon).toBe(2)
+    for (const service of [one, other, one, other, one]) {
+      await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
+    }
+    for (const service of [one, other]) {
+      const { body } = await service.ask('GET', '/v1/admin/limiters/api/limits')
+      const limit = { name: '3-per-1h', requests: 5, denials: 2, shadowDenials: 0, near: 1, meanUse: expect.closeTo(0.8) }
+      expect(body).toEqual({ limiter: 'api', limits: [limit] })
+    }
+  })
+
   it('of one that is gone nothing is waited for any more; of one that is killed for a moment', async () => {
     const store = storeOf(newPrefix())
     await using one = await adminService({ limiters, store })
@@ -168,11 +185,18 @@ describe('instances on one Redis', () => {
     const link = new RedisLink({ url: redis.url, prefix }, '/')
     const log = pino({ level: 'silent' })
     const liar = new Instances({ peers: new Alone(), link, every: everyByTimer, log })
-    for (const question of ['top', 'usage', 'live', 'callers', 'seconds', 'state', 'tail']) {
+    for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'state', 'tail']) {
       liar.answer(question, () => ({ none: 'of yours' }))
     }
     await expect.poll(() => liar.count(), soon).toBe(2)
-    for (const path of ['overview', 'history', 'limiters/api/top', 'limiters/api/usage', 'limiters']) {
+    for (const path of [
+      'overview',
+      'history',
+      'limiters/api/top',
+      'limiters/api/usage',
+      'limiters/api/limits',
+      'limiters',
+    ]) {
       expect([path, (await one.ask('GET', `/v1/admin/${path}`)).status]).toEqual([path, 200])
     }
     expect((await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })).status).toBe(200)

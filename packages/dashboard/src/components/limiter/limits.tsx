@@ -91,7 +91,7 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
         empty="It has plans only."
       />
       <p class="muted">
-        Counted by the instance that was asked, since it has started. Denials of a shadow limit are those that
+        Counted by all instances, each since it has started. Denials of a shadow limit are those that
         it would have made. Nearly full: requests that were admitted with 80% of the limit used, or more.
       </p>
       <Plans limiter={limiter} />
