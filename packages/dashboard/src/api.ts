@@ -56,8 +56,10 @@ export async function* events(
     const blocks = (rest + value).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {
-      const event = /^event: (.*)$/m.exec(block)?.[1]
-      const data = /^data: (.*)$/m.exec(block)?.[1]
+      // By line feeds alone: JSON may have other separators of lines as they are.
+      const lines = block.split('\n')
+      const field = (name: string) => lines.find((line) => line.startsWith(name))?.slice(name.length)
+      const [event, data] = [field('event: '), field('data: ')]
       if (event !== undefined && data !== undefined) yield { event, data }
     }
   }

@@ -3,6 +3,7 @@ import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import type { History, LimiterRates, Overview } from '../../server/src/admin/overview.ts'
 import { ask, events } from './api.ts'
 import { appended, secondOf } from './history.ts'
+import { useVisible } from './visible.ts'
 
 /** What is told each second, and whether it still is. */
 export interface Live {
@@ -47,17 +48,22 @@ export function useLive(): Live {
   return useContext(Context)
 }
 
-/** Follows the service for all pages, for as long as it is shown: one connection, made anew when it is lost. */
+/** Follows the service for all pages, for as long as it is seen: one connection, made anew when it is lost. */
 export function LiveProvider({ children }: { readonly children: ComponentChildren }) {
   const [live, setLive] = useState(NOTHING)
+  const isVisible = useVisible()
   useEffect(() => {
+    if (!isVisible) return
     const gone = new AbortController()
     void follow(gone.signal, {
       heard: (overview) => setLive((last) => heard(last, overview)),
       lost: () => setLive((last) => ({ ...last, state: 'lost' })),
     })
-    return () => gone.abort()
-  }, [])
+    return () => {
+      gone.abort()
+      setLive((last) => ({ ...last, state: 'connecting' }))
+    }
+  }, [isVisible])
   return <Context.Provider value={live}>{children}</Context.Provider>
 }
 
@@ -90,7 +96,7 @@ async function follow(gone: AbortSignal, listener: Listener): Promise<void> {
   }
 }
 
-/** Sooner, where the network comes back or somebody looks again. */
+/** Sooner, where the network comes back. */
 function passed(ms: number, gone: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = new AbortController()
@@ -102,7 +108,6 @@ function passed(ms: number, gone: AbortSignal): Promise<void> {
     const timer = setTimeout(end, ms)
     const { signal } = over
     addEventListener('online', end, { signal })
-    document.addEventListener('visibilitychange', () => document.hidden || end(), { signal })
     gone.addEventListener('abort', end, { signal })
   })
 }
@@ -113,10 +118,11 @@ function heard(last: Live, overview: Overview): Live {
   const second = secondOf(overview)
   // Told once more, since no other has passed.
   if (last.state === 'live' && second === seconds.at(-1)) return { ...last, overview }
+  const isNew = last.state !== 'live'
   return {
     state: 'live',
     overview,
-    connections: last.connections + (last.state === 'live' ? 0 : 1),
+    connections: last.connections + (isNew ? 1 : 0),
     latency: {
       seconds: [...seconds, second].slice(-KEPT),
       p50: [...p50, callMs?.p50 ?? null].slice(-KEPT),
@@ -125,7 +131,8 @@ function heard(last: Live, overview: Overview): Live {
     traces: new Map(
       overview.limiters.map((limiter) => [
         limiter.name,
-        [...(last.traces.get(limiter.name) ?? []), asked(limiter)].slice(-TRACED),
+        // What was missed in between nobody has told.
+        [...((!isNew && last.traces.get(limiter.name)) || []), asked(limiter)].slice(-TRACED),
       ]),
     ),
   }

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { ask } from './api.ts'
 import { useLive } from './live.tsx'
+import { useVisible } from './visible.ts'
 
 /** What is known of an answer. */
 export interface Asked<Answer> {
@@ -23,6 +24,7 @@ export interface AskOptions {
 /** Asks the service, and again once a lost connection is back. @param path `undefined`: nothing yet */
 export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskOptions = {}): Asked<Answer> {
   const { connections } = useLive()
+  const isVisible = useVisible()
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<{ of?: string; data?: Answer; error?: Error; isLoading: boolean }>({
     isLoading: true,
@@ -30,24 +32,22 @@ export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskO
   const text = body === undefined ? undefined : JSON.stringify(body)
   const of = `${path} ${text}`
   useEffect(() => {
-    if (path === undefined) return
+    if (path === undefined || !isVisible) return
     const gone = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     const turn = async (): Promise<void> => {
-      if (!document.hidden) {
-        try {
-          const asked = text === undefined ? undefined : JSON.parse(text)
-          const data = await ask<Answer>(asked === undefined ? 'GET' : 'POST', path, asked, gone.signal)
-          setState({ of, data, isLoading: false })
-        } catch (error) {
-          if (gone.signal.aborted) return
-          setState((known) => ({
-            of,
-            error: error as Error,
-            isLoading: false,
-            ...(known.of === of && { data: known.data }),
-          }))
-        }
+      try {
+        const asked = text === undefined ? undefined : JSON.parse(text)
+        const data = await ask<Answer>(asked === undefined ? 'GET' : 'POST', path, asked, gone.signal)
+        setState({ of, data, isLoading: false })
+      } catch (error) {
+        if (gone.signal.aborted) return
+        setState((known) => ({
+          of,
+          error: error as Error,
+          isLoading: false,
+          ...(known.of === of && { data: known.data }),
+        }))
       }
       if (everyMs !== undefined && !gone.signal.aborted) timer = setTimeout(turn, everyMs)
     }
@@ -56,7 +56,7 @@ export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskO
       clearTimeout(timer)
       gone.abort()
     }
-  }, [of, everyMs, connections, turn])
+  }, [of, everyMs, connections, turn, isVisible])
   const again = useCallback(() => setTurn((last) => last + 1), [])
   // What was answered to another question is none of this one.
   const isOurs = state.of === of

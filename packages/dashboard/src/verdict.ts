@@ -57,7 +57,7 @@ export function verdictOf({ overMs, requests, denied, callers, denials }: Eviden
   if (callers < ENOUGH_CALLERS) {
     return {
       kind: 'unclear',
-      text: `${ofAll}. Some ${count(callers)} callers came: too few to tell abuse from a limit that is too low by who was denied. (The line is drawn at ${ENOUGH_CALLERS}.)`,
+      text: `${ofAll}. ${callers === 1 ? 'One caller' : `Some ${count(callers)} callers`} came: too few to tell abuse from a limit that is too low by who was denied. (The line is drawn at ${ENOUGH_CALLERS}.)`,
     }
   }
   if (few >= MOST) {

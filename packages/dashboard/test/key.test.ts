@@ -34,6 +34,7 @@ beforeAll(async () => {
         ],
         ban: { after: 50, within: '1h', for: '1h' },
       },
+      hashed: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1m' }], hashKeys: 'h'.repeat(40) },
       busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m' }] },
       kinds: {
         limits: [
@@ -330,6 +331,12 @@ describe('what an operator does', () => {
     // Whoever has pressed it goes on from where he was.
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Reset…')
   })
+})
+
+it('of a limiter with hashKeys does not say that nothing was done', async () => {
+  await service.post('/v1/admin/reset', { limiter: 'hashed', key: 'zoe' }, BOSS)
+  await using window = await open('hashed', 'zoe')
+  await window.page.getByText('the audit has the keys of this limiter as hashes').waitFor()
 })
 
 it('decisions of the key are shown as they are made, and of no other', async () => {

@@ -1,4 +1,7 @@
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { rateLimitClient } from '../../server/test/envoy/support/client.ts'
+import { envoyService } from '../../server/test/envoy/support/envoy-service.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { type TestBrowser, testBrowser } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
@@ -22,6 +25,13 @@ const KNOWN = keysOf({ 'user:1': 124, 'user:2': 124, 'user:3': 124, 'user:4': 12
 async function rowsOf(window: Awaited<ReturnType<TestBrowser['open']>>, table: string): Promise<string[][]> {
   const rows = window.page.getByRole('table', { name: table, exact: true }).locator('tbody tr')
   return Promise.all((await rows.all()).map((row) => row.locator('th, td').allInnerTexts()))
+}
+
+/** What is decided from then on is shown. */
+async function follow(page: Page): Promise<void> {
+  const begun = page.waitForResponse(/\/v1\/admin\/tail/)
+  await page.getByRole('button', { name: 'Follow' }).click()
+  await begun
 }
 
 describe('the page of a limiter', () => {
@@ -57,8 +67,7 @@ describe('the page of a limiter', () => {
     await ask(service, 'api', keysOf({ [EVIL]: 110 }))
     await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
     const { page } = window
-    await page.getByRole('button', { name: 'Follow' }).click()
-    await page.getByText('Nothing was decided since').waitFor()
+    await follow(page)
     await ask(service, 'api', keysOf({ [EVIL]: 3 }))
     for (const table of ['Who asks most', 'Who is denied most', 'Decisions']) {
       const link = page
@@ -85,8 +94,7 @@ describe('the page of a limiter', () => {
     const { page } = window
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
     await page.getByLabel('Denials only').check()
-    await page.getByRole('button', { name: 'Follow' }).click()
-    await page.getByText('Nothing was decided since').waitFor()
+    await follow(page)
     await ask(service, 'api', keysOf({ ann: 102 }))
     await expect.poll(() => lines.count(), { timeout: 30_000 }).toBe(2)
     expect(await lines.first().innerText()).toMatch(/ann\s+1\s+denied by hourly/)
@@ -97,12 +105,54 @@ describe('the page of a limiter', () => {
     expect(await lines.count()).toBe(2)
   })
 
+  it('follows what comes after a key with separators of lines', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await follow(window.page)
+    await ask(service, 'api', ['a\u2028b\u2029c\rd', 'after'])
+    const lines = window.page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
+    await expect.poll(() => lines.count(), { timeout: 30_000 }).toBe(2)
+  })
+
+  it('says why nothing can be followed', async () => {
+    await using service = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(service.httpUrl, { at: '/limiters/gone' })
+    window.expect(/404/)
+    await follow(window.page)
+    const tail = window.page.getByRole('region', { name: 'Decisions as they happen' })
+    expect(await tail.getByRole('alert').innerText()).toContain('there is no limiter "gone"')
+    expect(await tail.getByText('Nothing was decided').count()).toBe(0)
+  })
+
+  it('links no keys of which nothing can be asked', async () => {
+    const files = { 'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 9 } }]' }
+    await using service = await envoyService(files, { limiters: LIMITERS })
+    using envoy = rateLimitClient(service.grpcAddress)
+    await envoy.ask('shop', [{ k: 'v' }])
+    const [long, whole] = ['l'.repeat(257), 'w'.repeat(256)]
+    const requests = [long, whole].map((key) => ({ key }))
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ limiter: 'api', requests })
+    await fetch(`${service.httpUrl}/v1/consume`, { method: 'POST', headers, body })
+    await using window = await browser.open(service.httpUrl)
+    const { page } = window
+    await page.getByRole('link', { name: 'shop' }).click()
+    await page.getByText('a domain of Envoy').waitFor()
+    const keys = page.getByRole('table', { name: 'Who asks most', exact: true }).locator('tbody tr')
+    await expect.poll(() => keys.count(), { timeout: 30_000 }).toBe(1)
+    expect(await keys.getByRole('link').count()).toBe(0)
+    await window.go('/limiters/api')
+    await expect.poll(() => keys.count(), { timeout: 30_000 }).toBe(2)
+    await keys.getByRole('link', { name: whole }).waitFor()
+    expect(await keys.getByRole('link').count()).toBe(1)
+    await keys.getByText('1 of hourly').waitFor()
+  })
+
   it('keeps no more lines than fit', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
     const { page } = window
-    await page.getByRole('button', { name: 'Follow' }).click()
-    await page.getByText('Nothing was decided since').waitFor()
+    await follow(page)
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
     for (const name of ['first', 'second']) {
       const keys = Array.from({ length: 2000 }, (_, i) => `${name}:${i}`)

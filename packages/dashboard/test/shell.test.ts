@@ -107,6 +107,32 @@ describe('the way around', () => {
   })
 })
 
+it('asks for nothing while nobody sees it, and at once when somebody does', async () => {
+  await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+  const { page } = window
+  const show = (isHidden: boolean) =>
+    page.evaluate(
+      `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))`,
+    )
+  await window.go('/limiters/api')
+  await page.getByRole('table', { name: 'Decisions by span' }).waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+  const left = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/v1/admin/live'))
+  await show(true)
+  await left
+  const asked: string[] = []
+  page.on('request', (request) => void asked.push(request.url()))
+  // A page that was opened in the background; others ask each second.
+  await page.getByRole('link', { name: 'Configuration' }).dispatchEvent('click')
+  await page.getByText('Loading…').waitFor()
+  await page.waitForTimeout(2500)
+  expect(asked).toEqual([])
+  await show(false)
+  await page.getByRole('region', { name: 'In force' }).waitFor()
+  await page.getByText('Live', { exact: true }).waitFor()
+})
+
 it('says that the connection is lost, and comes back by itself', async () => {
   await using folder = await withFolder()
   const file = join(folder.path, 'slidegate.json')

@@ -88,7 +88,7 @@ function Key({ of }: { readonly of: OneKey }) {
         )}
       </Answered>
       <Tail limiter={limiter} of={of} />
-      <Changes asked={audit} of={of} />
+      <Changes asked={audit} of={of} hashesKeys={told?.hashesKeys === true} />
     </>
   )
 }

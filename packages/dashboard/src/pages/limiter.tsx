@@ -31,6 +31,8 @@ function OneLimiter({ name }: { readonly name: string }) {
   const denials = useAsk<TopTold>(`${path}/top?by=denials&count=${SHOWN}`, { everyMs: EVERY_MS })
   const history = useHistory(name)
   const told = limiters.data?.limiters.find((limiter) => limiter.name === name)
+  // Of descriptors that Envoy has sent nothing can be asked.
+  const hasPages = told !== undefined
   return (
     <>
       <PageHeader title={name} crumbs={[{ label: 'Overview', href: '#/' }]}>
@@ -47,7 +49,10 @@ function OneLimiter({ name }: { readonly name: string }) {
         <Answered asked={limiters}>
           {() =>
             told === undefined ? (
-              <p class="muted">The configuration has no limiter of this name.</p>
+              <p class="muted">
+                The configuration has no limiter of this name: it is a domain of Envoy, was taken out, or
+                never was.
+              </p>
             ) : (
               <Limits limiter={told} again={limiters.again} />
             )
@@ -55,11 +60,17 @@ function OneLimiter({ name }: { readonly name: string }) {
         </Answered>
       </section>
       <div class="columns">
-        <TopKeys title="Who asks most" limiter={name} asked={requests} unit="Requests" showsUse />
-        <TopKeys title="Who is denied most" limiter={name} asked={denials} unit="Denials" />
+        <TopKeys
+          {...{ limiter: name, hasPages }}
+          title="Who asks most"
+          asked={requests}
+          unit="Requests"
+          showsUse
+        />
+        <TopKeys {...{ limiter: name, hasPages }} title="Who is denied most" asked={denials} unit="Denials" />
       </div>
       {told !== undefined && <Overrides limiter={told} />}
-      <Tail limiter={name} />
+      <Tail limiter={name} hasPages={hasPages} />
     </>
   )
 }

@@ -5,7 +5,7 @@ import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { RedisHealth } from '../metrics/redis-health.ts'
 import type { Peers } from '../service/peers.ts'
-import type { Service } from '../service/service.ts'
+import type { ActiveLimiter, Service } from '../service/service.ts'
 import { Audit } from './audit.ts'
 import { MemoryAuditLog, RedisAuditLog } from './audit-log.ts'
 import { EventStreams } from './event-streams.ts'
@@ -99,7 +99,7 @@ export class Admin {
       return this.#usage.topOf(limiter, by)
     })
     instances.answer('limits', (limiter) => limitsOf?.(limiter as string) ?? [])
-    instances.answer('state', (limiter) => stateOf(service, limiter as string))
+    instances.answer('states', (limiters) => statesOf(service, limiters as string[]))
     instances.answer('steer', () => this.#steered.heed().then(() => true))
     peers.answer('drain', (drain) => {
       service.isDraining = drain as boolean
@@ -161,12 +161,15 @@ export class Admin {
     return callersTogether((await this.#peers.ask('callers')) as readonly Record<string, CallersTold>[])
   }
 
-  async stateOf(limiter: string): Promise<LimiterState> {
-    const [first, ...others] = (await this.#instances.ask('state', limiter)) as [
-      LimiterState,
-      ...LimiterState[],
-    ]
-    return others.reduce(together, first)
+  /** By name. */
+  async statesOf(limiters: readonly string[]): Promise<ReadonlyMap<string, LimiterState>> {
+    const told = (await this.#instances.ask('states', limiters)) as readonly Record<string, LimiterState>[]
+    const states = new Map<string, LimiterState>()
+    for (const [name, state] of told.flatMap(Object.entries)) {
+      const known = states.get(name)
+      states.set(name, known === undefined ? state : together(known, state))
+    }
+    return states
   }
 
   /** Ends what is read for as long as one likes. */
@@ -192,10 +195,13 @@ function topTold(counts: readonly TopCounts[], count: number): TopTold {
   }
 }
 
-function stateOf(service: Service, name: string): LimiterState | undefined {
+function statesOf(service: Service, names: readonly string[]): Record<string, LimiterState> {
   // One process may have heard of a limiter before another.
-  if (!service.has(name)) return undefined
-  const { limiter } = service.get(name)
+  const known = names.filter((name) => service.has(name))
+  return Object.fromEntries(known.map((name) => [name, stateOf(service.get(name))]))
+}
+
+function stateOf({ limiter }: ActiveLimiter): LimiterState {
   const { length, expectedWaitMs } = limiter.waiting()
   const isEver = Number.isFinite(expectedWaitMs)
   return { stats: limiter.stats(), waiting: { length, expectedWaitMs: isEver ? expectedWaitMs : null } }
@@ -234,7 +240,7 @@ function bothLimits(a: LimitCounts, b: LimitCounts): LimitCounts {
 }
 
 function bothOf(a: HistogramCounts, b: HistogramCounts): HistogramCounts {
-  const counts = a.counts.map((count, i) => count + b.counts[i]!)
+  const counts = a.counts.map((count, i) => count + (b.counts[i] ?? 0))
   return { bounds: a.bounds, counts, sum: a.sum + b.sum }
 }
 
@@ -243,5 +249,5 @@ function sums<Name extends string>(
   b: Readonly<Record<Name, number>>,
 ): Record<Name, number> {
   const names = Object.keys(a) as Name[]
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Record<Name, number>
+  return Object.fromEntries(names.map((name) => [name, a[name] + (b[name] ?? 0)])) as Record<Name, number>
 }

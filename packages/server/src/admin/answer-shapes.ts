@@ -24,22 +24,19 @@ export const ProcessShape = Type.Object({
   ...{ pid: Type.Integer({ minimum: 0 }), startedAtMs: Count },
 })
 
+const State = Type.Object({
+  stats: Type.Object({
+    ...{ storeErrors: Named(Count), withoutStore: Named(Count), waitErrors: Named(Count), waits: Histogram },
+    ...{ breakerOpened: Count, isStoreDown: Type.Boolean(), clockSteps: Count, permits: Count },
+  }),
+  waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
+})
+
 /** What answers of other instances look like: these may be of another version, or of whoever else may write to Redis. */
-const SHAPES: Readonly<Record<string, TSchema>> = {
+const ANSWERS: Readonly<Record<string, TSchema>> = {
   usage: Type.Array(Type.Object({ seconds: Count, counts: Counts }), { minItems: 4, maxItems: 4 }),
   top: Type.Object({ overMs: Count, summaries: Summaries, callers: Text }),
-  state: Type.Object({
-    stats: Type.Object({
-      ...{
-        storeErrors: Named(Count),
-        withoutStore: Named(Count),
-        waitErrors: Named(Count),
-        waits: Histogram,
-      },
-      ...{ breakerOpened: Count, isStoreDown: Type.Boolean(), clockSteps: Count, permits: Count },
-    }),
-    waiting: Type.Object({ length: Count, expectedWaitMs: Type.Union([Count, Type.Null()]) }),
-  }),
+  states: Named(State),
   limits: Type.Array(
     Type.Object({
       ...{ name: Name, denials: Count, shadowDenials: Count, near: Count, utilization: Histogram },
@@ -70,13 +67,37 @@ const SHAPES: Readonly<Record<string, TSchema>> = {
   seconds: Seconds,
 }
 
+const Names = Type.Array(Name, { maxItems: 10_000 })
+
+/** What they ask with. */
+const QUESTIONS: Readonly<Record<string, TSchema>> = {
+  ...{ usage: Name, limits: Name, states: Names, seconds: Names },
+  ...{ steer: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },
+  top: Type.Object({ limiter: Name, by: Type.Enum(['requests', 'denials']) }),
+  tail: Type.Object({
+    ...{ id: Name, take: Type.Boolean(), end: Type.Optional(Type.Boolean()) },
+    filter: Type.Object({
+      ...{ limiters: Names, key: Type.Optional(Text), denied: Type.Optional(Type.Boolean()) },
+    }),
+  }),
+}
+
 const ajv = new Ajv({ validateSchema: false, code: { optimize: false } })
 const checks = new Map<TSchema, ValidateFunction>()
 
 /** Whether it is what the others answer to this question. */
 export function isAnswer(question: string, answer: unknown): boolean {
-  const shape = Object.hasOwn(SHAPES, question) ? SHAPES[question] : undefined
-  return shape !== undefined && hasShape(shape, answer)
+  return fitsIn(ANSWERS, question, answer)
+}
+
+/** Whether the others ask this, and with such an argument. */
+export function isQuestion(question: string, argument: unknown): boolean {
+  return fitsIn(QUESTIONS, question, argument)
+}
+
+function fitsIn(shapes: Readonly<Record<string, TSchema>>, question: string, value: unknown): boolean {
+  const shape = Object.hasOwn(shapes, question) ? shapes[question] : undefined
+  return shape !== undefined && hasShape(shape, value)
 }
 
 export function hasShape(shape: TSchema, value: unknown): boolean {

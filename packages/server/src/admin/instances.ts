@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { Peers } from '../service/peers.ts'
 import { VERSION } from '../version.ts'
-import { hasShape, isAnswer, ProcessShape } from './answer-shapes.ts'
+import { hasShape, isAnswer, isQuestion, ProcessShape } from './answer-shapes.ts'
 import type { Every } from './every.ts'
 import type { InstanceTold } from './overview.ts'
 import type { RedisLink } from './redis-link.ts'
@@ -200,6 +200,8 @@ export class Instances implements Peers {
 
   #met(told: Process, isNew: boolean): void {
     if (told.process === this.#self.process) return
+    // Who is gone makes room for who comes.
+    if (this.#others.size >= MAX_OTHERS) this.#present()
     if (this.#others.has(told.process) || this.#others.size < MAX_OTHERS) {
       this.#others.set(told.process, { told, heardAtMs: this.#now() })
     }
@@ -215,6 +217,7 @@ export class Instances implements Peers {
 
   async #reply({ from, round, question, argument }: Message & { type: 'ask' }): Promise<void> {
     if (!this.#others.has(from) || this.#others.get(from)!.told.id === this.#self.id) return
+    if (!isQuestion(question, argument)) return
     let answer: unknown
     try {
       answer = await this.#answers.get(question)?.(argument)

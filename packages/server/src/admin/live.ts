@@ -81,7 +81,9 @@ export class Live {
   }
 
   async history(limiters: readonly string[]): Promise<History> {
-    const told = (await this.#options.instances.ask('seconds', limiters)) as readonly SecondCounts[]
+    const { instances, usage } = this.#options
+    const all = (await instances.ask('seconds', limiters)) as readonly SecondCounts[]
+    const told = byOneClock(all, usage.secondsOf([], 1).latest)
     const latest = Math.max(0, ...told.map((each) => each.latest))
     const length = Math.max(0, ...told.map((each) => latest - each.latest + each.allowed.length))
     const seconds = Array.from({ length: Math.min(length, HISTORY_SECONDS) }, (_, i) => latest - i).reverse()
@@ -96,7 +98,7 @@ export class Live {
   }
 
   async #ask(): Promise<Overview> {
-    const { instances, servers } = this.#options
+    const { instances, servers, usage } = this.#options
     const [{ answers, missing }, callers, asked] = await Promise.all([
       instances.askAll('live'),
       this.#callersNow(),
@@ -104,8 +106,7 @@ export class Live {
     ])
     const told = answers as readonly ProcessTold[]
     return {
-      atMs:
-        1000 * Math.max(0, ...told.flatMap(({ limiters }) => limiters.map(({ latest }) => latest.latest))),
+      atMs: 1000 * usage.secondsOf([], 1).latest,
       instances: instancesOf(told, instances.self),
       missing,
       store: storeOf(told, asked),
@@ -145,6 +146,15 @@ export class Live {
       limiters,
     }
   }
+}
+
+/** Clocks of hosts that differ by more are wrong: what such a one told just now is of now. */
+const CLOCKS_DIFFER_SECONDS = 2
+
+function byOneClock(all: readonly SecondCounts[], latest: number): readonly SecondCounts[] {
+  return all.map((each) =>
+    Math.abs(each.latest - latest) <= CLOCKS_DIFFER_SECONDS ? each : { ...each, latest },
+  )
 }
 
 function instancesOf(told: readonly ProcessTold[], self: Process): InstanceTold[] {

@@ -122,7 +122,7 @@ export interface SpanUsage {
 export function usageOf(processes: readonly (readonly SpanCounts[])[]): SpanUsage[] {
   return SPANS.map((spanSeconds, span) => {
     const seconds = Math.max(0, ...processes.map((spans) => spans[span]!.seconds))
-    const sum = (i: number) => processes.reduce((all, spans) => all + spans[span]!.counts[i]!, 0)
+    const sum = (i: number) => processes.reduce((all, spans) => all + (spans[span]!.counts[i] ?? 0), 0)
     const perSecond = (count: number) => (seconds === 0 ? 0 : Math.round((count / seconds) * 1000) / 1000)
     const allowed = SOURCES.reduce((all, _, i) => all + sum(i), 0)
     const denied = SOURCES.reduce((all, _, i) => all + sum(DENIED + i), 0)

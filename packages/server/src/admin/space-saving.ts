@@ -1,3 +1,4 @@
+import { detached } from '../log/key.ts'
 import { keyHash } from './key-hash.ts'
 
 /** How often a word came: `count` at most, and `count - error` at least. */
@@ -17,7 +18,7 @@ export interface Summary {
 const NONE = -1
 
 /** Cells of the filter, and chains of the table, for each counter. */
-const CELLS = 4
+const CELLS = 16
 const CHAINS = 2
 
 /**
@@ -69,8 +70,7 @@ export class SpaceSaving {
     if (slot === NONE) {
       slot = this.#slotFor(hash)
       if (slot === NONE) return
-      // A part of a text would keep all of it in memory.
-      this.#words[slot] = Buffer.from(word).toString()
+      this.#words[slot] = detached(word)
       this.#labels[slot] = label
     }
     this.#counts[slot]!++

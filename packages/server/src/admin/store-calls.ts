@@ -38,14 +38,16 @@ export class CallTotals {
     this.#now = now
   }
 
-  /** Since what was asked some seconds ago; nothing for a store in this process, and when it is asked for the first time. */
+  /** Since what was asked some seconds ago; nothing for a store in this process, and when nobody has asked lately. */
   lately(): Calls | undefined {
     const totals = this.#totals()
     if (totals === undefined) return undefined
     const from = totals.atMs - OVER_MS
+    // Nobody may have asked for hours.
+    const lately = this.#known.filter(({ atMs }) => atMs > from - OVER_MS)
     // The latest that is old enough, and those after it.
-    const first = this.#known.findLastIndex(({ atMs }) => atMs <= from)
-    this.#known = [...this.#known.slice(Math.max(0, first)), totals]
+    const first = lately.findLastIndex(({ atMs }) => atMs <= from)
+    this.#known = [...lately.slice(Math.max(0, first)), totals]
     const before = this.#known[0]!
     if (before === totals) return undefined
     const counts = totals.callMs.counts.map((count, i) => count - before.callMs.counts[i]!)

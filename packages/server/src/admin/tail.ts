@@ -53,6 +53,9 @@ const MAX_LINES = 1000
 
 const TAKE_EVERY_MS = 100
 
+/** Of all processes. */
+const MAX_READERS = 1024
+
 /** A reader whose process has not asked for so long is gone. */
 const GONE_MS = 5000
 
@@ -87,7 +90,7 @@ export class Tail {
     if (this.#readers.size === 0) return
     let line: TailLine | undefined
     for (const [id, reader] of this.#readers) {
-      if (this.#now() - reader.askedAtMs > GONE_MS) this.#readers.delete(id)
+      if (this.#isGone(reader)) this.#readers.delete(id)
       else if (wants(reader.filter, limiter, key, decision)) {
         line ??= lineOf(limiter, key, decision)
         if (reader.lines.length === MAX_LINES) reader.lost++
@@ -121,12 +124,23 @@ export class Tail {
       return NOTHING
     }
     const askedAtMs = this.#now()
+    if (!this.#readers.has(id) && this.#readers.size >= MAX_READERS && !this.#forgetGone()) return NOTHING
     const reader = this.#readers.get(id) ?? { filter, lines: [], lost: 0, askedAtMs }
     this.#readers.set(id, Object.assign(reader, { filter, askedAtMs }))
     if (!take) return NOTHING
     const { lines, lost } = reader
     Object.assign(reader, { lines: [], lost: 0 })
     return { lines, lost }
+  }
+
+  #isGone({ askedAtMs }: Reader): boolean {
+    return this.#now() - askedAtMs > GONE_MS
+  }
+
+  /** While nothing is decided nobody else does. */
+  #forgetGone(): boolean {
+    for (const [id, reader] of this.#readers) if (this.#isGone(reader)) this.#readers.delete(id)
+    return this.#readers.size < MAX_READERS
   }
 }
 

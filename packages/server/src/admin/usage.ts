@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
 import type { Every } from './every.ts'
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
@@ -77,11 +78,15 @@ class SlidingKeys {
     this.#begun = nowMs
   }
 
-  add(key: string, dimension: string, isDenied: boolean, nowMs: number): void {
+  /** A request: each of its keys is added after it. */
+  count(nowMs: number): void {
     this.#goOnTo(nowMs)
+    this.#current.count++
+  }
+
+  add(key: string, dimension: string, isDenied: boolean): void {
     const half = this.#current
     const hash = dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
-    half.count++
     half.callers.add(hash)
     half.requests.add(key, hash, dimension)
     if (!isDenied) return
@@ -135,12 +140,15 @@ interface LimiterUsage {
   askedAtMs: number
 }
 
+/** Limiters whose callers are counted at a time: some milliseconds. */
+const AT_A_TIME = 32
+
 /** How often the clock is read: what is decided in between is counted as of then. */
 const TICK_MS = 50
 
 /**
  * What is decided in this process, live: how much, and whose requests. Memory is bounded, whatever keys there are: of a limiter
- * some 200 KB, and with all counters taken 2,048 keys, of 256 characters at most.
+ * some 250 KB, and with all counters taken 2,048 keys, of 256 characters at most.
  */
 export class Usage {
   readonly #now: () => number
@@ -171,15 +179,16 @@ export class Usage {
     if (usage === undefined) return
     usage.askedAtMs = nowMs
     usage.rates.add(decision, nowMs)
+    usage.keys.count(nowMs)
     const { allowed } = decision
     if (typeof key === 'string') {
-      usage.keys.add(shortKey(key), '', !allowed, nowMs)
+      usage.keys.add(shortKey(key), '', !allowed)
       return
     }
     for (const dimension of Object.keys(key)) {
       const each = key[dimension]
       if (typeof each !== 'string') continue
-      usage.keys.add(shortKey(each), dimension, !allowed && isBlamed(dimension, decision), nowMs)
+      usage.keys.add(shortKey(each), dimension, !allowed && isBlamed(dimension, decision))
     }
   }
 
@@ -208,10 +217,14 @@ export class Usage {
     return keys?.counts(by, this.#tick()) ?? { overMs: 0, summaries: [], callers: '' }
   }
 
-  /** Of each limiter. */
-  callers(): Readonly<Record<string, CallersTold>> {
-    const nowMs = this.#tick()
-    return Object.fromEntries(Array.from(this.#limiters, ([name, { keys }]) => [name, keys.callers(nowMs)]))
+  /** Of each limiter; requests are answered in between. */
+  async callers(): Promise<Readonly<Record<string, CallersTold>>> {
+    const told: [string, CallersTold][] = []
+    for (const [name, { keys }] of Array.from(this.#limiters)) {
+      told.push([name, keys.callers(this.#tick())])
+      if (told.length % AT_A_TIME === 0) await setImmediate()
+    }
+    return Object.fromEntries(told)
   }
 
   #tick(): number {
@@ -256,14 +269,19 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
 }
 
 /** Of each limiter, what several processes know of who asks it. */
-export function callersTogether(
+export async function callersTogether(
   processes: readonly Readonly<Record<string, CallersTold>>[],
-): ReadonlyMap<string, Callers> {
+): Promise<ReadonlyMap<string, Callers>> {
   const byName = new Map<string, CallersTold[]>()
   for (const [name, told] of processes.flatMap(Object.entries)) {
     byName.set(name, [...(byName.get(name) ?? []), told])
   }
-  return new Map(Array.from(byName, ([name, each]) => [name, together(each)]))
+  const callers = new Map<string, Callers>()
+  for (const [name, each] of byName) {
+    callers.set(name, together(each))
+    if (callers.size % AT_A_TIME === 0) await setImmediate()
+  }
+  return callers
 }
 
 function together(each: readonly CallersTold[]): Callers {

@@ -153,10 +153,11 @@ function lineOf(limiter: string, key: CapturedRequest['key'], decision: Decision
   return JSON.stringify(captured)
 }
 
-/** Nothing where the line was torn. */
+/** Nothing where the line was torn, or is none of ours. */
 function limiterOf(line: string): string | undefined {
   try {
-    return (JSON.parse(line) as CapturedRequest).limiter
+    const { limiter } = JSON.parse(line)
+    return typeof limiter === 'string' ? limiter : undefined
   } catch {
     return undefined
   }

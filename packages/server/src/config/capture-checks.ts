@@ -19,7 +19,8 @@ export function checkCapture(checked: Checked): void {
     complain(['capture', 'stream'], 'the store is in memory; a stream needs store.redis or REDIS_URL')
 }
 
-function checkFile({ folder, complain }: Checked, path: Path, file: string): void {
+function checkFile({ folder, looksAtFiles, complain }: Checked, path: Path, file: string): void {
+  if (!looksAtFiles) return
   try {
     accessSync(dirname(resolve(folder, file)), constants.W_OK)
   } catch (error) {

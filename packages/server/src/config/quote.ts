@@ -6,7 +6,7 @@ import type { ConfigProblem } from './problem.ts'
 const WIDTH = 100
 
 /** What may be a secret: what these names stand before, and users and passwords in URLs. */
-const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
+const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|secret|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
 
 /** The line that is wrong, with a caret under the place; nothing where it is gone. */
 export function quoteOf({ file, line, column }: ConfigProblem): string[] {

@@ -8,13 +8,13 @@ const MAX_KEY_CHARS = 256
  * cannot make a table of callers arbitrarily large.
  */
 export function detachedKey(text: string): string {
-  if (text.length <= MAX_KEY_CHARS) return detached(text)
-  return `${detached(text.slice(0, 64))}~${base64url(sha256(new TextEncoder().encode(text)))}`
+  if (text.length <= MAX_KEY_CHARS) return detached(text.toWellFormed())
+  return `${detached(text.slice(0, 64).toWellFormed())}~${base64url(sha256(new TextEncoder().encode(text)))}`
 }
 
-/** Cut anew, out of a text that is hardly longer. */
-function detached(text: string): string {
-  return ` ${text.toWellFormed()}`.slice(1)
+/** A text that keeps no other in memory, of which it may have been a part: cut anew, out of one that is hardly longer. */
+export function detached(text: string): string {
+  return ` ${text}`.slice(1)
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -57,9 +57,16 @@ export class Configuration {
   }
 }
 
+/** What has more lines removed and added is told as another one: time grows with their square, and nobody is answered meanwhile. */
+const MAX_EDITS = 1000
+
 function difference(before: string, after: string): DiffLine[] {
   if (before === after) return []
-  return diffLines(before, after).flatMap(({ value, added, removed }) => {
+  const parts = diffLines(before, after, { maxEditLength: MAX_EDITS }) ?? [
+    { value: before, added: false, removed: true },
+    { value: after, added: true, removed: false },
+  ]
+  return parts.flatMap(({ value, added, removed }) => {
     const kind = added ? 'added' : removed ? 'removed' : 'same'
     return value
       .replace(/\n$/, '')

@@ -57,7 +57,7 @@ it('whichever process is asked answers for all', async () => {
       { key: 'bob', count: 1, error: 0 },
     ])
     await expect.poll(async () => (await admin.usageOf('api'))[3]!.denied, { timeout: 10_000 }).toBe(3)
-    expect(await admin.stateOf('api')).toMatchObject({
+    expect((await admin.statesOf(['api'])).get('api')).toMatchObject({
       stats: { storeErrors: { timeout: 0 }, breakerOpened: 0 },
       waiting: { length: 0, expectedWaitMs: 0 },
     })
@@ -73,7 +73,9 @@ it('states of processes add up', async () => {
       return [1, 2, 3].map(() => limiter.wait('ann', { signal: controller.signal, maxWaitMs: 7_200_000 }))
     }),
   )
-  await expect.poll(async () => (await one!.admin.stateOf('api')).waiting.length, { timeout: 10_000 }).toBe(4)
+  await expect
+    .poll(async () => (await one!.admin.statesOf(['api'])).get('api')?.waiting.length, { timeout: 10_000 })
+    .toBe(4)
   controller.abort()
   const settled = await waits
   expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { COMMANDS } from '../../../slidegate/test/support/access.ts'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
-import { everyByTimer } from '../../src/admin/every.ts'
+import { type Every, everyByTimer } from '../../src/admin/every.ts'
 import { Instances } from '../../src/admin/instances.ts'
 import type { Overview } from '../../src/admin/overview.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
@@ -89,7 +89,14 @@ describe('instances on one Redis', () => {
     }
     for (const service of [one, other]) {
       const { body } = await service.ask('GET', '/v1/admin/limiters/api/limits')
-      const limit = { name: '3-per-1h', requests: 5, denials: 2, shadowDenials: 0, near: 1, meanUse: expect.closeTo(0.8) }
+      const limit = {
+        name: '3-per-1h',
+        requests: 5,
+        denials: 2,
+        shadowDenials: 0,
+        near: 1,
+        meanUse: expect.closeTo(0.8),
+      }
       expect(body).toEqual({ limiter: 'api', limits: [limit] })
     }
   })
@@ -185,7 +192,7 @@ describe('instances on one Redis', () => {
     const link = new RedisLink({ url: redis.url, prefix }, '/')
     const log = pino({ level: 'silent' })
     const liar = new Instances({ peers: new Alone(), link, every: everyByTimer, log })
-    for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'state', 'tail']) {
+    for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'states', 'tail']) {
       liar.answer(question, () => ({ none: 'of yours' }))
     }
     await expect.poll(() => liar.count(), soon).toBe(2)
@@ -202,6 +209,94 @@ describe('instances on one Redis', () => {
     expect((await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })).status).toBe(200)
     liar.close()
     link.close()
+  })
+})
+
+describe('an instance', () => {
+  const log = pino({ level: 'silent' })
+  const never = () => () => {}
+
+  async function setUp(now?: () => number) {
+    const prefix = newPrefix()
+    const make = (every: Every, clock?: () => number) => {
+      const link = new RedisLink({ url: redis.url, prefix }, '/')
+      const made = new Instances({ peers: new Alone(), link, every, log, ...(clock && { now: clock }) })
+      onTestFinished(() => {
+        made.close()
+        link.close()
+      })
+      return made
+    }
+    return { prefix, instance: make(never, now), make }
+  }
+
+  it('answers nothing but what is asked as it asks itself', async () => {
+    const { instance, make } = await setUp()
+    const stranger = make(everyByTimer)
+    const asked: unknown[] = []
+    for (const question of ['tail', 'top', 'states', 'secret']) {
+      instance.answer(question, (argument) => {
+        asked.push([question, argument])
+        return null
+      })
+    }
+    const right = { id: 'x', take: false, filter: { limiters: [] } }
+    await expect
+      .poll(async () => {
+        asked.length = 0
+        for (const argument of [
+          undefined,
+          7,
+          { id: 'x', take: true },
+          { ...right, filter: { limiters: 7 } },
+        ]) {
+          await stranger.ask('tail', argument)
+        }
+        await stranger.ask('top', { limiter: 'api', by: 'constructor' })
+        await stranger.ask('states', 'api')
+        await stranger.ask('secret', 'x')
+        await stranger.ask('tail', right)
+        return asked
+      }, soon)
+      .toEqual([['tail', right]])
+  })
+
+  it('hears of who comes, however many have gone without a word while nobody looked', async () => {
+    let nowMs = 0
+    const { prefix, instance } = await setUp(() => nowMs)
+    const client = new Redis(redis.url)
+    onTestFinished(() => client.disconnect())
+    const come = (id: string) => {
+      const from = { process: id, id, host: 'x', pid: 1, version: '9', startedAtMs: 1 }
+      return client.publish(`${prefix}:{instances}`, JSON.stringify({ v: 1, type: 'here', from }))
+    }
+    await expect.poll(() => come('0'), soon).toBe(1)
+    for (let i = 1; i < 256; i++) await come(`${i}`)
+    await expect.poll(() => instance.count(), soon).toBe(257)
+    nowMs = 10_000
+    await come('new')
+    await expect.poll(() => instance.count(), soon).toBe(2)
+  })
+
+  it('asks others once for all limiters', async () => {
+    const prefix = newPrefix()
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`l${i}`, limiters.api!]))
+    await using one = await adminService({ limiters: many, store: storeOf(prefix) })
+    await using _other = await adminService({ limiters: many, store: storeOf(prefix) })
+    const instances = async () =>
+      ((await one.ask('GET', '/v1/admin/overview')).body as Overview).instances.length
+    await expect.poll(instances, soon).toBe(2)
+    const client = new Redis(redis.url)
+    onTestFinished(() => client.disconnect())
+    const questions: string[] = []
+    await client.subscribe(`${prefix}:{instances}`)
+    client.on('message', (_, text) => {
+      const { type, question } = JSON.parse(text)
+      if (type === 'ask') questions.push(question)
+    })
+    const { body } = await one.ask('GET', '/v1/admin/limiters')
+    expect((body as { limiters: object[] }).limiters).toHaveLength(300)
+    await expect.poll(() => questions, soon).toEqual(['states'])
   })
 })
 

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { Live } from '../../src/admin/live.ts'
 import type { History, Overview } from '../../src/admin/overview.ts'
-import { quantile } from '../../src/admin/store-calls.ts'
+import type { SecondCounts } from '../../src/admin/rates.ts'
+import { CallTotals, quantile } from '../../src/admin/store-calls.ts'
+import { Usage } from '../../src/admin/usage.ts'
 import { ServiceClient } from '../../src/client/service-client.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type AdminService, adminService, forEachStore } from './support.ts'
@@ -133,4 +136,46 @@ it('a quantile is read off a histogram as Prometheus does', () => {
   expect(quantile(bounds, [10, 0, 10, 0], 0.75)).toBe(3)
   expect(quantile(bounds, [0, 0, 0, 5], 0.99)).toBe(4)
   expect(quantile(bounds, [4, 0, 0, 0], 0.5)).toBe(0.5)
+})
+
+it('calls are of the last seconds, also where nobody has looked for an hour', () => {
+  const bounds = [1, 2]
+  const counted = { calls: 0 }
+  let nowMs = 0
+  const stats = () => {
+    const { calls } = counted
+    const histogram = { bounds, counts: [calls, 0, 0], sum: calls }
+    return { calls, callMs: histogram, requestsPerCall: histogram }
+  }
+  const totals = new CallTotals({ stats } as never, () => nowMs)
+  const at = (ms: number, calls: number) => {
+    nowMs = ms
+    counted.calls = calls
+    return totals.lately()
+  }
+  expect(at(0, 100)).toBe(undefined)
+  expect(at(2000, 120)).toMatchObject({ overMs: 2000, calls: 20 })
+  for (let second = 3; second <= 9; second++) at(1000 * second, 100 + 10 * second)
+  expect(at(10_000, 200)).toMatchObject({ overMs: 5000, calls: 50, callMs: { counts: [50, 0, 0] } })
+  expect(at(3_610_000, 1_000_000)).toBe(undefined)
+  expect(at(3_611_000, 1_000_007)).toMatchObject({ overMs: 1000, calls: 7 })
+})
+
+it('the last minutes of instances whose clocks are wrong are told as of now', async () => {
+  const nowMs = 1_000_000_500
+  const usage = new Usage(() => nowMs)
+  const latest = usage.secondsOf([], 1).latest
+  const told = (at: number): SecondCounts => {
+    const [allowed, denied] = [
+      [3, 2, 1],
+      [0, 0, 0],
+    ]
+    return { latest: at, allowed, denied, shadowDenied: denied, withoutStore: denied }
+  }
+  const all = [told(latest), told(latest - 1), told(latest + 3600), told(latest - 3600), told(1e15)]
+  const instances = { answer: () => {}, ask: async () => all }
+  const live = new Live({ usage, instances } as never)
+  const { seconds, allowed } = await live.history(['api'])
+  expect(seconds).toEqual([latest - 3, latest - 2, latest - 1, latest])
+  expect(allowed).toEqual([1, 4 + 2, 8 + 3, 12])
 })

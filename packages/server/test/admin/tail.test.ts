@@ -57,6 +57,17 @@ async function opened(setting: Setting, filter = everything): Promise<Readable> 
 }
 
 describe('the tail', () => {
+  it('keeps lines for so many readers at most, and those who are gone make room', async () => {
+    const peers = new Alone()
+    const { tail, clock } = setUp(peers)
+    const read = (id: number) => peers.ask('tail', { id: `${id}`, take: false, filter: everything() })
+    for (let i = 0; i < 2000; i++) await read(i)
+    expect(tail.readers).toBe(1024)
+    clock.advance(6000)
+    await read(2000)
+    expect(tail.readers).toBe(1)
+  })
+
   it('tells decisions as they happen', async () => {
     const setting = setUp()
     const stream = await opened(setting)

@@ -2,7 +2,7 @@ import type { Decision, Source } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
 import { usageOf } from '../../src/admin/rates.ts'
-import { topKeys, Usage } from '../../src/admin/usage.ts'
+import { callersTogether, topKeys, Usage } from '../../src/admin/usage.ts'
 
 function decision(allowed: boolean, more: Partial<Decision> = {}): Decision {
   const rest = { cost: 1, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, atMs: 0 }
@@ -96,6 +96,16 @@ describe('usage', () => {
     const { usage } = setUp()
     expect(usageOf([usage.spansOf('api')])[0]).toMatchObject({ allowed: 0, denied: 0 })
     expect(topKeys([usage.topOf('api', 'requests')], 10)).toEqual([])
+  })
+})
+
+describe('callers', () => {
+  it('the busiest has its share of the requests, of however many keys each is', async () => {
+    const { usage, record } = setUp()
+    for (let i = 0; i < 8; i++) record('api', { user: 'ann', address: `192.0.2.${i}` }, decision(true))
+    for (let i = 0; i < 2; i++) record('api', { user: `u${i}`, address: '192.0.2.9' }, decision(true))
+    const told = await usage.callers()
+    expect((await callersTogether([told, told])).get('api')).toEqual({ distinct: 12, topShare: 0.8 })
   })
 })
 

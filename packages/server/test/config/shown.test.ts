@@ -66,6 +66,13 @@ async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
   }
 }
 
+/** Limiters with nothing in common but their shape. */
+const many = (name: string, count: number) =>
+  Array.from({ length: count }, (_, i) => {
+    const limit = (name === 'next' ? 1_000_000 : 0) + i + 1
+    return `  ${name}-${i}: { limits: [{ name: ${name}${i}, kind: slidingWindow, limit: ${limit}, window: ${limit}s }] }\n`
+  }).reduce((text, line) => text + line, 'limiters:\n')
+
 describe('the configuration of a service', () => {
   it('is told as it is in force, with the difference to the file, until that is in force', async () => {
     const service = await setUp(api(10))
@@ -102,6 +109,24 @@ describe('the configuration of a service', () => {
     })
     expect((await service.check('')).body).toMatchObject({ diff: [] })
     expect(await service.told()).toMatchObject({ diff: [], inForce: expect.stringContaining('limit: 10') })
+  })
+
+  it('a check looks at no files: whether they are there is not told', async () => {
+    const service = await setUp(api(10))
+    for (const more of ['capture: { file: /none/x.ndjson }', 'logging: { decisionFile: /none/x.ndjson }']) {
+      expect((await service.check(`${api(10)}${more}\n`)).body).toMatchObject({ problems: [] })
+    }
+  })
+
+  it('one that is quite another is told as another, at once', async () => {
+    const service = await setUp(many('former', 2000))
+    const beforeMs = performance.now()
+    const { diff } = (await service.check(many('next', 2000))).body as ConfigurationTold
+    // Line by line it takes a minute.
+    expect(performance.now() - beforeMs).toBeLessThan(15_000)
+    const kinds = diff.map(({ kind }) => kind)
+    expect(kinds).toEqual([...kinds].sort((a, b) => (a > b ? -1 : a < b ? 1 : 0)))
+    expect(new Set(kinds)).toEqual(new Set(['removed', 'added']))
   })
 
   it('what variables stand for is told by no check, wherever they are written', async () => {

@@ -22,9 +22,9 @@ export interface LimitCounts {
   readonly denials: number
   /** Requests that it had no room for, as a shadow limit. */
   readonly shadowDenials: number
-  /** Requests that were admitted, with 80% of it or more used then. */
+  /** Requests that were admitted, with 80% of it or more used then; none of `fallback`, which knows of a share only. */
   readonly near: number
-  /** Share of the limit that was used after each decision, from 0 to 1; where it had no room, 1. */
+  /** Share of the limit that was used after each decision but those of `fallback`, from 0 to 1; where it had no room, 1. */
   readonly utilization: HistogramCounts
 }
 
@@ -76,11 +76,12 @@ export class DecisionCounts {
       }
       this.#bans++
     }
+    const isShare = source === 'fallback'
     for (let i = 0; i < limits.length; i++) {
       const verdict = limits[i]!
       const row = this.#rows[i]
-      if (row !== undefined && row.name === verdict.name) row.add(verdict, allowed)
-      else this.#named(verdict.name).add(verdict, allowed)
+      if (row !== undefined && row.name === verdict.name) row.add(verdict, allowed, isShare)
+      else this.#named(verdict.name).add(verdict, allowed, isShare)
     }
   }
 
@@ -124,16 +125,18 @@ class LimitRow {
     this.name = name
   }
 
-  /** @param admitted whether the request was, by all limits */
-  add({ limit, remaining, shadow, allowed }: LimitDecision, admitted: boolean): void {
+  /**
+   * @param admitted whether the request was, by all limits
+   * @param isShare whether it was decided by a share of the limits: of the whole, nobody knows what is used
+   */
+  add({ limit, remaining, shadow, allowed }: LimitDecision, admitted: boolean, isShare: boolean): void {
     if (!allowed) {
       if (shadow) this.#shadowDenials++
       else this.#denials++
-      this.#utilization.observe(1)
-      return
     }
-    const used = (limit - remaining) / limit
-    if (admitted && used >= NEAR) this.#near++
+    if (isShare) return
+    const used = allowed ? (limit - remaining) / limit : 1
+    if (admitted && allowed && used >= NEAR) this.#near++
     this.#utilization.observe(used)
   }
 

@@ -11,6 +11,7 @@ import type { LimiterEvents } from '../events.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import { DecisionCounts, UTILIZATION } from '../metrics/decision-counts.ts'
+import { nextTurn } from '../platform.ts'
 import type { RedisStoreStats } from '../stores/redis/call-counts.ts'
 import type { LimiterStats } from '../tally.ts'
 import type { WaitingState } from '../waiting/waiting.ts'
@@ -41,16 +42,28 @@ export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: Meas
   const ofLimiter = new LimiterInstruments(meter, limiter, counts)
   const ofStore = store && new StoreInstruments(meter, limiter.name, store)
   const observables = [...ofLimiter.observables, ...(ofStore?.observables ?? [])]
-  const collect = (result: BatchObservableResult) => {
-    ofLimiter.observe(result)
-    ofStore?.observe(result)
-  }
+  const collect = (result: BatchObservableResult) =>
+    inTurn(() => {
+      ofLimiter.observe(result)
+      ofStore?.observe(result)
+    })
   limiter.on('decision', count)
   meter.addBatchObservableCallback(collect, observables)
   return () => {
     limiter.off('decision', count)
     meter.removeBatchObservableCallback(collect, observables)
   }
+}
+
+/** When those have told who were asked before. */
+let told: Promise<unknown> = Promise.resolve()
+
+/** Limiters tell one after another, each in a turn of the event loop: a hundred in one would make requests wait for long. */
+function inTurn(tell: () => void): Promise<void> {
+  const turn = told.then(() => new Promise<void>((resolve) => void nextTurn(resolve)))
+  const telling = turn.then(tell)
+  told = telling.catch(() => {})
+  return telling
 }
 
 function checkStore(store: unknown): void {
@@ -173,7 +186,7 @@ class LimiterInstruments {
       seconds(waits.bounds),
     )
     const served = { [POLICY]: limiter.name, [RESULT]: resultOf(true) }
-    this.#waits = new ReplayedHistogram(timeInQueue, served, MS_PER_SECOND)
+    this.#waits = new ReplayedHistogram(timeInQueue, served, MS_PER_SECOND, waits)
     this.#waitErrors = make.counter('queue.errors', '{request}', 'Waits that ended without an admission.')
     this.#storeErrors = make.counter(
       'store.errors',
@@ -287,9 +300,9 @@ class StoreInstruments {
       'What Redis had to decide in a call: equal requests for a key are one.',
       opsPerCall.bounds,
     )
-    this.#callMs = new ReplayedHistogram(duration, this.#policy, MS_PER_SECOND)
-    this.#requests = new ReplayedHistogram(requests, this.#policy, 1)
-    this.#ops = new ReplayedHistogram(ops, this.#policy, 1)
+    this.#callMs = new ReplayedHistogram(duration, this.#policy, MS_PER_SECOND, callMs)
+    this.#requests = new ReplayedHistogram(requests, this.#policy, 1, requestsPerCall)
+    this.#ops = new ReplayedHistogram(ops, this.#policy, 1, opsPerCall)
     this.observables = make.made
   }
 

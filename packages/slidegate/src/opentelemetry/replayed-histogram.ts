@@ -22,10 +22,12 @@ export class ReplayedHistogram {
   /** Parts of values that are still to be recorded, by bucket. */
   readonly #rest: number[] = []
 
-  constructor(histogram: Histogram, attributes: Attributes, unit: number) {
+  /** @param told what is not recorded, for it was counted before */
+  constructor(histogram: Histogram, attributes: Attributes, unit: number, told?: HistogramCounts) {
     this.#histogram = histogram
     this.#attributes = attributes
     this.#unit = unit
+    this.#told = told
   }
 
   /** Records what is new in these counts. */

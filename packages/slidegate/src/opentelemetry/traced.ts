@@ -71,8 +71,10 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       return told(span, limiter.wait(key, options), (_, decision) => tellServed(span, decision, sinceMs))
     },
     schedule(key, task, options) {
+      // Nothing is to be waited for.
+      if (typeof task !== 'function') return limiter.schedule(key, task, options)
       const span = start('schedule')
-      if (!span.isRecording() || typeof task !== 'function') return limiter.schedule(key, task, options)
+      if (!span.isRecording()) return limiter.schedule(key, task, options)
       const sinceMs = performance.now()
       const begin = (decision: Decision) => {
         tellServed(span, decision, sinceMs)

@@ -174,6 +174,21 @@ describe('bans', () => {
   })
 })
 
+describe('a share of the limits, while the store is down', () => {
+  it('denies, and says nothing of how full they are', async () => {
+    const { limiter, counts } = counted({
+      limits: [slidingWindow({ limit: 100, window: '1h', name: 'hundred' })],
+      store: failing(memoryStore(), FAILURES.rejects),
+      onStoreError: 'local',
+      instances: 20,
+    })
+    for (let i = 0; i < 6; i++) await limiter.consume('k')
+    const { decisions, limits: rows } = counts.read()
+    expect(decisions.fallback).toEqual({ allowed: 5, denied: 1 })
+    expect(rows).toMatchObject([{ name: 'hundred', denials: 1, near: 0, utilization: { sum: 0 } }])
+  })
+})
+
 describe('names of limits', () => {
   it('in whatever order they come', () => {
     const one = slidingWindow({ limit: 10, window: '1h', name: 'one' })

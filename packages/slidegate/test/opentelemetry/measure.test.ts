@@ -197,6 +197,29 @@ describe('measure', () => {
     expect((await collect()).value('requests', { [POLICY]: 'other' })).toBe(2)
   })
 
+  it('limiters tell in turns of the event loop of their own', async () => {
+    const { meter, collect } = meterOf()
+    const asked: number[] = []
+    let turn = 0
+    let ticking = setImmediate(function tick() {
+      turn++
+      ticking = setImmediate(tick)
+    })
+    onTestFinished(() => clearImmediate(ticking))
+    for (const name of ['one', 'two', 'three']) {
+      const limiter = createLimiter({ name, limits })
+      onTestFinished(measure(limiter, { meter }))
+      const stats = limiter.stats.bind(limiter)
+      vi.spyOn(limiter, 'stats').mockImplementation(() => {
+        asked.push(turn)
+        return stats()
+      })
+    }
+    await collect()
+    expect(asked.length).toBe(3)
+    expect(new Set(asked).size).toBe(3)
+  })
+
   it('ends when it is told to', async () => {
     const { limiter, collect, stop } = measured()
     limiter.consumeSync('k')
@@ -209,6 +232,20 @@ describe('measure', () => {
     await collect().catch(() => {})
     expect(asked).not.toHaveBeenCalled()
     expect(counted).not.toHaveBeenCalled()
+  })
+
+  it('begun once more, it does not tell again what it has told', async () => {
+    const store = redisStore(redis, { prefix: 'slidegate:again' })
+    const { limiter, collect, meter, stop } = measured({ store }, { store })
+    await limiter.wait('k')
+    const first = await collect()
+    stop()
+    onTestFinished(measure(limiter, { meter, store }))
+    const second = await collect()
+    for (const name of ['request.time_in_queue', 'store.call.duration']) {
+      expect([name, first.histogram(name).count]).toEqual([name, 1])
+      expect([name, second.histogram(name).count]).toEqual([name, 1])
+    }
   })
 
   it('a limiter that is closed is told of still', async () => {

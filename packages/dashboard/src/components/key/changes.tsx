@@ -32,9 +32,12 @@ const TONES = { done: 'good', failed: 'bad', unknown: 'warn' } as const
 export function Changes({
   asked,
   of,
+  hashesKeys,
 }: {
   readonly asked: Asked<{ entries: AuditTold[] }>
   readonly of: OneKey
+  /** Whether the audit has the keys of this limiter as hashes. */
+  readonly hashesKeys: boolean
 }) {
   return (
     <section class="panel" aria-labelledby="changes">
@@ -47,7 +50,11 @@ export function Changes({
             rows={entries.filter((entry) => isOf(entry, of))}
             keyOf={({ id }) => id}
             pageSize={10}
-            empty="Nothing, as far as the audit reaches back."
+            empty={
+              hashesKeys
+                ? 'Not known by the key: the audit has the keys of this limiter as hashes.'
+                : 'Nothing, as far as the audit reaches back.'
+            }
           />
         )}
       </Answered>

@@ -1,6 +1,7 @@
 import { count, share } from '../../format.ts'
 import type { TopKeyTold } from '../../told.ts'
 import { useAsk } from '../../use-ask.ts'
+import { isCut } from '../key-link.tsx'
 
 interface Explained {
   readonly limits: readonly {
@@ -17,8 +18,7 @@ const EVERY_MS = 3000
 export function FullestWindow({ limiter, of }: { readonly limiter: string; readonly of: TopKeyTold }) {
   const { dimension, key } = of
   const body = { limiter, key: dimension === undefined ? key : { [dimension]: key } }
-  // Of a key that is kept as its beginning and a hash nothing can be asked.
-  const path = key.length > 200 ? undefined : '/v1/explain'
+  const path = isCut(key) ? undefined : '/v1/explain'
   const { data } = useAsk<Explained>(path, { body, everyMs: EVERY_MS })
   const fullest = data?.limits
     .filter(({ limit }) => limit > 0)

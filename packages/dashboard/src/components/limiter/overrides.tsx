@@ -1,7 +1,7 @@
 import { duration } from '../../format.ts'
-import { keyHref } from '../../place.ts'
 import { type LimiterTold, limitInWords, type OverrideTold } from '../../told.ts'
 import { useAsk } from '../../use-ask.ts'
+import { KeyLink } from '../key-link.tsx'
 import { Answered } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 
@@ -23,14 +23,7 @@ export function Overrides({ limiter }: { readonly limiter: LimiterTold }) {
     {
       id: 'key',
       label: 'Key',
-      cell: ({ key, dimension }) => (
-        <>
-          {dimension !== undefined && <span class="muted">{dimension} </span>}
-          <a class="mono" href={keyHref(name, key, dimension)}>
-            {key}
-          </a>
-        </>
-      ),
+      cell: (row) => <KeyLink limiter={name} of={row} />,
     },
     { id: 'limits', label: 'Held to', cell: ({ limits }) => limits.map(limitInWords).join(', ') },
     { id: 'until', label: 'Until', cell: ({ until }) => until },

@@ -2,10 +2,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { events } from '../../api.ts'
 import { count, duration, timeOfDay } from '../../format.ts'
 import { useLive } from '../../live.tsx'
-import { keyHref } from '../../place.ts'
 import type { DecisionTold } from '../../told.ts'
+import { useVisible } from '../../visible.ts'
 import type { OneKey } from '../key/explained.ts'
-import { Badge } from '../status.tsx'
+import { isCut, KeyLink } from '../key-link.tsx'
+import { Badge, Problem } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 
 /** The last ones are kept, and shown so often. */
@@ -16,17 +17,31 @@ interface Line extends DecisionTold {
   readonly number: number
 }
 
-/** Decisions as they happen. @param of of one key only, followed at once */
-export function Tail({ limiter, of }: { readonly limiter: string; readonly of?: OneKey }) {
+/** Decisions as they happen. */
+export function Tail({
+  limiter,
+  of,
+  hasPages = true,
+}: {
+  readonly limiter: string
+  /** Of one key only, followed at once. */
+  readonly of?: OneKey
+  /** Whether keys have pages. */
+  readonly hasPages?: boolean
+}) {
   const { connections } = useLive()
+  const isVisible = useVisible()
   const [isFollowed, setFollowed] = useState(of !== undefined)
   const [onlyDenied, setOnlyDenied] = useState(false)
   const [lines, setLines] = useState<readonly Line[]>([])
   const [lost, setLost] = useState(0)
+  const [problem, setProblem] = useState<Error>()
+  const [turn, setTurn] = useState(0)
   const number = useRef(0)
 
   useEffect(() => {
-    if (!isFollowed) return
+    setProblem(undefined)
+    if (!isFollowed || !isVisible) return
     const gone = new AbortController()
     let fresh: Line[] = []
     const show = setInterval(() => {
@@ -47,13 +62,14 @@ export function Tail({ limiter, of }: { readonly limiter: string; readonly of?: 
         if (event === 'decision' && isOf(told, of))
           fresh = [...fresh, { ...told, number: ++number.current }].slice(-KEPT)
       }
+      throw new Error('nothing more will come')
     }
-    follow().catch(() => {})
+    follow().catch((error) => gone.signal.aborted || setProblem(error))
     return () => {
       clearInterval(show)
       gone.abort()
     }
-  }, [limiter, of?.key, of?.dimension, isFollowed, onlyDenied, connections])
+  }, [limiter, of?.key, of?.dimension, isFollowed, onlyDenied, connections, isVisible, turn])
 
   return (
     <section class="panel" aria-labelledby="tail">
@@ -76,10 +92,11 @@ export function Tail({ limiter, of }: { readonly limiter: string; readonly of?: 
           </button>
         </div>
       </div>
-      {(isFollowed || lines.length > 0) && (
+      {problem !== undefined && <Problem error={problem} again={() => setTurn(turn + 1)} />}
+      {((isFollowed && problem === undefined) || lines.length > 0) && (
         <Table
           label="Decisions"
-          columns={columnsOf(limiter, of)}
+          columns={columnsOf(limiter, of, hasPages)}
           rows={lines}
           keyOf={(line) => `${line.number}`}
           pageSize={KEPT}
@@ -95,12 +112,14 @@ export function Tail({ limiter, of }: { readonly limiter: string; readonly of?: 
 function isOf({ key }: DecisionTold, of: OneKey | undefined): boolean {
   if (of?.dimension === undefined || typeof key === 'string') return true
   const told = key[of.dimension]
-  return told === of.key || (told !== undefined && of.key.length > 200)
+  return told === of.key || (told !== undefined && isCut(told) && of.key.startsWith(told.slice(0, 200)))
 }
 
-function columnsOf(limiter: string, of: OneKey | undefined): readonly Column<Line>[] {
+function columnsOf(limiter: string, of: OneKey | undefined, hasPages: boolean): readonly Column<Line>[] {
   const key: Column<Line> = {
-    ...{ id: 'key', label: 'Key', cell: ({ key }) => <KeyLinks limiter={limiter} of={key} /> },
+    id: 'key',
+    label: 'Key',
+    cell: ({ key }) => <KeyLinks limiter={limiter} of={key} hasPages={hasPages} />,
   }
   return [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
@@ -119,22 +138,21 @@ function columnsOf(limiter: string, of: OneKey | undefined): readonly Column<Lin
   ]
 }
 
-function KeyLinks({ limiter, of }: { readonly limiter: string; readonly of: DecisionTold['key'] }) {
-  if (typeof of === 'string') {
-    return (
-      <a class="mono" href={keyHref(limiter, of)}>
-        {of}
-      </a>
-    )
-  }
+function KeyLinks({
+  limiter,
+  of,
+  hasPages,
+}: {
+  readonly limiter: string
+  readonly of: DecisionTold['key']
+  readonly hasPages: boolean
+}) {
+  if (typeof of === 'string') return <KeyLink limiter={limiter} of={{ key: of }} hasPage={hasPages} />
   return (
     <>
       {Object.entries(of).map(([dimension, key]) => (
         <span key={dimension}>
-          <span class="muted">{dimension} </span>
-          <a class="mono" href={keyHref(limiter, key, dimension)}>
-            {key}
-          </a>{' '}
+          <KeyLink limiter={limiter} of={{ key, dimension }} hasPage={hasPages} />{' '}
         </span>
       ))}
     </>

@@ -1,7 +1,7 @@
 import { compact, count, duration } from '../../format.ts'
-import { keyHref } from '../../place.ts'
 import type { TopKeyTold, TopTold } from '../../told.ts'
 import type { Asked } from '../../use-ask.ts'
+import { KeyLink } from '../key-link.tsx'
 import { Answered } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 import { FullestWindow } from './fullest-window.tsx'
@@ -14,6 +14,7 @@ export function TopKeys({
   limiter,
   asked,
   unit,
+  hasPages,
   showsUse = false,
 }: {
   readonly title: string
@@ -21,6 +22,8 @@ export function TopKeys({
   readonly asked: Asked<TopTold>
   /** What is counted. */
   readonly unit: string
+  /** Whether keys have pages. */
+  readonly hasPages: boolean
   /** Whether the fullest window of each key is told. */
   readonly showsUse?: boolean
 }) {
@@ -29,14 +32,7 @@ export function TopKeys({
     {
       id: 'key',
       label: 'Key',
-      cell: ({ key, dimension }) => (
-        <>
-          {dimension !== undefined && <span class="muted">{dimension} </span>}
-          <a class="mono" href={keyHref(limiter, key, dimension)}>
-            {key}
-          </a>
-        </>
-      ),
+      cell: (row) => <KeyLink limiter={limiter} of={row} hasPage={hasPages} />,
     },
     {
       id: 'count',
@@ -46,7 +42,7 @@ export function TopKeys({
         error === 0 ? count(most) : `${count(most - error)} to ${count(most)}`,
       isNumber: true,
     },
-    ...(showsUse
+    ...(showsUse && hasPages
       ? [
           {
             id: 'use',
@@ -63,7 +59,8 @@ export function TopKeys({
         {asked.data !== undefined && (
           <span class="muted">
             {asked.data.overMs > 0 && `last ${duration(Math.ceil(asked.data.overMs / 1000) * 1000)}`}
-            {asked.data.distinct !== undefined && `, ≈ ${compact(asked.data.distinct)} callers`}
+            {asked.data.distinct !== undefined &&
+              `, ≈ ${compact(asked.data.distinct)} ${asked.data.distinct === 1 ? 'caller' : 'callers'}`}
           </span>
         )}
       </div>

@@ -1,0 +1,33 @@
+import { keyHref } from '../place.ts'
+
+/** How the service tells a long key: as its beginning and a hash. */
+const CUT = /^.{200}\.\.\.~[\w-]{22}$/s
+
+/** Of such a key nothing can be asked. */
+export function isCut(key: string): boolean {
+  return CUT.test(key)
+}
+
+/** A key, and the way to its page if it has one. */
+export function KeyLink({
+  limiter,
+  of: { key, dimension },
+  hasPage = true,
+}: {
+  readonly limiter: string
+  readonly of: { readonly key: string; readonly dimension?: string }
+  readonly hasPage?: boolean
+}) {
+  return (
+    <>
+      {dimension !== undefined && <span class="muted">{dimension} </span>}
+      {hasPage && !isCut(key) ? (
+        <a class="mono" href={keyHref(limiter, key, dimension)}>
+          {key}
+        </a>
+      ) : (
+        <span class="mono">{key}</span>
+      )}
+    </>
+  )
+}
