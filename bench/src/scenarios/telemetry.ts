@@ -78,7 +78,7 @@ function measured(limiter: Limiter, store?: RedisStore): Watched {
   return { limiter, collect: () => reader.collect(), close: () => provider.shutdown() }
 }
 
-/** Keeps spans until there are enough for an exporter. That of the SDK drops most at this load, and what is dropped costs little. */
+/** Keeps spans until there are enough for an exporter. The processor of the SDK drops most of them at this load. */
 class Batches implements SpanProcessor {
   #spans: ReadableSpan[] = []
 

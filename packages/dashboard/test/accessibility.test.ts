@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
-import { type TestBrowser, type TestWindow, testBrowser } from './support/browser.ts'
+import { violationsIn } from './support/axe.ts'
+import { type TestBrowser, testBrowser } from './support/browser.ts'
 import { LIMITERS } from './support/limiters.ts'
 import { ask } from './support/load.ts'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PHONE = { width: 360, height: 740 }
 
 /** A place, and what is there once it is all there. */
@@ -35,40 +33,22 @@ afterAll(async () => {
   await browser[Symbol.asyncDispose]()
 })
 
-interface Violation {
-  readonly id: string
-  readonly impact: string
-  readonly help: string
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
-}
-
-async function violationsIn({ page }: TestWindow): Promise<string[]> {
-  // By way of the protocol: the policy of the page lets nothing else in.
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate<{ violations: Violation[] }>('axe.run()')
-  return violations.map(
-    ({ id, impact, help, nodes }) =>
-      `${impact} ${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`).join('\n')}`,
-  )
-}
-
-describe.each(['light', 'dark'] as const)('in %s', (theme) => {
-  it.each(PLACES)('axe finds nothing wrong with %s', async (at, shows) => {
-    await using window = await browser.open(service.httpUrl, { at, theme })
-    await window.page.getByRole('main').getByText(shows).first().waitFor()
+it.each(PLACES)(
+  '%s has nothing that axe finds wrong, in light and in dark, and fits on a phone',
+  async (at, shows) => {
+    await using window = await browser.open(service.httpUrl, { at })
+    const { page } = window
+    await page.getByRole('main').getByText(shows).first().waitFor()
     expect(await violationsIn(window)).toEqual([])
-  })
-
-  it('axe finds nothing wrong with a dialog', async () => {
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api', theme })
-    await window.page.getByRole('button', { name: 'Make it a shadow limit' }).click()
+    await page.emulateMedia({ colorScheme: 'dark' })
     expect(await violationsIn(window)).toEqual([])
-  })
-})
+    await page.setViewportSize(PHONE)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
+  },
+)
 
-it.each(PLACES)('%s fits on a phone', async (at, shows) => {
-  await using window = await browser.open(service.httpUrl, { at, size: PHONE })
-  const { page } = window
-  await page.getByRole('main').getByText(shows).first().waitFor()
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
+it.each(['light', 'dark'] as const)('axe finds nothing wrong with a dialog in %s', async (theme) => {
+  await using window = await browser.open(service.httpUrl, { at: '/limiters/api', theme })
+  await window.page.getByRole('button', { name: 'Make it a shadow limit' }).click()
+  expect(await violationsIn(window)).toEqual([])
 })

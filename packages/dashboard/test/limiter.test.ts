@@ -125,7 +125,9 @@ describe('the page of a limiter', () => {
   })
 
   it('links no keys of which nothing can be asked', async () => {
-    const files = { 'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 9 } }]' }
+    const files = {
+      'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 9 } }]',
+    }
     await using service = await envoyService(files, { limiters: LIMITERS })
     using envoy = rateLimitClient(service.grpcAddress)
     await envoy.ask('shop', [{ k: 'v' }])
@@ -145,7 +147,7 @@ describe('the page of a limiter', () => {
     await expect.poll(() => keys.count(), { timeout: 30_000 }).toBe(2)
     await keys.getByRole('link', { name: whole }).waitFor()
     expect(await keys.getByRole('link').count()).toBe(1)
-    await keys.getByText('1 of hourly').waitFor()
+    await keys.getByText('1 of stricter').waitFor()
   })
 
   it('keeps no more lines than fit', async () => {

@@ -10,19 +10,21 @@ import { Audit } from './audit.ts'
 import { MemoryAuditLog, RedisAuditLog } from './audit-log.ts'
 import { EventStreams } from './event-streams.ts'
 import { type Every, everyByTimer } from './every.ts'
-import { Instances } from './instances.ts'
+import { Instances, type InstancesOptions } from './instances.ts'
+import { concealing, mapKey } from './key-text.ts'
 import { Live } from './live.ts'
 import { type SpanCounts, type SpanUsage, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
 import { Steered } from './steered.ts'
 import { MemorySteering, RedisSteering, type Steering } from './steering.ts'
-import { Tail } from './tail.ts'
+import { Tail, type Taken } from './tail.ts'
 import {
   type By,
   type Callers,
   type CallersTold,
   callersTogether,
   distinctIn,
+  respelled,
   type TopCounts,
   type TopKey,
   topKeys,
@@ -69,6 +71,7 @@ export class Admin {
   /** What the servers of the store say of themselves, where it is in Redis. */
   readonly redis: RedisHealth | undefined
   readonly #usage: Usage
+  readonly #service: Service
   readonly #peers: Peers
   readonly #instances: Instances
   readonly #streams: EventStreams
@@ -80,12 +83,13 @@ export class Admin {
     const link = store.redis && new RedisLink(store.redis, folder)
     this.#link = link
     this.redis = link && new RedisHealth(link, log)
+    this.#service = service
     this.#peers = peers
     this.#usage = new Usage(undefined, every)
     this.#streams = new EventStreams(every)
     this.audit = new Audit(service, link ? new RedisAuditLog(link) : new MemoryAuditLog(), log)
     this.steering = link ? new RedisSteering(link) : new MemorySteering()
-    const instances = new Instances({ peers, link, every, log })
+    const instances = new Instances({ peers, link, every, log, concealed: concealedBy(service) })
     this.#instances = instances
     this.tail = new Tail(instances, this.#streams)
     this.live = new Live({
@@ -142,7 +146,20 @@ export class Admin {
   }
 
   async topOf(limiter: string, by: By, count: number): Promise<TopTold> {
-    return topTold((await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[], count)
+    const told = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
+    const conceal = concealing(this.#service, limiter)
+    if (conceal === undefined) return topTold(told, count)
+    // What others have told is concealed; it is known here whose it is where the same key came here, too.
+    const known = new Map<string, string>()
+    const spell = (key: string): string => {
+      if (STORED.test(key)) return key
+      const stored = conceal(key)
+      known.set(stored, key)
+      return stored
+    }
+    const alike = told.map((each) => ({ ...each, summaries: respelled(each.summaries, spell) }))
+    const { keys, ...top } = topTold(alike, count)
+    return { ...top, keys: keys.map((each) => ({ ...each, key: known.get(each.key) ?? each.key })) }
   }
 
   /** What the limits of a limiter have said since its processes were started. */
@@ -183,6 +200,28 @@ export class Admin {
     this.#instances.close()
     this.#steered.close()
     this.#link?.close()
+  }
+}
+
+/** How a limiter with `hashKeys` spells keys in the store. */
+const STORED = /^~[\w-]{22}$/
+
+/** What has keys in it. */
+function concealedBy(service: Service): InstancesOptions['concealed'] {
+  return {
+    top: (answer, asked) => {
+      const conceal = concealing(service, (asked as { limiter: string }).limiter)
+      const told = answer as TopCounts
+      return conceal && { ...told, summaries: respelled(told.summaries, conceal) }
+    },
+    tail: (answer) => {
+      const { lines, lost } = answer as Taken
+      const told = lines.map((line) => {
+        const conceal = concealing(service, line.limiter)
+        return conceal ? { ...line, key: mapKey(line.key, conceal) } : line
+      })
+      return { lines: told, lost }
+    },
   }
 }
 

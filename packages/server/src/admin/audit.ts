@@ -5,7 +5,7 @@ import { messageOf } from '../errors.ts'
 import { loggedKey } from '../logged.ts'
 import type { Service } from '../service/service.ts'
 import type { AuditLog, AuditRecord } from './audit-log.ts'
-import { mapKey, secretSpelling, shortKey } from './key-text.ts'
+import { concealing, mapKey, shortKey } from './key-text.ts'
 
 /** What somebody does to the service. */
 export interface Action {
@@ -125,17 +125,12 @@ export class Audit {
       ...{ who, what },
       ...(limiter !== undefined && { limiter }),
       ...(limiter !== undefined &&
-        key !== undefined && { key: JSON.stringify(mapKey(key, this.#spelling(limiter))) }),
+        key !== undefined && {
+          key: JSON.stringify(mapKey(key, concealing(this.#service, limiter) ?? shortKey)),
+        }),
       ...(detail !== undefined && { detail: JSON.stringify(detail) }),
       instance: INSTANCE,
     }
-  }
-
-  #spelling(limiter: string): (key: string) => string {
-    const secret = this.#service.has(limiter)
-      ? this.#service.get(limiter).declared.config.hashKeys
-      : undefined
-    return secret === undefined ? shortKey : secretSpelling(secret)
   }
 
   #tell({ key, ...action }: Action, error?: string): void {

@@ -70,6 +70,8 @@ export interface InstancesOptions {
   readonly link: RedisLink | undefined
   readonly every: Every
   readonly log: Logger
+  /** By question: an answer as Redis, and whoever listens there, may see it. */
+  readonly concealed?: Readonly<Record<string, (answer: unknown, argument: unknown) => unknown>>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
@@ -83,6 +85,7 @@ export class Instances implements Peers {
   readonly instance: string
   readonly #peers: Peers
   readonly #link: RedisLink | undefined
+  readonly #concealed: NonNullable<InstancesOptions['concealed']>
   readonly #now: () => number
   readonly #self: Process
   readonly #answers = new Map<string, (argument: unknown) => unknown>()
@@ -92,10 +95,11 @@ export class Instances implements Peers {
   readonly #stop: () => void
   #lastRound = 0
 
-  constructor({ peers, link, every, log, now = () => performance.now() }: InstancesOptions) {
+  constructor({ peers, link, every, log, concealed = {}, now = () => performance.now() }: InstancesOptions) {
     this.#peers = peers
     this.instance = peers.instance
     this.#link = link
+    this.#concealed = concealed
     this.#now = now
     this.#self = {
       id: peers.instance,
@@ -217,10 +221,12 @@ export class Instances implements Peers {
 
   async #reply({ from, round, question, argument }: Message & { type: 'ask' }): Promise<void> {
     if (!this.#others.has(from) || this.#others.get(from)!.told.id === this.#self.id) return
-    if (!isQuestion(question, argument)) return
     let answer: unknown
     try {
-      answer = await this.#answers.get(question)?.(argument)
+      if (isQuestion(question, argument)) {
+        answer = await this.#answers.get(question)?.(argument)
+        answer = this.#concealed[question]?.(answer, argument) ?? answer
+      }
     } catch {
       // What fails here is no answer.
     }

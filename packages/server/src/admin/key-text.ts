@@ -1,5 +1,6 @@
 import { createHmac, hash } from 'node:crypto'
 import type { AnyKey } from 'slidegate'
+import type { Service } from '../service/service.ts'
 
 /** Longer keys are kept as their beginning and a hash. */
 const MAX_LENGTH = 256
@@ -26,8 +27,14 @@ export function mapKey(
   return Object.fromEntries(given.map(([dimension, each]) => [dimension, change(each)]))
 }
 
-/** How a limiter with `hashKeys` spells a key in the store: as its overrides tell it. */
-export function secretSpelling(secret: string): (key: string) => string {
+/** How keys of a limiter with `hashKeys` are spelled wherever Redis sees them; nothing for others, whose keys are no secret to it. */
+export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
+  const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
+  return secret === undefined ? undefined : secretSpelling(secret)
+}
+
+/** As that limiter spells a key in the store, and its overrides tell it. */
+function secretSpelling(secret: string): (key: string) => string {
   return (key) =>
     `~${createHmac('sha256', secret).update(`key:${key}`).digest('base64url').slice(0, HASH_LENGTH)}`
 }

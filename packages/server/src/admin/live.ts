@@ -3,6 +3,7 @@ import type { RedisStore } from 'slidegate/redis'
 import type { Service } from '../service/service.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
 import type { Instances, Process } from './instances.ts'
+import { concealing } from './key-text.ts'
 import type { History, InstanceTold, LimiterRates, Overview, RedisServerTold, StoreTold } from './overview.ts'
 import type { SecondCounts } from './rates.ts'
 import { type Calls, CallTotals, callsTogether } from './store-calls.ts'
@@ -52,12 +53,12 @@ export class Live {
   #callers: { readonly untilMs: number; readonly told: Promise<ReadonlyMap<string, Callers>> } | undefined
 
   constructor(options: LiveOptions) {
-    const { redisStore, instances, usage, now = () => performance.now() } = options
+    const { service, redisStore, instances, usage, now = () => performance.now() } = options
     this.#options = options
     this.#now = now
     this.#totals = new CallTotals(redisStore, now)
     instances.answer('live', () => this.#tell())
-    instances.answer('callers', () => usage.callers())
+    instances.answer('callers', () => usage.callers((limiter) => concealing(service, limiter)))
     instances.answer('seconds', (limiters) => usage.secondsOf(limiters as string[], HISTORY_SECONDS))
   }
 

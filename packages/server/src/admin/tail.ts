@@ -35,7 +35,7 @@ interface Asked {
   readonly end?: boolean
 }
 
-interface Taken {
+export interface Taken {
   readonly lines: readonly TailLine[]
   /** Lines that there was no room for. */
   readonly lost: number

@@ -36,6 +36,8 @@ export interface CallersTold {
   readonly sketch: string
 }
 
+export type Spelling = (key: string) => string
+
 /** Who asks a limiter. */
 export interface Callers {
   /** Different keys of the last minutes, estimated. */
@@ -217,11 +219,19 @@ export class Usage {
     return keys?.counts(by, this.#tick()) ?? { overMs: 0, summaries: [], callers: '' }
   }
 
-  /** Of each limiter; requests are answered in between. */
-  async callers(): Promise<Readonly<Record<string, CallersTold>>> {
+  /**
+   * Of each limiter; requests are answered in between.
+   *
+   * @param spelling by limiter: how its keys are told; where there is none, as they are
+   */
+  async callers(
+    spelling: (limiter: string) => Spelling | undefined = () => undefined,
+  ): Promise<Readonly<Record<string, CallersTold>>> {
     const told: [string, CallersTold][] = []
     for (const [name, { keys }] of Array.from(this.#limiters)) {
-      told.push([name, keys.callers(this.#tick())])
+      const callers = keys.callers(this.#tick())
+      const spell = spelling(name)
+      told.push([name, spell ? { ...callers, top: respelled(callers.top, spell) } : callers])
       if (told.length % AT_A_TIME === 0) await setImmediate()
     }
     return Object.fromEntries(told)
@@ -262,10 +272,25 @@ export function topKeys(processes: readonly TopCounts[], count: number): TopKey[
   return merged(processes.flatMap(({ summaries }) => summaries))
     .slice(0, count)
     .map(({ word, count, error }) => {
-      const dimension = word.slice(0, word.indexOf('='))
-      const key = word.slice(dimension.length + 1)
+      const [dimension, key] = partsOf(word)
       return { ...(dimension !== '' && { dimension }), key, count, error }
     })
+}
+
+/** The same with other keys. */
+export function respelled(summaries: readonly Summary[], spell: Spelling): Summary[] {
+  return summaries.map(({ floor, counted }) => ({
+    floor,
+    counted: counted.map((each) => {
+      const [dimension, key] = partsOf(each.word)
+      return { ...each, word: `${dimension}=${spell(key)}` }
+    }),
+  }))
+}
+
+function partsOf(word: string): readonly [dimension: string, key: string] {
+  const end = word.indexOf('=')
+  return [word.slice(0, end), word.slice(end + 1)]
 }
 
 /** Of each limiter, what several processes know of who asks it. */

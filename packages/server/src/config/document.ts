@@ -151,7 +151,8 @@ const SHOWN = [64, 40]
 function withoutSecrets(message: string, secrets: ReadonlyMap<string, string>): string {
   let cleaned = message
   for (const [value, name] of secrets) {
-    for (const part of [value, ...SHOWN.map((length) => value.slice(0, length))]) {
+    // Of a number also what it was made: without the zeros around it.
+    for (const part of [value, `${Number(value)}`, ...SHOWN.map((length) => value.slice(0, length))]) {
       for (const text of [part, JSON.stringify(part).slice(1, -1)]) {
         if (text.length >= SHORTEST_SECRET) cleaned = cleaned.replaceAll(text, () => `\${${name}}`)
       }

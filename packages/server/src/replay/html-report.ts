@@ -265,7 +265,7 @@ function bandText(from: number, to: number): string {
 function callersSection({ report, run }: HtmlReportOptions): Markup {
   const { topDenied, denied } = report
   if (topDenied.length === 0) return section('Whom', element('p', {}, 'Nobody was denied anything.'))
-  const most = Math.max(...topDenied.map((caller) => caller.denied))
+  const most = topDenied[0]!.denied
   const rows = topDenied.map((caller) => {
     const counts = run.tally.callers?.get(caller.key)
     return [

@@ -1,5 +1,5 @@
 import { formatCount } from '../text.ts'
-import { type Child, element, Markup } from './markup.ts'
+import { type Child, element, Markup, together } from './markup.ts'
 import type { Step, Steps } from './over-time.ts'
 import { timeIn } from './times.ts'
 
@@ -55,7 +55,8 @@ export function table(caption: string, heads: readonly Child[], rows: readonly (
       {},
       element('caption', {}, caption),
       element('thead', {}, element('tr', {}, ...inHead)),
-      element('tbody', {}, ...inBody),
+      // They may be more than a call has arguments.
+      element('tbody', {}, together(inBody)),
     ),
   )
 }

@@ -73,5 +73,5 @@ async function serveHere(
 function hintOf({ httpUrl, service }: RunningService): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
-  return `\n  Try:  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}\n  API:  ${httpUrl}/openapi.json\n\n`
+  return `\n  Try:  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}\n  Page: ${httpUrl}/\n  API:  ${httpUrl}/openapi.json\n\n`
 }

@@ -29,6 +29,23 @@ afterAll(() => redis.stop())
 
 const soon = { timeout: 15_000, interval: 100 }
 
+/** Keys of what is decided, as one reads them there. */
+function tailOf(url: string): { readonly seen: readonly string[]; end(): Promise<void> } {
+  const stop = new AbortController()
+  const tail = new ServiceClient({ url: new URL(url) }).events('/v1/admin/tail', stop.signal)
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const { data } of tail) seen.push(JSON.parse(data).key)
+  })()
+  return {
+    seen,
+    end: () => {
+      stop.abort()
+      return reading
+    },
+  }
+}
+
 describe('instances on one Redis', () => {
   it('are one to whoever looks: top keys, callers, usage, the overview and the tail are of all', async () => {
     const store = storeOf(newPrefix())
@@ -39,12 +56,7 @@ describe('instances on one Redis', () => {
     const overview = async () => (await one.ask('GET', '/v1/admin/overview')).body as Overview
     await expect.poll(async () => (await overview()).instances.length, soon).toBe(3)
 
-    const stop = new AbortController()
-    const tail = new ServiceClient({ url: new URL(one.url) }).events('/v1/admin/tail', stop.signal)
-    const seen: string[] = []
-    const reading = (async () => {
-      for await (const { data } of tail) seen.push(JSON.parse(data).key)
-    })()
+    const { seen, end } = tailOf(one.url)
     // A reader hears what comes after he is known everywhere.
     await expect
       .poll(async () => {
@@ -73,8 +85,7 @@ describe('instances on one Redis', () => {
       }, soon)
       .toBeGreaterThanOrEqual(3)
     await expect.poll(() => seen.filter((key) => key === 'ann').length, soon).toBe(6)
-    stop.abort()
-    await reading
+    await end()
   })
 
   it('tell what each limit has said, together', async () => {
@@ -148,6 +159,43 @@ describe('instances on one Redis', () => {
       const { body } = await asker.answer('GET', '/v1/admin/limiters/api/top')
       expect((body as { keys: object[] }).keys).toEqual([{ key: 'ann', count: 21, error: 0 }])
     }
+  })
+
+  it('Redis does not see the keys of a limiter that hashes them, and they are still counted together', async () => {
+    const prefix = newPrefix()
+    const secret: Config['limiters'] = { api: { ...limiters.api!, hashKeys: 'a-secret-of-16-bytes' } }
+    await using one = await adminService({ limiters: secret, store: storeOf(prefix) })
+    await using other = await adminService({ limiters: secret, store: storeOf(prefix) })
+    const overview = async () => (await one.ask('GET', '/v1/admin/overview')).body as Overview
+    await expect.poll(async () => (await overview()).instances.length, soon).toBe(2)
+    const client = new Redis(redis.url)
+    onTestFinished(() => client.disconnect())
+    const heard: string[] = []
+    const processes = new Set<string>()
+    const channel = `${prefix}:{instances}`
+    client.on('message', (_, text) => {
+      heard.push(text)
+      const { type, from } = JSON.parse(text)
+      if (type === 'here') processes.add(from.process)
+    })
+    await client.subscribe(channel)
+    await expect.poll(() => processes.size, soon).toBe(2)
+    await client.subscribe(...Array.from(processes, (process) => `${channel}:${process}`))
+    const { seen, end } = tailOf(one.url)
+    await expect
+      .poll(async () => {
+        await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann@example.com' })
+        return seen.length
+      }, soon)
+      .toBeGreaterThan(0)
+    await one.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann@example.com' })
+    await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'bob@example.com' })
+    const { keys } = (await one.ask('GET', '/v1/admin/limiters/api/top')).body as { keys: { key: string }[] }
+    expect(keys.map(({ key }) => key)).toEqual(['ann@example.com', expect.stringMatching(/^~[\w-]{22}$/)])
+    await expect.poll(async () => (await overview()).limiters[0]!.callers, soon).toBe(2)
+    expect(heard.some((text) => text.includes('"summaries":[{'))).toBe(true)
+    expect(heard.filter((text) => text.includes('example.com'))).toEqual([])
+    await end()
   })
 
   it('say nothing to those of another prefix', async () => {
@@ -227,7 +275,7 @@ describe('an instance', () => {
       })
       return made
     }
-    return { prefix, instance: make(never, now), make }
+    return { prefix, instance: make(now ? never : everyByTimer, now), make }
   }
 
   it('answers nothing but what is asked as it asks itself', async () => {
@@ -274,8 +322,17 @@ describe('an instance', () => {
     for (let i = 1; i < 256; i++) await come(`${i}`)
     await expect.poll(() => instance.count(), soon).toBe(257)
     nowMs = 10_000
+    instance.answer('steer', () => 'heard')
+    const listening = new Redis(redis.url)
+    onTestFinished(() => listening.disconnect())
+    const answers: string[] = []
+    listening.on('message', (_, text) => answers.push(JSON.parse(text).answer))
+    await listening.subscribe(`${prefix}:{instances}:new`)
     await come('new')
-    await expect.poll(() => instance.count(), soon).toBe(2)
+    // Only who is known is answered.
+    const question = { v: 1, type: 'ask', from: 'new', round: 1, question: 'steer' }
+    await client.publish(`${prefix}:{instances}`, JSON.stringify(question))
+    await expect.poll(() => answers, soon).toEqual(['heard'])
   })
 
   it('asks others once for all limiters', async () => {

@@ -145,5 +145,10 @@ describe('the configuration of a service', () => {
       expect(status).toBe(200)
       expect(JSON.stringify(body)).not.toContain(SECRET)
     }
+    const digits = '1234567890'
+    const numbered = await setUp(api(10), { PIN: `00${digits}.50` })
+    const { body } = await numbered.check(`${api(3)}caps: { inFlight: '${variable('PIN')}' }`)
+    expect(body).toMatchObject({ problems: [{ message: expect.stringContaining('inFlight') }] })
+    expect(JSON.stringify(body)).not.toContain(digits)
   })
 })

@@ -15,6 +15,7 @@ auth:
     - { name: ci, role: chek, token: a-secret-in-the-file }
 store:
   redis: { url: 'http://user:a-secret-in-a-url@host' }
+capture: { sample: 2, secret: a-secret-in-a-capture }
 `
 const SECRETS = /a-secret-in/
 
@@ -32,7 +33,7 @@ describe('slidegate validate', () => {
     const file = folder.write('wrong.yaml', WRONG)
     const { code, stdout, stderr } = await slidegateHere(['validate', '--human', file])
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
-    expect(stdout).toMatch(/\n4 problems\n$/)
+    expect(stdout).toMatch(/\n5 problems\n$/)
     expect(stdout).toContain(
       [
         `${file}:4:17: limiters.api.limits[0].kind is "slidingWindw"; did you mean slidingWindow?`,
@@ -55,6 +56,7 @@ describe('slidegate validate', () => {
       [5, 39],
       [8, 25],
       [10, 17],
+      [11, 20],
     ])
     expect(told.problems[0]).toEqual({
       file,
@@ -91,7 +93,7 @@ it('slidegate serve does not start with a configuration that is wrong, and says 
   const { code, stdout, stderr } = await slidegate(['serve', '--config', folder.write('wrong.yaml', WRONG)])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   const lines = stderr.trimEnd().split('\n')
-  expect(lines).toHaveLength(4)
+  expect(lines).toHaveLength(5)
   for (const line of lines) expect(line).toMatch(/^slidegate: .*wrong\.yaml:\d+:\d+: /)
   expect(stderr).not.toMatch(SECRETS)
 })

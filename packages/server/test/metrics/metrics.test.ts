@@ -137,7 +137,7 @@ function expectAll(scraped: Scraped): void {
   expect(limit('envoy.gate', 'user')).toMatchObject({ denials: 1, near: 1, asked: 3 })
   expect(limit('envoy.gate', 'path')).toMatchObject({ denials: 0, shadow: 2 })
   expect(scraped.value('slidegate_distinct_callers', { limiter: 'both' })).toBe(2)
-  expect(scraped.value('slidegate_top_caller_share', { limiter: 'both' })).toBe(0.5)
+  expect(scraped.value('slidegate_top_caller_share', { limiter: 'both' })).toBe(1)
   expect(scraped.value('slidegate_instances')).toBe(1)
   expect(Object.keys(scraped.values('slidegate_build_info'))).toEqual(['0.1.0'])
   expect(scraped.value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0)
@@ -281,6 +281,12 @@ describe('labels are bounded', () => {
     // None is lost.
     expect(decided['(others)']).toBe(1500 - 1024)
     expect(Object.keys(scraped.values('slidegate_distinct_callers'))).toHaveLength(1024)
+    // Of thousands of values that are made text by and by, what they are is said once, and all are there.
+    const rows = scraped.text.split('\n').filter((line) => line.includes('slidegate_limit_utilization_ratio'))
+    expect(rows.filter((line) => line.startsWith('# TYPE'))).toHaveLength(1)
+    expect(rows.findIndex((line) => !line.startsWith('#'))).toBe(2)
+    expect(new Set(rows).size).toBe(rows.length)
+    expect(rows.filter((line) => line.includes('_ratio_count{'))).toHaveLength(1025)
   })
 
   it('whatever limits a limiter has', async () => {

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { Announcer } from '../../src/events.ts'
+import { createLimiter, slidingWindow } from '../../src/index.ts'
 
 const SCRIPT = fileURLToPath(new URL('allocations.js', import.meta.url))
 
@@ -16,4 +18,22 @@ it('nothing is allocated for a decision that nobody measures, and no more than a
   expect(measured - never).toBeLessThan(64)
   expect(counting).toBeLessThan(1)
   expect(calls).toBeLessThan(1)
+})
+
+// Compilers may leave out what nobody looks at, so bytes alone do not tell.
+it('no event is made of a decision that nobody hears of', async () => {
+  const told = vi.spyOn(Announcer.prototype, 'tell')
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 100, window: '1h' })] })
+  const decide = async () => {
+    limiter.consumeSync('k')
+    await limiter.consume('k')
+    await limiter.consumeMany([{ key: 'k' }])
+    await limiter.wait('k')
+    await limiter.reserve('k', 1)
+  }
+  await decide()
+  expect(told).not.toHaveBeenCalled()
+  limiter.on('decision', () => {})
+  await decide()
+  expect(told).toHaveBeenCalledTimes(5)
 })

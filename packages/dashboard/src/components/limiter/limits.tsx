@@ -91,8 +91,8 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
         empty="It has plans only."
       />
       <p class="muted">
-        Counted by all instances, each since it has started. Denials of a shadow limit are those that
-        it would have made. Nearly full: requests that were admitted with 80% of the limit used, or more.
+        Counted by all instances, each since it has started. Denials of a shadow limit are those that it would
+        have made. Nearly full: requests that were admitted with 80% of the limit used, or more.
       </p>
       <Plans limiter={limiter} />
       {change !== undefined && (

@@ -19,7 +19,7 @@ export function LimiterTable({ limiters }: { readonly limiters: readonly Limiter
       sortedBy="denied"
       filterBy={nameOf}
       filterLabel="Filter by name"
-      empty="The configuration has no limiters."
+      empty="There are none, or none that may be seen with this token."
     />
   )
 }
