@@ -96,8 +96,13 @@ export class Capture {
   async close(): Promise<void> {
     const recording = this.#recording
     this.#recording = undefined
-    await recording?.queue.flush()
-    await recording?.kept.close()
+    try {
+      await recording?.queue.flush()
+      await recording?.kept.close()
+    } catch (error) {
+      // What was captured is no reason not to end, or not to capture otherwise.
+      this.#options.log.warn({ err: error }, 'what was captured could not be closed')
+    }
   }
 
   #begin(config: CaptureConfig | undefined): Recording | undefined {

@@ -76,8 +76,12 @@ export class DecisionLog {
   async close(): Promise<void> {
     const file = this.#file
     this.#file = undefined
-    await file?.queue.flush()
-    await file?.file.close()
+    try {
+      await file?.queue.flush()
+      await file?.file.close()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'the log of decisions could not be closed')
+    }
   }
 
   #open({ logging }: Config): void {
