@@ -27,7 +27,7 @@ const limiters: Config['limiters'] = {
 const NAMES = ['api', 'bucket', 'both', 'audited', 'devices']
 
 /** Endless, by its purpose. */
-const LEFT_OUT = ['/v1/admin/tail']
+const LEFT_OUT = ['/v1/admin/tail', '/v1/admin/live']
 
 interface Schema {
   readonly $ref?: string
