@@ -40,7 +40,12 @@ export async function startCollector(): Promise<Collector> {
   let all = ''
   const server = createServer(async (request, response) => {
     let text = ''
-    for await (const chunk of request.setEncoding('utf8')) text += chunk
+    try {
+      for await (const chunk of request.setEncoding('utf8')) text += chunk
+    } catch {
+      // Whoever has sent it has given up.
+      return
+    }
     if (request.url !== '/v1/traces' || request.headers['content-type'] !== 'application/json') {
       response.writeHead(404).end()
       return
