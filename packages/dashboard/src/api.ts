@@ -80,6 +80,6 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   })
   if (response.ok) return response
   const { code = 'failed', detail = `HTTP ${response.status}` } = await response.json().catch(() => ({}))
-  if (response.status === 401) dispatchEvent(new Event(UNAUTHORIZED))
+  if (response.status === 401 && bearer === token()) dispatchEvent(new Event(UNAUTHORIZED))
   throw new ApiError(response.status, code, detail)
 }

@@ -35,19 +35,21 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
   const [known, setKnown] = useState<Known>({ state: 'checking', who: undefined, problem: undefined })
 
   const check = useCallback(async (): Promise<void> => {
+    const asked = token()
     try {
       const who = await ask<Whoami>('GET', '/v1/admin/whoami')
       setKnown({ state: 'known', who, problem: undefined })
     } catch (error) {
+      // Somebody has signed in meanwhile: what is said of the token before is nothing to him.
+      if (token() !== asked) return
       if (!(error instanceof ApiError) || error.status >= 500) {
         setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))
         return
       }
-      const hadToken = token() !== null
       keepToken(null)
       const problem =
         error.status === 401
-          ? hadToken
+          ? asked !== null
             ? 'This token is not known to the service.'
             : undefined
           : `The service says: ${error.message}`
