@@ -1,7 +1,7 @@
-import type { LimitTold } from '../../server/src/admin/overview.ts'
+import type { LimitCountsTold } from '../../server/src/admin/overview.ts'
 import { useAsk } from './use-ask.ts'
 
-export type LimitCounts = LimitTold
+export type LimitCounts = LimitCountsTold
 
 const EVERY_MS = 5000
 

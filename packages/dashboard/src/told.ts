@@ -1,4 +1,12 @@
+import type { TopKey } from '../../server/src/admin/overview.ts'
 import { duration } from './format.ts'
+
+export type {
+  AuditEntry as AuditTold,
+  SpanUsage as UsageTold,
+  TailLine as DecisionTold,
+  TopKey as TopKeyTold,
+} from '../../server/src/admin/overview.ts'
 
 /** What the service answers besides what `admin/overview.ts` of the server has. */
 
@@ -34,30 +42,11 @@ export interface LimiterTold {
   readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
 }
 
-export interface UsageTold {
-  readonly spanSeconds: number
-  readonly seconds: number
-  readonly allowed: number
-  readonly denied: number
-  readonly shadowDenied: number
-  readonly allowedPerSecond: number
-  readonly deniedPerSecond: number
-  readonly perSecondBySource: Readonly<Record<string, number>>
-}
-
-export interface TopKeyTold {
-  readonly dimension?: string
-  readonly key: string
-  /** At most so many; `count - error` at least. */
-  readonly count: number
-  readonly error: number
-}
-
 export interface TopTold {
   readonly overMs: number
   /** Different callers in that time, estimated. */
   readonly distinct?: number
-  readonly keys: readonly TopKeyTold[]
+  readonly keys: readonly TopKey[]
 }
 
 export interface OverrideTold {
@@ -65,34 +54,6 @@ export interface OverrideTold {
   readonly dimension?: string
   readonly limits: readonly LimitTold[]
   readonly expiresInMs: number
-}
-
-export interface AuditTold {
-  readonly id: string
-  readonly atMs: number
-  readonly who: string
-  readonly what: string
-  readonly limiter?: string
-  readonly key?: string | Readonly<Record<string, string>>
-  readonly detail?: object
-  readonly instance: string
-  readonly result: 'done' | 'failed' | 'unknown'
-  readonly error?: string
-}
-
-/** A decision, as the tail tells it. */
-export interface DecisionTold {
-  readonly atMs: number
-  readonly limiter: string
-  readonly key: string | Readonly<Record<string, string>>
-  readonly allowed: boolean
-  readonly cost: number
-  readonly deniedBy: readonly string[]
-  readonly source: string
-  readonly remaining: number | null
-  readonly retryAfterMs: number | null
-  readonly blockedMs?: number
-  readonly shadowDeniedBy?: readonly string[]
 }
 
 /** A limit in words: `100 in any 1 min`. */

@@ -13,7 +13,8 @@ import { type Every, everyByTimer } from './every.ts'
 import { Instances, type InstancesOptions } from './instances.ts'
 import { concealing, mapKey } from './key-text.ts'
 import { Live } from './live.ts'
-import { type SpanCounts, type SpanUsage, usageOf } from './rates.ts'
+import type { SpanUsage, TopKey } from './overview.ts'
+import { type SpanCounts, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
 import { Steered } from './steered.ts'
 import { MemorySteering, RedisSteering, type Steering } from './steering.ts'
@@ -26,7 +27,6 @@ import {
   distinctIn,
   respelled,
   type TopCounts,
-  type TopKey,
   topKeys,
   Usage,
 } from './usage.ts'

@@ -6,6 +6,7 @@ import { loggedKey } from '../logged.ts'
 import type { Service } from '../service/service.ts'
 import type { AuditLog, AuditRecord } from './audit-log.ts'
 import { concealing, mapKey, shortKey } from './key-text.ts'
+import type { AuditEntry } from './overview.ts'
 
 /** What somebody does to the service. */
 export interface Action {
@@ -16,24 +17,6 @@ export interface Action {
   readonly key?: AnyKey | Partial<AnyKey>
   /** Whatever else tells what is to be done. */
   readonly detail?: object
-}
-
-export interface AuditEntry {
-  readonly id: string
-  /** By the clock of Redis, where that is the store. */
-  readonly atMs: number
-  readonly who: string
-  readonly what: string
-  readonly limiter?: string
-  /** Of limiters with `hashKeys` as it is stored. */
-  readonly key?: string | Readonly<Record<string, string>>
-  readonly detail?: object
-  /** Which process was asked: its host and its number. */
-  readonly instance: string
-  /** `unknown`: it was begun, and how it ended was not kept. */
-  readonly result: 'done' | 'failed' | 'unknown'
-  /** Why it has failed. */
-  readonly error?: string
 }
 
 const INSTANCE = `${hostname()}/${process.pid}`

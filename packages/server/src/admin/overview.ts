@@ -1,5 +1,7 @@
 // What the live page is told: types alone, which the page shares.
 
+import type { Decision, Source } from 'slidegate'
+
 /** A process of the service that answers to the same store. */
 export interface InstanceTold {
   /** Drawn when it starts; its workers have the same. */
@@ -83,7 +85,7 @@ export interface History {
 }
 
 /** What a limit has said, on all instances since they were started. */
-export interface LimitTold {
+export interface LimitCountsTold {
   /** Of a limiter with dimensions `<dimension>.<limit>`. */
   readonly name: string
   /** Requests that it was asked about. */
@@ -122,4 +124,61 @@ export interface ProblemTold {
   /** From 1. */
   readonly line: number
   readonly column: number
+}
+
+/** What is told of a span. */
+export interface SpanUsage {
+  /** The span that was asked for. */
+  readonly spanSeconds: number
+  /** How much of it was counted: less where the service has not run for as long. */
+  readonly seconds: number
+  readonly allowed: number
+  readonly denied: number
+  /** Requests that a shadow limit would have denied. */
+  readonly shadowDenied: number
+  readonly allowedPerSecond: number
+  readonly deniedPerSecond: number
+  /** Decisions per second, by where they came from. */
+  readonly perSecondBySource: Readonly<Record<Source, number>>
+}
+
+/** How often a key came: `count` at most, and `count - error` at least. */
+export interface TopKey {
+  readonly key: string
+  /** Where the limiter has dimensions: that of the key. */
+  readonly dimension?: string
+  readonly count: number
+  readonly error: number
+}
+
+/** A decision as readers see it. */
+export interface TailLine extends Pick<Decision, 'atMs' | 'allowed' | 'cost' | 'deniedBy' | 'source'> {
+  readonly limiter: string
+  readonly key: string | Readonly<Record<string, string>>
+  /** `null` where no limit is enforced. */
+  readonly remaining: number | null
+  /** `null` where it will never be admitted. */
+  readonly retryAfterMs: number | null
+  readonly blockedMs?: number
+  /** Shadow limits that had no room. */
+  readonly shadowDeniedBy?: readonly string[]
+}
+
+/** Something that somebody has done to the service. */
+export interface AuditEntry {
+  readonly id: string
+  /** By the clock of Redis, where that is the store. */
+  readonly atMs: number
+  readonly who: string
+  readonly what: string
+  readonly limiter?: string
+  /** Of limiters with `hashKeys` as it is stored. */
+  readonly key?: string | Readonly<Record<string, string>>
+  readonly detail?: object
+  /** Which process was asked: its host and its number. */
+  readonly instance: string
+  /** `unknown`: it was begun, and how it ended was not kept. */
+  readonly result: 'done' | 'failed' | 'unknown'
+  /** Why it has failed. */
+  readonly error?: string
 }

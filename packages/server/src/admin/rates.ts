@@ -1,4 +1,5 @@
 import type { Decision, Source } from 'slidegate'
+import type { SpanUsage } from './overview.ts'
 
 /** Over how many seconds is told what was decided. */
 export const SPANS = [1, 10, 60, 300] as const
@@ -100,22 +101,6 @@ export class Rates {
     }
     this.#second = second
   }
-}
-
-/** What is told of a span. */
-export interface SpanUsage {
-  /** The span that was asked for. */
-  readonly spanSeconds: number
-  /** How much of it was counted: less where the service has not run for as long. */
-  readonly seconds: number
-  readonly allowed: number
-  readonly denied: number
-  /** Requests that a shadow limit would have denied. */
-  readonly shadowDenied: number
-  readonly allowedPerSecond: number
-  readonly deniedPerSecond: number
-  /** Decisions per second, by where they came from. */
-  readonly perSecondBySource: Readonly<Record<Source, number>>
 }
 
 /** @param processes the spans of each */

@@ -4,6 +4,7 @@ import type { AnyKey, Decision } from 'slidegate'
 import type { Peers } from '../service/peers.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
 import { mapKey, shortKey } from './key-text.ts'
+import type { TailLine } from './overview.ts'
 
 /** What one who reads decisions wants to see of them. */
 export interface TailFilter {
@@ -12,19 +13,6 @@ export interface TailFilter {
   /** Of a limiter with dimensions: of any of them. */
   readonly key?: string | undefined
   readonly denied?: boolean | undefined
-}
-
-/** A decision as readers see it. */
-export interface TailLine extends Pick<Decision, 'atMs' | 'allowed' | 'cost' | 'deniedBy' | 'source'> {
-  readonly limiter: string
-  readonly key: string | Readonly<Record<string, string>>
-  /** `null` where no limit is enforced. */
-  readonly remaining: number | null
-  /** `null` where it will never be admitted. */
-  readonly retryAfterMs: number | null
-  readonly blockedMs?: number
-  /** Shadow limits that had no room. */
-  readonly shadowDeniedBy?: readonly string[]
 }
 
 /** What a process is asked for: its lines, or only to go on keeping them. */

@@ -4,20 +4,12 @@ import type { Every } from './every.ts'
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
 import { keyHash } from './key-hash.ts'
 import { shortKey } from './key-text.ts'
+import type { TopKey } from './overview.ts'
 import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
 import { merged, SpaceSaving, type Summary } from './space-saving.ts'
 
 /** What keys are ranked by. */
 export type By = 'requests' | 'denials'
-
-/** How often a key came: `count` at most, and `count - error` at least. */
-export interface TopKey {
-  readonly key: string
-  /** Where the limiter has dimensions: that of the key. */
-  readonly dimension?: string
-  readonly count: number
-  readonly error: number
-}
 
 /** What one process knows of the keys of a limiter, as plain JSON. */
 export interface TopCounts {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { SpanUsage } from '../admin/rates.ts'
+import type { SpanUsage } from '../admin/overview.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import { type KeyBody, keyText } from '../client/key-words.ts'
 import { lasting, limitText, nameOf } from '../client/telling.ts'

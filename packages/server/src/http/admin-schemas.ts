@@ -4,7 +4,7 @@ import type {
   ConfigurationTold,
   DiffLine,
   History as HistoryTold,
-  LimitTold,
+  LimitCountsTold,
   Overview as OverviewTold,
   ProblemTold,
 } from '../admin/overview.ts'
@@ -147,7 +147,7 @@ export const TopAnswer = closed({
 
 export const LimitsAnswer = closed({
   limiter: LimiterName,
-  limits: Type.Unsafe<readonly LimitTold[]>(
+  limits: Type.Unsafe<readonly LimitCountsTold[]>(
     Type.Array(
       closed({
         name: Type.String(),

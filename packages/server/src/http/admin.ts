@@ -1,5 +1,5 @@
 import { type AnyKey, declarationOf, type Limit, limitOf, type OverrideOptions } from 'slidegate'
-import type { AuditEntry } from '../admin/audit.ts'
+import type { AuditEntry } from '../admin/overview.ts'
 import { ALL } from '../admin/steering.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter } from '../service/service.ts'

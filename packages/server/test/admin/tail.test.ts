@@ -4,7 +4,8 @@ import type { Decision } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
 import { EventStreams } from '../../src/admin/event-streams.ts'
-import { Tail, type TailFilter, type TailLine } from '../../src/admin/tail.ts'
+import type { TailLine } from '../../src/admin/overview.ts'
+import { Tail, type TailFilter } from '../../src/admin/tail.ts'
 import { Alone, type Peers } from '../../src/service/peers.ts'
 
 const decision: Decision = {

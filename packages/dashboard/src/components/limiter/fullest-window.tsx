@@ -2,6 +2,7 @@ import { count, share } from '../../format.ts'
 import type { TopKeyTold } from '../../told.ts'
 import { useAsk } from '../../use-ask.ts'
 import { isCut } from '../key-link.tsx'
+import { UseMeter } from '../use-meter.tsx'
 
 interface Explained {
   readonly limits: readonly {
@@ -27,15 +28,7 @@ export function FullestWindow({ limiter, of }: { readonly limiter: string; reado
   const { name, used, limit, shadow } = fullest
   return (
     <span class="use">
-      <meter
-        min={0}
-        max={1}
-        low={0.8}
-        high={0.999}
-        optimum={0}
-        value={Math.min(1, used / limit)}
-        aria-label={`Used of ${name}`}
-      />
+      <UseMeter share={used / limit} label={`Used of ${name}`} />
       <span>
         {share(used / limit)}{' '}
         <span class="muted">

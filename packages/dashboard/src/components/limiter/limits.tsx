@@ -7,6 +7,7 @@ import { type LimiterTold, type LimitTold, limitInWords } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
 import { Badge } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
+import { UseMeter } from '../use-meter.tsx'
 
 interface Change {
   readonly limit: string
@@ -125,15 +126,7 @@ function Use({ counts }: { readonly counts: LimitCounts | undefined }) {
   if (use === null) return <>{NONE}</>
   return (
     <span class="use">
-      <meter
-        min={0}
-        max={1}
-        low={0.8}
-        high={0.999}
-        optimum={0}
-        value={Math.min(1, use)}
-        aria-label="Used on average"
-      />
+      <UseMeter share={use} label="Used on average" />
       {share(use)}
     </span>
   )

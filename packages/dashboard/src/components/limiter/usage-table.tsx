@@ -23,13 +23,13 @@ export function UsageTable({ path }: { readonly path: string }) {
   )
 }
 
-const SOURCES: Readonly<Record<string, string>> = {
-  lease: 'by leases',
-  denyCache: 'by the deny cache',
-  fallback: 'by this process alone',
-  failOpen: 'let pass without the store',
-  failClosed: 'denied without the store',
-}
+const SOURCES: readonly (readonly [source: keyof UsageTold['perSecondBySource'], words: string])[] = [
+  ['lease', 'by leases'],
+  ['denyCache', 'by the deny cache'],
+  ['fallback', 'by this process alone'],
+  ['failOpen', 'let pass without the store'],
+  ['failClosed', 'denied without the store'],
+]
 
 const COLUMNS: readonly Column<UsageTold>[] = [
   { id: 'span', label: 'In the last', cell: ({ spanSeconds }) => duration(1000 * spanSeconds) },
@@ -58,8 +58,7 @@ const COLUMNS: readonly Column<UsageTold>[] = [
     id: 'source',
     label: 'Not decided by the store',
     cell: ({ perSecondBySource }) =>
-      Object.entries(SOURCES)
-        .filter(([source]) => (perSecondBySource[source] ?? 0) > 0)
+      SOURCES.filter(([source]) => perSecondBySource[source] > 0)
         .map(([source, words]) => `${rate(perSecondBySource[source])} ${words}`)
         .join(', ') || 'none',
     isMinor: true,
