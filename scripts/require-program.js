@@ -18,6 +18,7 @@ const PROGRAMS = {
     elsewhere: 'luacheck (Debian: lua-check, macOS: brew install luacheck)',
   },
   cc: { packages: ['gcc', 'libc6-dev'], elsewhere: 'a C compiler, as cc' },
+  curl: { packages: ['curl'], elsewhere: 'curl' },
   openssl: { packages: ['openssl'], elsewhere: 'openssl 3', version: 'version' },
   nginx: { packages: ['nginx'], elsewhere: 'nginx 1.22 or later', version: '-v' },
   caddy: { packages: ['caddy'], elsewhere: 'Caddy 2.6 or later', version: 'version' },

@@ -1,0 +1,124 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path/posix'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { linkTargets, ROOT } from '../docs/markdown.ts'
+import { emptyFolder, type Packed, pack } from './npm.ts'
+
+// What is in the tarballs that npm would publish of what is built here.
+
+const ALWAYS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+
+interface Published {
+  /** What of its source each module becomes. */
+  readonly compiled: readonly string[]
+  /** What else may be in it. */
+  readonly besides: RegExp
+  /** Of the tarball, a bit above what it is. */
+  readonly maxBytes: number
+}
+
+const PUBLISHED: Readonly<Record<string, Published>> = {
+  slidegate: { compiled: ['.js', '.d.ts'], besides: /^$/, maxBytes: 375_000 },
+  server: {
+    compiled: ['.js'],
+    besides: new RegExp(
+      `^(${[
+        'bin/slidegate\\.js',
+        'examples/slidegate\\.(json|yaml)',
+        'page/(index\\.html|icon\\.svg|licenses\\.txt|assets/[\\w-]+\\.(js|css))',
+        'proto/(README\\.md|licenses/[\\w-]+\\.txt|(envoy|udpa|validate|xds)/[\\w/]+\\.proto)',
+        'schema/config\\.schema\\.json',
+      ].join('|')})$`,
+    ),
+    maxBytes: 375_000,
+  },
+}
+
+describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { compiled, besides, maxBytes }) => {
+  const folder = join(ROOT, 'packages', name)
+  const textOf = (path: string): string => readFileSync(join(folder, path), 'utf8')
+  let packed: Packed
+  beforeAll(async () => {
+    packed = await pack(name, await emptyFolder())
+  })
+
+  it('has each module of its source, compiled, and nothing compiled of what is gone', () => {
+    const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => /(?<!\.d)\.ts$/.test(path))
+      .flatMap((path) => compiled.map((ending) => `dist/${path.replace(/\.ts$/, ending)}`))
+    const inDist = [...packed.files.keys()].filter((path) => path.startsWith('dist/'))
+    // A build takes nothing away.
+    expect(inDist.sort(), 'remove dist, and build').toEqual(modules.sort())
+  })
+
+  it('has what comes with every package, and what it reads when it runs; no more', () => {
+    const others = [...packed.files.keys()].filter((path) => !path.startsWith('dist/'))
+    expect(others).toEqual(expect.arrayContaining(ALWAYS))
+    expect(others.filter((path) => !ALWAYS.includes(path) && !besides.test(path))).toEqual([])
+  })
+
+  it('names no map of a source that is not in it', () => {
+    const modules = [...packed.files.keys()].filter((path) => /^(dist|bin|page)\/.*\.js$/.test(path))
+    expect(modules.filter((path) => textOf(path).includes('sourceMappingURL='))).toEqual([])
+  })
+
+  it('has the licence of the repository', () => {
+    expect(textOf('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'))
+  })
+
+  it('links to nothing that is not in it', () => {
+    const pages = [...packed.files.keys()].filter((path) => path.endsWith('.md'))
+    const dead = pages.flatMap((page) =>
+      linkTargets(textOf(page))
+        .filter((target) => !/^([a-z]+:|#)/.test(target))
+        .map((target) => join(dirname(page), target.split('#')[0]!))
+        .filter((path) => !packed.files.has(path)),
+    )
+    expect(dead).toEqual([])
+  })
+
+  it('is no larger than it has to be', () => {
+    expect(packed.packedBytes).toBeLessThan(maxBytes)
+    expect(packed.packedBytes).toBeGreaterThan(0.85 * maxBytes)
+  })
+})
+
+describe('what of others is in slidegate-server', () => {
+  const folder = join(ROOT, 'packages/server')
+
+  it('the page has the licences of all that it is made of, beside it', () => {
+    const notices = readFileSync(join(folder, 'page/licenses.txt'), 'utf8')
+    const told = Array.from(notices.matchAll(/^(\S+) \d\S* \(([^)]+)\)$/gm), ([, name, licence]) => [
+      name,
+      licence,
+    ])
+    const page = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8').split('\n## The live page\n')[1]!
+    const rows = page.split('\n## ')[0]!.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm)
+    expect(told).toEqual(Array.from(rows, ([, name, licence]) => [name, licence!.trim()]))
+  })
+
+  it('and what its source imports is among them', () => {
+    const notices = readFileSync(join(folder, 'page/licenses.txt'), 'utf8')
+    const source = join(ROOT, 'packages/dashboard/src')
+    const imported = readdirSync(source, { recursive: true, encoding: 'utf8' })
+      .filter((path) => /\.tsx?$/.test(path))
+      .flatMap((path) => [
+        ...readFileSync(join(source, path), 'utf8').matchAll(/^import (?!type).*from '([^.'][^']*)'/gms),
+      ])
+      .map(([, name]) => /^(@[^/]+\/)?[^/]+/.exec(name!)![0])
+      .filter((name) => name !== 'slidegate')
+    expect(imported).toContain('preact')
+    expect([...new Set(imported)].filter((name) => !notices.includes(`\n${name} `))).toEqual([])
+  })
+
+  it('so have the definitions that are taken from elsewhere', () => {
+    const proto = readdirSync(join(folder, 'proto'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && entry.name !== 'licenses')
+      .map(({ name }) => name)
+    const table = readFileSync(join(folder, 'proto/README.md'), 'utf8')
+    for (const name of proto) {
+      const project = new RegExp(`^\\|.*\`${name}/\`.*\\| \\S+/(\\S+) \\|`, 'm').exec(table)?.[1]
+      expect(existsSync(join(folder, `proto/licenses/${project}.txt`)), name).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,312 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ROOT } from '../docs/markdown.ts'
+import {
+  expectedOutput,
+  isServer,
+  needsRedis,
+  onServers,
+  type Program,
+  programsOf,
+} from '../docs/programs.ts'
+import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { installNodes, NODES, type NodeVersion } from './nodes.ts'
+import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.ts'
+
+// Both packages, installed from their tarballs into empty projects outside of this repository, as a stranger has them.
+
+/** What is installed beside the library where all of it is used, in the versions that the tests here use. */
+const PEERS = [
+  ...['@nestjs/common', '@nestjs/core', '@nestjs/throttler', 'reflect-metadata', 'rxjs'],
+  ...['@opentelemetry/api', '@types/express', '@types/koa', '@types/node', '@types/ws'],
+  ...['express', 'fastify', 'hono', 'ioredis', 'iovalkey', 'koa', 'redis', 'socket.io', 'undici', 'ws'],
+]
+
+/** The compiler that this repository has, and the oldest one that is promised. */
+const COMPILERS = { typescript: readVersion('typescript'), 'typescript-oldest': 'npm:typescript@5.9.3' }
+
+const RESOLUTIONS = {
+  nodenext: { module: 'nodenext', files: ['every.mts', 'every.cts'] },
+  bundler: { module: 'esnext', files: ['every.mts'] },
+} as const
+
+const PAGES = ['README.md', 'packages/slidegate/README.md']
+const programs = PAGES.map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
+  .flatMap(programsOf)
+  .filter((program) => program.extension === 'mts')
+const fileOf = (program: Program) => program.name.replace(/\W+/g, '-')
+
+const manifest = await manifestOf('slidegate')
+const imports = importsOf(manifest)
+const run = promisify(execFile)
+const { server, redis } = await useRedis()
+
+let nodeOf: (version: NodeVersion) => string
+/** Where only the library is installed, and what npm said. */
+let bare: string
+let said: Ran
+/** Where its peers and the service are, too. */
+let whole: string
+
+beforeAll(async () => {
+  const folder = await emptyFolder()
+  const packed = [pack('slidegate', folder), pack('server', folder), installNodes()] as const
+  const [library, service, programOf] = await Promise.all(packed)
+  nodeOf = programOf
+  const dependencies = { slidegate: `file:${library.tarball}` }
+  bare = await project(dependencies)
+  const peers = Object.fromEntries(PEERS.map((name) => [name, readVersion(name)]))
+  whole = await project({
+    ...dependencies,
+    ...{ 'slidegate-server': `file:${service.tarball}` },
+    ...peers,
+    ...COMPILERS,
+  })
+  for (const program of programs) {
+    await writeFile(join(whole, `${fileOf(program)}.mts`), onServers(program, server.url).code)
+  }
+  const oldest = nodeOf('20.19.0')
+  const installed = [
+    npm(bare, ['install', '--engine-strict'], oldest),
+    npm(whole, ['install'], oldest),
+  ] as const
+  said = (await Promise.all(installed))[0]
+}, 300_000)
+
+async function project(dependencies: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await emptyFolder()
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
+  const module = (each: string, i: number) => `import * as import${i} from '${each}'; void import${i}\n`
+  await writeFile(join(folder, 'every.mts'), imports.map(module).join(''))
+  const common = (each: string, i: number) => `import import${i} = require('${each}'); void import${i}\n`
+  await writeFile(join(folder, 'every.cts'), imports.map(common).join(''))
+  await writeFile(join(folder, 'esm.mjs'), tellOf('await import(name)'))
+  await writeFile(join(folder, 'cjs.cjs'), `(async () => {${tellOf('require(name)')}})()`)
+  return folder
+}
+
+function readVersion(name: string): string {
+  for (const folder of ['packages/slidegate/node_modules', 'node_modules']) {
+    try {
+      return JSON.parse(readFileSync(join(ROOT, folder, name, 'package.json'), 'utf8')).version
+    } catch {}
+  }
+  throw new Error(`${name} is not installed`)
+}
+
+/** A program that loads each import and prints what is in it, or why it does not load. */
+function tellOf(load: string): string {
+  return `const told = {}
+for (const name of process.argv.slice(2)) {
+  try { told[name] = Object.keys(${load}).filter((each) => each !== 'module.exports').sort() }
+  catch (error) { told[name] = error.code + ' ' + error.message }
+}
+console.log(JSON.stringify(told))`
+}
+
+async function load(
+  version: NodeVersion,
+  folder: string,
+  file: string,
+): Promise<Record<string, string[] | string>> {
+  const { stdout } = await run(nodeOf(version), [join(folder, file), ...imports], { cwd: folder })
+  return JSON.parse(stdout)
+}
+
+it('the quick start is among what is run', () => {
+  const quick = programs.filter(({ page }) => page === 'README.md')
+  expect(quick.filter((program) => !needsRedis(program) && !isServer(program)).length).toBeGreaterThan(0)
+  expect(quick.filter(needsRedis).length).toBeGreaterThan(0)
+})
+
+describe('npm install slidegate', () => {
+  it('brings what docs/dependencies.md tells, and nothing else', async () => {
+    const { stdout } = await npm(bare, ['ls', '--all', '--parseable'])
+    const installed = stdout
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((path) => path.split('/node_modules/').at(-1)!)
+    const page = await readFile(join(ROOT, 'docs/dependencies.md'), 'utf8')
+    const table = page.split('\n## The library\n')[1]!.split('\n## ')[0]!
+    const told = Array.from(table.matchAll(/^\| `([^`]+)` \|/gm), ([, name]) => name!)
+    expect(installed.sort()).toEqual([...told, 'slidegate'].sort())
+  })
+
+  it('warns of nothing', () => {
+    // Settings of this machine are no matter of the package.
+    const warnings = said.stderr
+      .split('\n')
+      .filter((line) => /warn/i.test(line) && !/Unknown \w+ config/.test(line))
+    expect(warnings).toEqual([])
+  })
+})
+
+it('is bundled where no client of Redis is installed', async () => {
+  const contents = "import { redisStore } from 'slidegate/redis'; console.log(typeof redisStore)"
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: bare },
+    ...{ bundle: true, write: false, platform: 'node', format: 'esm', logLevel: 'silent' },
+  })
+  const file = join(bare, 'bundled.mjs')
+  await writeFile(file, outputFiles[0]!.text)
+  expect((await run(process.execPath, [file], { cwd: bare })).stdout).toBe('function\n')
+})
+
+describe.each(NODES)('on Node %s', (version) => {
+  it('is what it says', async () => {
+    const { stdout } = await run(nodeOf(version), ['--version'])
+    expect(stdout.trim()).toBe(`v${version}`)
+  })
+
+  it('each import is loaded by import and by require, with the same in it', async () => {
+    const told = await load(version, whole, 'esm.mjs')
+    expect(Object.keys(told)).toEqual(imports)
+    for (const [name, exported] of Object.entries(told)) expect(exported, name).toEqual([...exported].sort())
+    expect(
+      Object.values(told).filter((exported) => typeof exported === 'string' || exported.length === 0),
+    ).toEqual([])
+    expect(await load(version, whole, 'cjs.cjs')).toEqual(told)
+  })
+
+  it('none asks for a peer but the one that it is for', async () => {
+    const [esm, cjs] = await Promise.all([load(version, bare, 'esm.mjs'), load(version, bare, 'cjs.cjs')])
+    for (const told of [esm, cjs]) {
+      const failed = Object.entries(told).filter(([, exported]) => typeof exported === 'string')
+      expect(failed).toEqual([
+        ['slidegate/opentelemetry', expect.stringContaining("'@opentelemetry/api'")],
+        ['slidegate/nest', expect.stringContaining("'@nestjs/common'")],
+      ])
+    }
+  })
+
+  it.each(programs.filter((each) => !needsRedis(each) && !isServer(each)))(
+    '$name prints what it says',
+    async (program) => {
+      expect(await printed(program, version)).toBe(expectedOutput(program))
+    },
+  )
+
+  it.each(programs.filter(needsRedis))('$name prints what it says, on a real server', async (program) => {
+    await redis.flushall()
+    expect(await printed(program, version)).toBe(expectedOutput(program))
+  })
+
+  it.each(programs.filter(isServer))(
+    '$name serves until its limit, then answers with 429',
+    async (program) => {
+      const port = await freePort()
+      const env = { ...process.env, PORT: `${port}` }
+      const child = spawn(nodeOf(version), [await built(program)], { cwd: whole, env, stdio: 'inherit' })
+      onTestFinished(() => void child.kill('SIGKILL'))
+      const ask = async () => (await fetch(`http://127.0.0.1:${port}/`)).status
+      const statuses = [await until('a server', ask)]
+      while (statuses.at(-1) === 200 && statuses.length < 1000) statuses.push(await ask())
+      expect(statuses).toEqual([...Array(100).fill(200), 429])
+    },
+  )
+
+  it('the service is started by its command, answers, and has its page', async () => {
+    const config = join(whole, 'slidegate.yaml')
+    await copyFile(join(whole, 'node_modules/slidegate-server/examples/slidegate.yaml'), config)
+    const command = join(whole, 'node_modules/.bin/slidegate')
+    const { version: own } = await manifestOf('server')
+    expect((await run(nodeOf(version), [command, '--version'])).stdout.trim()).toBe(own)
+
+    const words = [command, 'serve', '--config', config, '--http', '127.0.0.1:0']
+    const child = spawn(nodeOf(version), words, {
+      env: { ...process.env, REDIS_URL: '' },
+      stdio: ['ignore', 'pipe', 2],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const url = await listening(child.stdout!)
+    const body = JSON.stringify({ limiter: 'api', key: 'user:42' })
+    const headers = { 'content-type': 'application/json' }
+    const answer = await fetch(`${url}/v1/consume`, { method: 'POST', headers, body })
+    expect(await answer.json()).toMatchObject({ allowed: true, remaining: 9 })
+    const page = await (await fetch(`${url}/`)).text()
+    const [, script] = /<script [^>]*src="\.\/([^"]+)"/.exec(page)!
+    const { status, headers: of } = await fetch(`${url}/${script}`)
+    expect([status, of.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
+
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+})
+
+async function listening(log: NodeJS.ReadableStream): Promise<string> {
+  for await (const line of createInterface(log)) {
+    const { msg, http } = JSON.parse(line)
+    if (msg === 'slidegate is listening') return http
+  }
+  throw new Error('it has ended')
+}
+
+/** A snippet, compiled where the packages are installed. */
+async function built(program: Program): Promise<string> {
+  await compile('typescript', 'nodenext')
+  return join(whole, 'out/typescript.nodenext', `${fileOf(program)}.mjs`)
+}
+
+async function printed(program: Program, version: NodeVersion): Promise<string> {
+  const { stdout, stderr } = await run(nodeOf(version), [await built(program)], { cwd: whole })
+  return stdout + stderr
+}
+
+const compiled = new Map<string, Promise<string[]>>()
+
+/** What a compiler has to say of all imports and snippets, as strictly as it can, but of what is others' alone. */
+function compile(
+  compiler: keyof typeof COMPILERS,
+  moduleResolution: keyof typeof RESOLUTIONS,
+): Promise<string[]> {
+  const name = `${compiler}.${moduleResolution}`
+  const said = compiled.get(name) ?? compileAnew(compiler, moduleResolution, name)
+  compiled.set(name, said)
+  return said
+}
+
+async function compileAnew(
+  compiler: string,
+  moduleResolution: keyof typeof RESOLUTIONS,
+  name: string,
+): Promise<string[]> {
+  const { module, files } = RESOLUTIONS[moduleResolution]
+  const compilerOptions = {
+    ...{ moduleResolution, module, target: 'es2022', types: ['node'], rootDir: '.', outDir: `out/${name}` },
+    ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false },
+  }
+  const config = join(whole, `tsconfig.${name}.json`)
+  const snippets = programs.map((program) => `${fileOf(program)}.mts`)
+  await writeFile(config, JSON.stringify({ compilerOptions, files: [...files, ...snippets] }))
+  const tsc = join(whole, 'node_modules', compiler, 'bin/tsc')
+  const { stdout } = await run(process.execPath, [tsc, '-p', config, '--pretty', 'false'], {
+    cwd: whole,
+  }).catch((error) => {
+    // What has nothing to say of any file has not compiled them.
+    if (error.stdout === '') throw error
+    return error
+  })
+  return stdout
+    .split('\n')
+    .filter((line: string) => line !== '' && !/^node_modules\/(?!slidegate)/.test(line))
+}
+
+describe.each(Object.keys(COMPILERS) as (keyof typeof COMPILERS)[])('by %s', (compiler) => {
+  it.each(Object.keys(RESOLUTIONS) as (keyof typeof RESOLUTIONS)[])(
+    'all types are resolved, moduleResolution %s',
+    async (moduleResolution) => {
+      expect(await compile(compiler, moduleResolution)).toEqual([])
+    },
+    180_000,
+  )
+})

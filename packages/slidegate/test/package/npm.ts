@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll } from 'vitest'
+import { ROOT } from '../docs/markdown.ts'
+
+/** npm itself says where its settings are when it runs these tests; here it is asked anew, for another folder. */
+const ENV: NodeJS.ProcessEnv = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^npm_(package|lifecycle|config_(local_prefix|workspace))/.test(name),
+  ),
+)
+
+export interface Ran {
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs npm, by the node in `node` if told. It takes from its cache what it finds there. */
+export async function npm(cwd: string, words: readonly string[], node?: string): Promise<Ran> {
+  const env = { ...ENV, ...(node && { PATH: `${join(node, '..')}${delimiter}${process.env.PATH}` }) }
+  const settings = ['--prefer-offline', '--no-audit', '--no-fund']
+  return promisify(execFile)('npm', [...words, ...settings], { cwd, env, maxBuffer: 2 ** 26 })
+}
+
+const folders: string[] = []
+// Here, for Vitest passes over what a hook adds.
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))))
+
+/** A folder outside the repository, removed after the last test of the file. */
+export async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'slidegate-installed-'))
+  folders.push(folder)
+  return folder
+}
+
+export interface Packed {
+  readonly tarball: string
+  /** What is in it, and how large each is. */
+  readonly files: ReadonlyMap<string, number>
+  readonly packedBytes: number
+}
+
+/** A package of this workspace, as it stands there built, as npm would publish it. */
+export async function pack(name: string, folder: string): Promise<Packed> {
+  const { stdout } = await npm(join(ROOT, 'packages', name), ['pack', '--json', '--pack-destination', folder])
+  const [packed] = JSON.parse(stdout) as [
+    { filename: string; size: number; files: { path: string; size: number }[] },
+  ]
+  return {
+    tarball: join(folder, packed.filename),
+    files: new Map(packed.files.map(({ path, size }) => [path, size])),
+    packedBytes: packed.size,
+  }
+}
+
+export interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly exports: Readonly<Record<string, { readonly types: string; readonly default: string } | string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+export async function manifestOf(name: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(ROOT, 'packages', name, 'package.json'), 'utf8'))
+}
+
+/** All that is imported of the library: `slidegate`, `slidegate/redis` and so on. */
+export function importsOf({ name, exports }: Manifest): string[] {
+  return Object.entries(exports).flatMap(([path, to]) =>
+    typeof to === 'string' ? [] : [path.replace('.', name)],
+  )
+}

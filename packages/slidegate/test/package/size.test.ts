@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { describe, expect, it } from 'vitest'
+import { ROOT } from '../docs/markdown.ts'
+import { importsOf, manifestOf } from './npm.ts'
+
+// The sizes that docs/dependencies.md tells are the budget: nothing is larger, nor much smaller, than stands there.
+
+const manifest = await manifestOf('slidegate')
+const page = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8')
+  .split('\n## Sizes\n')[1]!
+  .split('\n## ')[0]!
+const told = new Map(
+  Array.from(page.matchAll(/^\| `([^|]+)` \| (\d+) \| (\d+) \|$/gm), ([, imported, minified, gzipped]) => [
+    imported!.split('`, `').join(),
+    [Number(minified), Number(gzipped)],
+  ]),
+)
+
+/** All that the imports bring along but their peers, in kB: minified, and compressed by gzip. */
+async function sizesOf(imports: readonly string[]): Promise<[minified: number, gzipped: number]> {
+  const { outputFiles } = await build({
+    stdin: { contents: imports.map((name) => `export * from '${name}'`).join('\n'), resolveDir: ROOT },
+    external: Object.keys(manifest.peerDependencies),
+    ...{ bundle: true, minify: true, write: false, format: 'esm', platform: 'node', target: 'es2022' },
+  })
+  const { contents } = outputFiles[0]!
+  return [contents.length / 1000, gzipSync(contents, { level: 9 }).length / 1000]
+}
+
+describe('the sizes in docs/dependencies.md', () => {
+  it('are those of all imports', () => {
+    expect([...told.keys()].flatMap((imports) => imports.split(','))).toEqual(
+      expect.arrayContaining(importsOf(manifest)),
+    )
+  })
+
+  it.each([...told])('%s', async (imports, bounds) => {
+    const sizes = await sizesOf(imports.split(','))
+    for (const [i, size] of sizes.entries()) {
+      expect(size, `${sizes.map((each) => each.toFixed(1))} kB`).toBeLessThanOrEqual(bounds[i]!)
+      expect(size, `${sizes.map((each) => each.toFixed(1))} kB`).toBeGreaterThan(bounds[i]! * 0.9 - 1)
+    }
+  })
+})
