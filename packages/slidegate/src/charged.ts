@@ -17,8 +17,8 @@ let last: { readonly set: LimitSet | undefined; readonly usual: Usual } = {
 
 /**
  * Per log over all parts in order: whether an admitted request was charged to it, and can be returned. Shadow limits that
- * had no room were not, nor parts that were decided without the store; nor were any for a request that was admitted before, and whether shadow limits had room then nobody
- * knows.
+ * had no room were not, nor parts that were decided without the store; nor were any for a request that was admitted
+ * before, and whether shadow limits had room then nobody knows.
  */
 export function chargedLogs(
   parts: readonly Part[],

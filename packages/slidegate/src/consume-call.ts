@@ -12,11 +12,13 @@ export interface Decider {
 /** A decision that is waited for, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
 export class ConsumeCall implements Call {
   isSettled = false
+  /** `undefined` until it is settled, and where the store gave no answer. */
+  decision: Decision | undefined
+  /** Why there is no decision. */
+  error: unknown
   readonly #decider: Decider
   readonly #key: AnyKey
   readonly #op: ConsumeOp
-  #decision: Decision | undefined
-  #error: unknown
   #settled: (() => void) | undefined
 
   constructor(decider: Decider, key: AnyKey, op: ConsumeOp) {
@@ -25,21 +27,11 @@ export class ConsumeCall implements Call {
     this.#op = op
   }
 
-  /** `undefined` until it is settled, and where the store gave no answer. */
-  get decision(): Decision | undefined {
-    return this.#decision
-  }
-
-  /** Why there is no decision. */
-  get error(): unknown {
-    return this.#error
-  }
-
   promise(): Promise<Decision> {
-    if (this.#decision !== undefined) return Promise.resolve(this.#decision)
-    if (this.isSettled) return Promise.reject(this.#error)
+    if (this.decision !== undefined) return Promise.resolve(this.decision)
+    if (this.isSettled) return Promise.reject(this.error)
     return new Promise((resolve, reject) => {
-      this.#settled = () => (this.#decision === undefined ? reject(this.#error) : resolve(this.#decision))
+      this.#settled = () => (this.decision === undefined ? reject(this.error) : resolve(this.decision))
     })
   }
 
@@ -52,14 +44,14 @@ export class ConsumeCall implements Call {
   resolve(outcomes: readonly Outcome[], position: number): void {
     this.isSettled = true
     const decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
-    this.#decision = decision
+    this.decision = decision
     this.#decider.decided(this.#key, decision)
     this.#settled?.()
   }
 
   reject(error: unknown): void {
     this.isSettled = true
-    this.#error = error
+    this.error = error
     this.#settled?.()
   }
 }

@@ -41,7 +41,10 @@ export interface Decision {
   readonly allowed: boolean
   /** Units that the request takes. */
   readonly cost: number
-  /** Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0 with `failClosed`. */
+  /**
+   * Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0
+   * with `failClosed`.
+   */
   readonly remaining: number
   /**
    * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
@@ -53,10 +56,16 @@ export interface Decision {
   readonly resetAfterMs: number
   /** Names of the enforced limits without room, in the order in which they were declared. */
   readonly deniedBy: readonly string[]
-  /** One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed` they are as of a key that is not known. */
+  /**
+   * One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed`
+   * they are as of a key that is not known.
+   */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
-  /** Only on a denial of a key that is blocked: for how many milliseconds more. `deniedBy` names the limits that brought it about; it is empty where the key was blocked before, for then they are not asked. */
+  /**
+   * Only on a denial of a key that is blocked: for how many milliseconds more. `deniedBy` names the limits that
+   * brought it about; it is empty where the key was blocked before, for then they are not asked.
+   */
   readonly blockedMs?: number
   /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
   readonly atMs: number

@@ -8,9 +8,10 @@ const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as co
 export const MIN_WINDOW_MS = 10
 export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
 
-/** Whole milliseconds, or `undefined` where the text or number is no duration. */
-export function parseDuration(duration: Duration): number | undefined {
+/** Whole milliseconds; `undefined` for what is no duration. */
+export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
+  if (typeof duration !== 'string') return undefined
   const match = /^(\d{1,15})(ms|s|m|h|d)$/.exec(duration)
   if (match === null) return undefined
   const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
@@ -19,8 +20,7 @@ export function parseDuration(duration: Duration): number | undefined {
 
 /** The window of a limit, or the like, in milliseconds; `invalid_window` unless it lies from 10 ms to 366 days. */
 export function parseWindow(window: unknown, what = 'the window'): number {
-  const isDuration = typeof window === 'number' || typeof window === 'string'
-  const ms = isDuration ? parseDuration(window) : undefined
+  const ms = parseDuration(window)
   if (ms === undefined) {
     throw new SlidegateError(
       'invalid_window',
@@ -40,8 +40,6 @@ export function parseWindow(window: unknown, what = 'the window'): number {
 
 /** In the largest unit that is whole: `60000` is `1m`, `90000` is `90s`. */
 export function formatDuration(ms: number): string {
-  for (const [unit, unitMs] of Object.entries(UNIT_MS)) {
-    if (ms % unitMs === 0) return `${ms / unitMs}${unit}`
-  }
-  return `${ms}ms`
+  const [unit, unitMs] = Object.entries(UNIT_MS).find(([, unitMs]) => ms % unitMs === 0)!
+  return `${ms / unitMs}${unit}`
 }

@@ -38,7 +38,7 @@ export class SlidegateError extends Error {
 }
 
 /** An option that no other code fits. */
-export function invalidOption(message: string, value: unknown): SlidegateError {
+export function invalidOption(message: string, value?: unknown): SlidegateError {
   return new SlidegateError('invalid_option', message, value)
 }
 
@@ -104,13 +104,22 @@ function isArray(value: object): boolean {
   }
 }
 
-/** Options as they were given; `invalid_option` unless they are an object. */
-export function checkOptions(options: unknown, what: string): void {
+/** All names that options may have. */
+export type Names<Options> = Readonly<Record<keyof Options, true>>
+
+/** `invalid_option` unless the options are an object; with `names`, one that has no others. */
+export function checkOptions<Options>(options: Options, what: string, names?: Names<Options>): void {
   if (typeof options !== 'object' || options === null) {
-    throw new SlidegateError(
-      'invalid_option',
-      `the options of ${what} are ${show(options)}; they must be an object`,
-      options,
-    )
+    throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
   }
+  const unknown = names && strangeName(options, names)
+  if (unknown === undefined) return
+  const known = Object.keys(names!).join(', ')
+  throw invalidOption(`${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
+}
+
+/** What is given under a name that nobody reads: misspelt it would do nothing, and say nothing. */
+export function strangeName(options: object, names: Readonly<Record<string, true>>): string | undefined {
+  const given = options as Readonly<Record<string, unknown>>
+  return Object.keys(given).find((name) => !Object.hasOwn(names, name) && given[name] !== undefined)
 }

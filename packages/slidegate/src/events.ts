@@ -1,5 +1,5 @@
 import type { Decision } from './decision.ts'
-import { SlidegateError, type StoreUnavailableError, show } from './errors.ts'
+import { invalidOption, type StoreUnavailableError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
 import { Tally } from './tally.ts'
 
@@ -28,6 +28,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
   }
 }
 
+/** The name of an event. */
 export type LimiterEvent = keyof LimiterEvents
 
 const EVENTS: Readonly<Record<LimiterEvent, true>> = {
@@ -38,6 +39,7 @@ const EVENTS: Readonly<Record<LimiterEvent, true>> = {
   clockStep: true,
 }
 
+/** Called at once, with the event. */
 export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
   event: LimiterEvents<Key>[Event],
 ) => void
@@ -46,10 +48,14 @@ type AnyListener = (event: unknown) => unknown
 
 /** Where a limiter writes a line when its store goes down or comes back. */
 export interface Logger {
+  /** Takes a line without its end. */
   warn(line: string): void
 }
 
-/** Hands events to those who listen, and counts failures for those who ask. What they throw is theirs: it is logged once, and troubles no request. */
+/**
+ * Hands events to those who listen, and counts failures for those who ask. What they throw is theirs: it is logged
+ * once, and troubles no request.
+ */
 export class Announcer {
   readonly #limiter: string
   readonly #logger: Logger | undefined
@@ -125,13 +131,9 @@ export class Announcer {
 function check(event: unknown, listener: unknown): void {
   if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
     const known = Object.keys(EVENTS).join(', ')
-    throw new SlidegateError('invalid_option', `there is no event ${show(event)}, only ${known}`, event)
+    throw invalidOption(`there is no event ${show(event)}, only ${known}`, event)
   }
   if (typeof listener !== 'function') {
-    throw new SlidegateError(
-      'invalid_option',
-      `the listener is ${show(listener)}; it must be a function`,
-      listener,
-    )
+    throw invalidOption(`the listener is ${show(listener)}; it must be a function`, listener)
   }
 }

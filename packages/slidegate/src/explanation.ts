@@ -1,5 +1,5 @@
-import { decisionOf, type LimitDecision } from './decision.ts'
-import { SlidegateError, show } from './errors.ts'
+import { decisionOf, type LimitDecision, limitsOf } from './decision.ts'
+import { invalidOption, show } from './errors.ts'
 import type { Declaration } from './limits/declaration.ts'
 import { adaptedFrom, declaredOptions } from './limits/declare.ts'
 import type { BanState, Charged, Limit } from './limits/limit.ts'
@@ -37,8 +37,7 @@ const MAX_CHARGES_OF_ALL = 2048
 
 /** How many are told of each limit. */
 export function mostCharges(parts: readonly Part[]): number {
-  const limits = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
-  return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limits)))
+  return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
 /** How many are asked for, if any. */
@@ -46,13 +45,9 @@ export function chargesAsked(
   options: { readonly charges?: boolean } | undefined,
   parts: readonly Part[],
 ): number | undefined {
-  const charges = options?.charges === undefined ? false : options.charges
+  const { charges = false } = options ?? {}
   if (typeof charges !== 'boolean') {
-    throw new SlidegateError(
-      'invalid_option',
-      `charges is ${show(charges)}; it must be true or false`,
-      charges,
-    )
+    throw invalidOption(`charges is ${show(charges)}; it must be true or false`, charges)
   }
   return charges ? mostCharges(parts) : undefined
 }
@@ -88,7 +83,7 @@ export function explanationOf(
 ): Omit<Explanation, 'overrides'> {
   const { blockedMs = 0 } = outcome
   const decision = decisionOf(op, outcome, 0)
-  const declared = op.parts.flatMap(({ set }) => set.limits)
+  const declared = limitsOf(op.parts)
   const mixed = op.parts.flatMap(({ set }) => set.limits.map((_, i) => hasFormer(set, i)))
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
   return {

@@ -1,20 +1,13 @@
-import { SlidegateError, show } from './errors.ts'
-import { Announcer, type Logger } from './events.ts'
-import type { OnStoreError } from './resilience/answers.ts'
-import type { BreakerOptions } from './resilience/breaker.ts'
-import { checkFailureOptions } from './resilience/failure-options.ts'
+import { invalidOption, show } from './errors.ts'
+import { Announcer } from './events.ts'
+import { checkFailureOptions, type FailureOptions } from './resilience/failure-options.ts'
 import { withFailurePolicy } from './resilience/failure-policy.ts'
 import { type MemoryStore, memoryStore } from './stores/memory.ts'
 import type { Store } from './stores/store.ts'
 
 /** What is asked, and what becomes of it when it fails. */
-interface StoreOptions {
+interface StoreOptions extends FailureOptions {
   readonly store?: Store
-  readonly timeoutMs?: number
-  readonly onStoreError?: OnStoreError
-  readonly instances?: number
-  readonly breaker?: BreakerOptions
-  readonly logger?: Logger | false
 }
 
 /** Keys that are held at most while this process decides without its store. */
@@ -32,11 +25,7 @@ export function guardedStore(
 ): { readonly store: Store; readonly announcer: Announcer } {
   const { store = memoryStore() } = options
   if (typeof store !== 'object' || typeof store?.apply !== 'function') {
-    throw new SlidegateError(
-      'invalid_option',
-      `the store is ${show(store)}; use memoryStore() or redisStore(client)`,
-      store,
-    )
+    throw invalidOption(`the store is ${show(store)}; use memoryStore() or redisStore(client)`, store)
   }
   const { logger, ...policy } = checkFailureOptions(options)
   const announcer = new Announcer(name, logger)

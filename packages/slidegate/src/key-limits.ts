@@ -4,7 +4,8 @@ import { type BanOptions, banLog } from './limits/ban.ts'
 import { checkCount, isDeclared, limitIn, parseName } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
-import type { InForce, OverrideTable } from './overrides/overrides.ts'
+import type { InForce } from './overrides/known-overrides.ts'
+import type { OverrideTable } from './overrides/overrides.ts'
 import type { Part } from './stores/store.ts'
 
 /** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */
@@ -38,12 +39,12 @@ export class Dimension {
   readonly limiter: string
   /** Those that hold for every key. */
   readonly limits: readonly Limit[]
+  /** The same arranged by their logs, where all keys have the same. */
+  readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOf
   readonly #formerly: readonly (readonly Limit[])[]
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #bans: LimitSet | undefined
-  /** The set of every key, where all have the same. */
-  readonly #set: LimitSet | undefined
   readonly #setOf = new WeakMap<object, LimitSet>()
   /** The same with what was in force before, for each set of declared limits. */
   readonly #setAfter = new WeakMap<LimitSet, WeakMap<InForce, LimitSet>>()
@@ -59,13 +60,8 @@ export class Dimension {
     this.#formerly = checkedFormerly(formerly)
     this.#ban = ban === undefined ? undefined : banLog(ban)
     this.#bans = this.#ban && withLog(limitSet(this.limiter, []), this.#ban)
-    this.#set = typeof limits === 'function' ? undefined : this.#made(limits, this.#formerly)
-    this.limits = this.#set?.limits ?? []
-  }
-
-  /** The limits of every key, where all have the same. */
-  get set(): LimitSet | undefined {
-    return this.#set
+    this.set = typeof limits === 'function' ? undefined : this.#made(limits, this.#formerly)
+    this.limits = this.set?.limits ?? []
   }
 
   /** The log of a key's bans, and nothing else of it. */
@@ -76,7 +72,7 @@ export class Dimension {
   /** @param key as stored */
   partOf(given: string, key: string, request: unknown, inForce: InForce | undefined): Part {
     if (inForce !== undefined) return { key, set: this.#overridden(inForce, given, request) }
-    return { key, set: this.#set ?? this.#told(this.declaredFor(given, request)) }
+    return { key, set: this.set ?? this.#told(this.declaredFor(given, request)) }
   }
 
   /** The same with all that limits which were in force before have charged. */
@@ -108,7 +104,7 @@ export class Dimension {
 
   /** The declared limits, and those that were in force before: what a function tells may be others each time. */
   #after(inForce: InForce, limits: readonly Limit[]): LimitSet {
-    const declared = this.#set ?? this.#told(limits)
+    const declared = this.set ?? this.#told(limits)
     const known = this.#setAfter.get(declared) ?? new WeakMap<InForce, LimitSet>()
     this.#setAfter.set(declared, known)
     const set = known.get(inForce) ?? this.#made(limits, [...inForce.formerly, ...this.#formerly])
@@ -149,8 +145,9 @@ export class Dimension {
 }
 
 /** What tells two limits apart. */
-function textOf({ name, limit, windowMs, shadow, kind, ...rest }: Limit): unknown {
-  return [name, kind.logName({ name, limit, windowMs, shadow, kind, ...rest }), limit, windowMs, shadow]
+function textOf(declared: Limit): unknown {
+  const { name, limit, windowMs, shadow, kind } = declared
+  return [name, kind.logName(declared), limit, windowMs, shadow]
 }
 
 /** A dimension, and a key of it as it was given and as it is stored. */
@@ -261,7 +258,7 @@ export class KeyLimits {
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
     for (const { name } of this.dimensions) {
-      if (keyIn(keys, name!) !== undefined) continue
+      if (ownOf(keys, name!) !== undefined) continue
       const right = this.dimensions.map((each) => each.name).join(', ')
       throw new SlidegateError(
         'invalid_key',
@@ -277,7 +274,7 @@ export class KeyLimits {
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
     const found = this.dimensions.flatMap((dimension) => {
-      const given = keyIn(keys, dimension.name!)
+      const given = ownOf(keys, dimension.name!)
       return given === undefined || given === null
         ? []
         : [{ dimension, given, key: this.spelling.key(given) }]
@@ -301,9 +298,9 @@ export class KeyLimits {
   }
 }
 
-/** A dimension may be called like something that all objects have. */
-function keyIn(keys: Partial<Keys>, dimension: string): string | null | undefined {
-  return Object.hasOwn(keys, dimension) ? keys[dimension] : undefined
+/** What is said of a dimension, which may be called like something that all objects have. */
+export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
+  return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
 
 /** What tells a key of a limiter, or of a dimension, from all others. */

@@ -1,4 +1,4 @@
-import { SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
+import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './platform.ts'
 
 const MAX_KEY_BYTES = 64 * 1024
@@ -55,8 +55,7 @@ function secretBytes(secret: unknown): Uint8Array {
   if (bytes === undefined || bytes.length < MIN_SECRET_BYTES) {
     // The secret itself is no business of whoever reads the error.
     const what = bytes === undefined ? `of type ${typeof secret}` : `${bytes.length} bytes`
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
     )
   }

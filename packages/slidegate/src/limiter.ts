@@ -1,11 +1,19 @@
 import type { Decision } from './decision.ts'
 import type { Duration } from './duration.ts'
-import { checkOptions, SlidegateError, show } from './errors.ts'
+import { checkOptions, invalidOption, type Names, show } from './errors.ts'
 import type { LimiterEvent, LimiterListener, Logger } from './events.ts'
 import type { Explanation } from './explanation.ts'
 import { guardedStore } from './guarded-store.ts'
 import { spellingBy } from './key.ts'
-import { type AnyKey, Dimension, KeyLimits, type Keys, type LimitsOf, parseDimension } from './key-limits.ts'
+import {
+  type AnyKey,
+  Dimension,
+  KeyLimits,
+  type Keys,
+  type LimitsOf,
+  ownOf,
+  parseDimension,
+} from './key-limits.ts'
 import type { BanOptions } from './limits/ban.ts'
 import { parseName } from './limits/declare.ts'
 import type { Entry, Limit } from './limits/limit.ts'
@@ -63,12 +71,14 @@ interface CommonOptions {
   readonly hashKeys?: string | Uint8Array
 }
 
+/** What a limiter counts, where, and what happens while its store cannot answer. */
 export interface LimiterOptions extends CommonOptions {
   /**
    * What each key is held to, all of it: 1 to 64 limits. Or a function that tells it, by the plan of a tenant for
    * instance: from the key, and from what was handed in as `request`. It should tell the same array for the same
-   * limits, never one that was changed in place, and must not wait for anything. What a key has used counts on when its limits change, as long as they are of
-   * the same kind and, but for sliding windows, of the same length; else see `formerly`.
+   * limits, never one that was changed in place, and must not wait for anything. What a key has used counts on when
+   * its limits change, as long as they are of the same kind and, but for sliding windows, of the same length; else
+   * see `formerly`.
    */
   readonly limits: LimitsOf
   /**
@@ -95,6 +105,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
   readonly limits?: never
 }
 
+/** What a request takes, and what is known of it. */
 export interface ConsumeOptions extends RequestNames {
   /** Units that the request takes, an integer from 1. Default: 1. */
   readonly cost?: number
@@ -102,6 +113,7 @@ export interface ConsumeOptions extends RequestNames {
   readonly request?: unknown
 }
 
+/** Of which request it is asked whether it would be admitted, and how much is to be told. */
 export interface ExplainOptions extends ConsumeOptions {
   /** Whether the charges that count are told one by one: for pictures, at the price of some 500 records read. Default: false. */
   readonly charges?: boolean
@@ -137,8 +149,8 @@ export interface Limiter<Key extends AnyKey = string> {
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
    * Many requests, up to 10,000, each decided on its own, those of a key in their order; they travel together. All are
-   * checked before any is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are settled, and what others
-   * were charged is returned, but for those with a `requestId`: they may be asked for again.
+   * checked before any is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are
+   * settled, and what others were charged is returned, but for those with a `requestId`: they may be asked for again.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** What `consume` would answer; `remaining` and `resetAfterMs` are those before any charge. Writes nothing. */
@@ -217,6 +229,7 @@ export interface Limiter<Key extends AnyKey = string> {
   readonly overrides: Overrides<Partial<Key>>
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
+  /** Ends what `on` with this very listener has begun. */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, Key>): this
   /** What has gone wrong since the limiter was made: numbers, never keys. */
   stats(): LimiterStats
@@ -227,11 +240,20 @@ export interface Limiter<Key extends AnyKey = string> {
   close(): void
 }
 
+/** One of several requests that are decided in one call. */
 export interface BulkRequest<Key extends AnyKey = string> extends ConsumeOptions {
   readonly key: Key
 }
 
+const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
+  ...{ name: true, limits: true, dimensions: true, store: true, timeoutMs: true, onStoreError: true },
+  ...{ instances: true, breaker: true, logger: true, formerly: true, overrides: true, ban: true },
+  ...{ maxWaiting: true, reservationTtl: true, hashKeys: true },
+}
+
 /**
+ * A limiter of these limits, whose counts live in its store.
+ *
  * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_window`, `invalid_option`
  */
 export function createLimiter<Dimension extends string>(
@@ -239,7 +261,7 @@ export function createLimiter<Dimension extends string>(
 ): Limiter<Keys<Dimension>>
 export function createLimiter(options: LimiterOptions): Limiter
 export function createLimiter(options: LimiterOptions | DimensionOptions<string>): Limiter<AnyKey> {
-  checkOptions(options, 'createLimiter')
+  checkOptions(options, 'createLimiter', NAMES)
   const name = parseName(options.name ?? 'default')
   const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
   const { store, announcer } = guardedStore(name, options)
@@ -257,16 +279,11 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
     return [new Dimension(name, undefined, options as LimiterOptions)]
   }
   if (limits !== undefined) {
-    throw new SlidegateError(
-      'invalid_option',
-      'both limits and dimensions are given; give one of them',
-      limits,
-    )
+    throw invalidOption('both limits and dimensions are given; give one of them', limits)
   }
   const given = isRecord(dimensions) ? Object.entries(dimensions) : []
   if (given.length === 0 || given.length > MAX_DIMENSIONS) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `dimensions is ${show(dimensions)} of ${given.length}; it must be an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
       dimensions,
     )
@@ -275,22 +292,21 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
     if (of === undefined) continue
     if (!isRecord(of)) {
       const right = given.map(([name]) => name).join(', ')
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `${what} is ${show(of)}; with dimensions it must be an object with some of ${right}`,
         of,
       )
     }
     for (const dimension of Object.keys(of)) {
       if (Object.hasOwn(dimensions, dimension)) continue
-      throw new SlidegateError('invalid_option', `${what} has ${show(dimension)}, which is no dimension`, of)
+      throw invalidOption(`${what} has ${show(dimension)}, which is no dimension`, of)
     }
   }
   return given.map(([dimension, limitsOf]) => {
     const rules = {
       limits: limitsOf,
-      formerly: ownOf(formerly as DimensionOptions<string>['formerly'], dimension),
-      ban: ownOf(ban as DimensionOptions<string>['ban'], dimension),
+      formerly: ownOf((formerly ?? {}) as NonNullable<DimensionOptions<string>['formerly']>, dimension),
+      ban: ownOf((ban ?? {}) as NonNullable<DimensionOptions<string>['ban']>, dimension),
     }
     return new Dimension(name, parseDimension(dimension), rules)
   })
@@ -298,9 +314,4 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
 
 function isRecord(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** A dimension may be called like something that all objects have. */
-function ownOf<T>(values: Readonly<Partial<Record<string, T>>> | undefined, name: string): T | undefined {
-  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined
 }

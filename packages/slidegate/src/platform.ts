@@ -25,7 +25,10 @@ function builtin<Module>(ask: (get: NodeJS.Process['getBuiltinModule']) => Modul
   }
 }
 
-/** Milliseconds since some time in the past, whatever becomes of the wall clock. Of Node's clocks this is read in the least time. */
+/**
+ * Milliseconds since some time in the past, whatever becomes of the wall clock. Of Node's clocks this is read in the
+ * least time.
+ */
 export const elapsedMs: () => number =
   hrtime === undefined
     ? () => performance.now()

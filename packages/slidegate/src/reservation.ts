@@ -1,6 +1,6 @@
 import type { Decision } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
-import { SlidegateError, show } from './errors.ts'
+import { invalidOption, SlidegateError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
 import { type ExtraLog, withLog } from './limits/limit-set.ts'
 import { reservationLog } from './limits/reservations.ts'
@@ -45,7 +45,10 @@ export interface Reservation {
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /** Its name in the store, which no other has, and which tells another number of units apart; '' where the store keeps no reservation, for it was not the one that decided. */
+  /**
+   * Its name in the store, which no other has, and which tells another number of units apart; '' where the store
+   * keeps no reservation, for it was not the one that decided.
+   */
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
@@ -144,8 +147,7 @@ export class Reservations {
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `a limit of ${show(this.#limiter)} keeps requests one by one; only those that keep sums can be reserved`,
         this.#limiter,
       )

@@ -11,6 +11,7 @@ import type { BreakerOptions } from './resilience/breaker.ts'
 import { outcomesOf } from './stores/call.ts'
 import type { ConsumeOutcome, Op, Outcome, Part, Store } from './stores/store.ts'
 
+/** What is counted, over which time, and where. */
 export interface SlidingCountOptions {
   /** For how long what is added counts, from 10 ms to 366 days. */
   readonly period: Duration

@@ -2,7 +2,7 @@ import { chargedLogs } from './charged.ts'
 import { allSettled, ConsumeCall } from './consume-call.ts'
 import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
-import { SlidegateError, show } from './errors.ts'
+import { invalidOption, SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
 import { chargesAsked, type Explanation, explanationOf } from './explanation.ts'
 import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
@@ -175,8 +175,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
     if (!Array.isArray(requests) || requests.length > MAX_BULK) {
       const what = Array.isArray(requests) ? `${requests.length}` : show(requests)
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `the requests are ${what}; they must be an array of at most ${MAX_BULK} of { key, cost }`,
         requests,
       )
@@ -262,7 +261,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     options?: WaitOptions,
   ): Promise<T> {
     if (typeof task !== 'function') {
-      throw new SlidegateError('invalid_option', `the task is ${show(task)}; it must be a function`, task)
+      throw invalidOption(`the task is ${show(task)}; it must be a function`, task)
     }
     const decision = await this.wait(key, options)
     const origin = originOf(decision)
@@ -286,8 +285,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `no limit of the limiter ${show(this.name)} keeps its requests one by one; one with log: 'zset' does`,
         key,
       )
@@ -379,8 +377,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
       }
       return { ...overridesOf(table, (key) => this.#one(key), changed), list }
     }
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `the limiter ${show(this.name)} takes no overrides; make it with overrides: true`,
       this.name,
     )
@@ -447,11 +444,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #overridesBy(options: OverridesOptions | true | undefined): OverrideTable | undefined {
     if (options === undefined) return undefined
     if (options !== true && (typeof options !== 'object' || options === null)) {
-      throw new SlidegateError(
-        'invalid_option',
-        `overrides is ${show(options)}; it must be true or { maxStaleMs }`,
-        options,
-      )
+      throw invalidOption(`overrides is ${show(options)}; it must be true or { maxStaleMs }`, options)
     }
     const { applySync } = this.#store
     return new OverrideTable({
@@ -470,16 +463,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#checkOpen()
     const bans = this.#keys.bansOf(key)
     if (bans.length > 0) return bans
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `the limiter ${show(this.name)} has no bans for this key; make it with ban: true, or with options of one`,
       key,
     )
   }
 
   #holdsNothing(key: AnyKey): SlidegateError {
-    return new SlidegateError(
-      'invalid_option',
+    return invalidOption(
       `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
       key,
     )

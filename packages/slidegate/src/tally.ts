@@ -4,7 +4,10 @@ import type { Outcome } from './stores/store.ts'
 import { WaitCounts } from './waiting/wait-counts.ts'
 import type { WaitErrorReason } from './waiting/wait-error.ts'
 
-/** What has gone wrong since the limiter was made, and how long was waited. Numbers, never keys: they may be exported as metrics. */
+/**
+ * What has gone wrong since the limiter was made, and how long was waited. Numbers, never keys: they may be exported
+ * as metrics.
+ */
 export interface LimiterStats {
   /** What was asked of the store without an answer, by the reason; with `down` it was not even asked. */
   readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>

@@ -4,6 +4,7 @@ import { connect, nodeBinding } from '../http/node.ts'
 import type { GuardOptions } from '../http/options.ts'
 import { type IsTrusted, unlessAnybody } from '../http/trust.ts'
 
+/** As of every adapter; functions are given the request, the response and `next`. */
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
 /**

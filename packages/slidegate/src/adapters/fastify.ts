@@ -54,9 +54,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
     (_, reply) => reply.raw,
   )
   // The setting stands nowhere to be read.
-  const address = unlessSpoofed<FastifyRequest>('trustProxy', (request, raw) => {
-    return (raw === undefined ? request : Object.create(request, { raw: { value: raw } })).ip
-  })
+  const address = unlessSpoofed<FastifyRequest>('trustProxy')
   const binding = { ...node, address }
   const { global: isGlobal = true, ...around } = options
   const routes = new RouteOptions<Args>(around, !isGlobal)

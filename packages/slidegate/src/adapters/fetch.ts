@@ -12,7 +12,10 @@ import {
 import { createGuard } from '../http/guard.ts'
 import type { GuardOptions } from '../http/options.ts'
 
-/** What a handler is given: a request, and what the platform adds to it, which may tell the address of the connection's other end. */
+/**
+ * What a handler is given: a request, and what the platform adds to it, which may tell the address of the
+ * connection's other end.
+ */
 export type FetchArguments = [request: Request, ...rest: unknown[]]
 
 export interface RateLimitOptions<Args extends FetchArguments = FetchArguments> extends GuardOptions<Args> {

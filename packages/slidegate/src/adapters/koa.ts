@@ -8,6 +8,7 @@ import { believesAnybody, spoofableAddress } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
+/** As of every adapter; functions are given the context and `next`. */
 export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
 
 /**

@@ -49,6 +49,7 @@ export class SlidegateThrottlerStorage implements ThrottlerStorage {
     this.#limiterOf(1000, 1, 0)
   }
 
+  /** One request: `ttl` and `blockDuration` are milliseconds, as the guard hands them in. */
   async increment(
     key: string,
     ttl: number,

@@ -44,12 +44,14 @@ export class RateLimitModule implements OnModuleInit {
     this.#scanner = scanner
   }
 
+  /** The module, with these options. */
   static forRoot<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitModuleOptions<Request, Response>,
   ): DynamicModule {
     return RateLimitModule.forRootAsync({ global: options?.global, useFactory: () => options })
   }
 
+  /** The module, with options that are made of what else Nest provides. */
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {
@@ -75,11 +77,10 @@ export class RateLimitModule implements OnModuleInit {
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
     if (made.length > 1)
-      throw invalidOption('the module is imported twice, and would charge twice; import it once', undefined)
+      throw invalidOption('the module is imported twice, and would charge twice; import it once')
     if (!made[0]!.isDependencyTreeStatic()) {
       throw invalidOption(
         'the options depend on what each request has anew; inject what lives as long as the app',
-        undefined,
       )
     }
     const guards = this.#module.get(HandlerGuards)

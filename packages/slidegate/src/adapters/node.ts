@@ -4,6 +4,7 @@ import type { GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
+/** As of every adapter; functions are given the request, the response and `next`. */
 export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
 
 /**

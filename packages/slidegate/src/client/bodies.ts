@@ -1,4 +1,4 @@
-import { SlidegateError } from '../errors.ts'
+import { invalidOption, type SlidegateError } from '../errors.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Request } from '../stores/redis/protocol.ts'
 import type { Result } from '../stores/redis/transport.ts'
@@ -103,7 +103,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
 }
 
 function tooMuch(what: string): SlidegateError {
-  return new SlidegateError('invalid_option', `there is too much ${what} in one body; send several`)
+  return invalidOption(`there is too much ${what} in one body; send several`)
 }
 
 function tried<Value>(place: string, read: () => Value): Value | Error {

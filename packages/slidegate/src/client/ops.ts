@@ -1,5 +1,5 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import { mostCharges } from '../explanation.ts'
 import { isStored } from '../key.ts'
 import type { Entries } from '../limits/limit.ts'
@@ -37,6 +37,10 @@ const like =
   (pattern: RegExp): Read =>
   (value, what) =>
     textIn(value, what, (text) => pattern.test(text), `like ${pattern.source}`)
+const upTo =
+  (most: number): Read =>
+  (value, what) =>
+    textIn(value, what, (text) => text.length <= most && text.isWellFormed(), `${most} characters at most`)
 const each =
   (read: Read): Read =>
   (value, what) =>
@@ -59,13 +63,7 @@ const READERS: Readonly<Record<string, Read>> = {
   charged: each(flagIn),
   instants: each(any),
   id: like(/^[A-Za-z0-9_-]{12}$/),
-  reservation: (value, what) =>
-    textIn(
-      value,
-      what,
-      (text) => text.length <= MAX_NAME && text.isWellFormed(),
-      `${MAX_NAME} characters at most`,
-    ),
+  reservation: upTo(MAX_NAME),
   from: like(/^[0-9]{1,20}$/),
   // The name of a dimension may stand before the key.
   name: (value, what) =>
@@ -75,13 +73,7 @@ const READERS: Readonly<Record<string, Read>> = {
       (text) => isStored(text.replace(/^[A-Za-z0-9_-]{1,64}\//, '')),
       'a text as it is stored',
     ),
-  text: (value, what) =>
-    textIn(
-      value,
-      what,
-      (text) => text.length <= MAX_NOTE && text.isWellFormed(),
-      `${MAX_NOTE} characters at most`,
-    ),
+  text: upTo(MAX_NOTE),
   ticket: (value, what) => {
     const { id, sinceMs } = fieldsIn(value, what, ['id', 'sinceMs'])
     return { id: READERS.id!(id, 'ticket.id'), sinceMs: whole(sinceMs, 'ticket.sinceMs') }
@@ -176,11 +168,7 @@ function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonl
     return { key: stored(key, 'the key of a part') as string, set }
   })
   if (parts.length > 1 && new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
-    throw new SlidegateError(
-      'invalid_option',
-      'two parts are of the same key; each must be of its own',
-      value,
-    )
+    throw invalidOption('two parts are of the same key; each must be of its own', value)
   }
   return parts
 }
@@ -195,13 +183,10 @@ function checkLogs(op: Op): void {
   if (
     isOfTable ? parts.length > 1 || !haveAll(parts, 'table') : parts.some((part) => haveAll([part], 'table'))
   ) {
-    throw new SlidegateError(
-      'invalid_option',
-      `a ${type} is not asked of this; a table has notes, and nothing else`,
-    )
+    throw invalidOption(`a ${type} is not asked of this; a table has notes, and nothing else`)
   }
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
-    throw new SlidegateError('invalid_option', `a ${type} needs limits in each of its sets`)
+    throw invalidOption(`a ${type} needs limits in each of its sets`)
   }
   if (type === 'block') need(parts, 'ban', type)
   if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)
@@ -220,10 +205,7 @@ function haveAll(parts: readonly Part[], role: Role): boolean {
 
 function need(parts: readonly Part[], role: Role, type: string): void {
   if (haveAll(parts, role)) return
-  throw new SlidegateError(
-    'invalid_option',
-    `this ${type} needs the addition ${show(role)} in each of its sets`,
-  )
+  throw invalidOption(`this ${type} needs the addition ${show(role)} in each of its sets`)
 }
 
 /** Logs that keep entries are told what these are called; others are told nothing. */

@@ -1,3 +1,4 @@
+import { limitsOf } from '../decision.ts'
 import {
   SlidegateError,
   type SlidegateErrorCode,
@@ -92,7 +93,7 @@ const REQUESTS = [
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
   const { source, isRepeat, costs, blockedMs, isUnseen, isBehind, isJoined, instants } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
-  const limits = op.parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  const limits = limitsOf(op.parts).length
   return {
     source: 'store',
     atMs: whole(told.atMs, 'atMs'),
@@ -111,7 +112,7 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
 }
 
 function explanation({ parts, charges: most }: ExplainOp, { frees, bans, charges }: Fields) {
-  const limits = parts.reduce((sum, { set }) => sum + set.limits.length, 0)
+  const limits = limitsOf(parts).length
   return {
     ...(most !== undefined && {
       charges: listIn(charges, 'charges', limits, limits).map((each) =>

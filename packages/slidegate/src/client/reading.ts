@@ -1,10 +1,10 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, SlidegateError, show } from '../errors.ts'
 
 // How either side reads what the other has written: whole, or not at all.
 
 /** `invalid_option`: what is wrong, and what would be right. */
 export function wrong(what: string, value: unknown, right: string): SlidegateError {
-  return new SlidegateError('invalid_option', `${what} is ${show(value)}; it must be ${right}`, value)
+  return invalidOption(`${what} is ${show(value)}; it must be ${right}`, value)
 }
 
 /** Says where it was read. */
@@ -26,11 +26,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
   }
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue
-    throw new SlidegateError(
-      'invalid_option',
-      `${what} has ${show(name)}; there is only ${known.join(', ')}`,
-      name,
-    )
+    throw invalidOption(`${what} has ${show(name)}; there is only ${known.join(', ')}`, name)
   }
   return value as Fields
 }
@@ -38,11 +34,7 @@ export function fieldsIn(value: unknown, what: string, known: readonly string[])
 export function listIn(value: unknown, what: string, least: number, most: number): readonly unknown[] {
   if (Array.isArray(value) && value.length >= least && value.length <= most) return value
   const given = Array.isArray(value) ? `an array of ${value.length}` : show(value)
-  throw new SlidegateError(
-    'invalid_option',
-    `${what} is ${given}; it must be an array of ${least} to ${most}`,
-    value,
-  )
+  throw invalidOption(`${what} is ${given}; it must be an array of ${least} to ${most}`, value)
 }
 
 export function integerIn(value: unknown, what: string, least: number, most: number): number {

@@ -6,6 +6,7 @@ import type { Op, Outcome, Store } from '../stores/store.ts'
 import { answerOf, readBody, type StoreAnswer } from './bodies.ts'
 import { type Authorize, KnownSets } from './sets.ts'
 
+/** For how long the store is waited for. */
 export interface ServeStoreOptions {
   /**
    * Milliseconds, from 1 to 2^31 - 1, after which the store is given up: fewer than those for which its callers wait, so that

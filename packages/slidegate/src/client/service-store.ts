@@ -7,6 +7,7 @@ import type { Op, Store } from '../stores/store.ts'
 import { MAX_OPS } from './bodies.ts'
 import { type Address, type Fetch, HttpTransport } from './http-transport.ts'
 
+/** Who asks the service, and how. */
 export interface ServiceStoreOptions {
   /**
    * What the service knows the caller by; needed unless it lets anybody in. A function is asked for each call, so that a
@@ -76,7 +77,7 @@ function urlOf(given: unknown): string {
   }
   if (url.username !== '' || url.password !== '') {
     // It is no business of whoever reads the error.
-    throw invalidOption('the URL has a name or a password; hand over a token in their place', undefined)
+    throw invalidOption('the URL has a name or a password; hand over a token in their place')
   }
   return `${url.href.replace(/\/+$/, '')}/v1/store`
 }
@@ -99,8 +100,5 @@ function tokenIn(options: ServiceStoreOptions): Address['token'] {
 /** What `fetch` says of others has the whole token in it. */
 function checkedToken(token: unknown): string {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return token
-  throw invalidOption(
-    `the token is of type ${typeof token}; it must be a text of printable characters`,
-    undefined,
-  )
+  throw invalidOption(`the token is of type ${typeof token}; it must be a text of printable characters`)
 }

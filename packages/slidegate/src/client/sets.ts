@@ -1,8 +1,8 @@
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../duration.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, SlidegateError, show } from '../errors.ts'
 import { banLog, banOptionsOf } from '../limits/ban.ts'
 import { type Declaration, declarationOf, limitOf } from '../limits/declaration.ts'
-import { adaptedFrom, checkCount, countBy, declaredOptions, limitIn } from '../limits/declare.ts'
+import { adaptedFrom, checkCount, countBy, limitIn } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
 import {
   type Addition,
@@ -157,11 +157,7 @@ function setOf(
 
 function withNew(set: LimitSet, log: ExtraLog): LimitSet {
   if (!set.logs.some(({ role }) => role === log.role)) return withLog(set, log)
-  throw new SlidegateError(
-    'invalid_option',
-    `there are two logs of ${show(log.role)}; there must be one`,
-    log.role,
-  )
+  throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
 }
 
 const ADDITIONS = ['formerly', 'whole', 'ban', 'reservations', 'line', 'notes']
@@ -196,13 +192,8 @@ function readLimits(value: unknown, what: string, dimension: string | undefined)
 }
 
 function readLimit(value: unknown, dimension: string | undefined): Limit {
-  const limit = limitOf(value)
-  const { isCount, ...told } = value as { readonly isCount?: unknown }
-  const options = declaredOptions(limit)!
-  for (const name of Object.keys(told)) {
-    if (name in options) continue
-    throw new SlidegateError('invalid_limit', `the limit has ${show(name)}, which is not known here`, name)
-  }
+  const { isCount, ...declaration } = (value ?? {}) as { readonly isCount?: unknown }
+  const limit = limitOf(declaration)
   if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true, or left out')
   const counting = isCount === true ? countBy(limit) : limit
   return dimension === undefined ? counting : limitIn(dimension, counting)

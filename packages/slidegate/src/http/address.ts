@@ -1,9 +1,10 @@
 import ipaddr from 'ipaddr.js'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 
 /** The one key of all callers whose address is missing or cannot be read: limited together, never let past. */
 export const UNKNOWN_ADDRESS = 'unknown'
 
+/** How much of an address names a caller. */
 export interface AddressKeyOptions {
   /**
    * Leading bits of an IPv6 address that name a caller, from 1 to 128; 64 unless told, the least that a
@@ -32,8 +33,7 @@ export function addressKey(address: string | undefined, options: AddressKeyOptio
 /** @throws {SlidegateError} `invalid_option` */
 export function checkPrefix(ipv6Prefix: unknown): void {
   if (!Number.isInteger(ipv6Prefix) || (ipv6Prefix as number) < 1 || (ipv6Prefix as number) > 128) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `ipv6Prefix is ${show(ipv6Prefix)}; it must be a whole number of bits from 1 to 128`,
       ipv6Prefix,
     )

@@ -1,4 +1,4 @@
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import { type AddressKeyOptions, addressKey, checkPrefix } from './address.ts'
 import { forwardedFor } from './forwarded.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
@@ -23,6 +23,7 @@ export type AddressHeader = 'x-forwarded-for' | 'forwarded' | (typeof PLATFORM_H
 
 const HEADERS: readonly string[] = ['x-forwarded-for', 'forwarded', ...PLATFORM_HEADERS]
 
+/** Who is believed, and where the address is said. */
 export interface ClientAddressOptions extends AddressKeyOptions {
   /** Which proxies are yours, see {@link Trust}. Nobody else is believed. */
   readonly trust: Trust
@@ -101,15 +102,13 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
   checkPrefix(ipv6Prefix)
   const isTrusted = trustOf(trust)
   if (name !== undefined && !HEADERS.includes(name)) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `header is ${show(name)}; it must be one of ${HEADERS.join(', ')}: any other may come from the caller`,
       name,
     )
   }
   if (name !== undefined && (trust === 0 || (trust as readonly string[]).length === 0)) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `header is ${show(name)}, but nobody is trusted to set it; say in trust which proxies do`,
       name,
     )

@@ -17,6 +17,7 @@ export interface DenialAnswer {
   readonly body: string
 }
 
+/** What the client can read, and what it may know. */
 export interface DenialOptions {
   /** What the client wants to have: its `Accept` field. */
   readonly accept?: string | undefined
@@ -24,7 +25,10 @@ export interface DenialOptions {
   readonly disclose?: boolean
 }
 
-/** What `rateLimit` answers, for those who ask a limiter themselves; rate limit headers go beside it, such as {@link draft11Headers}. */
+/**
+ * What `rateLimit` answers, for those who ask a limiter themselves; rate limit headers go beside it, such as
+ * {@link draft11Headers}.
+ */
 export function denialOf(decision: Decision, { accept, disclose = true }: DenialOptions = {}): DenialAnswer {
   const problem = problemOf(decision, disclose)
   const retryAfter = disclose ? retryAfterHeaders(decision) : []

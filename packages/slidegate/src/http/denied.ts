@@ -87,8 +87,7 @@ export function cannotDrop(): SlidegateError {
 }
 
 function waitMs(name: string, duration: unknown): number {
-  const isDuration = typeof duration === 'number' || typeof duration === 'string'
-  const ms = isDuration ? parseDuration(duration) : undefined
+  const ms = parseDuration(duration)
   if (ms !== undefined && ms >= 1 && ms <= MAX_WAIT_MS) return ms
   throw invalidOption(
     `${name} of denied is ${show(duration)}; it must be a duration from 1 ms to ${MAX_WAIT_MS} ms, such as '2s'`,

@@ -1,4 +1,4 @@
-import { SlidegateError } from '../errors.ts'
+import { invalidOption, type SlidegateError } from '../errors.ts'
 import { promised } from './at-once.ts'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { mayBeCut } from './client-address.ts'
@@ -56,10 +56,8 @@ function tellerOf(connection: Connection): ((request: Request) => string | undef
 
 /** All callers would share one bucket, and nobody would know why. */
 function unknownAddress(): SlidegateError {
-  return new SlidegateError(
-    'invalid_option',
+  return invalidOption(
     "the client's address is not known here; give a key function, or say in address who tells it, such as { trust: 1, header: 'cf-connecting-ip' }",
-    undefined,
   )
 }
 

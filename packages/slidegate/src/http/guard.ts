@@ -17,7 +17,7 @@ import {
   retryAfterHeaders,
 } from './headers.ts'
 import { Networks, parseNetwork } from './networks.ts'
-import { checkOptions, type GuardOptions } from './options.ts'
+import { checkGuardOptions, type GuardOptions } from './options.ts'
 import { FORBIDDEN } from './problem.ts'
 import { settler } from './settling.ts'
 
@@ -31,6 +31,7 @@ export interface Verdict {
   readonly over?: (response: Answered) => void
 }
 
+/** What is to be done with a request that is denied. */
 export type Denial =
   | ({ readonly action: 'answer' } & DenialAnswer)
   /** The user's `onDenied`; where a framework answers by what its handlers return, by that. */
@@ -55,7 +56,7 @@ export function createGuard<Args extends HandlerArguments>(
   options: GuardOptions<Args>,
   binding: Binding<Args>,
 ): Guard<Args> {
-  checkOptions(options)
+  checkGuardOptions(options)
   const { name, limits = [], store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? createLimiter({ name, limits, store })) as Limiter<AnyKey>
   // Only functions that tell limits look at the request.

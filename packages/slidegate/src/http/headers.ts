@@ -1,5 +1,5 @@
 import type { Decision, LimitDecision } from '../decision.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 
 /** A header field of a response. */
 export interface Header {
@@ -7,12 +7,16 @@ export interface Header {
   readonly value: string
 }
 
+/** A way of spelling the header fields: drafts of the IETF by their numbers, or `X-RateLimit-*`. */
 export type HeaderGeneration = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 
 /** How a generation is spelt, and what several limiters of one response make of it. */
 interface Generation {
   readonly spell: (decision: Decision) => readonly Header[]
-  /** A generation of lists has room for all limiters. Any other tells one limit: this is the field with what remains of it, and where. */
+  /**
+   * A generation of lists has room for all limiters. Any other tells one limit: this is the field with what remains
+   * of it, and where.
+   */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
@@ -33,7 +37,9 @@ export interface HeaderSet {
 
 /** The fields of a response, whoever writes it. */
 export interface HeaderAccess {
+  /** The field as it is now. */
   get(name: string): string | undefined
+  /** In place of what it was. */
   set(name: string, value: string): void
 }
 
@@ -105,8 +111,7 @@ export function generationsOf(headers: HeaderGenerations): readonly HeaderGenera
     generations.filter((each) => each !== 'legacy').length < 2 &&
     new Set(generations).size === generations.length
   if (isRight) return generations
-  throw new SlidegateError(
-    'invalid_option',
+  throw invalidOption(
     `headers is ${show(headers)}; it must be 'draft-11', 'draft-7', 'draft-6', 'legacy', an array of 'legacy' and one of the others, or false`,
     headers,
   )

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { invalidOption, show } from '../errors.ts'
 import { readAddress } from './address.ts'
 
-export type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /** An address, and how many of its leading bits name the network. */
 export type Network = readonly [Address, number]

@@ -27,7 +27,7 @@ export function nodeBinding<Args extends HandlerArguments>(
 }
 
 /** Aborted when the connection, or the stream of HTTP/2, closes. */
-export function hangUp(res: NodeResponse): AbortSignal {
+function hangUp(res: NodeResponse): AbortSignal {
   const controller = new AbortController()
   whenClosed(res, () => controller.abort())
   return controller.signal
@@ -89,17 +89,10 @@ function onClose(closing: NodeResponse | Socket, tell: () => void): () => void {
   return () => all.delete(tell)
 }
 
-function fieldOf(res: NodeResponse, name: string): string | undefined {
-  const value = res.getHeader(name)
-  return value === undefined ? undefined : String(value)
-}
-
 export function fieldsOf(res: NodeResponse): HeaderAccess {
   return {
-    get: (name) => fieldOf(res, name),
-    set: (name, value) => {
-      res.setHeader(name, value)
-    },
+    get: (name) => res.getHeader(name)?.toString(),
+    set: (name, value) => void res.setHeader(name, value),
   }
 }
 

@@ -17,7 +17,7 @@ import type { RefundIf } from './settling.ts'
  * never lets the request past the limit.
  */
 export interface GuardOptions<Args extends HandlerArguments> {
-  /** A limiter of {@link createLimiter}, for instance one that other routes share. Excludes `name`, `limits` and `store`. */
+  /** A limiter of `createLimiter`, for instance one that other routes share. Excludes `name`, `limits` and `store`. */
   readonly limiter?: Limiter | Limiter<Readonly<Record<string, string | null>>>
   /** The name of the limiter that is made from `limits`. Default: `default`. Limiters of one name in one store count together. */
   readonly name?: string
@@ -27,7 +27,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly store?: Store
   /**
    * Whom the limits count: a key, or an object of keys where the limiter has `dimensions`. Default: the client's address,
-   * see {@link addressKey}. No key is an error (`invalid_key`), not a way around the limits: use `skip` for those who are
+   * see `addressKey`. No key is an error (`invalid_key`), not a way around the limits: use `skip` for those who are
    * not counted.
    */
   readonly key?: (request: Args[0]) => AnyKey | Promise<AnyKey>
@@ -82,7 +82,7 @@ export interface GuardOptions<Args extends HandlerArguments> {
 const FUNCTIONS = ['key', 'cost', 'skip', 'onDenied', 'onAllowed', 'settle', 'onSettleError'] as const
 
 /** Refuses options that contradict each other or are not what they should be. */
-export function checkOptions<Args extends HandlerArguments>(options: GuardOptions<Args>): void {
+export function checkGuardOptions<Args extends HandlerArguments>(options: GuardOptions<Args>): void {
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(
       `the options are ${show(options)}; they must be an object with limits or a limiter`,

@@ -3,7 +3,7 @@ import type { Store } from '../stores/store.ts'
 import { textHash } from '../text-hash.ts'
 import type { Binding, HandlerArguments } from './binding.ts'
 import { createGuard, type Guard } from './guard.ts'
-import { checkOptions, type GuardOptions } from './options.ts'
+import { checkGuardOptions, type GuardOptions } from './options.ts'
 
 /** The options of routes within an app, or of a part of it, that has options for all of them. */
 export class RouteOptions<Args extends HandlerArguments> {
@@ -20,7 +20,7 @@ export class RouteOptions<Args extends HandlerArguments> {
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
     const lacks = mayLack && around.limits === undefined && around.limiter === undefined
-    if (!lacks) checkOptions(around)
+    if (!lacks) checkGuardOptions(around)
     const { name, limits, store } = around
     this.#around = around
     this.#name = name
@@ -63,7 +63,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 
   #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
-    checkOptions(own)
+    checkGuardOptions(own)
     const { limits = [], store = this.#store } = own
     const { name = nameOf(this.#name ?? 'default', route) } = own
     return createLimiter({ name, limits, store })

@@ -1,5 +1,6 @@
 import type { Decision } from '../decision.ts'
 
+/** The media type of the body of a denial. */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
 /** The body of a denial after RFC 9457, of the problem types that the RateLimit header draft registers. */

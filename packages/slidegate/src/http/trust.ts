@@ -107,37 +107,31 @@ export function unlessAnybody<Request>(
 }
 
 /**
- * The address that a framework tells, where its setting cannot be seen: a chain of strangers is tried, and where it is
- * believed up to its far end, the address is refused. Once for all requests of a prototype: they are of one setting.
- *
- * @param addressOf the address of a request, or of what would be one
+ * The address that a framework tells of its `raw` request, where its setting cannot be seen: a chain of strangers is tried,
+ * and where it is believed up to its far end, the address is refused. Once for all requests of a prototype: they are of one
+ * setting.
  */
-export function unlessSpoofed<Request extends object>(
+export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,
-  addressOf: (request: Request, raw?: RawRequest) => string,
-): (request: Request) => string {
+): (request: Request) => string | undefined {
   const checked = new WeakSet<object>()
   return (request) => {
     const prototype: object = Object.getPrototypeOf(request)
     if (!checked.has(prototype)) {
-      if (STRANGERS.some((stranger) => addressOf(request, chainOf(stranger)) === CHAIN_END)) {
-        throw spoofableAddress(setting)
+      for (const stranger of STRANGERS) {
+        const forged: Request = Object.create(request, { raw: { value: chainOf(stranger) } })
+        if (forged.ip === CHAIN_END) throw spoofableAddress(setting)
       }
       checked.add(prototype)
     }
-    return addressOf(request)
+    return request.ip
   }
 }
 
 const CHAIN_END = '198.51.100.1'
 
-function chainOf(stranger: string): RawRequest {
+/** What is read of a request to know its address. */
+function chainOf(stranger: string): object {
   const chain = [CHAIN_END, ...Array<string>(MANY).fill(stranger)].join(', ')
   return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }
-}
-
-/** What is read of a request to know its address. */
-export interface RawRequest {
-  readonly headers: { readonly 'x-forwarded-for': string }
-  readonly socket: { readonly remoteAddress: string }
 }

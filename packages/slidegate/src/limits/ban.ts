@@ -1,5 +1,5 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import type { Kind, LogParams } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
 import { ObjectLogs } from './object-logs.ts'
@@ -29,16 +29,10 @@ const MOST_TIMES = 32
  * The log of a part's bans.
  *
  * @param options `true`: the key is never blocked for its denials, only by hand
- * @param what how errors call the options
  * @throws {SlidegateError} `invalid_option`, and `invalid_window` for durations
  */
-export function banLog(options: BanOptions | true, what = 'ban'): ExtraLog {
-  return {
-    name: 'b',
-    role: 'ban',
-    kind: banKind,
-    params: options === true ? BY_HAND : parseBan(options, what),
-  }
+export function banLog(options: BanOptions | true): ExtraLog {
+  return { name: 'b', role: 'ban', kind: banKind, params: options === true ? BY_HAND : parseBan(options) }
 }
 
 /** What the log was made by. */
@@ -47,46 +41,34 @@ export function banOptionsOf(log: ExtraLog): BanOptions | true {
   return after === 0 || { after, within, for: times, forgetAfter }
 }
 
-function parseBan(options: BanOptions, what: string): BanParams {
+function parseBan(options: BanOptions): BanParams {
   if (typeof options !== 'object' || options === null) {
-    throw new SlidegateError(
-      'invalid_option',
-      `${what} is ${show(options)}; it must be true or { after, within, for }`,
-      options,
-    )
+    throw invalidOption(`ban is ${show(options)}; it must be true or { after, within, for }`, options)
   }
   const { after, within, for: times, forgetAfter } = options
   if (!Number.isSafeInteger(after) || after < 1 || after > MOST_DENIALS) {
-    throw new SlidegateError(
-      'invalid_option',
-      `${what}.after is ${show(after)}; it must be an integer from 1 to ${MOST_DENIALS}`,
-      after,
-    )
+    throw invalidOption(`ban.after is ${show(after)}; it must be an integer from 1 to ${MOST_DENIALS}`, after)
   }
-  const withinMs = parseWindow(within, `${what}.within`)
-  const timesMs = parseTimes(times, `${what}.for`)
+  const withinMs = parseWindow(within, 'ban.within')
+  const timesMs = parseTimes(times)
   return {
     ...BY_HAND,
     after,
     within: withinMs,
     for: timesMs,
     forgetAfter:
-      forgetAfter === undefined ? Math.max(...timesMs) : parseWindow(forgetAfter, `${what}.forgetAfter`),
+      forgetAfter === undefined ? Math.max(...timesMs) : parseWindow(forgetAfter, 'ban.forgetAfter'),
   }
 }
 
-function parseTimes(times: BanOptions['for'], what: string): readonly number[] {
-  if (typeof times === 'number' || typeof times === 'string') return [parseWindow(times, what)]
+function parseTimes(times: BanOptions['for']): readonly number[] {
+  if (typeof times === 'number' || typeof times === 'string') return [parseWindow(times, 'ban.for')]
   if (!Array.isArray(times) || times.length < 1 || times.length > MOST_TIMES) {
     const given = Array.isArray(times) ? `an array of ${times.length}` : show(times)
-    throw new SlidegateError(
-      'invalid_option',
-      `${what} is ${given}; it must be a duration or an array of 1 to ${MOST_TIMES}`,
-      times,
-    )
+    throw invalidOption(`ban.for is ${given}; it must be a duration or an array of 1 to ${MOST_TIMES}`, times)
   }
   // By index: of a hole, too, it is to be said that it is no duration.
-  return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `${what}[${i}]`))
+  return Array.from(times as readonly Duration[], (time, i) => parseWindow(time, `ban.for[${i}]`))
 }
 
 /** Also what the Lua is given. */

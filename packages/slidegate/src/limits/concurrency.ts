@@ -3,6 +3,7 @@ import { checkDeclaration, declareLimit, type NameOptions, nameOf, parseLimit } 
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 
+/** How much may be held at the same time, and for how long by one who is lost. */
 export interface ConcurrencyOptions extends NameOptions {
   /** Units that may be held at the same time: an integer from 1 to 10,000. */
   readonly limit: number
@@ -27,7 +28,7 @@ export interface ConcurrencyOptions extends NameOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window` (for `ttl`), `invalid_name`
  */
 export function concurrency(options: ConcurrencyOptions): Limit {
-  checkDeclaration(options, '{ limit, ttl }')
+  checkDeclaration(options, '{ limit, ttl }', { limit: true, ttl: true, name: true, shadow: true })
   const limit = parseLimit(options.limit, 'the limit', MAX_ENTRIES)
   const windowMs = parseWindow(options.ttl, 'ttl')
   const declared = { kind: concurrencyKind, limit, windowMs, precisionMs: 1 }

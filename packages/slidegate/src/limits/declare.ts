@@ -1,5 +1,5 @@
 import { type Duration, formatDuration } from '../duration.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { type Names, SlidegateError, show, strangeName } from '../errors.ts'
 import type { Limit } from './limit.ts'
 
 /** Units that a window may admit at most: 2^40. */
@@ -29,7 +29,10 @@ export interface LimitOptions extends NameOptions {
   readonly window: Duration
 }
 
-/** What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not, nor was what is no object. */
+/**
+ * What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not,
+ * nor was what is no object.
+ */
 const declared = new WeakMap<object, object>()
 
 export function isDeclared(limit: unknown): limit is Limit {
@@ -48,7 +51,6 @@ const NO_LIMIT: number = 2 ** 50
 export interface Adapted {
   /** As it was declared. */
   readonly limit: Limit
-  readonly dimension?: string
   /** Whether it only counts. */
   readonly isCount?: true
 }
@@ -67,7 +69,7 @@ export function adaptedFrom(limit: Limit): Adapted {
 
 /** The same limit for the keys of a dimension. */
 export function limitIn(dimension: string, limit: Limit): Limit {
-  return adapt({ ...limit, name: `${dimension}.${limit.name}` }, { limit, dimension })
+  return adapt({ ...limit, name: `${dimension}.${limit.name}` }, { limit })
 }
 
 /** The same, which counts and never denies. */
@@ -99,11 +101,24 @@ export function declareLimit(
   return made
 }
 
-/** `invalid_limit` unless the options are an object; `form` says of what. */
-export function checkDeclaration(options: unknown, form: string): void {
+/** `invalid_limit` unless the options are an object, of which `form` says what must be in it, and that has no other names. */
+export function checkDeclaration<Options extends object>(
+  options: Options,
+  form: string,
+  names: Names<Options>,
+): void {
   if (typeof options !== 'object' || options === null) {
     throw new SlidegateError('invalid_limit', `the limit is ${show(options)}; it must be ${form}`, options)
   }
+  // By its kind a declaration tells which of these functions it is for.
+  const unknown = strangeName(options, { kind: true, ...names })
+  if (unknown === undefined) return
+  const known = Object.keys(names).join(', ')
+  throw new SlidegateError(
+    'invalid_limit',
+    `${show(unknown)} is no option of this limit; there are ${known}`,
+    unknown,
+  )
 }
 
 /** Limits that a key is held to at most. */
@@ -129,6 +144,13 @@ export function parseLimit(limit: unknown, what = 'the limit', most: number = MA
     )
   }
   return limit
+}
+
+/** Of 1, 2, 5, 10, 20, 50, ... ms the first that fits. */
+export function finestPrecision(fits: (precisionMs: number) => boolean): number {
+  for (let decade = 1; ; decade *= 10) {
+    for (const step of [1, 2, 5]) if (fits(decade * step)) return decade * step
+  }
 }
 
 /** What a limit is called unless told. */

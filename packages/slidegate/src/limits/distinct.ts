@@ -21,7 +21,7 @@ export interface DistinctOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function distinct(options: DistinctOptions): Limit {
-  checkDeclaration(options, '{ limit, window }')
+  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, name: true, shadow: true })
   const limit = parseLimit(options.limit, 'the limit', MAX_ENTRIES)
   const windowMs = parseWindow(options.window)
   const declared = { kind: distinctKind, limit, windowMs, precisionMs: 1 }

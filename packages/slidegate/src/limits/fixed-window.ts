@@ -42,6 +42,7 @@ export interface CalendarWindowOptions extends NameOptions {
   readonly window?: never
 }
 
+/** Windows of one length, or those of a calendar. */
 export type FixedWindowOptions = EqualWindowOptions | CalendarWindowOptions
 
 /**
@@ -63,7 +64,14 @@ export type FixedWindowOptions = EqualWindowOptions | CalendarWindowOptions
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, window }')
+  checkDeclaration(options, '{ limit, window }', {
+    limit: true,
+    window: true,
+    name: true,
+    shadow: true,
+    align: true,
+    timeZone: true,
+  })
   const { align = 'epoch' } = options
   const limit = parseLimit(options.limit)
   if (isUnit(align)) return calendarWindow(options, align, limit)

@@ -109,7 +109,10 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly isOneByOne?: boolean
   /** What a log of this kind keeps one by one. Left out: it keeps sums. */
   readonly entries?: EntryKeeping<State, Params>
-  /** Whether each charge counts for the length of the window from its own time on, so that the log can be asked about any window. */
+  /**
+   * Whether each charge counts for the length of the window from its own time on, so that the log can be asked about
+   * any window.
+   */
   readonly keepsTimes?: boolean
   /**
    * What limit `i` counts of what it keeps the times of, oldest first: of the latest of it so many records, or units where
@@ -193,7 +196,7 @@ export interface Noted {
 }
 
 /** Blocks a key for some time after too many denials. */
-export interface BanKeeping<State, Params extends LogParams> {
+interface BanKeeping<State, Params extends LogParams> {
   /** Whether denials are counted at all. */
   counts(params: Params): boolean
   look(state: State, params: Params, nowMs: number): BanState
@@ -204,7 +207,7 @@ export interface BanKeeping<State, Params extends LogParams> {
 }
 
 /** Those that wait for a key to have room, one for each process, each for so many units. */
-export interface LineKeeping<State, Params extends LogParams> {
+interface LineKeeping<State, Params extends LogParams> {
   /**
    * Those who came before this one, as long as they may be expected to ask again.
    *
@@ -218,14 +221,14 @@ export interface LineKeeping<State, Params extends LogParams> {
 }
 
 /** A table of texts by name, with the order in which they were changed. */
-export interface TableKeeping<State, Params extends LogParams> {
+interface TableKeeping<State, Params extends LogParams> {
   /** @param since where it must not have been written since that version */
   write(state: State, params: Params, nowMs: number, note: Note, since: number | undefined): Noted
   read(state: State, params: Params, nowMs: number, since: number): Notes
 }
 
 /** What a kind does that keeps entries. Only those that count are found. */
-export interface EntryKeeping<State, Params extends LogParams> {
+interface EntryKeeping<State, Params extends LogParams> {
   readonly are: Entries
   find(state: State, params: Params, nowMs: number, entry: string): Entry | undefined
   /** Lets it count from `nowMs` on, for as long again; answers whether it still did, with so many units. */

@@ -1,8 +1,16 @@
 import { parseWindow } from '../duration.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
+import {
+  checkDeclaration,
+  declareLimit,
+  finestPrecision,
+  type LimitOptions,
+  nameOf,
+  parseLimit,
+} from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { Row, RowLogs } from './row-logs.ts'
 
+/** The limit and its window. */
 export type SlidingCounterOptions = LimitOptions
 
 /**
@@ -24,11 +32,12 @@ export type SlidingCounterOptions = LimitOptions
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function slidingCounter(options: SlidingCounterOptions): Limit {
-  checkDeclaration(options, '{ limit, window }')
+  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, name: true, shadow: true })
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
+  const precisionMs = finestPrecision((ms) => limit * Math.ceil(windowMs / ms) <= MAX_PRODUCT)
   return declareLimit(
-    { kind: slidingCounterKind, limit, windowMs, precisionMs: finestPrecision(limit, windowMs) },
+    { kind: slidingCounterKind, limit, windowMs, precisionMs },
     { kind: 'slidingCounter', limit, window: windowMs },
     options,
     nameOf(limit, windowMs),
@@ -37,14 +46,6 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
 
 /** What units times grains come to at most: all of the arithmetic with them is exact. */
 const MAX_PRODUCT: number = 2 ** 52
-
-function finestPrecision(limit: number, windowMs: number): number {
-  for (let decade = 1; ; decade *= 10) {
-    for (const step of [1, 2, 5]) {
-      if (limit * Math.ceil(windowMs / (decade * step)) <= MAX_PRODUCT) return decade * step
-    }
-  }
-}
 
 interface CounterParams extends LogParams {
   /** Length of a window, that of all the limits. */

@@ -1,6 +1,13 @@
 import { type Duration, parseDuration, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
-import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
+import {
+  checkDeclaration,
+  declareLimit,
+  finestPrecision,
+  type LimitOptions,
+  nameOf,
+  parseLimit,
+} from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Kind, Limit } from './limit.ts'
 import { fits, packedWindowKind } from './packed-window.ts'
@@ -18,9 +25,9 @@ export interface SlidingWindowOptions extends LimitOptions {
   /**
    * How the log is kept. All are exact, and mean the same:
    * - `packed`, the default: 12 bytes per request, any cost, by far the fastest.
-   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that comes again with its
-   *   `requestId` within the window is answered as the first time and charged once, and `list` shows who has used
-   *   the limit.
+   * - `zset`: in Redis a sorted set of request ids, about 120 bytes per unit, fewer up to 128 of them. A request that
+   *   comes again with its `requestId` within the window is answered as the first time and charged once, and `list`
+   *   shows who has used the limit.
    * - `stream`: in Redis a stream, about 45 bytes per request, so that other programs can follow admissions with
    *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A request that is returned
    *   vanishes, which is not told; while more than 1,024 count, only the newest is returned. After the clock was set
@@ -39,7 +46,14 @@ export interface SlidingWindowOptions extends LimitOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`
  */
 export function slidingWindow(options: SlidingWindowOptions): Limit {
-  checkDeclaration(options, '{ limit, window }')
+  checkDeclaration(options, '{ limit, window }', {
+    limit: true,
+    window: true,
+    name: true,
+    shadow: true,
+    precision: true,
+    log: true,
+  })
   const { precision, log = 'packed' } = options
   const limit = parseLimit(options.limit)
   const windowMs = parseWindow(options.window)
@@ -92,7 +106,7 @@ function checkEntries(limit: number, precision: unknown, log: string): void {
 }
 
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {
-  const finest = finestPrecision(limit, windowMs)
+  const finest = finestPrecision((precisionMs) => fits(limit, windowMs, precisionMs))
   if (precision === undefined) return finest
   const asked = parsePrecision(precision, windowMs)
   if (!fits(limit, windowMs, asked)) {
@@ -106,8 +120,8 @@ function precisionOf(precision: unknown, limit: number, windowMs: number): numbe
 }
 
 function parsePrecision(precision: unknown, windowMs: number): number {
-  const ms = typeof precision === 'string' ? parseDuration(precision) : precision
-  if (typeof ms !== 'number' || !Number.isInteger(ms) || ms < 1 || ms > windowMs) {
+  const ms = parseDuration(precision)
+  if (ms === undefined || ms < 1 || ms > windowMs) {
     throw new SlidegateError(
       'invalid_precision',
       `the precision is ${show(precision)}; it must be whole milliseconds from 1 to the window's ${windowMs}`,
@@ -115,12 +129,4 @@ function parsePrecision(precision: unknown, windowMs: number): number {
     )
   }
   return ms
-}
-
-function finestPrecision(limit: number, windowMs: number): number {
-  for (let decade = 1; ; decade *= 10) {
-    for (const step of [1, 2, 5]) {
-      if (fits(limit, windowMs, decade * step)) return decade * step
-    }
-  }
 }

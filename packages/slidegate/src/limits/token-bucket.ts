@@ -4,6 +4,7 @@ import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, pa
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { Row, RowLogs } from './row-logs.ts'
 
+/** How much may come at once, and how fast it comes back. */
 export interface TokenBucketOptions extends NameOptions {
   /** Tokens that the bucket holds, and so units that may come at once: an integer from 1 to 2^40. */
   readonly capacity: number
@@ -30,7 +31,13 @@ export interface TokenBucketOptions extends NameOptions {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
-  checkDeclaration(options, '{ capacity, refill, interval }')
+  checkDeclaration(options, '{ capacity, refill, interval }', {
+    capacity: true,
+    refill: true,
+    interval: true,
+    name: true,
+    shadow: true,
+  })
   const capacity = parseLimit(options.capacity, 'the capacity')
   const refill = parseLimit(options.refill, 'the refill')
   const intervalMs = parseWindow(options.interval, 'the interval')

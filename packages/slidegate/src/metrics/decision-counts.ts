@@ -63,6 +63,7 @@ export class DecisionCounts {
   readonly #rows: LimitRow[] = []
   readonly #rowOf = new Map<string, LimitRow>()
 
+  /** Counts a decision. */
   add(decision: Decision): void {
     const { allowed, source, blockedMs, deniedBy, limits } = decision
     const outcomes = this.#decisions[source]
@@ -85,6 +86,7 @@ export class DecisionCounts {
     }
   }
 
+  /** A copy of the counts so far. */
   read(): DecisionCountsRead {
     const { store, lease, denyCache, fallback, failOpen, failClosed } = this.#decisions
     return {

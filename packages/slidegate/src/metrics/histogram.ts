@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 
 /** How often values fell between which bounds. */
 export interface HistogramCounts {
@@ -25,16 +25,13 @@ export class Histogram {
       !Array.isArray(bounds) ||
       !bounds.every((bound, i) => Number.isFinite(bound) && !(bound <= bounds[i - 1]!))
     ) {
-      throw new SlidegateError(
-        'invalid_option',
-        `the bounds are ${show(bounds)}; they must be ascending numbers`,
-        bounds,
-      )
+      throw invalidOption(`the bounds are ${show(bounds)}; they must be ascending numbers`, bounds)
     }
     this.#bounds = [...bounds]
     this.#counts = new Float64Array(bounds.length + 2)
   }
 
+  /** Counts a value. */
   observe(value: number): void {
     const bounds = this.#bounds
     let i = 0
@@ -43,6 +40,7 @@ export class Histogram {
     this.#counts[bounds.length + 1]! += value
   }
 
+  /** A copy of the counts so far. */
   read(): HistogramCounts {
     const bounds = this.#bounds
     const counts = Array.from(this.#counts.subarray(0, bounds.length + 1))

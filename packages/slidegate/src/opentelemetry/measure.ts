@@ -6,7 +6,7 @@ import {
   metrics,
   type Observable,
 } from '@opentelemetry/api'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import type { LimiterEvents } from '../events.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
@@ -18,6 +18,7 @@ import type { WaitingState } from '../waiting/waiting.ts'
 import { ERROR_TYPE, LIMIT, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 import { ReplayedHistogram } from './replayed-histogram.ts'
 
+/** Who measures, and what besides the limiter. */
 export interface MeasureOptions {
   /** Who makes the instruments. Default: `metrics.getMeter('slidegate')` of the API, as that is set up by then. */
   readonly meter?: Meter
@@ -71,7 +72,7 @@ function checkStore(store: unknown): void {
   // That of a memory store tells other things.
   const { stats } = Object(store) as { stats?: unknown }
   if (typeof stats === 'function' && 'callMs' in stats.call(store)) return
-  throw new SlidegateError('invalid_option', `the store is ${show(store)}; it must be a redisStore()`, store)
+  throw invalidOption(`the store is ${show(store)}; it must be a redisStore()`, store)
 }
 
 /** Makes instruments, named after those of ASP.NET Core's rate limiter. */

@@ -6,6 +6,7 @@ import type { Limiter } from '../limiter.ts'
 import { WaitError } from '../waiting/wait-error.ts'
 import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
+/** Who traces, and what spans say besides. */
 export interface TracedOptions {
   /** Who makes the spans. Default: `trace.getTracer('slidegate')` of the API. */
   readonly tracer?: Tracer

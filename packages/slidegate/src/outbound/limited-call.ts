@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import { type OutboundSettings, originOfUrl } from './options.ts'
 import { Trip } from './trip.ts'
 import type { CallController, CallHandler, CallHeaders, CallOptions } from './undici.ts'
@@ -106,8 +106,7 @@ export class LimitedCall implements CallHandler {
   #newTrip(): Trip {
     const { origin, path, method, body } = this.#options
     if (origin === undefined && this.#settings.keyOf === originOfUrl) {
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `origin is ${show(origin)}: a Client or a Pool does not tell its own; give the option key`,
         origin,
       )

@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { type OutboundOptions, outboundSettings } from './options.ts'
 import { Trip } from './trip.ts'
@@ -38,7 +38,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
   options?: OutboundOptions,
 ): Fetch {
   if (typeof fetch !== 'function') {
-    throw new SlidegateError('invalid_option', `fetch is ${show(fetch)}; it must be a function`, fetch)
+    throw invalidOption(`fetch is ${show(fetch)}; it must be a function`, fetch)
   }
   const settings = outboundSettings(limiter, options)
   const send = fetch as unknown as (input: unknown, init?: RequestParts) => Promise<AnyResponse>

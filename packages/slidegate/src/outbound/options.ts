@@ -36,7 +36,10 @@ export interface OutboundOptions {
   readonly cost?: number | ((request: OutboundRequest) => number)
   /** Of those that wait in this process the higher comes first, an integer; among equals, whoever came first. Default: 0. */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /** Milliseconds after which a request waits for a slot no longer, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
+  /**
+   * Milliseconds after which a request waits for a slot no longer, over all attempts, an integer from 0 to 2^31 - 1.
+   * Default: 30,000.
+   */
   readonly maxWaitMs?: number
   /**
    * Whether answers teach what the upstream admits now: what remains, lower limits, and when to come back. Needs a limiter

@@ -68,8 +68,8 @@ function bare(host: string): string {
 const BACKOFF_MS = 500
 
 /**
- * Milliseconds until the next attempt: what the upstream asks for, and a chance part, so that those who were refused together do not come back
- * together. `undefined` where there is none.
+ * Milliseconds until the next attempt: what the upstream asks for, and a chance part, so that those who were refused
+ * together do not come back together. `undefined` where there is none.
  *
  * @param attempt how often it was sent
  */

@@ -1,5 +1,5 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, SlidegateError, show } from '../errors.ts'
 import { createLimiter, type Limiter, type LimiterOptions } from '../limiter.ts'
 import { checkDeclaration, nameOf, parseLimit } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -15,6 +15,7 @@ export interface UpstreamLimit {
   readonly name?: string
 }
 
+/** What an upstream admits, and by how much we stay below that. */
 export interface UpstreamLimiterOptions
   extends Omit<LimiterOptions, 'limits' | 'formerly' | 'overrides' | 'ban' | 'dimensions'> {
   /** What the upstream admits: 1 to 64 limits, each with a window of its own. */
@@ -61,8 +62,7 @@ export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
   for (const name of ['formerly', 'overrides', 'ban', 'dimensions'] as const) {
     const given = (common as LimiterOptions)[name]
     if (given === undefined) continue
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `${name} is ${show(given)}; an upstreamLimiter has limits only, and keeps what it learns in overrides and bans`,
       given,
     )
@@ -102,7 +102,7 @@ function toldLimits(limits: unknown): readonly Told[] {
     )
   }
   const told = Array.from(limits as readonly UpstreamLimit[], (each) => {
-    checkDeclaration(each, '{ limit, window }')
+    checkDeclaration(each, '{ limit, window }', { limit: true, window: true, name: true })
     const limit = parseLimit(each.limit)
     const windowMs = parseWindow(each.window)
     return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
@@ -120,8 +120,7 @@ function toldLimits(limits: unknown): readonly Told[] {
 function parseMargin(marginMs: unknown, shortestMs: number): number {
   if (marginMs === undefined) return Math.ceil(shortestMs / 20)
   if (!Number.isInteger(marginMs) || (marginMs as number) < 1 || (marginMs as number) > shortestMs) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `marginMs is ${show(marginMs)}; it must be an integer from 1 to the shortest window, ${shortestMs}`,
       marginMs,
     )

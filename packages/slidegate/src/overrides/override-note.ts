@@ -10,7 +10,7 @@ import { limitSet } from '../limits/limit-set.ts'
 export type LimitsText = string
 
 /** Limits that were in force before: what was charged to them may still count for so long after the note was written. */
-export interface Former {
+interface Former {
   readonly limits: LimitsText
   readonly leftMs: number
 }

@@ -1,5 +1,12 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { asUnavailable, checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import {
+  asUnavailable,
+  checkOptions,
+  invalidOption,
+  SlidegateError,
+  StoreUnavailableError,
+  show,
+} from '../errors.ts'
 import { plainSpelling, type Spelling } from '../key.ts'
 import { checkCount } from '../limits/declare.ts'
 import type { Limit, Noted, Notes, NotesAsked } from '../limits/limit.ts'
@@ -10,8 +17,7 @@ import { type InForce, KnownOverrides } from './known-overrides.ts'
 import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
 import { MAX_PAGES, type Reading, reading } from './reading.ts'
 
-export type { InForce }
-
+/** How soon other processes know of an override. */
 export interface OverridesOptions {
   /**
    * Milliseconds, an integer from 10 to 2^31 - 1, after which an override that another process has set or deleted is in
@@ -22,6 +28,7 @@ export interface OverridesOptions {
   readonly maxStaleMs?: number
 }
 
+/** For how long an override is in force. */
 export interface OverrideOptions {
   /** After which the declared limits are in force again, from 10 ms to 366 days. Default: never. */
   readonly ttl?: Duration | undefined
@@ -63,9 +70,11 @@ export interface Overrides<Key> {
    * @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_window` (for `ttl`), `invalid_key`
    */
   set(key: Key, limits: readonly Limit[], options?: OverrideOptions): Promise<void>
+  /** What is in force for the key; undefined: the declared limits are. */
   get(key: Key): Promise<Override | undefined>
   /** Answers whether there was one. */
   delete(key: Key): Promise<boolean>
+  /** All that are in force. */
   list(): Promise<readonly Override[]>
 }
 
@@ -120,8 +129,7 @@ export class OverrideTable {
   constructor(options: OverrideTableOptions) {
     const { limiter, maxStaleMs = 1000, apply, applySync, declaredLimitsOf, damaged, now } = options
     if (!Number.isInteger(maxStaleMs) || maxStaleMs < 10 || maxStaleMs > 2 ** 31 - 1) {
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `maxStaleMs is ${show(maxStaleMs)}; it must be an integer from 10 to 2^31 - 1`,
         maxStaleMs,
       )
@@ -153,7 +161,7 @@ export class OverrideTable {
   /** Resolves when it has been read anew, or that has failed: what was known last then stands. */
   async refresh(): Promise<void> {
     if (this.#applySync !== undefined) this.refreshSync()
-    else if (this.#reading !== undefined || this.#isDue(this.#now())) await settled(this.#read())
+    else if (this.#reading !== undefined || this.#isDue(this.#now())) await this.#read().catch(() => {})
   }
 
   /** The same at once, on a store in this process; on any other it does nothing. */
@@ -294,8 +302,8 @@ export class OverrideTable {
       this.#reading = undefined
     })
     this.#reading = reading
-    // Perhaps nobody waits for it.
-    settled(reading)
+    // Whoever waits for it is told; perhaps nobody does.
+    reading.catch(() => {})
     return reading
   }
 
@@ -345,7 +353,7 @@ export class OverrideTable {
       this.#readSync()
       return
     }
-    while (this.#reading !== undefined) await settled(this.#reading)
+    while (this.#reading !== undefined) await this.#reading.catch(() => {})
     await this.#read()
   }
 
@@ -358,16 +366,8 @@ function nameOf(dimension: string | undefined, key: string): string {
   return dimension === undefined ? key : `${dimension}/${key}`
 }
 
-async function settled(promise: Promise<unknown>): Promise<void> {
-  try {
-    await promise
-  } catch {
-    // Whoever has asked for it is told.
-  }
-}
-
 /**
- * The overrides of a limiter, as its users see them.
+ * The overrides of a limiter, as its users see them: those of a key.
  *
  * @param oneOf the key of one dimension; throws where it is none
  * @param changed is told of a key that is held to other limits from now on
@@ -376,7 +376,7 @@ export function overridesOf<Key>(
   table: OverrideTable,
   oneOf: (key: Key) => { readonly dimension: string | undefined; readonly given: string },
   changed: (key: Key) => void,
-): Overrides<Key> {
+): Omit<Overrides<Key>, 'list'> {
   return {
     set: async (key, limits, options) => {
       const { dimension, given } = oneOf(key)
@@ -393,6 +393,5 @@ export function overridesOf<Key>(
       changed(key)
       return isDeleted
     },
-    list: () => table.list(),
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { isCounted } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
-import { type Call, outcomeAt } from '../stores/call.ts'
+import { applyEach, type Call } from '../stores/call.ts'
 import type {
   ConsumeOp,
   ConsumeOutcome,
@@ -40,11 +40,12 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  * - **Who is denied by a limit of his own holds nothing of others.** Keys that were denied lately, or could not be asked,
  *   are asked first, one domain after another, the one that stays closed for longest first; others only if these admit.
  *   Of those that are not asked a denial repeats what they were told less than a second ago, or looks without charging.
- *   That takes such requests one way more, sometimes two, each within the deadline.
+ *   That takes such requests one way more for each such key, each within the deadline.
  * - **A denial reads as one.** What was charged and returned reads as if it had not been: `used` is that from before, and
  *   there is room. Only the milliseconds until a window is empty are as after the charge, unless it was empty before.
  * - **Each domain has a clock.** A key is held to its limits by the instants of its own domain. Outcomes have the latest,
- *   and that of each part in `instants`, which refunds give back; who has decided each part is in `sources`, where that was not the same.
+ *   and that of each part in `instants`, which refunds give back; who has decided each part is in `sources`, where
+ *   that was not the same.
  * - An id by which a request may be repeated cannot be kept across domains: `invalid_request_id`.
  * - A reservation or a ticket that one domain has taken stays there when another denies: they age out.
  *
@@ -83,7 +84,7 @@ class SplittingStore implements Store {
       if (this.#isSplit(ops[0]!)) this.#split(ops[0]!, call)
       else this.#store.apply(ops, call)
     } else if (ops.some((op) => this.#isSplit(op))) {
-      this.#applyEach(ops, call)
+      applyEach(ops, call, (op, each) => this.apply([op], each))
     } else {
       this.#store.apply(ops, call)
     }
@@ -103,24 +104,6 @@ class SplittingStore implements Store {
   #domainOfPart(part: Part): number {
     this.#probe.parts[0] = part
     return this.#domainOf(this.#probe)
-  }
-
-  #applyEach(ops: readonly Op[], call: Call): void {
-    const outcomes: Outcome[] = ops.map(() => undefined)
-    let left = ops.length
-    ops.forEach((op, i) => {
-      this.apply([op], {
-        get isSettled() {
-          return call.isSettled
-        },
-        resolve([outcome], position) {
-          outcomes[i] = outcomeAt(op, outcome, position)
-          left--
-          if (left === 0) call.resolve(outcomes, 0)
-        },
-        reject: (error) => call.reject(error),
-      })
-    })
   }
 
   #split(op: Op, call: Call): void {

@@ -119,7 +119,10 @@ export class Breaker {
     }
   }
 
-  /** At answers, too: many that came lately must not look like few in a long time. Where little is asked a stretch lasts until it says something. */
+  /**
+   * At answers, too: many that came lately must not look like few in a long time. Where little is asked a stretch
+   * lasts until it says something.
+   */
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
     if (passedMs <= STRETCH_MS || this.#asked < this.#minRequests) return

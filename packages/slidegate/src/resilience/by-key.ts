@@ -30,6 +30,35 @@ export class ByKey<Entry> {
   }
 }
 
+/** Entries of the latest keys, so many at most: a Map that gives up its oldest entry has to search for it, a ring has not. */
+export class KeyRing<Entry> {
+  readonly #maxKeys: number
+  readonly #entries = new ByKey<Entry>()
+  readonly #parts: Part[] = []
+  #oldest = 0
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+  }
+
+  get(part: Part): Entry | undefined {
+    return this.#entries.get(part)
+  }
+
+  /** Only for a key that has none. */
+  add(part: Part, entry: Entry): Entry {
+    this.#entries.set(part, entry)
+    if (this.#parts.length < this.#maxKeys) {
+      this.#parts.push(part)
+    } else {
+      this.#entries.delete(this.#parts[this.#oldest]!)
+      this.#parts[this.#oldest] = part
+      this.#oldest = (this.#oldest + 1) % this.#maxKeys
+    }
+    return entry
+  }
+}
+
 /** A place from 0 to `places - 1`, a power of two, for a key. */
 export function placeOf(key: string, places: number): number {
   const hash = textHash(key, 0x811c9dc5)

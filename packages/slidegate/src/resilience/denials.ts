@@ -1,6 +1,6 @@
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { ConsumeOp, ConsumeOutcome, Outcome, Part } from '../stores/store.ts'
-import { ByKey, placeOf } from './by-key.ts'
+import { KeyRing, placeOf } from './by-key.ts'
 
 /** What the store said of a request that it denied, and how that reads as time passes. */
 class Denial {
@@ -66,22 +66,14 @@ const MAX_PER_KEY = 4
 /** Places in the table of changes. */
 const PLACES = 4096
 
-/** The denials of one key, the oldest first. */
-interface DeniedKey {
-  readonly part: Part
-  readonly denials: Denial[]
-}
-
 /**
  * The denials of up to `maxKeys` keys. A key stays when its denials are forgotten, for it may soon be denied again, and
- * goes when its place in the ring is needed: a Map that gives up its oldest entry has to search for it.
+ * goes when its place in the ring is needed.
  */
 export class Denials {
   readonly #maxStaleMs: number
-  readonly #maxKeys: number
-  readonly #keys = new ByKey<DeniedKey>()
-  readonly #ring: DeniedKey[] = []
-  #oldest = 0
+  /** Of each key the oldest first. */
+  readonly #keys: KeyRing<Denial[]>
   /**
    * How often keys have changed, at the place of their hash: a denial is not held if its key has changed since it was
    * asked for. Where two keys share a place, one is asked for once more than it need be.
@@ -94,12 +86,12 @@ export class Denials {
 
   constructor(maxStaleMs: number, maxKeys: number) {
     this.#maxStaleMs = maxStaleMs
-    this.#maxKeys = maxKeys
+    this.#keys = new KeyRing(maxKeys)
   }
 
   find(op: ConsumeOp, nowMs: number): readonly Outcome[] | undefined {
     const part = op.parts[0]!
-    const known = this.#keys.get(part)?.denials
+    const known = this.#keys.get(part)
     if (known === undefined) return undefined
     for (let i = 0; i < known.length; i++) {
       const denial = known[i]!
@@ -113,7 +105,8 @@ export class Denials {
   }
 
   hold(op: ConsumeOp, outcome: ConsumeOutcome, sentAtMs: number): void {
-    const { denials } = this.#keyOf(op.parts[0]!)
+    const part = op.parts[0]!
+    const denials = this.#keys.get(part) ?? this.#keys.add(part, [])
     const denial = new Denial(op, outcome, sentAtMs, this.#maxStaleMs)
     const same = denials.findIndex(({ set, cost }) => set === denial.set && cost === denial.cost)
     if (same >= 0) denials.splice(same, 1)
@@ -126,7 +119,7 @@ export class Denials {
     for (const part of parts) {
       this.#changes[placeOf(part.key, PLACES)]!++
       const known = this.#keys.get(part)
-      if (known !== undefined) known.denials.length = 0
+      if (known !== undefined) known.length = 0
     }
   }
 
@@ -139,20 +132,5 @@ export class Denials {
       this.#lastAgeMs = ageMs
     }
     return this.#lastAnswer
-  }
-
-  #keyOf(part: Part): DeniedKey {
-    const known = this.#keys.get(part)
-    if (known !== undefined) return known
-    const added = { part, denials: [] }
-    this.#keys.set(part, added)
-    if (this.#ring.length < this.#maxKeys) {
-      this.#ring.push(added)
-    } else {
-      this.#keys.delete(this.#ring[this.#oldest]!.part)
-      this.#ring[this.#oldest] = added
-      this.#oldest = (this.#oldest + 1) % this.#maxKeys
-    }
-    return added
   }
 }

@@ -4,6 +4,7 @@ import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/st
 import { Denials } from './denials.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
+/** For how long denials are repeated, and of how many keys. */
 export interface DenyCacheOptions {
   /**
    * Milliseconds, from 1 to 2^31 - 1, for which a denial is repeated at most. What others do to the key, such as a
@@ -44,7 +45,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
-        else store.apply(ops, new ConsumeCall(call, op, denials, nowMs))
+        else store.apply(ops, new RequestCall(call, op, denials, nowMs))
       } else if (ops.every(isLook)) {
         store.apply(ops, call)
       } else {
@@ -73,7 +74,7 @@ function isLook({ type }: Op): boolean {
 }
 
 /** One that waits for an answer of the store to a request: denied it is held, admitted it changes the key. */
-class ConsumeCall implements Call {
+class RequestCall implements Call {
   readonly #call: Call
   readonly #op: ConsumeOp
   readonly #denials: Denials

@@ -1,4 +1,4 @@
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import type { Logger } from '../events.ts'
 import type { OnStoreError } from './answers.ts'
 import type { BreakerOptions } from './breaker.ts'
@@ -7,7 +7,7 @@ import { checkInteger } from './options.ts'
 
 const POLICIES: readonly unknown[] = ['throw', 'deny', 'allow', 'local'] satisfies OnStoreError[]
 
-interface FailureOptions {
+export interface FailureOptions {
   readonly timeoutMs?: number
   readonly onStoreError?: OnStoreError
   readonly instances?: number
@@ -22,19 +22,14 @@ export function checkFailureOptions(
   const { timeoutMs = 50, onStoreError = 'throw', instances = 1, breaker = {}, logger = console } = options
   checkInteger('timeoutMs', timeoutMs, 1, 2 ** 31 - 1)
   if (!POLICIES.includes(onStoreError)) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `onStoreError is ${show(onStoreError)}; it must be 'throw', 'deny', 'allow' or 'local'`,
       onStoreError,
     )
   }
   checkInteger('instances', instances, 1, 2 ** 20)
   if (logger !== false && typeof logger?.warn !== 'function') {
-    throw new SlidegateError(
-      'invalid_option',
-      `the logger is ${show(logger)}; it must have a method warn, or be false`,
-      logger,
-    )
+    throw invalidOption(`the logger is ${show(logger)}; it must have a method warn, or be false`, logger)
   }
   return {
     timeoutMs,
@@ -49,11 +44,7 @@ function checkBreaker(options: BreakerOptions): Required<BreakerOptions> {
   checkOptions(options, 'breaker')
   const { failureRate = 0.5, minRequests = 5, maxPauseMs = 500 } = options
   if (typeof failureRate !== 'number' || !(failureRate > 0 && failureRate <= 1)) {
-    throw new SlidegateError(
-      'invalid_option',
-      `failureRate is ${show(failureRate)}; it must be above 0 and at most 1`,
-      failureRate,
-    )
+    throw invalidOption(`failureRate is ${show(failureRate)}; it must be above 0 and at most 1`, failureRate)
   }
   checkInteger('minRequests', minRequests, 1, 2 ** 20)
   checkInteger('maxPauseMs', maxPauseMs, 10, 60_000)

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { isCounted, isDecided } from '../decision.ts'
+import { isCounted, isDecided, limitsOf } from '../decision.ts'
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Part, PeekOp, Store } from '../stores/store.ts'
 import { joinedOutcome, type Said } from './joined-outcome.ts'
@@ -239,8 +239,7 @@ function asReturned({ places, outcome, told, admitted }: Charged, { cost }: Cons
   if (admitted <= kept || !isCounted(outcome.source)) return { places, outcome }
   const numbers = outcome.limits.slice()
   const costs = outcome.costs?.slice()
-  const limits = told.share.op.parts.flatMap(({ set }) => set.limits)
-  limits.forEach(({ limit, shadow, kind }, i) => {
+  limitsOf(told.share.op.parts).forEach(({ limit, shadow, kind }, i) => {
     const taken = costs?.[i] ?? cost
     const used = numbers[3 * i]!
     if (kind.entries?.are === 'value') {

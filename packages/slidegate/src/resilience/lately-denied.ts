@@ -1,5 +1,5 @@
 import type { Part } from '../stores/store.ts'
-import { ByKey } from './by-key.ts'
+import { KeyRing } from './by-key.ts'
 import { numbersAfter } from './denials.ts'
 
 /** Keys that are remembered at most. */
@@ -19,7 +19,6 @@ const FRESH_MS = 1000
 
 /** What was last told of a key in a denial. */
 interface Told {
-  readonly part: Part
   /** Until when it is asked before others. */
   suspectUntilMs: number
   /** When it is expected to have room. */
@@ -31,14 +30,9 @@ interface Told {
   toldAtMs: number
 }
 
-/**
- * Which keys were denied lately, by limits of their own or since nobody knows of them, and what the others were told then.
- * The keys stand in a ring, which gives up its oldest in constant time.
- */
+/** Which keys were denied lately, by limits of their own or since nobody knows of them, and what the others were told then. */
 export class LatelyDenied {
-  readonly #keys = new ByKey<Told>()
-  readonly #ring: Told[] = []
-  #oldest = 0
+  readonly #keys = new KeyRing<Told>(MAX_KEYS)
 
   /** When a key that was denied lately is expected to have room; nothing for any other. */
   opensAtMs(part: Part, nowMs: number): number | undefined {
@@ -85,23 +79,13 @@ export class LatelyDenied {
     const known = this.#keys.get(part)
     if (known !== undefined) return known
     const never = Number.NEGATIVE_INFINITY
-    const added: Told = {
-      part,
+    return this.#keys.add(part, {
       suspectUntilMs: never,
       opensAtMs: never,
       numbers: [],
       set: undefined,
       cost: 0,
       toldAtMs: never,
-    }
-    this.#keys.set(part, added)
-    if (this.#ring.length < MAX_KEYS) {
-      this.#ring.push(added)
-    } else {
-      this.#keys.delete(this.#ring[this.#oldest]!.part)
-      this.#ring[this.#oldest] = added
-      this.#oldest = (this.#oldest + 1) % MAX_KEYS
-    }
-    return added
+    })
   }
 }

@@ -3,6 +3,7 @@ import type { Store } from '../stores/store.ts'
 import { Leases, MIN_LEASE_MS } from './lease-keys.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
+/** For how long units are held, and of how many keys. */
 export interface LeaseOptions {
   /**
    * Milliseconds, from 2 to 60,000, for which units are held at most; never more than a tenth of the shortest

@@ -1,3 +1,4 @@
+import { limitsOf } from '../decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import { type LimitSet, limitSet } from '../limits/limit-set.ts'
 import type {
@@ -39,9 +40,8 @@ export class LocalShare {
     // There was no room for one more key; the store has some.
     if (outcome.source !== 'store') return { ...outcome, waitMs: pauseMs }
     const limits = outcome.limits.slice()
-    const declared = op.parts.flatMap(({ set }) => set.limits)
-    const shares = parts.flatMap(({ set }) => set.limits)
-    declared.forEach(({ limit }, i) => {
+    const shares = limitsOf(parts)
+    limitsOf(op.parts).forEach(({ limit }, i) => {
       // As the caller has declared them: what is left of the share is what is left.
       limits[3 * i]! += limit - shares[i]!.limit
       // More than the share, but the store has room for it perhaps.

@@ -1,15 +1,11 @@
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import { checkClock } from '../stores/instant.ts'
 import type { Store } from '../stores/store.ts'
 
 /** What every wrapper is given; `invalid_option` where it is not that. */
 export function checkWrapped(store: Store, options: { readonly clock?: unknown }, what: string): void {
   if (typeof store !== 'object' || typeof store?.apply !== 'function') {
-    throw new SlidegateError(
-      'invalid_option',
-      `${what} wraps ${show(store)}; it must be a store, such as redisStore(client)`,
-      store,
-    )
+    throw invalidOption(`${what} wraps ${show(store)}; it must be a store, such as redisStore(client)`, store)
   }
   checkOptions(options, what)
   checkClock(options.clock)
@@ -18,10 +14,6 @@ export function checkWrapped(store: Store, options: { readonly clock?: unknown }
 /** `invalid_option` unless it is an integer in this range. */
 export function checkInteger(name: string, value: unknown, least: number, most: number): void {
   if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {
-    throw new SlidegateError(
-      'invalid_option',
-      `${name} is ${show(value)}; it must be an integer from ${least} to ${most}`,
-      value,
-    )
+    throw invalidOption(`${name} is ${show(value)}; it must be an integer from ${least} to ${most}`, value)
   }
 }

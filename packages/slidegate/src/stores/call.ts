@@ -1,3 +1,4 @@
+import { limitsOf } from '../decision.ts'
 import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 
 /**
@@ -8,10 +9,13 @@ import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 export interface Call {
   readonly isSettled: boolean
   /**
+   * The outcomes of its ops, in their order.
+   *
    * @param position which of the requests that were decided together this one was, from 0: a store may join
    * equal ops of several calls into one with a count
    */
   resolve(outcomes: readonly Outcome[], position: number): void
+  /** Nothing is known of any op of the call. */
   reject(error: unknown): void
 }
 
@@ -34,13 +38,31 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
   })
 }
 
+/** Asks for each op on its own; the call hears of them when the last is answered. */
+export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
+  const outcomes: Outcome[] = ops.map(() => undefined)
+  let left = ops.length
+  ops.forEach((op, i) => {
+    apply(op, {
+      get isSettled() {
+        return call.isSettled
+      },
+      resolve([outcome], position) {
+        outcomes[i] = outcomeAt(op, outcome, position)
+        left--
+        if (left === 0) call.resolve(outcomes, 0)
+      },
+      reject: (error) => call.reject(error),
+    })
+  })
+}
+
 /** The outcome for one of the requests that were decided together, as if it had asked after those before it. */
 export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome
   const limits = together.slice()
-  const declared = op.parts.flatMap(({ set }) => set.limits)
-  declared.forEach(({ limit, shadow }, i) => {
+  limitsOf(op.parts).forEach(({ limit, shadow }, i) => {
     const used = limits[3 * i]!
     const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
     limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)

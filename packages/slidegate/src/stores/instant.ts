@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 
 /**
  * How far the newest stamp may lie ahead of the clock. Up to here time is held still until the clock has
@@ -13,7 +13,7 @@ const MAX_TIME_MS: number = 2 ** 47
 /** `invalid_option` unless it is a clock, or none was handed in. */
 export function checkClock(clock: unknown): void {
   if (clock !== undefined && typeof clock !== 'function') {
-    throw new SlidegateError('invalid_option', `clock is ${show(clock)}; it must be a function`, clock)
+    throw invalidOption(`clock is ${show(clock)}; it must be a function`, clock)
   }
 }
 
@@ -22,11 +22,7 @@ export function readClock(clock: Clock): number {
   const told: unknown = clock()
   const nowMs = typeof told === 'number' ? Math.floor(told) : Number.NaN
   if (!(nowMs >= 0 && nowMs <= MAX_TIME_MS)) {
-    throw new SlidegateError(
-      'invalid_option',
-      `the clock says ${show(told)}; it must be milliseconds since the epoch`,
-      told,
-    )
+    throw invalidOption(`the clock says ${show(told)}; it must be milliseconds since the epoch`, told)
   }
   return nowMs
 }

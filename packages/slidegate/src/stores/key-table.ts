@@ -136,7 +136,10 @@ export class KeyTable {
     return true
   }
 
-  /** When there may be room: when the first key opens, or at once, where not all were looked at. Only after {@link makeRoom} found none. */
+  /**
+   * When there may be room: when the first key opens, or at once, where not all were looked at. Only after
+   * {@link makeRoom} found none.
+   */
   get opensAtMs(): number {
     return this.#lookingLeft > 0 ? this.#parking.opensAtMs : 0
   }

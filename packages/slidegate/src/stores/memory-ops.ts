@@ -44,6 +44,7 @@ import type {
 } from './store.ts'
 import { blockedOutcome } from './unseen.ts'
 
+/** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
 /** Any op on any logs of a table, by the general driver. */

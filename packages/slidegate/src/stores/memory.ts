@@ -1,5 +1,5 @@
 import { type Clock, monotonicClock } from '../clock.ts'
-import { checkOptions, SlidegateError, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import type { Call } from './call.ts'
 import { checkClock, MAX_AHEAD_MS, readClock } from './instant.ts'
 import { KeyTable } from './key-table.ts'
@@ -8,8 +8,12 @@ import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
 
 export type { OnFull }
 
+/** How many keys are held, and what becomes of more. */
 export interface MemoryStoreOptions {
-  /** Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its limit. Default: 1,000,000. */
+  /**
+   * Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its
+   * limit. Default: 1,000,000.
+   */
   readonly maxKeys?: number
   /**
    * The answer to a new key where all that are held are at their limits, or so many of those used longest ago that the
@@ -37,21 +41,13 @@ const GRACE_MS = 600_000
  * @throws {SlidegateError} `invalid_option`
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkOptions(options, 'memoryStore')
+  checkOptions(options, 'memoryStore', { maxKeys: true, onFull: true, clock: true })
   const { maxKeys = 1_000_000, onFull = 'throw', clock } = options
   if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
-    throw new SlidegateError(
-      'invalid_option',
-      `maxKeys is ${show(maxKeys)}; it must be an integer from 1`,
-      maxKeys,
-    )
+    throw invalidOption(`maxKeys is ${show(maxKeys)}; it must be an integer from 1`, maxKeys)
   }
   if (onFull !== 'throw' && onFull !== 'deny' && onFull !== 'allow') {
-    throw new SlidegateError(
-      'invalid_option',
-      `onFull is ${show(onFull)}; it must be 'throw', 'deny' or 'allow'`,
-      onFull,
-    )
+    throw invalidOption(`onFull is ${show(onFull)}; it must be 'throw', 'deny' or 'allow'`, onFull)
   }
   checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)

@@ -29,7 +29,10 @@ export class Parking {
     else if (this.#opened.has(slot)) this.#opened.remove(slot)
   }
 
-  /** Of those that may no longer be at their limit the least recently used one, as far as it was taken note of; 0 where there is none. */
+  /**
+   * Of those that may no longer be at their limit the least recently used one, as far as it was taken note of; 0
+   * where there is none.
+   */
   open(nowMs: number): number {
     for (let i = 0; i < MOST_OPENED && this.#closed.leastValue <= nowMs; i++) {
       const slot = this.#closed.least

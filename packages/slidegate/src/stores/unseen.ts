@@ -1,8 +1,9 @@
+import { limitsOf } from '../decision.ts'
 import type { ConsumeOutcome, Part, RequestOp } from './store.ts'
 
 /** The numbers of limits that were not looked at: as of keys of which nothing is known. */
 export function zerosFor(parts: readonly Part[]): number[] {
-  return new Array<number>(3 * parts.reduce((sum, { set }) => sum + set.limits.length, 0)).fill(0)
+  return new Array<number>(3 * limitsOf(parts).length).fill(0)
 }
 
 /** The limits of a key that is blocked are not looked at. */

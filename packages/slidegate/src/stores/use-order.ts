@@ -7,8 +7,8 @@ const END = 0
 const OUT = -1
 
 /** The first two integers of a slot's row: the slot used before it, and the one used after it. */
-export const OLDER = 0
-export const NEWER = 1
+const OLDER = 0
+const NEWER = 1
 
 /**
  * Slots in the order of their last use: a circle through their rows, which begins and ends at row 0. A list of

@@ -55,31 +55,31 @@ export function conformanceCase(name: string, play: (scene: Scene) => Promise<vo
   }
 }
 
-export async function admits<Key extends AnyKey = string>(
+export function admits<Key extends AnyKey = string>(
   limiter: Limiter<Key>,
   key: Key,
   cost = 1,
 ): Promise<Decision> {
-  const decision = await limiter.consume(key, { cost })
-  assert.equal(
-    decision.allowed,
-    true,
-    `${cost} for ${JSON.stringify(key)} should be admitted, not ${told(decision)}`,
-  )
-  return decision
+  return decides(limiter, key, cost, true)
 }
 
-export async function denies<Key extends AnyKey = string>(
+export function denies<Key extends AnyKey = string>(
   limiter: Limiter<Key>,
   key: Key,
   cost = 1,
 ): Promise<Decision> {
+  return decides(limiter, key, cost, false)
+}
+
+async function decides<Key extends AnyKey>(
+  limiter: Limiter<Key>,
+  key: Key,
+  cost: number,
+  allowed: boolean,
+): Promise<Decision> {
   const decision = await limiter.consume(key, { cost })
-  assert.equal(
-    decision.allowed,
-    false,
-    `${cost} for ${JSON.stringify(key)} should be denied, not ${told(decision)}`,
-  )
+  const should = `${cost} for ${JSON.stringify(key)} should be ${allowed ? 'admitted' : 'denied'}`
+  assert.equal(decision.allowed, allowed, `${should}, not ${JSON.stringify(decision)}`)
   return decision
 }
 
@@ -100,8 +100,4 @@ export async function opensIn<Key extends AnyKey = string>(
   await denies(limiter, key, cost)
   scene.clock.advance(1)
   await admits(limiter, key, cost)
-}
-
-function told(decision: Decision): string {
-  return JSON.stringify(decision)
 }

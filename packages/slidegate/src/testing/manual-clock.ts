@@ -16,6 +16,7 @@ export class ManualClock {
     this.#nowMs += ms
   }
 
+  /** Sets it to an epoch time in milliseconds, which may lie before the one it shows. */
   set(nowMs: number): void {
     this.#nowMs = nowMs
   }

@@ -18,7 +18,10 @@ export class WaitError extends Error {
   override readonly name = 'WaitError'
   readonly code = 'wait_rejected'
   readonly reason: WaitErrorReason
-  /** The last denial of a request of the same key that waited in this process, where there was one. Its times are from its `atMs` on. */
+  /**
+   * The last denial of a request of the same key that waited in this process, where there was one. Its times are from
+   * its `atMs` on.
+   */
   readonly decision: Decision | undefined
 
   constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {

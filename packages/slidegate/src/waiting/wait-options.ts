@@ -1,6 +1,7 @@
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, show } from '../errors.ts'
 import { parseCost } from '../units.ts'
 
+/** For how long a request waits, and before whom. */
 export interface WaitOptions {
   /** Units that the request takes, an integer from 1. Default: 1. */
   readonly cost?: number
@@ -43,21 +44,16 @@ export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest 
   const cost = parseCost(options)
   const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal, value } = options ?? {}
   if (!Number.isInteger(maxWaitMs) || maxWaitMs < 0 || maxWaitMs > MAX_WAIT_MS) {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `maxWaitMs is ${show(maxWaitMs)}; it must be an integer from 0 to ${MAX_WAIT_MS}`,
       maxWaitMs,
     )
   }
   if (!Number.isSafeInteger(priority)) {
-    throw new SlidegateError(
-      'invalid_option',
-      `priority is ${show(priority)}; it must be an integer`,
-      priority,
-    )
+    throw invalidOption(`priority is ${show(priority)}; it must be an integer`, priority)
   }
   if (signal !== undefined && !isAbortSignal(signal)) {
-    throw new SlidegateError('invalid_option', `signal is ${show(signal)}; it must be an AbortSignal`, signal)
+    throw invalidOption(`signal is ${show(signal)}; it must be an AbortSignal`, signal)
   }
   return { cost, maxWaitMs, priority, signal, value }
 }

@@ -1,5 +1,5 @@
 import type { Decision } from '../decision.ts'
-import { SlidegateError, show } from '../errors.ts'
+import { invalidOption, SlidegateError, show } from '../errors.ts'
 import { asyncOrigin, randomText } from '../platform.ts'
 import type { Part } from '../stores/store.ts'
 import { Aborts } from './aborts.ts'
@@ -53,8 +53,7 @@ export class WaitingRoom {
     counts = new WaitCounts(),
   }: WaitingRoomOptions) {
     if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
-      throw new SlidegateError(
-        'invalid_option',
+      throw invalidOption(
         `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
         maxWaiting,
       )

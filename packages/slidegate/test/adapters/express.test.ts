@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module'
 import express5, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
-import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
 import { slidingWindow } from '../../src/index.ts'
 import { listen } from './listen.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+import { statuses, temporary } from './temporary.ts'
 
 // Express 4 has no types here; those of 5 describe what both have.
 const express4 = createRequire(import.meta.url)('express4') as typeof express5
@@ -39,11 +40,11 @@ describe.each([
     ])(
       "refuses a 'trust proxy' that believes everybody for address keys, at every request: %s",
       async (_, trust) => {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.set('trust proxy', trust)
           app.use(rateLimit(once()))
         })
-        expect([await status(server), await status(server)]).toEqual([500, 500])
+        expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
         expect(server.errors).toEqual(
           Array(2).fill(expect.objectContaining({ code: 'invalid_option', value: true })),
         )
@@ -55,23 +56,23 @@ describe.each([
       ['a number of hops', 3],
       ['a function that counts', (_: string, hop: number) => hop < 3],
     ])("takes a 'trust proxy' that is bounded: %s", async (_, trust) => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.set('trust proxy', trust)
         app.use(rateLimit(once()))
       })
-      expect([await status(server), await status(server)]).toEqual([200, 429])
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
     it("takes 'trust proxy' set to true with a key function", async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.set('trust proxy', true)
         app.use(rateLimit({ ...once(), key: () => 'all' }))
       })
-      expect([await status(server), await status(server)]).toEqual([200, 429])
+      expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
     it('limits a router, and nothing beside it', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         const router = express.Router()
         router.use(rateLimit(once()))
         app.use('/api', router)
@@ -80,18 +81,18 @@ describe.each([
     })
 
     it("keys by the 'trust proxy' that a mounted app inherits", async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.set('trust proxy', true)
         const mounted = express()
         mounted.use(rateLimit(once()))
         app.use('/mounted', mounted)
       })
-      expect(await status(server, '/mounted')).toBe(500)
+      expect(await statuses(server, ['/mounted'])).toEqual([500])
       expect(server.errors).toEqual([expect.objectContaining({ code: 'invalid_option' })])
     })
 
     it('what happens to the denied is the affair of each route', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         for (const [path, denied] of [
           ['/rejected', 'reject'],
           ['/dropped', 'drop'],
@@ -132,7 +133,7 @@ describe.each([
     })
 
     it('limits one route', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.get('/limited', rateLimit(once()), (_req, _res, next) => next())
       })
       expect(await statuses(server, ['/limited', '/limited', '/'])).toEqual([200, 429, 200])
@@ -140,7 +141,7 @@ describe.each([
 
     it('adds to a RateLimit header that was there before, however it was set', async () => {
       for (const earlier of ['"cdn";r=5,"lb";r=6', ['"cdn";r=5', '"lb";r=6']]) {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.use((_req, res, next) => {
             res.setHeader('RateLimit', earlier)
             next()
@@ -153,7 +154,7 @@ describe.each([
     })
 
     it('lets onDenied pass the request on', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.use(rateLimit({ ...once(), onDenied: (_decision, _req, _res, next) => next() }))
       })
       expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
@@ -161,13 +162,13 @@ describe.each([
 
     it('leaves an error thrown downstream to Express, and its error handler is called once', async () => {
       const thrown = new Error('thrown downstream')
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.use(rateLimit(once()))
         app.use(() => {
           throw thrown
         })
       })
-      expect(await status(server)).toBe(500)
+      expect(await statuses(server, ['/'])).toEqual([500])
       expect(server.errors).toEqual([thrown])
     })
 
@@ -204,7 +205,7 @@ describe.each([
     })
 
     it('reports, once, that the response was already sent', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.use((_req, res, next) => {
           res.send('too late')
           next()
@@ -238,22 +239,9 @@ describe.each([
     return { ...(await listen(app)), served: () => served, errors }
   }
 
-  async function temporary(mount: (app: ReturnType<typeof express5>) => void): Promise<Server> {
-    const server = await serve(mount)
-    onTestFinished(() => server.close())
-    return server
-  }
+  const temporaryApp = (mount: (app: ReturnType<typeof express5>) => void): Promise<Server> =>
+    temporary(serve(mount))
 })
-
-async function status(server: Server, path = '/'): Promise<number> {
-  return (await fetch(`${server.url}${path}`)).status
-}
-
-async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
-  const answers: number[] = []
-  for (const path of paths) answers.push(await status(server, path))
-  return answers
-}
 
 /** Takes the next unhandled rejection from the test runner, which would fail the run for it. */
 function catchOneRejection(report: (reason: unknown) => void): void {

@@ -12,6 +12,7 @@ import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { CANCEL, converseByHttp2 } from './http2.ts'
 import { until } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+import { statuses, temporary } from './temporary.ts'
 
 type Args =
   Parameters<NonNullable<RateLimitOptions['onDenied']>> extends [unknown, ...infer Rest] ? Rest : never
@@ -42,7 +43,7 @@ describe('Fastify 5', () => {
     ])(
       'refuses a trustProxy that believes everybody for address keys, at every request: %s',
       async (_, trustProxy) => {
-        const server = await temporary((app) => app.register(rateLimit(once())), { trustProxy })
+        const server = await temporaryApp((app) => app.register(rateLimit(once())), { trustProxy })
         expect(await statuses(server, ['/', '/'])).toEqual([500, 500])
         expect(server.errors).toEqual(Array(2).fill(expect.objectContaining({ code: 'invalid_option' })))
       },
@@ -50,8 +51,8 @@ describe('Fastify 5', () => {
 
     it('refuses it in an app whose plugin is right in another', async () => {
       const plugin = rateLimit(once())
-      const right = await temporary((app) => app.register(plugin))
-      const wrong = await temporary((app) => app.register(plugin), { trustProxy: true })
+      const right = await temporaryApp((app) => app.register(plugin))
+      const wrong = await temporaryApp((app) => app.register(plugin), { trustProxy: true })
       expect([await statuses(right, ['/']), await statuses(wrong, ['/'])]).toEqual([[200], [500]])
     })
 
@@ -61,7 +62,7 @@ describe('Fastify 5', () => {
         asked++
         return false
       }
-      const server = await temporary(
+      const server = await temporaryApp(
         (app) => {
           app.register(rateLimit({ ...once(), limits: [slidingWindow({ limit: 100, window: '1h' })] }))
           for (const prefix of ['/a', '/b']) {
@@ -79,7 +80,7 @@ describe('Fastify 5', () => {
     })
 
     it('takes such a trustProxy with a key function', async () => {
-      const server = await temporary((app) => app.register(rateLimit({ ...once(), key: () => 'all' })), {
+      const server = await temporaryApp((app) => app.register(rateLimit({ ...once(), key: () => 'all' })), {
         trustProxy: true,
       })
       expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
@@ -89,12 +90,12 @@ describe('Fastify 5', () => {
       ['networks', ['127.0.0.1', '10.0.0.0/8']],
       ['a function that counts', (_, hop) => hop < 3],
     ])('takes a trustProxy that is bounded: %s', async (_, trustProxy) => {
-      const server = await temporary((app) => app.register(rateLimit(once())), { trustProxy })
+      const server = await temporaryApp((app) => app.register(rateLimit(once())), { trustProxy })
       expect(await statuses(server, ['/', '/'])).toEqual([200, 429])
     })
 
     it('limits routes that were declared before it, those after it, and what is not found', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.get('/before', async () => 'served')
         app.register(rateLimit(once()))
         app.get('/after', async () => 'served')
@@ -103,7 +104,7 @@ describe('Fastify 5', () => {
     })
 
     it('limits the plugin that registers it and those within, and nothing beside them', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.register(async (api) => {
           api.register(rateLimit(once()))
           api.get('/api', async () => 'served')
@@ -121,7 +122,7 @@ describe('Fastify 5', () => {
       const handler = async () => 'served'
 
       it('limits of its own a route counts apart', async () => {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/a', { config: { rateLimit: { limits: [one!] } } }, handler)
           app.get('/b', { config: { rateLimit: { limits: [one!] } } }, handler)
@@ -135,7 +136,7 @@ describe('Fastify 5', () => {
       it('under a name they count together, and with another store elsewhere', async () => {
         const store = memoryStore()
         const own = { limits: [one!], name: 'shared', store }
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/a', { config: { rateLimit: own } }, handler)
           app.get('/b', { config: { rateLimit: { ...own } } }, handler)
@@ -146,7 +147,7 @@ describe('Fastify 5', () => {
 
       it('GET and HEAD of a route are one, with options that other routes have too', async () => {
         const own: RateLimitOptions = { limits: [two!] }
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           for (const url of ['/a', '/b']) app.get(url, { config: { rateLimit: own } }, handler)
         })
@@ -160,7 +161,7 @@ describe('Fastify 5', () => {
         const limited = (limit: number): RateLimitOptions => ({
           limits: [slidingWindow({ limit, window: '1h', name: 'own' })],
         })
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           for (const major of [1, 2]) {
             const constraints = { version: `${major}.0.0` }
@@ -192,7 +193,7 @@ describe('Fastify 5', () => {
 
       it('GET and HEAD of a route wait in one queue', async () => {
         const limiter = createLimiter({ limits: [one!] })
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           const own: RateLimitOptions = { limiter, denied: { queue: 1, maxWait: '2h' } }
           app.get('/a', { config: { rateLimit: own } }, handler)
@@ -216,7 +217,7 @@ describe('Fastify 5', () => {
       })
 
       it('without limits of its own a route counts with all others, and differs in the rest', async () => {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/twice', { config: { rateLimit: { cost: () => 2 } } }, handler)
           app.get('/dropped', { config: { rateLimit: { denied: 'drop' } } }, handler)
@@ -230,7 +231,7 @@ describe('Fastify 5', () => {
 
       it('false: not limited; and by a limiter of its own', async () => {
         const limiter = createLimiter({ limits: [one!] })
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit(around))
           app.get('/free', { config: { rateLimit: false } }, handler)
           app.get('/own', { config: { rateLimit: { limiter } } }, handler)
@@ -243,7 +244,7 @@ describe('Fastify 5', () => {
       })
 
       it('global: false limits only them', async () => {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit({ global: false, key: () => 'all' }))
           app.get('/own', { config: { rateLimit: { limits: [one!] } } }, handler)
         })
@@ -251,7 +252,7 @@ describe('Fastify 5', () => {
       })
 
       it('of plugins within plugins each holds what it says, and those around it', async () => {
-        const server = await temporary((app) => {
+        const server = await temporaryApp((app) => {
           app.register(rateLimit({ limits: [five!], key: () => 'all' }))
           app.register(async (inner) => {
             inner.register(rateLimit({ ...around, name: 'inner' }))
@@ -309,8 +310,8 @@ describe('Fastify 5', () => {
 
     it('counts in one for instances that register the same plugin', async () => {
       const plugin = rateLimit({ ...once(), key: () => 'all' })
-      const one = await temporary((app) => app.register(plugin))
-      const other = await temporary((app) => app.register(plugin))
+      const one = await temporaryApp((app) => app.register(plugin))
+      const other = await temporaryApp((app) => app.register(plugin))
       expect([await statuses(one, ['/']), await statuses(other, ['/'])]).toEqual([[200], [429]])
     })
 
@@ -334,7 +335,7 @@ describe('Fastify 5', () => {
     })
 
     it('adds to a RateLimit header that was there before', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.addHook('onRequest', async (_request, reply) => {
           reply.header('RateLimit', '"cdn";r=5')
         })
@@ -345,7 +346,7 @@ describe('Fastify 5', () => {
     })
 
     it('lets onDenied pass the request on', async () => {
-      const server = await temporary((app) =>
+      const server = await temporaryApp((app) =>
         app.register(rateLimit({ ...once(), onDenied: (_decision, _request, _reply, done) => done() })),
       )
       expect(await statuses(server, ['/', '/'])).toEqual([200, 200])
@@ -364,7 +365,7 @@ describe('Fastify 5', () => {
 
     it('leaves hooks and error handlers after it as they were', async () => {
       const thrown = new Error('thrown downstream')
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.register(rateLimit(once()))
         app.addHook('preHandler', async () => {
           throw thrown
@@ -375,7 +376,7 @@ describe('Fastify 5', () => {
     })
 
     it('does not answer a second time what an earlier hook has answered', async () => {
-      const server = await temporary((app) => {
+      const server = await temporaryApp((app) => {
         app.addHook('onRequest', (_request, reply, done) => {
           reply.send('too early')
           done()
@@ -414,17 +415,7 @@ async function serve(
   return { url, served: () => served, errors, close: () => app.close() }
 }
 
-async function temporary(
+const temporaryApp = (
   mount: (app: FastifyInstance) => unknown,
   options?: FastifyServerOptions,
-): Promise<Server> {
-  const server = await serve(mount, options)
-  onTestFinished(() => server.close())
-  return server
-}
-
-async function statuses(server: Server, paths: readonly string[]): Promise<number[]> {
-  const answers: number[] = []
-  for (const path of paths) answers.push((await fetch(`${server.url}${path}`)).status)
-  return answers
-}
+): Promise<Server> => temporary(serve(mount, options))

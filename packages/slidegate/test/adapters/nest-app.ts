@@ -15,9 +15,9 @@ import {
 import { BaseExceptionFilter, HttpAdapterHost, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { onTestFinished } from 'vitest'
 import type { HttpRequest, HttpResponse } from '../../src/adapters/nest.ts'
 import type { Server } from './suite.ts'
+import { temporary } from './temporary.ts'
 
 // Decorators are called by hand: their syntax would need a compiler of their own.
 
@@ -108,29 +108,18 @@ export async function serveApp(platform: Platform, settings: AppSettings): Promi
   return { app, url: await app.getUrl(), served: () => served, errors, close: () => app.close() }
 }
 
-export async function create(
-  platform: Platform,
-  module: Type,
-  trust: unknown = false,
-): Promise<INestApplication> {
+async function create(platform: Platform, module: Type, trust: unknown = false): Promise<INestApplication> {
+  const forceCloseConnections = true
   const adapter =
-    platform === 'Express' ? new ExpressAdapter() : new FastifyAdapter({ trustProxy: trust as boolean })
-  const settings = { logger: false, abortOnError: false, forceCloseConnections: true } as const
+    platform === 'Express'
+      ? new ExpressAdapter()
+      : new FastifyAdapter({ trustProxy: trust as boolean, forceCloseConnections })
+  const settings = { logger: false, abortOnError: false, forceCloseConnections } as const
   const app = await NestFactory.create(module, adapter, settings)
   if (adapter instanceof ExpressAdapter) adapter.set('trust proxy', trust)
   return app
 }
 
 /** One for the running test. */
-export async function temporaryApp(platform: Platform, settings: AppSettings): Promise<App> {
-  const app = await serveApp(platform, settings)
-  onTestFinished(() => app.close())
-  return app
-}
-
-/** The statuses of requests for these paths, in turn. */
-export async function statuses({ url }: Server, paths: readonly string[]): Promise<number[]> {
-  const answers: number[] = []
-  for (const path of paths) answers.push((await fetch(`${url}${path}`)).status)
-  return answers
-}
+export const temporaryApp = (platform: Platform, settings: AppSettings): Promise<App> =>
+  temporary(serveApp(platform, settings))

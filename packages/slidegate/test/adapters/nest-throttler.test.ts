@@ -12,7 +12,8 @@ import { memoryStore, type Store } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { type App, controllerAt, statuses, temporaryApp } from './nest-app.ts'
+import { type App, controllerAt, temporaryApp } from './nest-app.ts'
+import { statuses } from './temporary.ts'
 
 const { redis } = await useRedis()
 

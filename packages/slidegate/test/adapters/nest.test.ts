@@ -31,8 +31,9 @@ import {
   SkipRateLimit,
 } from '../../src/adapters/nest.ts'
 import { type Limit, memoryStore, slidingWindow } from '../../src/index.ts'
-import { controllerAt, PLATFORMS, serveApp, statuses, temporaryApp } from './nest-app.ts'
+import { controllerAt, PLATFORMS, serveApp, temporaryApp } from './nest-app.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
+import { statuses } from './temporary.ts'
 
 const perHour = (limit: number, name = 'hourly'): Limit[] => [slidingWindow({ limit, window: '1h', name })]
 const times = (n: number, path: string): string[] => Array(n).fill(path)

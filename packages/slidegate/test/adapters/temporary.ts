@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { Server } from './suite.ts'
 
 /** A server for the running test. */
-export async function temporary(serving: Promise<Server>): Promise<Server> {
+export async function temporary<S extends Server>(serving: Promise<S>): Promise<S> {
   const server = await serving
   onTestFinished(() => server.close())
   return server

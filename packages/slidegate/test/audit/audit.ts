@@ -21,7 +21,7 @@ export type LimitOrder =
   | ({ readonly kind: 'distinct' } & DistinctOptions)
 
 /** The keys of a dimension, and what each is held to. */
-export interface DimensionOrder {
+interface DimensionOrder {
   readonly limits: readonly LimitOrder[]
   readonly keys: number
 }

@@ -121,13 +121,13 @@ describe('who does not decide is no store that has denied:', () => {
     let written = 0
     let isGone = false
     const { url } = await startServer(async (_request, response) => {
-      response.on('close', () => {
+      const closed = once(response, 'close').then(() => {
         isGone = true
       })
       const chunk = Buffer.alloc(2 ** 20, ' ')
       while (!isGone && written < 2 ** 30) {
         written += chunk.length
-        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), closed])
       }
     })
     await expect(limiterAt(url).consume('k')).rejects.toMatchObject({

@@ -107,7 +107,7 @@ describe('says what is wrong', () => {
     [
       'an option of a later version',
       bodyOf([consume], [{ ...set, limits: [{ ...set.limits[0], smooth: true }] }]),
-      /limits\[0\]: the limit has "smooth", which is not known here/,
+      /limits\[0\]: "smooth" is no option of this limit; there are limit, window/,
     ],
     ['an addition of a later version', bodyOf([consume], [{ ...set, additions: [{ new: 1 }] }]), /has "new"/],
     [

@@ -84,6 +84,30 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await vi.waitFor(() => limiter.consume('k'), { timeout: 5000, interval: 50 })
   })
 
+  it('a first request waits for a server that is slow, rather than be told that there is none', async () => {
+    const slow = await startRedis()
+    onTestFinished(() => slow.stop())
+    slow.freeze()
+    const limiter = limiterOn(connect({ url: slow.url }), { timeoutMs: 10_000 })
+    const first = limiter.consume('k')
+    await delay(1200)
+    slow.thaw()
+    expect(await first).toMatchObject({ allowed: true, source: 'store' })
+  })
+
+  it('a first request does not outlive the connection that it waits for', async () => {
+    const slow = await startRedis()
+    onTestFinished(() => slow.stop())
+    slow.freeze()
+    const connection = connect({ url: slow.url })
+    const first = expect(connection.scriptRunner().run(['k'], [])).rejects.toThrow('has been closed')
+    await delay(100)
+    const closedMs = performance.now()
+    connection.close()
+    await first
+    expect(performance.now() - closedMs).toBeLessThan(1000)
+  })
+
   it('what cannot be sent is refused at once, and a restart is survived', async () => {
     const mortal = await startRedis()
     onTestFinished(() => mortal.stop())

@@ -13,7 +13,7 @@ import { ask } from '../support/ask.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import type { RedisProcess } from '../support/redis-process.ts'
 import { type RedisSentinel, startSentinel } from '../support/redis-sentinel.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { startRedis } from '../support/redis-server.ts'
 
 Logger.init('off')
 
@@ -130,13 +130,10 @@ async function isSentTwice(
 }
 
 describe('a command whose reply is lost', () => {
-  let server: RedisServer
-  beforeAll(async () => {
-    server = await startRedis()
-  })
-  afterAll(() => server.stop())
-
-  it.each(Object.entries(SINGLE))('%s', { timeout: 30_000 }, async (_, connect) => {
+  // Most of it is waiting for what does not happen: at the same time, each at a server of its own.
+  it.concurrent.for(Object.entries(SINGLE))('%s', { timeout: 30_000 }, async ([, connect], test) => {
+    const server = await startRedis()
+    test.onTestFinished(() => server.stop())
     const connected = await connect(server.port)
     expect(connectionOf(connected.client)).toMatchObject({ isCluster: false, resends: connected.resends })
     expect(await isSentTwice(connected, server)).toBe(connected.resends)

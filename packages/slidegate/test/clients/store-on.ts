@@ -8,7 +8,7 @@ import { ScriptTransport } from '../../src/stores/redis/transport.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 /** A store that goes by this connection; on a Cluster all its keys lie in one slot. */
-export function storeOn(connection: Connection, prefix = 'slidegate'): Store {
+function storeOn(connection: Connection, prefix = 'slidegate'): Store {
   const transport = new ScriptTransport(connection, keyspace(prefix, 1))
   const batcher = new Batcher(transport, { eager: 2, most: 16, readsFirst: false }, new Backlog())
   return {

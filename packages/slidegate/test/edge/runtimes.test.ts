@@ -92,9 +92,9 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
 
     it('holds permits, and frees them where `await using` is compiled', async () => {
-      const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '300ms' })] })
+      const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '600ms' })] })
       const permit = await limiter.acquire('key')
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      await new Promise((resolve) => setTimeout(resolve, 700))
       expect((await limiter.acquire('key')).allowed).toBe(false)
       expect(permit.signal.aborted).toBe(false)
       // What esbuild, Babel and others make of it.

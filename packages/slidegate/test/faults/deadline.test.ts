@@ -1,27 +1,21 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
-import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts'
+import { freePort } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 const limits = [slidingWindow({ limit: 1000, window: '1h' })]
 const limiterOn = (client: RedisClient, timeoutMs?: number): Limiter =>
   createLimiter({ limits, store: redisStore(client), timeoutMs })
 
 /** What a request came to, and after how long: counted from before it was made, however busy the machine then was. */
-async function outcomeOf(ask: () => Promise<unknown>): Promise<{ ms: number; error?: StoreUnavailableError }> {
+async function outcomeOf(
+  ask: () => Promise<unknown>,
+): Promise<{ ms: number; error?: StoreUnavailableError }> {
   const startMs = performance.now()
   try {
     await ask()

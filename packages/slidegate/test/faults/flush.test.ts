@@ -1,25 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { fullestWindow } from '../audit/fullest-window.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 import { CLIENTS, type Connection } from './clients.ts'
 import { expectExact, expectOrderly, Traffic } from './traffic.ts'
 
 const TIMEOUT_MS = 5000
 
-let server: RedisServer
-let admin: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  admin = new Redis(server.port)
-})
-afterAll(async () => {
-  await admin.quit()
-  await server.stop()
-})
+const { server, redis: admin } = await useRedis()
 
 describe.each(Object.entries(CLIENTS))('%s', (name, connect) => {
   let connection: Connection

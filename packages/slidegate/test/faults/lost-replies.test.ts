@@ -1,23 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 import { expectExact } from './traffic.ts'
 
 // Some clients never settle a command whose connection was lost: neither a reply nor an error.
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = new Redis(server.port)
-})
-afterAll(async () => {
-  redis.disconnect()
-  await server.stop()
-})
+const { redis } = await useRedis()
 
 /** Its commands are executed, and their replies get lost. */
 class Losing implements CommandClient {

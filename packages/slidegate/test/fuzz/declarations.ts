@@ -16,7 +16,7 @@ export interface Declared {
   readonly options: Given
 }
 
-export const FACTORIES: Readonly<
+const FACTORIES: Readonly<
   Record<
     'slidingWindow' | 'fixedWindow' | 'slidingCounter' | 'tokenBucket' | 'concurrency' | 'distinct',
     (options: never) => Limit

@@ -335,7 +335,7 @@ export function nearly(valid: fc.Arbitrary<object>, names: readonly string[]): f
 }
 
 /** The same with other properties. */
-export function changed(object: object, changes: readonly (readonly [string, Given])[]): Given {
+function changed(object: object, changes: readonly (readonly [string, Given])[]): Given {
   return new Given(
     () => ({ ...object, ...Object.fromEntries(changes.map(([name, given]) => [name, given.make()])) }),
     () => `${fc.stringify(object)} with ${changes.map(([name, given]) => `${name}: ${fc.stringify(given)}`)}`,

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createLimiter, type Limit, memoryStore } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { createLimiter, type Limit } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { type Declaration, type KindName, ruledBy } from './declarations.ts'
 import type { StoreOf } from './play.ts'
@@ -16,10 +16,7 @@ import { declarationsOf } from './random-limits.ts'
 
 const { redis } = await useRedis()
 
-const STORES: Record<string, StoreOf> = {
-  memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now }),
-}
+const STORES = storesOn(redis)
 
 const WINDOWS: readonly KindName[] = ['sliding', 'sliding', 'zset', 'stream']
 const SUMS: readonly KindName[] = [...WINDOWS, 'fixed', 'firstHit', 'counter', 'bucket']

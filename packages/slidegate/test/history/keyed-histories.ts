@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 /** One thing that happens; `who` says in which of the two processes. */
-export type KeyedEvent =
+type KeyedEvent =
   | ({ readonly type: 'consume'; readonly who: number; readonly times: number } & Asked)
   | { readonly type: 'many'; readonly who: number; readonly requests: readonly Asked[] }
   | ({ readonly type: 'peek' | 'explain' | 'charge'; readonly who: number } & Asked)

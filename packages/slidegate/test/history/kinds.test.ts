@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { KINDS, type KindName } from './declarations.ts'
+import { KINDS } from './declarations.ts'
 import { playAtRandom } from './play.ts'
-import type { Scale } from './scale.ts'
+import { LONG, longerIfHeld, type Scale, SUMMING } from './scale.ts'
 import { useStores } from './use-stores.ts'
 
 // Every kind of limit, alone and mixed with every other, where so little is let through that everything happens.
@@ -10,18 +10,10 @@ const stores = useStores()
 
 const small: Omit<Scale, 'kinds'> = { limit: 6, windowMs: 200, events: 60, longWaits: 5 }
 
-/** Windows so long that a clock which is set back by more than a second is still in one that counts. */
-const long: Omit<Scale, 'kinds'> = { limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true }
-
-/** By the real clock permits are renewed each third of their time: no history may last for so long. */
-function longerIfHeld(scale: Scale): Scale {
-  return scale.kinds.includes('concurrency') ? { ...scale, shortestMs: 300_000, windowMs: 600_000 } : scale
-}
-
 describe.each(KINDS)('%s', (kind) => {
   test.each([
     ['alone', small, 1200],
-    ['alone, the clock set back now and then', long, 600],
+    ['alone, the clock set back now and then', LONG, 600],
   ])('%s', async (_, scale, decisions) => {
     const alone = longerIfHeld({ ...scale, kinds: [kind] })
     expect(await playAtRandom(alone, stores, decisions)).toBeGreaterThanOrEqual(decisions)
@@ -34,22 +26,20 @@ describe.each(KINDS)('%s', (kind) => {
   })
 })
 
-/** Kinds that keep sums, and so admit, and hold, as much as numbers can tell. */
-const great: Omit<Scale, 'kinds'> = { ...long, limit: 2 ** 40, windowMs: 100_000 }
-const SUMMING: readonly KindName[] = ['fixed', 'calendar', 'firstHit', 'counter', 'bucket']
+const great: Omit<Scale, 'kinds'> = { ...LONG, limit: 2 ** 40, windowMs: 100_000 }
 
 describe.each(KINDS.filter((kind) => SUMMING.includes(kind)))('%s, of great numbers', (kind) => {
   test.each([
     ['charged what it admits', great],
     ['charged more than it holds', { ...great, charge: Number.MAX_SAFE_INTEGER }],
-    ['of few, charged more than it holds', { ...long, charge: Number.MAX_SAFE_INTEGER }],
+    ['of few, charged more than it holds', { ...LONG, charge: Number.MAX_SAFE_INTEGER }],
   ])('%s', async (_, scale) => {
     expect(await playAtRandom({ ...scale, kinds: [kind] }, stores, 400)).toBeGreaterThanOrEqual(400)
   })
 })
 
 test('all kinds at random, the clock set back now and then', async () => {
-  expect(await playAtRandom(longerIfHeld({ ...long, kinds: KINDS }), stores, 1500)).toBeGreaterThanOrEqual(
+  expect(await playAtRandom(longerIfHeld({ ...LONG, kinds: KINDS }), stores, 1500)).toBeGreaterThanOrEqual(
     1500,
   )
 })

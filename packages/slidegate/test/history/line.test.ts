@@ -1,20 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { memoryStore } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { LINE_SCALES, lineHistoryOf, playLine } from './line-play.ts'
-import type { StoreOf } from './play.ts'
 
 // Processes that wait for a key, each by its ticket, through a store and through a model of the line: places, who is
 // admitted ahead of whom, how long each is told to wait, and who loses his place.
 
 const { redis } = await useRedis()
 
-const STORES: Record<string, StoreOf> = {
-  memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now }),
-}
+const STORES = storesOn(redis)
 
 describe('memory, Redis and the model agree in all that those are told who wait in line', () => {
   test.each(Object.entries(LINE_SCALES))('%s', async (_, scale) => {

@@ -21,3 +21,16 @@ export interface Scale {
   /** Requests that may come one behind the other: so logs grow, and many records leave at once. */
   readonly burst?: number
 }
+
+/** Windows so long that a clock which is set back by more than a second is still in one that counts. */
+export const LONG: Omit<Scale, 'kinds'> = {
+  ...{ limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true },
+}
+
+/** By the real clock permits are renewed each third of their time: no history may last for so long. */
+export function longerIfHeld(scale: Scale): Scale {
+  return scale.kinds.includes('concurrency') ? { ...scale, shortestMs: 300_000, windowMs: 600_000 } : scale
+}
+
+/** Kinds that keep sums, and so admit, and hold, as much as numbers can tell. */
+export const SUMMING: readonly KindName[] = ['fixed', 'calendar', 'firstHit', 'counter', 'bucket']

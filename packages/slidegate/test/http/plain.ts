@@ -5,7 +5,7 @@ import { createGuard, type Guard } from '../../src/http/index.ts'
 
 export type PlainOptions = GuardOptions<[request: string]>
 
-export const PLAIN: Binding<[request: string]> = {
+const PLAIN: Binding<[request: string]> = {
   address: (request) => request,
   peer: (request) => request,
   header: () => undefined,

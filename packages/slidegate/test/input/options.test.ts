@@ -196,7 +196,7 @@ describe('redisStore refuses', () => {
     ['an empty object', {}],
     ['half a client', { eval: async () => [] }],
   ])('a client that is %s', async (_, value) => {
-    const right = /give a client of ioredis.* or \{ command\(words\) \}/
+    const right = /give a client of ioredis.* \{ url \}, or \{ command\(words\) \}/
     await expectRefusal(() => create(value), { code: 'invalid_option', value, right })
   })
 

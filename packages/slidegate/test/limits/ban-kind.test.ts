@@ -494,13 +494,8 @@ it.each<[string, unknown, unknown, string]>([
   ['nothing to forget', { ...BAN, forgetAfter: 0 }, 0, 'invalid_window'],
   ['null to forget', { ...BAN, forgetAfter: null }, null, 'invalid_window'],
 ])('%s is refused', (_, options, value, code) => {
-  expect(() => banLog(options as BanOptions, 'ban.user')).toThrow(
-    expect.objectContaining({
-      name: 'SlidegateError',
-      code,
-      value,
-      message: expect.stringContaining('ban.user'),
-    }),
+  expect(() => banLog(options as BanOptions)).toThrow(
+    expect.objectContaining({ name: 'SlidegateError', code, value, message: expect.stringMatching(/^ban/) }),
   )
 })
 

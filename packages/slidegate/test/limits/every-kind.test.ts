@@ -5,6 +5,7 @@ import { createLimiter, type Decision, type Limiter, memoryStore } from '../../s
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { SAMPLES, type Sample } from '../support/kinds.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // What every kind promises, whatever it counts. A new kind is put into SAMPLES, and is held to all of this.
@@ -14,10 +15,7 @@ beforeEach(() => redis.flushall())
 
 const LIMIT = 4
 
-const stores = {
-  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
-}
+const stores = storesOn(redis)
 
 /** A limiter with one limit of the kind; each request brings something new, where the kind wants that. */
 class Scene {
@@ -487,7 +485,7 @@ describe('the recipe', () => {
 
   it.each([...new Set(samples.map(([, { by }]) => by))])('%s is explained, drawn and measured', (by) => {
     expect(read('docs/limits.md')).toContain(`${by}(`)
-    expect(read('CHANGELOG.md')).toContain(by)
+    expect(read('packages/slidegate/CHANGELOG.md')).toContain(by)
     expect(read('bench/src/kinds/kinds.ts')).toContain(by)
     expect(read('packages/slidegate/test/history/declarations.ts')).toContain(by)
   })

@@ -1,14 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import {
-  concurrency,
-  createLimiter,
-  fixedWindow,
-  type Limit,
-  memoryStore,
-  slidingWindow,
-} from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { concurrency, createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // Several decisions on one request: whatever is returned of them, it was charged once.
@@ -16,10 +9,7 @@ import { useRedis } from '../support/use-redis.ts'
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-const stores = {
-  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
-}
+const stores = storesOn(redis)
 
 const once = slidingWindow({ limit: 100, window: '1m', log: 'zset', name: 'once' })
 const monthly = fixedWindow({ limit: 10, align: 'month', name: 'monthly' })

@@ -5,7 +5,6 @@ import {
   createLimiter,
   memoryStore,
   type SlidingCountOptions,
-  type Store,
   slidingCount,
   slidingWindow,
 } from '../../src/index.ts'
@@ -13,15 +12,13 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { expectRefusal } from '../input/refusal.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { server, redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-const stores: Readonly<Record<string, (clock: ManualClock) => Store>> = {
-  memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now }),
-}
+const stores = storesOn(redis)
 
 const PERIOD_MS = 1000
 

@@ -9,7 +9,7 @@ import { lasting, repeated } from './proxy-courses.ts'
 import * as courses from './server-courses.ts'
 
 /** One of the faults that may happen to a world. */
-export interface Incident extends Course {
+interface Incident extends Course {
   readonly name: string
   readonly keepsData: boolean
   /** Longer, and it would become another. */

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { limitersOf, wide } from '../exhaustive/alphabet.ts'
 import { playInMemory } from '../exhaustive/play-all.ts'
-import { KINDS, type KindName } from '../history/declarations.ts'
+import { KINDS } from '../history/declarations.ts'
 import { historyOf } from '../history/histories.ts'
 import { play, type StoreOf } from '../history/play.ts'
-import type { Scale } from '../history/scale.ts'
+import { LONG, longerIfHeld, type Scale, SUMMING } from '../history/scale.ts'
 
 // What test/exhaustive and test/history play, in short: few histories, always the same, in memory alone.
 
@@ -25,23 +25,15 @@ async function playSome(scale: Scale, numRuns: number): Promise<void> {
   await fc.assert(property, { numRuns })
 }
 
-const long: Omit<Scale, 'kinds'> = { limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true }
-
-function longerIfHeld(scale: Scale): Scale {
-  return scale.kinds.includes('concurrency') ? { ...scale, shortestMs: 300_000, windowMs: 600_000 } : scale
-}
-
 describe.each(KINDS)('random histories of %s', (kind) => {
-  test('the clock set back', () => playSome(longerIfHeld({ ...long, kinds: [kind] }), 4))
+  test('the clock set back', () => playSome(longerIfHeld({ ...LONG, kinds: [kind] }), 4))
 })
-
-const SUMMING: readonly KindName[] = ['fixed', 'calendar', 'firstHit', 'counter', 'bucket']
 
 describe.each(SUMMING)('random histories of %s', (kind) => {
   const most = Number.MAX_SAFE_INTEGER
   test('of great numbers', () =>
-    playSome({ ...long, kinds: [kind], limit: 2 ** 40, windowMs: 100_000, charge: most }, 3))
-  test('charged more than it holds', () => playSome({ ...long, kinds: [kind], charge: most }, 3))
+    playSome({ ...LONG, kinds: [kind], limit: 2 ** 40, windowMs: 100_000, charge: most }, 3))
+  test('charged more than it holds', () => playSome({ ...LONG, kinds: [kind], charge: most }, 3))
 })
 
 describe('random histories of sliding windows', () => {
@@ -53,8 +45,8 @@ describe('random histories of sliding windows', () => {
   test('of bursts', () =>
     playSome({ limit: 50, windowMs: 100, events: 30, longWaits: 4, burst: 40, ...one }, 4))
   test('of bursts in grains, the clock set back', () =>
-    playSome({ ...long, limit: 30, events: 30, longWaits: 4, burst: 25, kinds: ['sliding'] }, 4))
+    playSome({ ...LONG, limit: 30, events: 30, longWaits: 4, burst: 25, kinds: ['sliding'] }, 4))
 })
 
 test('random histories of all kinds, the clock set back', () =>
-  playSome(longerIfHeld({ ...long, kinds: KINDS }), 6))
+  playSome(longerIfHeld({ ...LONG, kinds: KINDS }), 6))

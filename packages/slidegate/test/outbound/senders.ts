@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import type { Limiter } from '../../src/index.ts'
 import { limitedFetch, limitedInterceptor, type OutboundOptions } from '../../src/outbound/index.ts'
 
-export interface Sent {
+interface Sent {
   readonly method?: string
   readonly body?: string
   /** Sends the body as a stream, which can be read only once. */

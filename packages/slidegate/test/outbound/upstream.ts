@@ -38,7 +38,7 @@ export interface UpstreamOptions {
 }
 
 /** A clock that all processes of this machine share, and nobody sets. */
-export function machineMs(): number {
+function machineMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6
 }

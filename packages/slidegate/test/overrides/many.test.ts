@@ -40,6 +40,7 @@ const limiterWith = (options: Partial<LimiterOptions> = {}): Limiter =>
     limits: [slidingWindow({ limit: 10, window: '1m' })],
     store: redisStore(redis),
     overrides: true,
+    timeoutMs: 30_000,
     ...options,
   } as LimiterOptions)
 
@@ -66,7 +67,9 @@ describe(`${MAX_NOTES} overrides`, () => {
     expect(await limiter.overrides.list()).toHaveLength(MAX_NOTES)
     // The table is full, and nothing of it has expired.
     await redis.config('RESETSTAT')
-    await expect(limiter.overrides.set('other', vip)).rejects.toMatchObject({ reason: 'full' })
+    for (let i = 0; i < 20; i++) {
+      await expect(limiter.overrides.set('other', vip)).rejects.toMatchObject({ reason: 'full' })
+    }
     const full = await evalshaMicros()
     expect(full.micros / full.calls).toBeLessThan(10_000)
     limiter.close()

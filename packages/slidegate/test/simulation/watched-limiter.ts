@@ -37,7 +37,13 @@ export class WatchedLimiter {
     this.name = `p${process.number}:${definition.name}`
     this.#watch = new StoreWatch(world, this.name, policy)
     const store = this.#observed(process.store)
-    this.#limiter = createLimiter({ ...definition, ...policy, store, logger: false })
+    this.#limiter = createLimiter({
+      name: definition.name,
+      limits: definition.limits,
+      ...policy,
+      store,
+      logger: false,
+    })
       .on('storeDown', () => this.#watch.wentDown())
       .on('storeUp', () => this.#watch.cameUp())
       .on('clockStep', ({ byMs }) => this.#watch.clockStep(byMs))

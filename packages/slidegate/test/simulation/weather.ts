@@ -20,7 +20,7 @@ export interface Weather {
 
 export const FINE: Weather = { name: 'fine', delayMs: [0.1, 1] }
 
-export const BAD: readonly Weather[] = [
+const BAD: readonly Weather[] = [
   { name: 'slow', delayMs: [1, 40] },
   { name: 'crawling', delayMs: [20, 400] },
   { name: 'lossy', delayMs: [0.1, 5], lost: 0.3, unheard: 0.3 },

@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 export type { ClusterNode } from './cluster-nodes.ts'
 
-export interface MigrateOptions {
+interface MigrateOptions {
   /** How many keys each MIGRATE takes along; 10 if left out. */
   readonly step?: number
   /** Called with the slot open and no key moved yet. When it has resolved, the migration is brought to its end. */

@@ -1,17 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, memoryStore, slidingWindow } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
+import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const MAX_RECORDS = 65_536
 
 const { redis } = await useRedis()
 
-const stores = {
-  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
-}
+const stores = storesOn(redis)
 
 /** Asks once in every millisecond from now on; on Redis the requests travel together. */
 async function everyMillisecond(

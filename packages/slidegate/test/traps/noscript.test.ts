@@ -5,18 +5,9 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT_SHA1 } from '../../src/stores/redis/script.generated.ts'
 import { CLIENTS, type Connection } from '../conformance-clients.ts'
 import { rulesFor } from '../support/access.ts'
-import { type RedisServer, startRedis } from '../support/redis-server.ts'
+import { useRedis } from '../support/use-redis.ts'
 
-let server: RedisServer
-let admin: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  admin = new Redis(server.port)
-})
-afterAll(async () => {
-  await admin.quit()
-  await server.stop()
-})
+const { server, redis: admin } = await useRedis()
 
 const limits = [slidingWindow({ limit: 2, window: '1h' })]
 

@@ -4,23 +4,19 @@ import {
   createLimiter,
   distinct,
   fixedWindow,
-  memoryStore,
   slidingCounter,
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // Lua's numbers are doubles: written out carelessly they become 1.0e+14, and are cut off as replies.
 
 const { redis } = await useRedis()
 
-const stores = {
-  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
-  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
-}
+const stores = storesOn(redis)
 
 describe.each(Object.entries(stores))('%s', (name, store) => {
   it('times beyond 1e14 are kept to the millisecond', async () => {

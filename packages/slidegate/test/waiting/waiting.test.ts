@@ -355,14 +355,14 @@ describe('limits that are not the same for all', () => {
       createLimiter({
         name: 'set',
         store: far,
-        limits: [slidingWindow({ limit: 4, window: 300 })],
+        limits: [slidingWindow({ limit: 4, window: 1000 })],
         overrides: { maxStaleMs: 50 },
       })
     const [one, other] = [make(), make()]
     await one.consume('k', { cost: 4 })
     const waits = Array.from({ length: 3 }, () => one.wait('k'))
     await delay(20)
-    await other.overrides.set('k', [slidingWindow({ limit: 2, window: 300 })])
+    await other.overrides.set('k', [slidingWindow({ limit: 2, window: 1000 })])
     const decisions = await Promise.all(waits)
     expect(decisions.map(({ limits }) => limits[0]!.limit)).toEqual([2, 2, 2])
     for (const limiter of [one, other]) limiter.close()

@@ -1,5 +1,5 @@
 import type { ExecutionContext, Type } from '@nestjs/common'
-import { SlidegateError } from '../../errors.ts'
+import { invalidOption } from '../../errors.ts'
 import { createGuard, type Guard } from '../../http/guard.ts'
 import type { GuardOptions } from '../../http/options.ts'
 import { RouteOptions } from '../../http/per-route.ts'
@@ -65,10 +65,8 @@ export class HandlerGuards {
     const route = `${nameOf(controller)}.${method}`
     const made = own === undefined ? guard : createGuard(routes.of(own, route), this.#binding)
     if (made !== undefined) return made
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `${controller.name}.${method} has no limits; give them to it, to its class or to the module`,
-      undefined,
     )
   }
 

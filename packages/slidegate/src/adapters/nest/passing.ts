@@ -1,11 +1,12 @@
 import type { ExecutionContext } from '@nestjs/common'
-import { SlidegateError, show } from '../../errors.ts'
+import { invalidOption, show } from '../../errors.ts'
 import { gate } from '../../http/gate.ts'
 import type { Guard } from '../../http/guard.ts'
 import { drop, whenOver } from '../../http/node.ts'
 import { CONTENT_TYPE, RateLimitException } from './exception.ts'
 import { fieldsOf, type HttpRequest, type HttpResponse, type NestArguments, rawOf } from './platform.ts'
 
+/** Tells the request and the response of what Nest is about to handle. */
 export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
   context: ExecutionContext,
 ) => readonly [request: Request, response: Response]
@@ -13,8 +14,7 @@ export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
 /** Of handlers that serve anything but HTTP Nest does not know where these are. */
 export const httpOf: RequestOf = (context) => {
   if (context.getType() !== 'http') {
-    throw new SlidegateError(
-      'invalid_option',
+    throw invalidOption(
       `a handler of ${show(context.getType())} has no request to limit; say in requestOf where it is, or put @SkipRateLimit() on it`,
       context.getType(),
     )

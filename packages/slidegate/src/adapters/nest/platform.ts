@@ -60,9 +60,7 @@ export function httpBinding(): Binding<NestArguments> {
     (req) => req.ip,
   )
   // Fastify's setting stands nowhere to be read.
-  const ofFastify = unlessSpoofed<HttpRequest>('trustProxy', (request, raw) => {
-    return (raw === undefined ? request : Object.create(request, { raw: { value: raw } })).ip
-  })
+  const ofFastify = unlessSpoofed<HttpRequest>('trustProxy')
   return {
     ...node,
     address: (request, response) =>
@@ -72,12 +70,7 @@ export function httpBinding(): Binding<NestArguments> {
 
 export function fieldsOf(response: HttpResponse): HeaderAccess {
   return {
-    get: (name) => {
-      const value = response.getHeader(name)
-      return value === undefined ? undefined : String(value)
-    },
-    set: (name, value) => {
-      response.header(name, value)
-    },
+    get: (name) => (response.getHeader(name) as number | string | string[] | undefined)?.toString(),
+    set: (name, value) => void response.header(name, value),
   }
 }

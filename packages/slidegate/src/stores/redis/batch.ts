@@ -161,6 +161,6 @@ function entriesWeight(op: Op, are: Entries): number {
   }
 }
 
-export function isSettled(call: Call): boolean {
+function isSettled(call: Call): boolean {
   return call.isSettled
 }

@@ -30,8 +30,8 @@ const IN_FLIGHT_MS = 16
 
 /**
  * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
- * tick, or of this turn of the event loop): nobody waits for company, so batches grow just as Redis becomes the bottleneck. Equal requests for
- * one key become one op with a count: the first to ask are the first to be admitted.
+ * tick, or of this turn of the event loop): nobody waits for company, so batches grow just as Redis becomes the
+ * bottleneck. Equal requests for one key become one op with a count: the first to ask are the first to be admitted.
  */
 export class Batcher {
   readonly #transport: Transport

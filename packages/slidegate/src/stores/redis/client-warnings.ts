@@ -49,7 +49,7 @@ interface NodeRedisSettings {
   readonly socket?: { readonly reconnectStrategy?: unknown; readonly socketTimeout?: number }
 }
 
-export function harmsOf(client: RedisClient): string[] {
+function harmsOf(client: RedisClient): string[] {
   const shown = client as Shown
   if (has(client, 'evalSha')) {
     const { defaults, keyPrefix } = shown._options ?? {}

@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../../errors.ts'
+import { invalidOption, show } from '../../errors.ts'
 import type { CallCounts } from './call-counts.ts'
 import { dialectOf, type Send } from './dialects.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
@@ -29,6 +29,7 @@ export interface CommandClient {
   readonly resends?: boolean
 }
 
+/** A client of any of the packages that a store can use: known by its methods, never by its class. */
 export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
 
 /** Runs the script. */
@@ -62,9 +63,8 @@ export interface Connection {
 export function connectionOf(client: RedisClient): Connection {
   const dialect = dialectOf(client)
   if (dialect === undefined) {
-    throw new SlidegateError(
-      'invalid_option',
-      `the Redis client is ${show(client)}; give a client of ioredis, iovalkey, node-redis or Valkey GLIDE, or { command(words) }`,
+    throw invalidOption(
+      `the Redis client is ${show(client)}; give a client of ioredis, iovalkey, node-redis or Valkey GLIDE, { url }, or { command(words) }`,
       client,
     )
   }

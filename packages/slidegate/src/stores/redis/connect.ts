@@ -1,11 +1,12 @@
 import type { ConnectionOptions } from 'node:tls'
-import { SlidegateError } from '../../errors.ts'
+import { invalidOption } from '../../errors.ts'
 import type { CallCounts } from './call-counts.ts'
 import { type Connection, type ScriptRunner, scriptRunner } from './client.ts'
 import { type Dialect, dialectOf, type Send } from './dialects.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './own-clients.ts'
 import { type Address, addressOf } from './url.ts'
 
+/** Where Redis is, for a store that makes its own client. */
 export interface UrlOptions {
   /**
    * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. Of a
@@ -27,8 +28,14 @@ export interface OwnConnection extends Connection {
   close(): void
 }
 
-/** A request that comes before the connection stands waits for it, so long at most. */
-const CONNECT_MS = 1000
+/** A request that comes before the connection stands waits for it: so long where an attempt has failed. */
+const REFUSED_MS = 1000
+
+/** And so long where none has: it may be this process that is slow, as many are when they start. */
+const SLOW_MS = 5000
+
+/** A connection that was replaced may still be answered. */
+const REPLACED_MS = 1000
 
 /** Without an answer for so long a connection is replaced: the system would take minutes to find that it is dead. */
 const SILENT_MS = 2000
@@ -40,15 +47,15 @@ const SILENT_MS = 2000
  * @throws {SlidegateError} `invalid_option` for what cannot be used
  */
 export function connectionTo(options: UrlOptions, load: typeof loadClients = loadClients): OwnConnection {
-  const line = new Line(settingsOf(options), load)
+  const lasting = new LastingClient(settingsOf(options), load)
   return {
-    isCluster: line.isCluster,
+    isCluster: lasting.isCluster,
     resends: false,
     get isReady() {
-      return line.isReady
+      return lasting.isReady
     },
-    scriptRunner: (counts) => line.scriptRunner(counts),
-    close: () => line.close(),
+    scriptRunner: (counts) => lasting.scriptRunner(counts),
+    close: () => lasting.close(),
   }
 }
 
@@ -56,26 +63,18 @@ type Settings = Omit<OwnSettings, 'onError'>
 
 function settingsOf({ url, cluster, tls }: UrlOptions): Settings {
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
-  if (first === undefined)
-    throw new SlidegateError('invalid_option', 'url is an empty list; give one URL at least', url)
+  if (first === undefined) throw invalidOption('url is an empty list; give one URL at least', url)
   const isCluster = cluster ?? others.length > 0
   const addresses: readonly [Address, ...Address[]] = [first, ...others]
-  if (typeof isCluster !== 'boolean')
-    throw new SlidegateError('invalid_option', 'cluster must be true or false', cluster)
+  if (typeof isCluster !== 'boolean') throw invalidOption('cluster must be true or false', cluster)
   if (!isCluster && others.length > 0)
-    throw new SlidegateError(
-      'invalid_option',
-      `there are ${addresses.length} URLs; without cluster: true there must be one`,
-    )
+    throw invalidOption(`there are ${addresses.length} URLs; without cluster: true there must be one`)
   if (isCluster && addresses.some(({ database }) => database !== 0))
-    throw new SlidegateError('invalid_option', 'a url names a database; a Cluster has none but 0')
+    throw invalidOption('a url names a database; a Cluster has none but 0')
   if (others.some(({ isTls }) => isTls !== first.isTls))
-    throw new SlidegateError('invalid_option', 'some URLs are with TLS and some without; they must be alike')
+    throw invalidOption('some URLs are with TLS and some without; they must be alike')
   if (tls !== undefined && !first.isTls)
-    throw new SlidegateError(
-      'invalid_option',
-      'tls is given, and the url is without TLS; it must be rediss://',
-    )
+    throw invalidOption('tls is given, and the url is without TLS; it must be rediss://')
   return { addresses, isCluster, tls: tls ?? {}, backoffMs }
 }
 
@@ -86,7 +85,7 @@ function backoffMs(attempts: number): number {
 }
 
 /** A client that is replaced when it has fallen silent. */
-class Line {
+class LastingClient {
   readonly isCluster: boolean
   readonly #settings: OwnSettings
   readonly #load: typeof loadClients
@@ -94,14 +93,15 @@ class Line {
   /** All that are open: the one in use, and the one that is to take its place. */
   readonly #open = new Set<OwnClient>()
   #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
-  /** Until the first is connected. */
+  /** Until the first is connected, or all is over. */
   readonly #connected: Promise<void>
+  #end!: () => void
   readonly #madeAtMs: number = performance.now()
   #isReplacing = false
   #isClosed = false
   /** Why there will never be a client. */
   #failure: unknown
-  #lastError = 'it takes too long'
+  #lastError: string | undefined
 
   constructor(settings: Settings, load: typeof loadClients) {
     this.isCluster = settings.isCluster
@@ -113,14 +113,17 @@ class Line {
         if (error instanceof Error && error.message !== '') this.#lastError = error.message
       },
     }
-    this.#connected = this.#connect()
+    const ended = new Promise<never>((_, reject) => {
+      this.#end = () => reject(closed())
+    })
+    this.#connected = Promise.race([this.#connect(), ended])
     this.#connected.catch(() => {})
   }
 
   /** The first requests wait for the connection. After that, what cannot be sent is refused at once. */
   get isReady(): boolean {
     const isStarting = this.#inUse === undefined && this.#failure === undefined && !this.#isClosed
-    return !isStarting || performance.now() - this.#madeAtMs > CONNECT_MS
+    return !isStarting || this.#leftMs() === 0
   }
 
   scriptRunner(counts?: CallCounts): ScriptRunner {
@@ -146,6 +149,7 @@ class Line {
 
   close(): void {
     this.#isClosed = true
+    this.#end()
     for (const own of this.#open) own.close()
     this.#open.clear()
   }
@@ -154,10 +158,7 @@ class Line {
     try {
       this.#make = await this.#load()
       if (this.#make === undefined)
-        throw new SlidegateError(
-          'invalid_option',
-          'redisStore({ url }) needs a client: install redis, or ioredis',
-        )
+        throw invalidOption('redisStore({ url }) needs a client: install redis, or ioredis')
     } catch (error) {
       this.#failure = error
       // A limiter that lets everybody pass without its store would say nothing of it.
@@ -182,7 +183,7 @@ class Line {
     const close = () => {
       if (this.#open.delete(before.own)) before.own.close()
     }
-    setTimeout(close, CONNECT_MS).unref()
+    setTimeout(close, REPLACED_MS).unref()
   }
 
   #replace(): void {
@@ -196,15 +197,25 @@ class Line {
 
   /** What a client says of a command that it cannot send tells nobody why. */
   #unconnected(): Error {
-    return new Error(`no connection to Redis: ${this.#lastError}`)
+    return new Error(`no connection to Redis: ${this.#lastError ?? 'it takes too long'}`)
+  }
+
+  /** Until a request is refused rather than made to wait for the first connection. */
+  #leftMs(): number {
+    const mostMs = this.#lastError === undefined ? SLOW_MS : REFUSED_MS
+    return Math.max(0, this.#madeAtMs + mostMs - performance.now())
   }
 
   async #first(): Promise<{ readonly dialect: Dialect }> {
     if (this.#isClosed) throw closed()
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      const leftMs = Math.max(0, this.#madeAtMs + CONNECT_MS - performance.now())
-      timer = setTimeout(() => reject(this.#unconnected()), leftMs)
+      const look = () => {
+        const leftMs = this.#leftMs()
+        if (leftMs === 0) reject(this.#unconnected())
+        else timer = setTimeout(look, Math.min(leftMs, REFUSED_MS))
+      }
+      look()
     })
     try {
       await Promise.race([this.#connected, late])

@@ -16,6 +16,7 @@ export type { RedisStoreStats } from './call-counts.ts'
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './client.ts'
 export type { UrlOptions } from './connect.ts'
 
+/** Where the keys are, and how calls reach them. Anything out of its range is `invalid_option`. */
 export interface RedisStoreOptions {
   /** What all keys begin with: 1 to 128 of `A-Z a-z 0-9 . _ : -`. Default: `slidegate`. */
   readonly prefix?: string
@@ -46,7 +47,7 @@ const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
  * @throws {SlidegateError} `invalid_option`
  */
 export function redisStore(client: RedisClient | UrlOptions, options: RedisStoreOptions = {}): RedisStore {
-  checkOptions(options, 'redisStore')
+  checkOptions(options, 'redisStore', { prefix: true, buckets: true, clock: true })
   const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
   const keysOf = keyspace(prefix, buckets)

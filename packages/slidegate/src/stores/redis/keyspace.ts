@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { SlidegateError, show } from '../../errors.ts'
+import { invalidOption, show } from '../../errors.ts'
 import type { Part } from '../store.ts'
 
 /** Slots of a Redis Cluster. */
@@ -27,18 +27,10 @@ export interface Keyspace {
 export function keyspace(prefix: string, buckets: number): Keyspace {
   // No braces: they would take the place of the tag's.
   if (typeof prefix !== 'string' || !/^[A-Za-z0-9._:-]{1,128}$/.test(prefix)) {
-    throw new SlidegateError(
-      'invalid_option',
-      `the prefix is ${show(prefix)}; it must be 1 to 128 of A-Z a-z 0-9 . _ : -`,
-      prefix,
-    )
+    throw invalidOption(`the prefix is ${show(prefix)}; it must be 1 to 128 of A-Z a-z 0-9 . _ : -`, prefix)
   }
   if (typeof buckets !== 'number' || !Number.isInteger(Math.log2(buckets)) || buckets < 1 || buckets > 1024) {
-    throw new SlidegateError(
-      'invalid_option',
-      `buckets is ${show(buckets)}; it must be a power of two from 1 to 1024`,
-      buckets,
-    )
+    throw invalidOption(`buckets is ${show(buckets)}; it must be a power of two from 1 to 1024`, buckets)
   }
   const tags = tagsOf(buckets)
   const headsOf = new Map<string, readonly string[]>()

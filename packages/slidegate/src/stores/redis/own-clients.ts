@@ -45,7 +45,7 @@ export async function loadClients(): Promise<MakeClient | undefined> {
 
 /** It sends nothing twice, and rejects what it cannot send now. */
 export async function loadNodeRedis(): Promise<MakeClient | undefined> {
-  const nodeRedis = await import('redis').catch(ifNotFound)
+  const nodeRedis = await importNodeRedis()
   if (nodeRedis === undefined) return undefined
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
@@ -102,7 +102,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
 
 /** Set so that it sends nothing twice, and rejects what it cannot send now. */
 export async function loadIoredis(): Promise<MakeClient | undefined> {
-  const ioredis = await import('ioredis').catch(ifNotFound)
+  const ioredis = await importIoredis()
   if (ioredis === undefined) return undefined
   return (settings) => {
     const { addresses, isCluster, backoffMs, onError } = settings
@@ -143,7 +143,27 @@ function credentialsOf({ username, password }: Address): { username?: string; pa
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) }
 }
 
+// Bundlers let a module be missing where its import stands within a try, and only there.
+
+async function importNodeRedis() {
+  try {
+    return await import('redis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
+}
+
+async function importIoredis() {
+  try {
+    return await import('ioredis')
+  } catch (error) {
+    return ifNotFound(error)
+  }
+}
+
+/** By Node's code, or by that which bundlers throw in its place. */
 function ifNotFound(error: unknown): undefined {
-  if ((error as { code?: unknown } | null)?.code === 'ERR_MODULE_NOT_FOUND') return undefined
+  const code = (error as { code?: unknown } | null)?.code
+  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined
   throw error
 }

@@ -68,7 +68,7 @@ function encodeRun(requests: readonly Request[], first: number, words: string[])
   const place = words.push('') - 1
   let next = first
   do {
-    const { requestId, value } = namesOf(requests[next]!.op)
+    const { requestId, value } = requests[next]!.op as Named
     if (requestId !== undefined) words.push(requestId)
     if (value !== undefined) words.push(value)
     next++
@@ -83,7 +83,7 @@ function differInNames(a: Request, b: Request): boolean {
   if (a.count !== b.count || a.nowMs !== b.nowMs || !isAskedAlike(one, other)) return false
   if (one.parts.length !== other.parts.length) return false
   if (!one.parts.every(({ set }, i) => set === other.parts[i]!.set)) return false
-  const [ours, theirs] = [namesOf(one), namesOf(other)]
+  const [ours, theirs] = [one as Named, other as Named]
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
     ours.mayRepeat === theirs.mayRepeat &&
@@ -111,12 +111,6 @@ function isAskedAlike(one: Op, other: Op): boolean {
       return false
   }
 }
-
-function namesOf(op: Op): Named {
-  return 'requestId' in op || 'value' in op ? op : NAMELESS
-}
-
-const NAMELESS: Named = {}
 
 /** Writes all that follow against the same limits, in groups of the same cost and count. Answers where they end. */
 function encodeGroups(requests: readonly Request[], first: number, words: string[]): number {
@@ -207,7 +201,7 @@ const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'notes']
 
 function jsonOf({ op, count, nowMs }: Request): string {
   const sets = op.parts.map((part) => wordsOfPart(part, nowMs ?? Date.now()))
-  const { requestId, value } = namesOf(op)
+  const { requestId, value } = op as Named
   const { parts, ...words } = op
   const names = {
     requestId: undefined,

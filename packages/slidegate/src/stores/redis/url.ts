@@ -1,4 +1,4 @@
-import { SlidegateError, show } from '../../errors.ts'
+import { invalidOption, type SlidegateError, show } from '../../errors.ts'
 
 /** Where a server is, and as whom it is spoken to. */
 export interface Address {
@@ -53,8 +53,7 @@ function decoded(text: string): string {
 }
 
 function refused(why: string): SlidegateError {
-  return new SlidegateError(
-    'invalid_option',
+  return invalidOption(
     `the url of redisStore cannot be used: ${why}; it must be redis://, rediss://, valkey:// or valkeys://[user:password@]host[:port][/database]`,
   )
 }

@@ -91,15 +91,11 @@ export function deniedSuite<Args extends HandlerArguments>(adapter: AdapterUnder
     it('holds no more than its bound; who comes then is rejected, and nothing is lost', async () => {
       const limiter = soon(1)
       const server = await serveBy(limiter, { queue: 3, maxWait: '50s' })
-      let most = 0
-      const watch = setInterval(() => (most = Math.max(most, limiter.waiting().length)), 1)
       const answers = await Promise.all(Array.from({ length: 20 }, () => ask(server)))
-      clearInterval(watch)
       const served = answers.filter(({ status }) => status === 200).length
       expect(answers.every(({ status }) => status === 200 || status === 429)).toBe(true)
       expect(served).toBeGreaterThanOrEqual(4)
       expect(served).toBe(server.served())
-      expect(most).toBeLessThanOrEqual(20)
       for (const { status, headers } of answers) {
         if (status === 429) expect(Number(headers.get('Retry-After'))).toBeGreaterThanOrEqual(1)
       }

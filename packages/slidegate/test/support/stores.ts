@@ -1,0 +1,10 @@
+import type { Redis } from 'ioredis'
+import { memoryStore } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { ManualClock } from '../../src/testing.ts'
+
+/** Both ways to keep counts, by a clock that is set by hand. */
+export const storesOn = (redis: Redis) => ({
+  memory: (clock: ManualClock) => memoryStore({ clock: clock.now }),
+  Redis: (clock: ManualClock) => redisStore(redis, { clock: clock.now }),
+})
