@@ -75,13 +75,13 @@ function optionsOrExit(): Options {
 async function measureAll(): Promise<Results> {
   const machine = await describeMachine()
   const { mode, isPinned } = effort
-  const run: Run = { startedAt: new Date().toISOString(), mode, isPinned, load: loadavg()[0]! }
-  console.log(`${headOf(run, machine)}\n`)
+  const run: Run = { machine, startedAt: new Date().toISOString(), mode, isPinned, load: loadavg()[0]! }
+  console.log(`${headOf(run)}\n`)
   const measured: ScenarioResult[] = []
   for (const scenario of scenarios) {
     const result = await resultOf(scenario, effort, run)
     measured.push(result)
     console.log(`${tableOf(result)}\n`)
   }
-  return { machine, scenarios: measured }
+  return { scenarios: measured }
 }

@@ -4,7 +4,6 @@ import { type Effort, type Figure, isReached, type Scenario } from './scenario.t
 
 /** All that was measured, as it is kept: the report can be made of it alone. */
 export interface Results {
-  readonly machine: Machine
   readonly scenarios: readonly ScenarioResult[]
 }
 
@@ -25,8 +24,9 @@ export interface KeptFigure extends Figure {
   readonly reached?: boolean
 }
 
-/** In which run of the bench a scenario was measured. */
+/** In which run of the bench a scenario was measured, and on what. */
 export interface Run {
+  readonly machine: Machine
   readonly startedAt: string
   readonly mode: Effort['mode']
   readonly isPinned: boolean
@@ -51,15 +51,12 @@ export async function resultOf(scenario: Scenario, effort: Effort, run: Run): Pr
   }
 }
 
-/** Kept results with those of a new run in place of the same scenarios' old ones; on another machine only the new. */
+/** Kept results with those of a new run in place of the same scenarios' old ones: each is a ratio within its own run. */
 export function merge(kept: Results | undefined, measured: Results, order: readonly string[]): Results {
-  if (kept === undefined || JSON.stringify(kept.machine) !== JSON.stringify(measured.machine)) return measured
   const isNew = new Set(measured.scenarios.map(({ name }) => name))
-  const scenarios = [...kept.scenarios.filter(({ name }) => !isNew.has(name)), ...measured.scenarios]
-  return {
-    machine: measured.machine,
-    scenarios: scenarios.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name)),
-  }
+  const old = kept?.scenarios.filter(({ name }) => !isNew.has(name)) ?? []
+  const scenarios = [...old, ...measured.scenarios]
+  return { scenarios: scenarios.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name)) }
 }
 
 export function inJson(results: Results): string {

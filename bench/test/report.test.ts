@@ -2,11 +2,20 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { reportOf } from '../src/report/markdown.ts'
 import { parseNotes, strayNotes } from '../src/report/notes.ts'
-import { readResults, writeReport } from '../src/report/write.ts'
-import type { Results, ScenarioResult } from '../src/results.ts'
+import { REPORT_FOLDER, readResults, writeReport } from '../src/report/write.ts'
+import type { Results, Run, ScenarioResult } from '../src/results.ts'
 
-const RUN = { startedAt: '2026-01-02T03:04:05.000Z', mode: 'short', isPinned: false, load: 0.25 } as const
+const MACHINE = { versions: { node: 'v20' }, cpu: 'a CPU', cores: 2, memoryGiB: 4, system: 'linux' }
+
+const RUN: Run = {
+  machine: MACHINE,
+  startedAt: '2026-01-02T03:04:05.000Z',
+  mode: 'short',
+  isPinned: false,
+  load: 0.25,
+}
 
 const SPEED: ScenarioResult = {
   name: 'speed',
@@ -57,10 +66,7 @@ const SPEED: ScenarioResult = {
   ],
 }
 
-const RESULTS: Results = {
-  machine: { versions: { node: 'v20' }, cpu: 'a CPU', cores: 2, memoryGiB: 4, system: 'linux' },
-  scenarios: [SPEED],
-}
+const RESULTS: Results = { scenarios: [SPEED] }
 
 const NOTES = '# For writers\n\n## speed\n\nSaid of all.\n\n### against | the floor\n\nSince it is young.\n'
 
@@ -111,18 +117,44 @@ describe('the report', () => {
     expect(await Promise.all((await readdir(folder)).map(read))).toEqual(before)
   })
 
-  it('keeps what other scenarios gave on the same machine, and drops it on another', async () => {
-    await writeReport(RESULTS, ['size', 'speed'], folder)
-    const size = { ...SPEED, name: 'size', plots: [] }
-    await writeReport({ ...RESULTS, scenarios: [size] }, ['size', 'speed'], folder)
-    const names = async () =>
-      (await readResults(join(folder, 'results.json'))).scenarios.map(({ name }) => name)
-    expect(await names()).toEqual(['size', 'speed'])
+  it('keeps what other scenarios gave, and says on which machine and by which command each did', async () => {
+    const order = ['size', 'speed']
+    await writeReport(RESULTS, order, folder)
+    const machine = { ...MACHINE, cores: 64, versions: { node: 'v24' } }
+    const run: Run = { ...RUN, machine, startedAt: '2026-02-03T04:05:06.000Z', mode: 'full', isPinned: true }
+    await writeReport({ scenarios: [{ ...SPEED, name: 'size', plots: [], run }] }, order, folder)
 
-    const elsewhere = { ...RESULTS.machine, cores: 64 }
-    await writeReport({ machine: elsewhere, scenarios: [size] }, ['size', 'speed'], folder)
-    expect(await names()).toEqual(['size'])
+    const { scenarios } = await readResults(join(folder, 'results.json'))
+    expect(scenarios.map(({ name }) => name)).toEqual(order)
+    const page = await read('README.md')
+    expect(page).toContain(
+      '64 x a CPU, 4 GiB, linux; node v24:\n\n- 2026-02-03, full, client and Redis bound to cores, load 0.3 at the start: size\n',
+    )
+    expect(page).toContain(
+      '2 x a CPU, 4 GiB, linux; node v20:\n\n- 2026-01-02, short, load 0.3 at the start: speed\n',
+    )
+    expect(page).toContain('Again: `npm run bench -- size --full --pin --report`.')
+    expect(page).toContain('Again: `npm run bench -- speed --report`.')
+    expect(await readdir(folder)).toContain('speed-bars.svg')
+  })
+
+  it('puts what is measured anew in the place of what was', async () => {
+    await writeReport(RESULTS, ['speed'], folder)
+    await writeReport({ scenarios: [{ ...SPEED, plots: [] }] }, ['speed'], folder)
+    expect((await readResults(join(folder, 'results.json'))).scenarios.length).toBe(1)
     expect(await readdir(folder)).not.toContain('speed-bars.svg')
+  })
+})
+
+describe('the report in docs/benchmarks', () => {
+  it('is what its results and notes make', async () => {
+    const read = (name: string) => readFile(join(REPORT_FOLDER, name), 'utf8')
+    const results = await readResults(join(REPORT_FOLDER, 'results.json'))
+    const notes = parseNotes(await read('notes.md'))
+    expect(await read('README.md')).toBe(reportOf(results, notes))
+    const plots = results.scenarios.flatMap(({ plots }) => plots.map(({ name }) => `${name}.svg`))
+    const drawn = (await readdir(REPORT_FOLDER)).filter((name) => name.endsWith('.svg'))
+    expect(drawn.toSorted()).toEqual(plots.toSorted())
   })
 })
 

@@ -17,7 +17,7 @@ export interface MemorySide {
   open(policy: Policy, keys: readonly string[]): OpenSide
 }
 
-export interface OpenSide {
+interface OpenSide {
   /** So many requests, each for the key that is picked, each admitted or else an error. */
   decide(pick: () => number, count: number): void | Promise<void>
   /** Looks into the answers, when nothing is measured. */

@@ -3,10 +3,10 @@ import type { Redis } from 'ioredis'
 import type { PeerLimiter, Policy, RedisPeer } from '../peers/peer.ts'
 
 /** What the scripts answer: 1 if admitted, else 0; requests that still fit. */
-export type FieldAnswer = readonly [admitted: number, remaining: number]
+type FieldAnswer = readonly [admitted: number, remaining: number]
 
 /** A limiter on a script of the field, one EVALSHA per request. */
-export interface FieldLimiter extends PeerLimiter {
+interface FieldLimiter extends PeerLimiter {
   /**
    * Without a time it is the server's, or this process's where keys are named by it. The name is that of the request,
    * the holder or the value, in logs that have such; without one, it is one that no other has.

@@ -1,9 +1,8 @@
-import type { Machine } from '../machine.ts'
 import type { Run, ScenarioResult } from '../results.ts'
 import { measuredText, spreadText, targetText } from './text.ts'
 
 /** What the figures were measured on and with. */
-export function headOf({ mode, isPinned, load }: Run, machine: Machine): string {
+export function headOf({ machine, mode, isPinned, load }: Run): string {
   const { cpu, cores, memoryGiB, system, versions } = machine
   const named = ['node', 'redis', 'slidegate', 'ioredis'].map((name) => `${name} ${versions[name]}`)
   return [

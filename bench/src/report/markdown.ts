@@ -6,17 +6,16 @@ import { measuredText, spreadText, targetText } from './text.ts'
 
 /** The report: what was measured, what of it was asked for, how to read it and how to do it again. */
 export function reportOf(results: Results, notes: Notes): string {
-  const { machine, scenarios } = results
-  const versions = Object.entries(machine.versions).map(([name, version]) => `${name} ${version}`)
+  const { scenarios } = results
   return `${[
     '# Benchmarks',
+    'For whoever asks what a decision costs: against the least that any limiter could cost, against the packages of others, and against scripts as the field writes them; and what it is worth, under [truth](#truth). What else tells them apart is in [the comparison](../comparison.md).',
     'Made by `npm run bench -- --full --report` from [results.json](results.json); what is said about single figures stands in [notes.md](notes.md). Changes to this page are overwritten.',
-    ...headlinesOf(results),
     ...HOW_TO_READ,
+    ...headlinesOf(results),
     '## Measured on',
-    `${machine.cores} x ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}. Redis ran on the same machine, with nothing persisted.`,
-    `${versions.join(', ')}.`,
-    ...runsOf(scenarios),
+    'Redis ran on the same machine, with nothing persisted.',
+    ...machinesOf(scenarios),
     ...scenarios.flatMap((scenario) => sectionOf(scenario, notes)),
   ].join('\n\n')}\n`
 }
@@ -26,8 +25,8 @@ const HOW_TO_READ: readonly string[] = [
   'Figures are ratios within one run: the sides take turns, A B A B ..., and the figure is the median of the rounds, or what its scenario says. "Rounds" are the least and the greatest of them: where they lie far apart, other programs took part of the machine. Absolute numbers, in plots and notes, are for orientation. "x" of a rate is better the higher it is, of a time or of bytes the lower. What each scenario does, and how it makes sure that what it measures took place, is told by the [bench](../../bench/README.md).',
   'In plots, blue is slidegate, grey are the packages of others and scripts as the field writes them, sand are floors: what no limiter on the same client can go below.',
   '## How to do it again',
-  '```sh\nnpm ci\nnpm run bench                                   # short: some six minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
-  'It needs Node, and a redis-server (7.0 or later) on the path.',
+  '```sh\nnpm ci\nnpm run bench                                   # short: some six minutes, prints its tables\nnpm run bench -- --full --report                # this page\nnpm run bench -- truth --full --report          # one scenario anew, the others as they are\nnpm run bench -- --from docs/benchmarks/results.json --report    # this page from the results alone\n```',
+  'It needs Node, and a redis-server (7.0 or later) on the path. Each scenario says by which command its figures were made.',
 ]
 
 function headlinesOf(results: Results): string[] {
@@ -50,6 +49,22 @@ function headlinesOf(results: Results): string[] {
   ]
 }
 
+function machinesOf(scenarios: readonly ScenarioResult[]): string[] {
+  const machines = new Map<string, ScenarioResult[]>()
+  for (const scenario of scenarios) {
+    const key = JSON.stringify(scenario.run.machine)
+    machines.set(key, [...(machines.get(key) ?? []), scenario])
+  }
+  return Array.from(machines.values(), (measured) => {
+    const { cores, cpu, memoryGiB, system, versions } = measured[0]!.run.machine
+    const installed = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
+    return [
+      `${cores} x ${cpu}, ${memoryGiB} GiB, ${system}; ${installed.join(', ')}:`,
+      listOf(runsOf(measured)),
+    ]
+  }).flat()
+}
+
 function runsOf(scenarios: readonly ScenarioResult[]): string[] {
   const runs = new Map<string, { run: Run; names: string[] }>()
   for (const { name, run } of scenarios) {
@@ -60,7 +75,7 @@ function runsOf(scenarios: readonly ScenarioResult[]): string[] {
   return Array.from(runs.values(), ({ run, names }) => {
     const { startedAt, mode, isPinned, load } = run
     const pinned = isPinned ? ', client and Redis bound to cores' : ''
-    return `${startedAt.slice(0, 10)}, ${mode}${pinned}, load ${load.toFixed(1)} at the start: ${names.join(', ')}.`
+    return `${startedAt.slice(0, 10)}, ${mode}${pinned}, load ${load.toFixed(1)} at the start: ${names.join(', ')}`
   })
 }
 
@@ -78,7 +93,7 @@ function sectionOf(scenario: ScenarioResult, notes: Notes): string[] {
   const missed = figures.filter(({ reached }) => reached === false)
   return [
     `## ${name}`,
-    `${title}.`,
+    `${title}. Again: \`${commandOf(scenario)}\`.`,
     ...(note === undefined || note.text === '' ? [] : [note.text]),
     ...(error === undefined ? [] : [`It failed: \`${error.split('\n')[0]}\``]),
     ...(rows.length === 0 ? [] : [table(['', 'measured', 'rounds', 'target', '', 'in numbers'], rows)]),
@@ -89,12 +104,26 @@ function sectionOf(scenario: ScenarioResult, notes: Notes): string[] {
   ]
 }
 
+function commandOf({ name, run: { mode, isPinned } }: ScenarioResult): string {
+  return [
+    'npm run bench --',
+    name,
+    ...(mode === 'full' ? ['--full'] : []),
+    ...(isPinned ? ['--pin'] : []),
+    '--report',
+  ].join(' ')
+}
+
 function plotOf({ name, title, note }: Plot): string[] {
   return [`![${title}](${name}.svg)`, ...(note === undefined ? [] : [note])]
 }
 
 function verdictOf({ reached }: KeptFigure): string {
   return { true: 'reached', false: '**missed**', undefined: '' }[`${reached}`]!
+}
+
+function listOf(items: readonly string[]): string {
+  return items.map((item) => `- ${item}`).join('\n')
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,5 +1,5 @@
 /** What people have written about the figures: kept apart, so that no run of the bench overwrites it. */
-export interface Note {
+interface Note {
   /** What to know of the scenario. */
   readonly text: string
   /** Figure -> why it is what it is; asked for where its target is missed. */

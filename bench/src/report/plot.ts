@@ -12,7 +12,7 @@ interface Titled {
   readonly note?: string
 }
 
-export interface Axis {
+interface Axis {
   /** With the unit: `Redis CPU per decision, µs`. */
   readonly label: string
   /** Logarithmic; else the axis begins at 0. */

@@ -10,8 +10,8 @@ import { parseNotes, strayNotes } from './notes.ts'
 export const REPORT_FOLDER: string = join(import.meta.dirname, '../../../docs/benchmarks')
 
 /**
- * Writes results, plots and page. Scenarios that were not measured now keep what an earlier run on the same
- * machine, with the same versions, has given; `order` is that of the scenarios. Answers what its reader should know.
+ * Writes results, plots and page. Scenarios that were not measured now keep what an earlier run has given; `order` is
+ * that of the scenarios. Answers what its reader should know.
  */
 export async function writeReport(
   measured: Results,

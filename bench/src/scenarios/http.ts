@@ -187,7 +187,7 @@ function plotOf(
     kind: 'bars',
     name: `http-${framework}`,
     title: `${title}: requests per second with a limiter, against none`,
-    axis: { label: 'x' },
+    axis: { label: 'times as many as without a limiter' },
     series: ['in memory', 'on Redis'],
     bars: [...new Set(limited.map(({ limiter }) => limiter))].map((limiter) => ({
       label: limiter,

@@ -4,7 +4,8 @@ import type { Answered, Posts } from '../http/generator.ts'
 import { type Generator, startGenerator } from '../http/servers.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
-import type { Effort, Figure, Scenario, Target, Unit } from '../scenario.ts'
+import type { BarPlot } from '../report/plot.ts'
+import type { Effort, Figure, Measured, Scenario, Target, Unit } from '../scenario.ts'
 import type { AskedByGrpc } from '../service/grpc-generator.ts'
 import { CONSTANT_PATH, type Ports, type ToService } from '../service/told.ts'
 import { startWorkers, type Worker } from '../workers.ts'
@@ -32,7 +33,7 @@ interface Generators {
 export const service: Scenario = {
   name: 'service',
   title: `The service, one process, ${IN_FLIGHT} calls in flight, ${KEYS} keys, against the same server that answers a constant`,
-  async run(effort): Promise<readonly Figure[]> {
+  async run(effort): Promise<Measured> {
     const grpc = new URL('../service/grpc-generator.ts', import.meta.url)
     const generators = { http: startGenerator(), grpc: startWorkers<AskedByGrpc, Answered>(grpc, 1)[0]! }
     const figures = await withRedis(async (redis) => {
@@ -43,7 +44,11 @@ export const service: Scenario = {
       ]
     })
     for (const generator of Object.values(generators)) generator.end()
-    return figures
+    const plots = [
+      plotOf('calls per second', 'service-calls', 'thousands per second', 1e-3, figures),
+      plotOf('p99', 'service-p99', 'ms', 1, figures),
+    ]
+    return { figures, plots }
   },
 }
 
@@ -113,6 +118,29 @@ function against(name: string, ours: readonly Turn[], constant: readonly Turn[])
     figure('p99', ({ p99Ms }) => p99Ms, milliseconds, { atMost: 2 }),
     figure('CPU of the service per call', ({ cpuSeconds }) => cpuSeconds, microseconds),
   ]
+}
+
+/** The service beside the same server that answers a constant, by way and store. */
+function plotOf(
+  what: string,
+  name: string,
+  label: string,
+  scale: number,
+  figures: readonly Figure[],
+): BarPlot {
+  const shown = figures.filter((figure) => figure.name.endsWith(`: ${what}`))
+  return {
+    kind: 'bars',
+    name,
+    title: `The service, ${IN_FLIGHT} calls in flight: ${what}`,
+    axis: { label },
+    series: ['slidegate', 'the same server, which answers a constant'],
+    bars: shown.map(({ name, raw }) => ({
+      label: name.slice(0, -`: ${what}`.length),
+      role: 'ours',
+      values: [scale * median(raw.ours!), scale * median(raw.theirs!)],
+    })),
+  }
 }
 
 const thousands = (value: number) => `${(value / 1000).toFixed(1)}k`

@@ -11,7 +11,8 @@ import { boundToCores } from '../cores.ts'
 import { clientCpuOf, closedLoop, type Extent, type Load, perSecond } from '../load.ts'
 import { interleave, median, ratios } from '../measure.ts'
 import { withRedis } from '../redis/with-redis.ts'
-import type { Effort, Figure, Scenario, Target } from '../scenario.ts'
+import type { BarPlot } from '../report/plot.ts'
+import type { Effort, Figure, Measured, Scenario, Target } from '../scenario.ts'
 import { watchedService } from '../service/watched.ts'
 import { PATIENCE_MS } from '../sides.ts'
 import { inMicroseconds, inThousands } from '../spell.ts'
@@ -109,11 +110,14 @@ const COLLECT_MS = 1000
 /** Requests between two looks at the clock, where each is answered at once. */
 const STRIDE = 1000
 
+const ON_REDIS = 'on Redis, 10,000 keys, 1,024 in flight'
+const IN_MEMORY = 'in memory, consumeSync, one key'
+
 export const telemetry: Scenario = {
   name: 'telemetry',
   title:
     'What it costs to be watched: decisions that are counted, measured and traced, against those that are not',
-  async run(effort) {
+  async run(effort): Promise<Measured> {
     const figures: Figure[] = []
     for (const ways of GROUPS) {
       const onRedis = await withRedis((redis, pid) => {
@@ -126,7 +130,7 @@ export const telemetry: Scenario = {
           })
         return effort.isPinned ? boundToCores(pid, 'apart', use) : use()
       })
-      figures.push(...figuresOf('on Redis, 10,000 keys, 1,024 in flight', ways, onRedis))
+      figures.push(...figuresOf(ON_REDIS, ways, onRedis))
     }
     for (const ways of GROUPS) {
       const inMemory = await takeTurns(ways, effort, ({ watch }) => {
@@ -134,10 +138,16 @@ export const telemetry: Scenario = {
         return { watched, load: (extent) => atOnce(extent, watched.limiter) }
       })
       // What a decision in memory takes, others need for reading a clock: nothing is free beside it.
-      const found = figuresOf('in memory, consumeSync, one key', ways, inMemory)
+      const found = figuresOf(IN_MEMORY, ways, inMemory)
       figures.push(...found.map(({ target: _, ...figure }) => figure))
     }
-    return [...figures, ...(await watchedService(effort))]
+    figures.push(...(await watchedService(effort)))
+    const plots = [
+      plotOf('telemetry-redis', 'A limiter on Redis', `${ON_REDIS}, watched by `, figures),
+      plotOf('telemetry-memory', 'A limiter in memory, consumeSync', `${IN_MEMORY}, watched by `, figures),
+      plotOf('telemetry-service', 'The service', 'service, ', figures),
+    ]
+    return { figures, plots }
   },
 }
 
@@ -173,6 +183,25 @@ async function takeTurns(
     await watched.close?.()
   }
   return turns
+}
+
+/** Those of the figures whose names begin so. */
+function plotOf(name: string, subject: string, begin: string, figures: readonly Figure[]): BarPlot {
+  const end = ': decisions per second'
+  const shown = figures.filter((figure) => figure.name.startsWith(begin) && figure.name.endsWith(end))
+  return {
+    kind: 'bars',
+    name,
+    title: `${subject}: decisions per second while it is watched, against unwatched`,
+    axis: { label: 'times as many as unwatched' },
+    series: [''],
+    bars: shown.map(({ name, value }) => ({
+      label: name.slice(begin.length, -end.length),
+      role: name.includes('once more') ? 'floor' : 'ours',
+      values: [value],
+    })),
+    mark: { label: 'unwatched', value: 1 },
+  }
 }
 
 function inFlight(count: number, extent: Extent, limiter: Limiter): Promise<Load> {

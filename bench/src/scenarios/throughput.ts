@@ -61,7 +61,7 @@ type Titled = Pick<BarPlot, 'name' | 'title'>
 const PLOT = {
   kind: 'bars',
   note: 'Pale: the most that any limiter with a state for each key can reach through this client. Requests travel together, and for each key a small string is read and written back; nothing is decided.',
-  axis: { label: 'x', isLog: true },
+  axis: { label: 'times what the EVALSHA takes or reaches', isLog: true },
   series: ['slidegate', 'read and write back, in batches'],
   mark: { label: 'EVALSHA', value: 1 },
 } as const

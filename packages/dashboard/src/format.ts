@@ -72,6 +72,11 @@ export function duration(ms: number | null | undefined): string {
   return parts.join(' ')
 }
 
+/** The same, rounded up to whole seconds where there are some. */
+export function roundDuration(ms: number): string {
+  return duration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000)
+}
+
 /** 12.3 MiB */
 export function bytes(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE

@@ -19,7 +19,7 @@ export interface Live {
 }
 
 /** Columns of equal length. */
-export interface Latency {
+interface Latency {
   readonly seconds: readonly number[]
   readonly p50: readonly (number | null)[]
   readonly p99: readonly (number | null)[]

@@ -34,12 +34,6 @@ export interface LimiterTold {
   readonly hashesKeys: boolean
   readonly limits: readonly LimitTold[]
   readonly shadowByWord: Readonly<Record<string, boolean>>
-  readonly stats: {
-    readonly storeErrors: Readonly<Record<string, number>>
-    readonly withoutStore: Readonly<Record<string, number>>
-    readonly breakerOpened: number
-  }
-  readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
 }
 
 export interface TopTold {

@@ -9,7 +9,6 @@ export interface Asked<Answer> {
   readonly data: Answer | undefined
   /** Why the last one did not. */
   readonly error: Error | undefined
-  readonly isLoading: boolean
   /** Asks once more. */
   again(): void
 }
@@ -26,9 +25,7 @@ export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskO
   const { connections } = useLive()
   const isVisible = useVisible()
   const [turn, setTurn] = useState(0)
-  const [state, setState] = useState<{ of?: string; data?: Answer; error?: Error; isLoading: boolean }>({
-    isLoading: true,
-  })
+  const [state, setState] = useState<{ of?: string; data?: Answer; error?: Error }>({})
   const text = body === undefined ? undefined : JSON.stringify(body)
   const of = `${path} ${text}`
   useEffect(() => {
@@ -39,13 +36,12 @@ export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskO
       try {
         const asked = text === undefined ? undefined : JSON.parse(text)
         const data = await ask<Answer>(asked === undefined ? 'GET' : 'POST', path, asked, gone.signal)
-        setState({ of, data, isLoading: false })
+        setState({ of, data })
       } catch (error) {
         if (gone.signal.aborted) return
         setState((known) => ({
           of,
           error: error as Error,
-          isLoading: false,
           ...(known.of === of && { data: known.data }),
         }))
       }
@@ -63,7 +59,6 @@ export function useAsk<Answer>(path: string | undefined, { body, everyMs }: AskO
   return {
     data: isOurs ? state.data : undefined,
     error: isOurs ? state.error : undefined,
-    isLoading: isOurs ? state.isLoading : path !== undefined,
     again,
   }
 }

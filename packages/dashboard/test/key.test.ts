@@ -190,23 +190,27 @@ describe('the picture', () => {
   })
 
   it('stays smooth where there are more charges than can be told apart, and says what is not drawn', async () => {
-    for (let i = 0; i < 600; i++) await consume('busy', 'many')
+    const { limiter } = service.service.get('busy')
+    for (let i = 0; i < 600; i++) {
+      await limiter.consume('many')
+      // Those of one millisecond are told as one. A timer may be early.
+      const nextMs = performance.now() + 1
+      while (performance.now() < nextMs) await new Promise(setImmediate)
+    }
     await using window = await open('busy', 'many')
     const { page } = window
     await page.emulateMedia({ reducedMotion: 'no-preference' })
     const panel = panelOf(page, '5000-per-10m')
     await panel.locator('.mark').first().waitFor({ state: 'attached' })
     const { charges, chargedElsewhere } = (await explain('busy', 'many')).limits[0]
-    expect(charges.length).toBeLessThanOrEqual(512)
-    expect((await marksOf(page, '5000-per-10m')).length).toBe(charges.length)
+    expect([charges.length, chargedElsewhere]).toEqual([512, 88])
+    expect((await marksOf(page, '5000-per-10m')).length).toBe(512)
     expect(await usedOn(page, '5000-per-10m')).toBe(600)
-    if (chargedElsewhere > 0) {
-      expect(await panel.textContent()).toContain(`${chargedElsewhere} units are not drawn`)
-    }
+    expect(await panel.textContent()).toContain('88 units are not drawn')
     await window.watchLongTasks()
-    await page.waitForTimeout(3000)
-    // It is drawn anew each second, and moved by each frame.
-    expect(await window.longestTaskMs()).toBeLessThan(500)
+    // It is drawn anew with each answer, and moved by each frame.
+    for (let i = 0; i < 2; i++) await page.waitForResponse(/\/v1\/explain/)
+    expect(await window.longestTaskMs()).toBeLessThan(1000)
   })
 
   it('of kinds that keep no times is of what is used, and of what is to come', async () => {
@@ -409,19 +413,25 @@ it('a key that is HTML is text wherever it is shown', async () => {
   expect(await page.evaluate(() => '__hacked' in globalThis)).toBe(false)
 })
 
-describe.each(['light', 'dark'] as const)('in %s', (theme) => {
-  it.each([
-    ['on a desk', { width: 1280, height: 800 }],
-    ['on a phone', { width: 390, height: 844 }],
-  ] as const)('axe finds nothing, and nothing is cut off: %s', async (_, size) => {
+it.each(['light', 'dark'] as const)(
+  'axe finds nothing, and nothing is cut off, on a desk and on a phone, in %s',
+  async (theme) => {
     await consume('api', 'fine', 9)
-    await using window = await open('api', 'fine', { theme, size })
+    await using window = await open('api', 'fine', { theme })
     const { page } = window
     await panelOf(page, 'slow').locator('.mark').first().waitFor()
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(size.width)
-    expect(await violationsIn(window)).toEqual([])
-    await dialogOf(page, 'Override…')
-    expect(await violationsIn(window)).toEqual([])
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(size.width)
-  })
-})
+    const isCutOff = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+    for (const size of [
+      { width: 1280, height: 800 },
+      { width: 390, height: 844 },
+    ]) {
+      await page.setViewportSize(size)
+      expect(await isCutOff()).toBe(false)
+      expect(await violationsIn(window)).toEqual([])
+      const dialog = await dialogOf(page, 'Override…')
+      expect(await violationsIn(window)).toEqual([])
+      expect(await isCutOff()).toBe(false)
+      await press(dialog, 'Cancel')
+    }
+  },
+)

@@ -80,12 +80,13 @@ describe('the page of a limiter', () => {
     expect(await page.locator('main img').count()).toBe(0)
   })
 
-  it('links keys of dimensions as such', async () => {
+  it('tells keys and plans of dimensions as such', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'login', new Array(8).fill({ user: 'a/b%2F', address: '203.0.113.7' }))
     await using window = await browser.open(service.httpUrl, { at: '/limiters/login' })
     const link = window.page.getByRole('link', { name: 'a/b%2F' }).first()
     expect(await link.getAttribute('href')).toBe('#/limiters/login/keys/user/a%2Fb%252F')
+    await window.page.getByText('user: 70 in any 15 min; address: 700 in any 15 min').waitFor()
   })
 
   it('follows decisions until it is told to pause', async () => {

@@ -1,10 +1,8 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../server/test/support/cli.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { startProcess } from '../../server/test/support/service-process.ts'
 import { type TestBrowser, testBrowser } from './support/browser.ts'
-import { withFolder } from './support/folder.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
 const REFUSED = /status of 401/
@@ -134,9 +132,9 @@ it('asks for nothing while nobody sees it, and at once when somebody does', asyn
 })
 
 it('says that the connection is lost, and comes back by itself', async () => {
-  await using folder = await withFolder()
-  const file = join(folder.path, 'slidegate.json')
-  await writeFile(file, JSON.stringify({ limiters: LIMITERS }))
+  const folder = temporaryFolder()
+  onTestFinished(folder.remove)
+  const file = folder.write('slidegate.json', JSON.stringify({ limiters: LIMITERS }))
   const first = await startProcess(['--config', file])
   const { host } = new URL(first.url)
   await using window = await browser.open(first.url)

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, test } from 'vitest'
 import { freePort } from '../../slidegate/test/support/redis-server.ts'
-import { slidegate, temporaryFolder } from './support/cli.ts'
+import { slidegate, slidegateHere, temporaryFolder } from './support/cli.ts'
 import { commonLine, generateEntries, logOf } from './support/logs.ts'
 
 const folder = temporaryFolder()
@@ -12,7 +12,7 @@ const log = folder.write('access.log', logOf(generateEntries(10), commonLine))
 
 /** One line on the standard error, nothing on the standard output, no stack. */
 async function complaint(words: readonly string[]): Promise<{ code: number | null; said: string }> {
-  const { code, stdout, stderr } = await slidegate(words)
+  const { code, stdout, stderr } = await slidegateHere(words)
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^slidegate: [^\n]+\n$/)
   return { code, said: stderr }

@@ -103,7 +103,7 @@ describe('with --store', () => {
       if (/^evalsha$/i.test(command)) written.add(key.split(':')[0]!)
     })
     const words = [file, ...limitWords, '--compare', 'fixed', '--store', server.url]
-    const reports = await Promise.all([replayJson(words), replayJson(words)])
+    const reports = await Promise.all([replayJson(words, ''), replayJson(words, '')])
     monitor.disconnect()
     watched.disconnect()
     for (const report of reports) {

@@ -1,10 +1,10 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import type uPlot from 'uplot'
 import { NONE, timeOfDay } from '../format.ts'
-import { colourOf, useColours } from '../theme.ts'
+import { colourOf } from '../theme.ts'
+import { axisIn, faint, usePlot } from './plot.ts'
 
-export type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
+type ChartTone = 'allowed' | 'denied' | 'shadow-denied' | 'accent' | 'muted'
 
 export interface ChartSeries {
   readonly label: string
@@ -16,7 +16,8 @@ export interface ChartSeries {
   readonly isFilled?: boolean
 }
 
-const FONT = '12px system-ui, sans-serif'
+const HEIGHT = 180
+const SPAN_SECONDS = 300
 
 /** Lines over time. The legend tells the latest values, or those under the pointer; other charts point at the same time. */
 export function Chart({
@@ -24,8 +25,6 @@ export function Chart({
   seconds,
   series,
   format,
-  spanSeconds = 300,
-  height = 180,
 }: {
   readonly title: string
   /** Epoch seconds, rising. */
@@ -33,37 +32,21 @@ export function Chart({
   readonly series: readonly ChartSeries[]
   /** How a value is written. */
   readonly format: (value: number) => string
-  /** How far back it reaches; 0: as far as there is anything. Default: 300. */
-  readonly spanSeconds?: number
-  readonly height?: number
 }) {
-  const place = useRef<HTMLDivElement>(null)
-  const plot = useRef<uPlot>()
   const [pointed, setPointed] = useState<number | null>(null)
-  const colours = useColours()
   const shape = series.map(({ label, tone, isDashed, isFilled }) => [label, tone, isDashed, isFilled])
-  const look = JSON.stringify([shape, spanSeconds, height])
-  const current = useRef({ seconds, series, format })
-  current.current = { seconds, series, format }
-
-  useLayoutEffect(() => {
-    const element = place.current!
-    const text = colourOf(element, '--muted')
-    const grid = colourOf(element, '--line')
-    const axis: uPlot.Axis = {
-      font: FONT,
-      stroke: text,
-      grid: { stroke: grid, width: 1 },
-      ticks: { show: false },
-    }
-    const made = new uPlot(
-      {
-        width: Math.max(120, element.clientWidth),
-        height,
+  const writer = useRef(format)
+  writer.current = format
+  const data = useMemo(() => dataOf(seconds, series), [seconds, series])
+  const place = usePlot(
+    (element) => {
+      const axis = axisIn(element)
+      return {
+        height: HEIGHT,
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, y: false, points: { size: 7 }, sync: { key: 'time' } },
         scales: {
-          x: { time: true, range: (_plot, first, last) => reach(first, last, spanSeconds) },
+          x: { time: true, range: (_plot, _first, last) => reach(last) },
           y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] },
         },
         padding: [8, 8, 0, 0],
@@ -74,11 +57,7 @@ export function Chart({
             size: 26,
             values: (_plot, times) => times.map((time) => timeOfDay(time * 1000)),
           },
-          {
-            ...axis,
-            size: 62,
-            values: (_plot, values) => values.map((value) => current.current.format(value)),
-          },
+          { ...axis, size: 62, values: (_plot, values) => values.map((value) => writer.current(value)) },
         ],
         series: [
           {},
@@ -90,29 +69,16 @@ export function Chart({
               width: 1.75,
               points: { show: false },
               ...(isDashed && { dash: [5, 4] }),
-              ...(isFilled && { fill: colour.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)') }),
+              ...(isFilled && { fill: faint(colour, 0.13) }),
             }
           }),
         ],
         hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
-      },
-      dataOf(current.current),
-      element,
-    )
-    plot.current = made
-    const observer = new ResizeObserver(() => {
-      if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height })
-    })
-    observer.observe(element)
-    return () => {
-      observer.disconnect()
-      made.destroy()
-    }
-  }, [look, colours])
-
-  useEffect(() => {
-    plot.current?.setData(dataOf({ seconds, series }))
-  }, [seconds, series])
+      }
+    },
+    data,
+    JSON.stringify(shape),
+  )
 
   const at = pointed !== null && pointed < seconds.length ? pointed : seconds.length - 1
   const told = series.map(({ values }) => {
@@ -140,18 +106,11 @@ export function Chart({
   )
 }
 
-function reach(first: number, last: number, spanSeconds: number): [number, number] {
+function reach(last: number | null): [number, number] {
   const end = last ?? Math.floor(Date.now() / 1000)
-  if (spanSeconds > 0) return [end - spanSeconds + 1, end]
-  return first < end ? [first, end] : [end - 1, end]
+  return [end - SPAN_SECONDS + 1, end]
 }
 
-function dataOf({
-  seconds,
-  series,
-}: {
-  readonly seconds: readonly number[]
-  readonly series: readonly ChartSeries[]
-}): uPlot.AlignedData {
+function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
 }

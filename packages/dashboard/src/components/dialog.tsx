@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { sentenceOf } from './status.tsx'
 
 /** A modal dialog, open for as long as it is rendered. Escape closes it, and the focus goes back to where it was. */
-export function Dialog({
+function Dialog({
   title,
   onClose,
   children,

@@ -1,5 +1,6 @@
+import { AuditResult } from '../components/audit-result.tsx'
 import { PageHeader } from '../components/page-header.tsx'
-import { Answered, Badge } from '../components/status.tsx'
+import { Answered } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { dateTime } from '../format.ts'
 import { limiterHref } from '../place.ts'
@@ -52,19 +53,9 @@ const COLUMNS: readonly Column<AuditTold>[] = [
   },
   { id: 'key', label: 'Key', cell: ({ key }) => <span class="mono">{keyText(key)}</span> },
   { id: 'detail', label: 'Detail', cell: ({ detail }) => detail && <code>{JSON.stringify(detail)}</code> },
-  { id: 'result', label: 'Result', cell: (entry) => <Result {...entry} /> },
+  { id: 'result', label: 'Result', cell: (entry) => <AuditResult {...entry} /> },
   { id: 'instance', label: 'Asked of', cell: ({ instance }) => instance, isMinor: true },
 ]
-
-function Result({ result, error }: AuditTold) {
-  if (result === 'done') return <Badge tone="good">done</Badge>
-  if (result === 'unknown') return <Badge tone="warn">not known</Badge>
-  return (
-    <>
-      <Badge tone="bad">failed</Badge> {error}
-    </>
-  )
-}
 
 function keyText(key: AuditTold['key']): string {
   if (key === undefined) return ''

@@ -35,7 +35,7 @@ export interface ReadOptions extends LineOptions {
 }
 
 /** Beyond it a log is cut, for all its requests are held: some 100 bytes each while it is read, 12 to 20 afterwards. */
-export const MAX_LINES = 5_000_000
+const MAX_LINES = 5_000_000
 
 /** That of `slidegate replay`. */
 const REORDER = { boundMs: 300_000, capacity: 1_000_000 }

@@ -26,7 +26,7 @@ export interface DeniedCaller {
   readonly requests: number
 }
 
-export interface FullestOfAll {
+interface FullestOfAll {
   readonly units: number
   readonly key: string
   /** Of the last request within it. */

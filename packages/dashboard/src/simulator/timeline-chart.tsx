@@ -1,12 +1,11 @@
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
-import { colourOf, useColours } from '../theme.ts'
+import { axisIn, faint, usePlot } from '../components/plot.ts'
+import { colourOf } from '../theme.ts'
 import type { Simulated, Timeline } from './simulate.ts'
 import { utc } from './utc.ts'
 
 const HEIGHT = 170
-const FONT = '12px system-ui, sans-serif'
 
 /** What was asked for in each step of a log's time, in UTC, and how much of it was denied: on top, so that charts of several kinds are equally high. */
 export function TimelineChart({
@@ -18,55 +17,31 @@ export function TimelineChart({
   readonly timeline: Timeline
   readonly simulated: Simulated
 }) {
-  const place = useRef<HTMLDivElement>(null)
-  const chart = useRef<uPlot>()
   const columns = useMemo(() => columnsOf(timeline, simulated), [timeline, simulated])
-  const colours = useColours()
-  useLayoutEffect(() => {
-    const element = place.current!
+  const place = usePlot((element) => {
     const admitted = colourOf(element, '--allowed')
     const denied = colourOf(element, '--denied')
-    const axis: uPlot.Axis = {
-      font: FONT,
-      stroke: colourOf(element, '--muted'),
-      grid: { stroke: colourOf(element, '--line'), width: 1 },
-      ticks: { show: false },
-    }
+    const axis = axisIn(element)
     const paths = uPlot.paths.stepped!({ align: 1 })
     const line = { width: 1, points: { show: false }, paths }
-    const plot = new uPlot(
-      {
-        width: Math.max(120, element.clientWidth),
-        height: HEIGHT,
-        legend: { show: false },
-        cursor: { show: false },
-        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
-        scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.05)] } },
-        axes: [
-          { ...axis, space: 70, values: (_plot, splits) => splits.map(timeAt) },
-          { ...axis, size: 54 },
-        ],
-        series: [
-          {},
-          { ...line, label: 'Requests', stroke: denied },
-          { ...line, label: 'Admitted', stroke: admitted, fill: faint(admitted) },
-        ],
-        bands: [{ series: [1, 2], fill: faint(denied) }],
-      },
-      columns,
-      element,
-    )
-    chart.current = plot
-    const observer = new ResizeObserver(() => {
-      if (element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height: HEIGHT })
-    })
-    observer.observe(element)
-    return () => {
-      observer.disconnect()
-      plot.destroy()
+    return {
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { show: false },
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.05)] } },
+      axes: [
+        { ...axis, space: 70, values: (_plot, splits) => splits.map(timeAt) },
+        { ...axis, size: 54 },
+      ],
+      series: [
+        {},
+        { ...line, label: 'Requests', stroke: denied },
+        { ...line, label: 'Admitted', stroke: admitted, fill: faint(admitted, 0.35) },
+      ],
+      bands: [{ series: [1, 2], fill: faint(denied, 0.35) }],
     }
-  }, [colours])
-  useEffect(() => chart.current?.setData(columns), [columns])
+  }, columns)
   return <div ref={place} class="plot" role="img" aria-label={label} />
 }
 
@@ -87,8 +62,4 @@ function timeAt(second: number, i: number, seconds: readonly number[]): string {
   const isFirst = i === 0 || !utc(seconds[i - 1]! * 1000).startsWith(day)
   const shown = seconds.some((each) => each % 60 !== 0) ? time : time.slice(0, 5)
   return isFirst ? `${shown}\n${day.slice(5)}` : shown
-}
-
-function faint(colour: string): string {
-  return colour.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.35)')
 }

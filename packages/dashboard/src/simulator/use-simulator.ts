@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
 
 /** What is known of a log, and of what was simulated last. */
-export interface SimulatorState {
+interface SimulatorState {
   readonly loading: { readonly lines: number; readonly share: number } | undefined
   readonly log: LogTold | undefined
   /** Why there is no log, or no outcome. */

@@ -1,11 +1,12 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { it } from 'vitest'
+import { it, onTestFinished } from 'vitest'
 import type { Config } from '../../../server/src/config/schema.ts'
+import { temporaryFolder } from '../../../server/test/support/cli.ts'
+import { randomSequence } from '../../../server/test/support/logs.ts'
 import { withRedis } from '../../../server/test/support/redis.ts'
 import { startProcess } from '../../../server/test/support/service-process.ts'
 import { testBrowser } from '../support/browser.ts'
-import { withFolder } from '../support/folder.ts'
 import { ask, askOn } from '../support/load.ts'
 
 const SECONDS = Number(process.env.SCREENSHOT_SECONDS)
@@ -36,15 +37,6 @@ const LIMITERS: Config['limiters'] = {
   uploads: { limits: [{ kind: 'tokenBucket', capacity: 20, refill: 10, interval: '10s' }], timeoutMs },
   webhooks: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1s' }], timeoutMs },
   reports: { limits: [{ kind: 'concurrency', limit: 3, ttl: '30s' }], timeoutMs },
-}
-
-/** Always the same, and as uneven as traffic is. */
-function drawn(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
 }
 
 function address(of: number): string {
@@ -79,14 +71,14 @@ const LOOKS = [
 it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async () => {
   await mkdir(FOLDER, { recursive: true })
   await using redis = await withRedis()
-  await using folder = await withFolder()
-  const file = join(folder.path, 'slidegate.json')
+  const folder = temporaryFolder()
+  onTestFinished(folder.remove)
   const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
-  await writeFile(file, JSON.stringify(config))
+  const file = folder.write('slidegate.json', JSON.stringify(config))
   await using first = await startProcess(['--config', file])
   await using second = await startProcess(['--config', file])
   const [service, other] = [atUrl(first.url), atUrl(second.url)]
-  const random = drawn(7)
+  const random = randomSequence(7)
   const began = Date.now()
   await using _ = askOn(async () => {
     const second = (Date.now() - began) / 1000

@@ -23,8 +23,6 @@ export interface TestWindow extends AsyncDisposable {
   readonly page: Page
   /** Whom the page has asked. */
   readonly origins: ReadonlySet<string>
-  /** Errors so far: of the console, of scripts, of the policy. */
-  readonly errors: readonly string[]
   /** Errors that belong to what is tested: told of before it is closed. */
   expect(errors: RegExp): void
   /** Goes to another page. */
@@ -75,7 +73,6 @@ export async function testBrowser(): Promise<TestBrowser> {
       return {
         page,
         origins,
-        errors,
         go,
         expect: (wanted) => {
           expected = wanted

@@ -17,6 +17,14 @@ export const LIMITERS: Config['limiters'] = {
       user: [{ kind: 'slidingWindow', limit: 5, window: '15m' }],
       address: [{ kind: 'slidingWindow', limit: 50, window: '15m' }],
     },
+    plans: {
+      staff: {
+        dimensions: {
+          user: [{ kind: 'slidingWindow', limit: 70, window: '15m' }],
+          address: [{ kind: 'slidingWindow', limit: 700, window: '15m' }],
+        },
+      },
+    },
     ban: { after: 20, within: '1h', for: ['5m', '1h'] },
     timeoutMs,
   },

@@ -1,35 +1,28 @@
 import type { Logger } from 'pino'
-import type { AnyKey, Decision, LimiterStats } from 'slidegate'
-import type { HistogramCounts, LimitCounts } from 'slidegate/metrics'
+import type { AnyKey, Decision } from 'slidegate'
+import type { LimitCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
 import type { StoreConfig } from '../config/schema.ts'
 import { RedisHealth } from '../metrics/redis-health.ts'
 import type { Peers } from '../service/peers.ts'
-import type { ActiveLimiter, Service } from '../service/service.ts'
+import type { Service } from '../service/service.ts'
 import { Audit } from './audit.ts'
 import { MemoryAuditLog, RedisAuditLog } from './audit-log.ts'
 import { EventStreams } from './event-streams.ts'
 import { type Every, everyByTimer } from './every.ts'
 import { Instances, type InstancesOptions } from './instances.ts'
-import { concealing, mapKey } from './key-text.ts'
+import { concealing, isConcealed, mapKey } from './key-text.ts'
+import { type Callers, callersTogether, respelled, type TopTold, topTogether } from './keys-together.ts'
+import { type LimiterState, limitsTogether, statesOf, statesTogether } from './limiter-states.ts'
 import { Live } from './live.ts'
-import type { SpanUsage, TopKey } from './overview.ts'
+import type { SpanUsage } from './overview.ts'
 import { type SpanCounts, usageOf } from './rates.ts'
 import { RedisLink } from './redis-link.ts'
+import type { By, CallersTold, TopCounts } from './sliding-keys.ts'
 import { Steered } from './steered.ts'
 import { MemorySteering, RedisSteering, type Steering } from './steering.ts'
 import { Tail, type Taken } from './tail.ts'
-import {
-  type By,
-  type Callers,
-  type CallersTold,
-  callersTogether,
-  distinctIn,
-  respelled,
-  type TopCounts,
-  topKeys,
-  Usage,
-} from './usage.ts'
+import { Usage } from './usage.ts'
 
 export interface AdminOptions {
   readonly service: Service
@@ -48,19 +41,6 @@ export interface AdminOptions {
 
 /** The service is not kept waiting for longer by a Redis that gives no answer when it starts. */
 const START_MS = 500
-
-/** What a limiter of one process has to say of itself. */
-interface LimiterState {
-  readonly stats: LimiterStats
-  readonly waiting: { readonly length: number; readonly expectedWaitMs: number | null }
-}
-
-interface TopTold {
-  readonly overMs: number
-  /** Different keys, estimated: within 2%. */
-  readonly distinct: number
-  readonly keys: TopKey[]
-}
 
 /** What operators see of the service, and how they change it: in all its processes. */
 export class Admin {
@@ -148,29 +128,25 @@ export class Admin {
   async topOf(limiter: string, by: By, count: number): Promise<TopTold> {
     const told = (await this.#instances.ask('top', { limiter, by })) as readonly TopCounts[]
     const conceal = concealing(this.#service, limiter)
-    if (conceal === undefined) return topTold(told, count)
+    if (conceal === undefined) return topTogether(told, count)
     // What others have told is concealed; it is known here whose it is where the same key came here, too.
     const known = new Map<string, string>()
     const spell = (key: string): string => {
-      if (STORED.test(key)) return key
+      if (isConcealed(key)) return key
       const stored = conceal(key)
       known.set(stored, key)
       return stored
     }
     const alike = told.map((each) => ({ ...each, summaries: respelled(each.summaries, spell) }))
-    const { keys, ...top } = topTold(alike, count)
+    const { keys, ...top } = topTogether(alike, count)
     return { ...top, keys: keys.map((each) => ({ ...each, key: known.get(each.key) ?? each.key })) }
   }
 
   /** What the limits of a limiter have said since its processes were started. */
   async limitsOf(limiter: string): Promise<LimitCounts[]> {
-    const told = (await this.#instances.ask('limits', limiter)) as readonly (readonly LimitCounts[])[]
-    const byName = new Map<string, LimitCounts>()
-    for (const counts of told.flat()) {
-      const known = byName.get(counts.name)
-      byName.set(counts.name, known === undefined ? counts : bothLimits(known, counts))
-    }
-    return Array.from(byName.values())
+    return limitsTogether(
+      (await this.#instances.ask('limits', limiter)) as readonly (readonly LimitCounts[])[],
+    )
   }
 
   /** Who asks this instance, by limiter. */
@@ -180,13 +156,8 @@ export class Admin {
 
   /** By name. */
   async statesOf(limiters: readonly string[]): Promise<ReadonlyMap<string, LimiterState>> {
-    const told = (await this.#instances.ask('states', limiters)) as readonly Record<string, LimiterState>[]
-    const states = new Map<string, LimiterState>()
-    for (const [name, state] of told.flatMap(Object.entries)) {
-      const known = states.get(name)
-      states.set(name, known === undefined ? state : together(known, state))
-    }
-    return states
+    const told = await this.#instances.ask('states', limiters)
+    return statesTogether(told as readonly Record<string, LimiterState>[])
   }
 
   /** Ends what is read for as long as one likes. */
@@ -202,9 +173,6 @@ export class Admin {
     this.#link?.close()
   }
 }
-
-/** How a limiter with `hashKeys` spells keys in the store. */
-const STORED = /^~[\w-]{22}$/
 
 /** What has keys in it. */
 function concealedBy(service: Service): InstancesOptions['concealed'] {
@@ -223,70 +191,4 @@ function concealedBy(service: Service): InstancesOptions['concealed'] {
       return { lines: told, lost }
     },
   }
-}
-
-/** The keys that came most, and how many there were, of several processes. */
-function topTold(counts: readonly TopCounts[], count: number): TopTold {
-  return {
-    overMs: Math.max(0, ...counts.map(({ overMs }) => overMs)),
-    distinct: distinctIn(counts.map(({ callers }) => callers)),
-    keys: topKeys(counts, count),
-  }
-}
-
-function statesOf(service: Service, names: readonly string[]): Record<string, LimiterState> {
-  // One process may have heard of a limiter before another.
-  const known = names.filter((name) => service.has(name))
-  return Object.fromEntries(known.map((name) => [name, stateOf(service.get(name))]))
-}
-
-function stateOf({ limiter }: ActiveLimiter): LimiterState {
-  const { length, expectedWaitMs } = limiter.waiting()
-  const isEver = Number.isFinite(expectedWaitMs)
-  return { stats: limiter.stats(), waiting: { length, expectedWaitMs: isEver ? expectedWaitMs : null } }
-}
-
-function together(a: LimiterState, b: LimiterState): LimiterState {
-  const [one, two] = [a.waiting, b.waiting]
-  const expectedWaitMs =
-    one.expectedWaitMs === null || two.expectedWaitMs === null
-      ? null
-      : Math.max(one.expectedWaitMs, two.expectedWaitMs)
-  return {
-    stats: {
-      storeErrors: sums(a.stats.storeErrors, b.stats.storeErrors),
-      withoutStore: sums(a.stats.withoutStore, b.stats.withoutStore),
-      breakerOpened: a.stats.breakerOpened + b.stats.breakerOpened,
-      isStoreDown: a.stats.isStoreDown || b.stats.isStoreDown,
-      // Each process sees the same clock.
-      clockSteps: Math.max(a.stats.clockSteps, b.stats.clockSteps),
-      waits: bothOf(a.stats.waits, b.stats.waits),
-      waitErrors: sums(a.stats.waitErrors, b.stats.waitErrors),
-      permits: a.stats.permits + b.stats.permits,
-    },
-    waiting: { length: one.length + two.length, expectedWaitMs },
-  }
-}
-
-function bothLimits(a: LimitCounts, b: LimitCounts): LimitCounts {
-  return {
-    name: a.name,
-    denials: a.denials + b.denials,
-    shadowDenials: a.shadowDenials + b.shadowDenials,
-    near: a.near + b.near,
-    utilization: bothOf(a.utilization, b.utilization),
-  }
-}
-
-function bothOf(a: HistogramCounts, b: HistogramCounts): HistogramCounts {
-  const counts = a.counts.map((count, i) => count + (b.counts[i] ?? 0))
-  return { bounds: a.bounds, counts, sum: a.sum + b.sum }
-}
-
-function sums<Name extends string>(
-  a: Readonly<Record<Name, number>>,
-  b: Readonly<Record<Name, number>>,
-): Record<Name, number> {
-  const names = Object.keys(a) as Name[]
-  return Object.fromEntries(names.map((name) => [name, a[name] + (b[name] ?? 0)])) as Record<Name, number>
 }

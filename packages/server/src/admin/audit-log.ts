@@ -3,6 +3,8 @@ import type { RedisLink } from './redis-link.ts'
 /** A record of the audit, as it is kept: texts by name. */
 export type AuditRecord = Readonly<Record<string, string>>
 
+type Kept = readonly [id: string, record: AuditRecord]
+
 /** Where the audit is kept: only ever appended to, and the oldest records go. */
 export interface AuditLog {
   /**
@@ -12,10 +14,7 @@ export interface AuditLog {
    */
   append(record: AuditRecord): Promise<string>
   /** The newest first: `count` at most, of those before an id. */
-  page(
-    before: string | undefined,
-    count: number,
-  ): Promise<readonly (readonly [id: string, record: AuditRecord])[]>
+  page(before: string | undefined, count: number): Promise<readonly Kept[]>
 }
 
 /** Records that are kept. */
@@ -23,7 +22,7 @@ export const MAX_RECORDS = 10_000
 
 /** They end with the process. */
 export class MemoryAuditLog implements AuditLog {
-  readonly #records: (readonly [id: string, record: AuditRecord])[] = []
+  readonly #records: Kept[] = []
   #appended = 0
 
   async append(record: AuditRecord): Promise<string> {
@@ -33,10 +32,7 @@ export class MemoryAuditLog implements AuditLog {
     return id
   }
 
-  async page(
-    before: string | undefined,
-    count: number,
-  ): Promise<readonly (readonly [id: string, record: AuditRecord])[]> {
+  async page(before: string | undefined, count: number): Promise<readonly Kept[]> {
     const at = this.#records.findLastIndex(([id]) => id === before)
     const end = before === undefined ? this.#records.length : Math.max(0, at)
     return this.#records.slice(Math.max(0, end - count), end).reverse()
@@ -61,10 +57,7 @@ export class RedisAuditLog implements AuditLog {
     return id!
   }
 
-  async page(
-    before: string | undefined,
-    count: number,
-  ): Promise<readonly (readonly [id: string, record: AuditRecord])[]> {
+  async page(before: string | undefined, count: number): Promise<readonly Kept[]> {
     const end = before === undefined ? '+' : `(${before}`
     const found = await this.#link.ask((client) => client.xrevrange(this.#key, end, '-', 'COUNT', count))
     return found.map(([id, fields]) => {

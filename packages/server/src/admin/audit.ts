@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { AnyKey } from 'slidegate'
 import { messageOf } from '../errors.ts'
 import { loggedKey } from '../logged.ts'
+import { isObject } from '../objects.ts'
 import type { Service } from '../service/service.ts'
 import type { AuditLog, AuditRecord } from './audit-log.ts'
 import { concealing, mapKey, shortKey } from './key-text.ts'
@@ -151,6 +152,6 @@ function keyIn(value: unknown): NonNullable<AuditEntry['key']> {
 }
 
 function objectIn(value: unknown): object {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  if (isObject(value)) return value
   throw new TypeError('no object')
 }

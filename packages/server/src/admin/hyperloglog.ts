@@ -29,10 +29,13 @@ export class HyperLogLog {
     if (this.registers[register]! < rank) this.registers[register] = rank
   }
 
-  /** Adds what came to another, of the same precision. */
-  merge({ registers }: HyperLogLog): void {
-    const own = this.registers
-    for (let i = 0; i < own.length; i++) if (registers[i]! > own[i]!) own[i] = registers[i]!
+  /** All that came to any of them, which are of the same precision. */
+  static union([first, ...others]: readonly HyperLogLog[]): HyperLogLog {
+    const union = first!.registers.slice()
+    for (const { registers } of others) {
+      for (let i = 0; i < union.length; i++) if (registers[i]! > union[i]!) union[i] = registers[i]!
+    }
+    return new HyperLogLog(union)
   }
 
   /** The same with fewer registers, as if it had had no more from the start. */

@@ -49,7 +49,7 @@ interface Round {
   readonly done: () => void
 }
 
-export const HERE_EVERY_MS = 1000
+const HERE_EVERY_MS = 1000
 
 /** Of whom nothing was heard for so long is gone. */
 const GONE_MS = 3500

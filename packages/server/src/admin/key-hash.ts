@@ -1,5 +1,5 @@
 /** Of a text before which nothing comes. */
-export const HASH_BASIS = 0x811c9dc5
+const HASH_BASIS = 0x811c9dc5
 
 /**
  * 32 bits of a key, the same in all processes: sketches of several are joined by it. FNV-1a over its UTF-16 units, and the

@@ -30,11 +30,12 @@ export function mapKey(
 /** How keys of a limiter with `hashKeys` are spelled wherever Redis sees them; nothing for others, whose keys are no secret to it. */
 export function concealing(service: Service, limiter: string): ((key: string) => string) | undefined {
   const secret = service.has(limiter) ? service.get(limiter).declared.config.hashKeys : undefined
-  return secret === undefined ? undefined : secretSpelling(secret)
-}
-
-/** As that limiter spells a key in the store, and its overrides tell it. */
-function secretSpelling(secret: string): (key: string) => string {
+  if (secret === undefined) return undefined
   return (key) =>
     `~${createHmac('sha256', secret).update(`key:${key}`).digest('base64url').slice(0, HASH_LENGTH)}`
+}
+
+/** Whether a key is spelled so already. */
+export function isConcealed(key: string): boolean {
+  return /^~[\w-]{22}$/.test(key)
 }

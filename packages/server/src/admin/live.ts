@@ -4,10 +4,12 @@ import type { Service } from '../service/service.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
 import type { Instances, Process } from './instances.ts'
 import { concealing } from './key-text.ts'
+import { type Callers, callersTogether } from './keys-together.ts'
 import type { History, InstanceTold, LimiterRates, Overview, RedisServerTold, StoreTold } from './overview.ts'
 import type { SecondCounts } from './rates.ts'
+import type { CallersTold } from './sliding-keys.ts'
 import { type Calls, CallTotals, callsTogether } from './store-calls.ts'
-import { type Callers, type CallersTold, callersTogether, type Usage } from './usage.ts'
+import type { Usage } from './usage.ts'
 
 /** What one process tells of itself, as plain JSON. */
 interface ProcessTold {

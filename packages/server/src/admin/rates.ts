@@ -2,7 +2,7 @@ import type { Decision, Source } from 'slidegate'
 import type { SpanUsage } from './overview.ts'
 
 /** Over how many seconds is told what was decided. */
-export const SPANS = [1, 10, 60, 300] as const
+const SPANS = [1, 10, 60, 300] as const
 
 const SOURCES: readonly Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
 

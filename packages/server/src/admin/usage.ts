@@ -1,141 +1,20 @@
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
 import type { Every } from './every.ts'
-import { COARSE, HyperLogLog } from './hyperloglog.ts'
-import { keyHash } from './key-hash.ts'
 import { shortKey } from './key-text.ts'
-import type { TopKey } from './overview.ts'
+import { AT_A_TIME, respelled, type Spelling } from './keys-together.ts'
 import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
-import { merged, SpaceSaving, type Summary } from './space-saving.ts'
-
-/** What keys are ranked by. */
-export type By = 'requests' | 'denials'
-
-/** What one process knows of the keys of a limiter, as plain JSON. */
-export interface TopCounts {
-  /** How far back it reaches. */
-  readonly overMs: number
-  readonly summaries: readonly Summary[]
-  /** Of {@link HyperLogLog}: which keys came. */
-  readonly callers: string
-}
-
-/** Of a limiter, in some KB: how many keys came, and how often those that came most. As plain JSON. */
-export interface CallersTold {
-  readonly requests: number
-  readonly top: readonly Summary[]
-  /** Of {@link HyperLogLog}, with fewer registers. */
-  readonly sketch: string
-}
-
-export type Spelling = (key: string) => string
-
-/** Who asks a limiter. */
-export interface Callers {
-  /** Different keys of the last minutes, estimated. */
-  readonly distinct: number
-  /** Share of the requests that the busiest key has made, at least. */
-  readonly topShare: number
-}
-
-/** Keys of these. */
-const GREATEST = 16
-
-/** Keys that are told apart, of each half of the window, of each limiter. */
-const COUNTERS = 512
-
-/** The window slides by halves: it reaches back between one and two of them. */
-const HALF_MS = 150_000
+import { type By, type CallersTold, HALF_MS, SlidingKeys, type TopCounts } from './sliding-keys.ts'
 
 /** Limiters of which anything is known: of one more nothing is, until one of these was not asked for so long. */
 const MAX_LIMITERS = 1024
 const IDLE_MS = 2 * HALF_MS
-
-/** What is known of the keys of one half of the window. */
-class Half {
-  readonly requests = new SpaceSaving(COUNTERS)
-  /** Made with the first denial. */
-  denials: SpaceSaving | undefined
-  readonly callers = new HyperLogLog()
-  count = 0
-}
-
-/** The keys of the last minutes. */
-class SlidingKeys {
-  #former: Half | undefined
-  #current = new Half()
-  #since: number
-  #begun: number
-
-  constructor(nowMs: number) {
-    this.#since = nowMs
-    this.#begun = nowMs
-  }
-
-  /** A request: each of its keys is added after it. */
-  count(nowMs: number): void {
-    this.#goOnTo(nowMs)
-    this.#current.count++
-  }
-
-  add(key: string, dimension: string, isDenied: boolean): void {
-    const half = this.#current
-    const hash = dimension === '' ? keyHash(key) : keyHash(key, keyHash(dimension))
-    half.callers.add(hash)
-    half.requests.add(key, hash, dimension)
-    if (!isDenied) return
-    half.denials ??= new SpaceSaving(COUNTERS)
-    half.denials.add(key, hash, dimension)
-  }
-
-  counts(by: By, nowMs: number): TopCounts {
-    const halves = this.#halves(nowMs)
-    return {
-      overMs: Math.round(nowMs - this.#since),
-      summaries: halves.flatMap((half) => half[by]?.summary() ?? []),
-      callers: unionOf(halves.map(({ callers }) => callers)).text(),
-    }
-  }
-
-  callers(nowMs: number): CallersTold {
-    const halves = this.#halves(nowMs)
-    return {
-      requests: halves.reduce((sum, half) => sum + half.count, 0),
-      top: halves.map(({ requests }) => requests.greatest(GREATEST)),
-      sketch: unionOf(halves.map(({ callers }) => callers.folded(COARSE))).text(),
-    }
-  }
-
-  #halves(nowMs: number): readonly Half[] {
-    this.#goOnTo(nowMs)
-    return this.#former === undefined ? [this.#current] : [this.#former, this.#current]
-  }
-
-  #goOnTo(nowMs: number): void {
-    const passedMs = nowMs - this.#begun
-    if (passedMs < HALF_MS) return
-    this.#former = passedMs < 2 * HALF_MS ? this.#current : undefined
-    this.#since = this.#former === undefined ? nowMs : this.#begun
-    this.#begun = passedMs < 2 * HALF_MS ? this.#begun + HALF_MS : nowMs
-    this.#current = new Half()
-  }
-}
-
-function unionOf(sketches: readonly HyperLogLog[]): HyperLogLog {
-  const [first, ...others] = sketches
-  const union = new HyperLogLog(first!.registers.slice())
-  for (const other of others) union.merge(other)
-  return union
-}
 
 interface LimiterUsage {
   readonly rates: Rates
   readonly keys: SlidingKeys
   askedAtMs: number
 }
-
-/** Limiters whose callers are counted at a time: some milliseconds. */
-const AT_A_TIME = 32
 
 /** How often the clock is read: what is decided in between is counted as of then. */
 const TICK_MS = 50
@@ -257,65 +136,6 @@ export class Usage {
     if (!isIdle) this.#limiters.set(name, usage)
     return isIdle
   }
-}
-
-/** @param processes what each knows */
-export function topKeys(processes: readonly TopCounts[], count: number): TopKey[] {
-  return merged(processes.flatMap(({ summaries }) => summaries))
-    .slice(0, count)
-    .map(({ word, count, error }) => {
-      const [dimension, key] = partsOf(word)
-      return { ...(dimension !== '' && { dimension }), key, count, error }
-    })
-}
-
-/** The same with other keys. */
-export function respelled(summaries: readonly Summary[], spell: Spelling): Summary[] {
-  return summaries.map(({ floor, counted }) => ({
-    floor,
-    counted: counted.map((each) => {
-      const [dimension, key] = partsOf(each.word)
-      return { ...each, word: `${dimension}=${spell(key)}` }
-    }),
-  }))
-}
-
-function partsOf(word: string): readonly [dimension: string, key: string] {
-  const end = word.indexOf('=')
-  return [word.slice(0, end), word.slice(end + 1)]
-}
-
-/** Of each limiter, what several processes know of who asks it. */
-export async function callersTogether(
-  processes: readonly Readonly<Record<string, CallersTold>>[],
-): Promise<ReadonlyMap<string, Callers>> {
-  const byName = new Map<string, CallersTold[]>()
-  for (const [name, told] of processes.flatMap(Object.entries)) {
-    byName.set(name, [...(byName.get(name) ?? []), told])
-  }
-  const callers = new Map<string, Callers>()
-  for (const [name, each] of byName) {
-    callers.set(name, together(each))
-    if (callers.size % AT_A_TIME === 0) await setImmediate()
-  }
-  return callers
-}
-
-function together(each: readonly CallersTold[]): Callers {
-  const requests = each.reduce((sum, told) => sum + told.requests, 0)
-  const [first] = merged(each.flatMap(({ top }) => top))
-  return {
-    distinct: distinctIn(each.map(({ sketch }) => sketch)),
-    topShare: first === undefined ? 0 : (first.count - first.error) / requests,
-  }
-}
-
-/** How many different keys came to several processes, estimated. */
-export function distinctIn(sketches: readonly unknown[]): number {
-  const known = sketches.flatMap((text) => HyperLogLog.of(text) ?? [])
-  if (known.length === 0) return 0
-  const size = Math.min(...known.map(({ registers }) => registers.length))
-  return unionOf(known.filter(({ registers }) => registers.length === size)).count()
 }
 
 /** Whether a limit of this dimension has denied; where nobody says which has, it may be this one's ban. */

@@ -85,6 +85,12 @@ export function print(flags: OutputFlags, answer: unknown, told: () => readonly 
   process.stdout.write(`${text}\n`)
 }
 
+/** Prints what goes on. Whoever reads it slowly is waited for: the service then leaves out what there is no room for. */
+export function write(text: string): Promise<void> | void {
+  if (process.stdout.write(text)) return
+  return new Promise((resolve) => process.stdout.once('drain', resolve))
+}
+
 function read(option: string, file: string | undefined): string | undefined {
   if (file === undefined) return undefined
   try {

@@ -46,13 +46,21 @@ export class ServiceClient {
    */
   async ask(method: string, path: string, field: string, body?: unknown): Promise<unknown> {
     const answer = await this.answer(method, path, body)
-    if (answer.status >= 400) throw refusalOf(answer)
     if (answer.status === 200 && has(answer.body, field)) return answer.body
-    throw this.noSlidegate(answer)
+    throw this.#wrong(answer)
   }
 
-  /** Whoever answers like this is something else, such as a proxy that leads elsewhere. */
-  noSlidegate({ status }: Answer): ClientError {
+  /** A decision. A denial is one; 429 without one, of a service that has too much to do, is an error. */
+  async decide(path: string, body: unknown): Promise<unknown> {
+    const answer = await this.answer('POST', path, body)
+    if (has(answer.body, 'allowed')) return answer.body
+    throw this.#wrong(answer)
+  }
+
+  /** Whoever answers otherwise, and does not say why, is something else, such as a proxy that leads elsewhere. */
+  #wrong(answer: Answer): ClientError {
+    const { status } = answer
+    if (status >= 400) return refusalOf(answer)
     return new ClientError(
       EXIT.failure,
       `${this.#target.url.origin} answers, but not as slidegate does (HTTP ${status})`,
@@ -71,8 +79,7 @@ export class ServiceClient {
     const response = await this.#send('GET', path, undefined, AbortSignal.timeout(TEXT_MS))
     const { statusCode: status = 0, headers } = response
     if (status !== 200 || headers['content-type']?.startsWith(type) !== true) {
-      const answer = { status, body: bodyOf(await this.#textOf(response)) }
-      throw status >= 400 ? refusalOf(answer) : this.noSlidegate(answer)
+      throw this.#wrong({ status, body: bodyOf(await this.#textOf(response)) })
     }
     try {
       yield* response.setEncoding('utf8')
@@ -155,12 +162,12 @@ export function urlAt({ href }: URL, path: string): URL {
   return new URL((href.endsWith('/') ? href.slice(0, -1) : href) + path)
 }
 
-export function has(body: unknown, field: string): boolean {
+function has(body: unknown, field: string): boolean {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, field)
 }
 
 /** An answer that says why not: as a sentence. */
-export function refusalOf({ status, body }: Answer): ClientError {
+function refusalOf({ status, body }: Answer): ClientError {
   const { detail, code } =
     ((typeof body === 'object' ? body : undefined) as { detail?: unknown; code?: unknown }) ?? {}
   const what = typeof detail === 'string' ? detail : 'the service has said no more'

@@ -26,3 +26,8 @@ export function onOff(text: string): boolean {
   if (text === 'on' || text === 'off') return text === 'on'
   throw new InvalidArgumentError('It must be on or off.')
 }
+
+/** Of an option that may be given several times. */
+export function collect(value: string, earlier: string[] = []): string[] {
+  return [...earlier, value]
+}

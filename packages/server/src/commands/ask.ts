@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import { keyOf } from '../client/key-words.ts'
-import { has, refusalOf } from '../client/service-client.ts'
 import { type DecisionTold, decisionLines, endWith } from '../client/telling.ts'
 import { wholeNumber } from '../client/values.ts'
 
@@ -38,12 +37,7 @@ export function addPeekCommand(program: Command): void {
 }
 
 async function ask(path: string, limiter: string, words: string[], flags: AskFlags): Promise<void> {
-  const client = clientOf(flags)
-  const answer = await client.answer('POST', path, bodyOf(limiter, words, flags))
-  // A denial is an answer; so is 429 without one, of a service that has too much to do.
-  if (!has(answer.body, 'allowed'))
-    throw answer.status >= 400 ? refusalOf(answer) : client.noSlidegate(answer)
-  const decision = answer.body as DecisionTold
+  const decision = (await clientOf(flags).decide(path, bodyOf(limiter, words, flags))) as DecisionTold
   print(flags, decision, () => decisionLines(decision))
   endWith(decision)
 }

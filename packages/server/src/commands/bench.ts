@@ -3,7 +3,7 @@ import type autocannon from 'autocannon'
 import type { Command } from 'commander'
 import { addServiceCommand, print, type ServiceFlags, targetOf } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/exit-codes.ts'
-import { has, refusalOf, ServiceClient, type Target, urlAt } from '../client/service-client.ts'
+import { ServiceClient, type Target, urlAt } from '../client/service-client.ts'
 import { numberUpTo } from '../client/values.ts'
 import { UsageError } from '../errors.ts'
 import { isLoopback } from '../service/listeners.ts'
@@ -61,20 +61,13 @@ async function bench(limiter: string, flags: BenchFlags): Promise<void> {
   }
   const run = randomBytes(4).toString('hex')
   const bodies = Array.from({ length: keys }, (_, i) => JSON.stringify({ limiter, key: `bench-${run}-${i}` }))
-  await tryOnce(target, bodies[0]!)
+  // What is wrong with all of them is told better by one.
+  await new ServiceClient(target).decide('/v1/peek', JSON.parse(bodies[0]!))
   const report = reportOf(await load(target, bodies, seconds, connections), connections, keys)
   print(flags, report, () => linesOf(limiter, report))
   if (report.requests === 0 || report.errors > 0 || Object.keys(report.other).length > 0) {
     throw new ClientError(EXIT.failure, 'not all requests were decided')
   }
-}
-
-/** What is wrong with all of them is told better by one. */
-async function tryOnce(target: Target, body: string): Promise<void> {
-  const client = new ServiceClient(target)
-  const answer = await client.answer('POST', '/v1/peek', JSON.parse(body))
-  if (!has(answer.body, 'allowed'))
-    throw answer.status >= 400 ? refusalOf(answer) : client.noSlidegate(answer)
 }
 
 async function load(

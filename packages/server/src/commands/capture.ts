@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addServiceCommand, clientOf, type ServiceFlags } from '../client/command.ts'
+import { addServiceCommand, clientOf, type ServiceFlags, write } from '../client/command.ts'
 import { numberUpTo } from '../client/values.ts'
 import { printable } from '../text.ts'
 
@@ -23,9 +23,4 @@ export function addCaptureCommand(program: Command): void {
 /** JSON that is the same data, safe on a terminal. */
 function shown(line: string): string {
   return printable(line, Number.POSITIVE_INFINITY)
-}
-
-function write(text: string): Promise<void> | void {
-  if (process.stdout.write(text)) return
-  return new Promise((resolve) => process.stdout.once('drain', resolve))
 }

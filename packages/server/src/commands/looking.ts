@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import type { SpanUsage } from '../admin/overview.ts'
+import type { AuditEntry, SpanUsage, TopKey } from '../admin/overview.ts'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
-import { type KeyBody, keyText } from '../client/key-words.ts'
+import { keyText } from '../client/key-words.ts'
 import { lasting, limitText, nameOf } from '../client/telling.ts'
 import { numberUpTo } from '../client/values.ts'
 import { alignColumns, formatCount, printable } from '../text.ts'
@@ -70,12 +70,7 @@ function usageRow(span: SpanUsage): string[] {
 
 interface TopTold {
   readonly overMs: number
-  readonly keys: readonly {
-    readonly dimension?: string
-    readonly key: string
-    readonly count: number
-    readonly error: number
-  }[]
+  readonly keys: readonly TopKey[]
 }
 
 interface TopFlags extends ServiceFlags {
@@ -104,18 +99,6 @@ export function addTopCommand(program: Command): void {
     })
 }
 
-interface EntryTold {
-  readonly atMs: number
-  readonly who: string
-  readonly what: string
-  readonly limiter?: string
-  readonly key?: KeyBody
-  readonly detail?: unknown
-  readonly instance: string
-  readonly result: string
-  readonly error?: string
-}
-
 interface AuditFlags extends ServiceFlags {
   readonly count: number
 }
@@ -125,12 +108,12 @@ export function addAuditCommand(program: Command): void {
     .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 50)
     .action(async ({ count, ...flags }: AuditFlags) => {
       const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`, 'entries')
-      const { entries } = answer as { entries: readonly EntryTold[] }
+      const { entries } = answer as { entries: readonly AuditEntry[] }
       print(flags, answer, () => (entries.length === 0 ? ['nothing yet'] : entries.map(entryLine)))
     })
 }
 
-function entryLine({ atMs, who, what, limiter, key, detail, instance, result, error }: EntryTold): string {
+function entryLine({ atMs, who, what, limiter, key, detail, instance, result, error }: AuditEntry): string {
   const words = [
     new Date(atMs).toISOString(),
     printable(who),

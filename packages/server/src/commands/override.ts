@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { clientOf, print, type ServiceFlags, withServiceOptions } from '../client/command.ts'
 import { keyOf, keyText } from '../client/key-words.ts'
 import { lasting, limitText } from '../client/telling.ts'
-import { duration } from '../client/values.ts'
+import { collect, duration } from '../client/values.ts'
 import { UsageError } from '../errors.ts'
 import { alignColumns, printable } from '../text.ts'
 import { addKeyCommand } from './key-actions.ts'
@@ -92,8 +92,4 @@ function parsed(text: string): readonly Readonly<Record<string, unknown>>[] {
     // Told below.
   }
   throw new UsageError(`--limits is "${printable(text)}"; it must be a JSON array`)
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value]
 }

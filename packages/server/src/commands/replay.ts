@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { collect } from '../client/values.ts'
 import type { ReplayFlags } from '../replay/run-replay.ts'
 
 export function addReplayCommand(program: Command): void {
@@ -47,8 +48,4 @@ export function addReplayCommand(program: Command): void {
       const { runReplay } = await import('../replay/run-replay.ts')
       await runReplay(file, flags)
     })
-}
-
-function collect(value: string, earlier: string[] = []): string[] {
-  return [...earlier, value]
 }

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
-import { addServiceCommand, clientOf, isForPeople, type ServiceFlags } from '../client/command.ts'
+import type { TailLine } from '../admin/overview.ts'
+import { addServiceCommand, clientOf, isForPeople, type ServiceFlags, write } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/exit-codes.ts'
-import { type KeyBody, keyText } from '../client/key-words.ts'
+import { keyText } from '../client/key-words.ts'
 import { after, lasting } from '../client/telling.ts'
 import { numberUpTo } from '../client/values.ts'
 import { formatCount, printable, printableJson } from '../text.ts'
@@ -10,19 +11,6 @@ interface TailFlags extends ServiceFlags {
   readonly key?: string
   readonly denied?: boolean
   readonly count?: number
-}
-
-interface LineTold {
-  readonly atMs: number
-  readonly limiter: string
-  readonly key: KeyBody
-  readonly allowed: boolean
-  readonly remaining: number | null
-  readonly retryAfterMs: number | null
-  readonly deniedBy: readonly string[]
-  readonly source: string
-  readonly blockedMs?: number
-  readonly shadowDeniedBy?: readonly string[]
 }
 
 export function addTailCommand(program: Command): void {
@@ -52,20 +40,14 @@ async function tail(limiter: string | undefined, flags: TailFlags): Promise<void
       const { lost } = told as { lost: number }
       process.stderr.write(`slidegate: ${formatCount(lost)} decisions were left out: they came too fast\n`)
     } else if (event === 'decision') {
-      await write(isHuman ? lineOf(told as LineTold) : printableJson(told, 0))
+      await write(`${isHuman ? lineOf(told as TailLine) : printableJson(told, 0)}\n`)
       if (++seen >= count) return end()
     }
   }
   if (!stop.signal.aborted) throw new ClientError(EXIT.unreachable, 'the service has ended the connection')
 }
 
-/** Whoever reads our output slowly is waited for: the service then leaves out what there is no room for. */
-function write(line: string): Promise<void> | void {
-  if (process.stdout.write(`${line}\n`)) return
-  return new Promise((resolve) => process.stdout.once('drain', resolve))
-}
-
-function lineOf(line: LineTold): string {
+function lineOf(line: TailLine): string {
   const { atMs, limiter, key, allowed, remaining, shadowDeniedBy = [] } = line
   const left = remaining === null ? '' : `${formatCount(remaining)} left`
   const shadow =
@@ -79,7 +61,7 @@ function lineOf(line: LineTold): string {
   ].join('  ')
 }
 
-function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: LineTold): string {
+function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailLine): string {
   if (blockedMs !== undefined) return `blocked for ${lasting(blockedMs)}`
   const by =
     deniedBy.length === 0 ? printable(source) : `by ${deniedBy.map((name) => printable(name)).join(', ')}`

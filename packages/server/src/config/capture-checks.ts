@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { storeConfigOf } from '../service/store.ts'
 import type { Checked } from './checks.ts'
-import type { Path } from './document.ts'
+import type { Path } from './reader.ts'
 
 /** Where lines about requests go. */
 export function checkCapture(checked: Checked): void {

@@ -1,7 +1,7 @@
 import { type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
 import type { Checked } from './checks.ts'
-import type { Path } from './document.ts'
+import type { Path } from './reader.ts'
 import type { LimitConfig, LimiterConfig } from './schema.ts'
 import { suggestion } from './suggestion.ts'
 

@@ -1,8 +1,10 @@
 import { dirname, resolve } from 'node:path'
 import { type Domains, readDomains } from '../envoy/domains.ts'
+import { isObject } from '../objects.ts'
 import { checkConfig } from './checks.ts'
-import { type Path, readDocument, readText, type SourceDocument } from './document.ts'
+import { readDocument, readText, type SourceDocument } from './document.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
+import type { Path } from './reader.ts'
 import type { Config } from './schema.ts'
 import { shapeProblems } from './shape.ts'
 import { shownConfig } from './shown.ts'
@@ -132,8 +134,4 @@ class Problems {
 
 function wordOf(path: Path): string {
   return JSON.stringify(path.map(String))
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../objects.ts'
 import { ConfigSchema, LimitSchema } from './schema.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -71,8 +72,4 @@ function mapped(properties: Json): Json {
       (schema as Json).const === undefined ? published(schema as Json) : schema,
     ]),
   )
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

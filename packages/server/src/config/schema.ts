@@ -225,7 +225,7 @@ const timeoutMs = Type.Optional(
   }),
 )
 
-export const LimiterSchema = closed('What keys are held to: limits of one key, or dimensions of several.', {
+const LimiterSchema = closed('What keys are held to: limits of one key, or dimensions of several.', {
   ...Rules,
   plans: Type.Optional(
     named(Name, PlanSchema, {

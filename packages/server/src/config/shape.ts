@@ -1,6 +1,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import type { Path, SourceDocument } from './document.ts'
+import type { SourceDocument } from './document.ts'
 import type { ConfigProblem } from './problem.ts'
+import type { Path } from './reader.ts'
 import { ConfigSchema } from './schema.ts'
 import { listed, nearest, suggestion } from './suggestion.ts'
 
@@ -220,7 +221,7 @@ function numeral(value: number): string {
 }
 
 /** `limiters.api.limits[0]` */
-export function wordsOf(path: Path): string {
+function wordsOf(path: Path): string {
   if (path.length === 0) return 'the configuration'
   return path
     .map((step, i) => (/^\d+$/.test(String(step)) ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`))

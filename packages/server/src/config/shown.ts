@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import { isObject } from '../objects.ts'
 import { readDocument } from './document.ts'
 import { ConfigSchema } from './schema.ts'
 
@@ -19,7 +20,7 @@ export function shownConfig(file: string, text: string): string {
 
 function masked(value: unknown, isSecret = false): unknown {
   if (Array.isArray(value)) return value.map((each) => masked(each, isSecret))
-  if (typeof value === 'object' && value !== null) {
+  if (isObject(value)) {
     return Object.fromEntries(
       Object.entries(value).map(([name, each]) => [name, masked(each, SECRETS.has(name))]),
     )

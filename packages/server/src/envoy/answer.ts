@@ -8,6 +8,7 @@ import {
   retryAfterHeaders,
 } from 'slidegate/http'
 import type { EnvoyConfig } from '../config/schema.ts'
+import { isObject } from '../objects.ts'
 import type { Ask } from './ask.ts'
 import { areQuotasOver, type Verdicts } from './decide.ts'
 import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './messages.ts'
@@ -150,8 +151,4 @@ function merged(
   }
   // A name may be __proto__.
   return Object.fromEntries(all)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

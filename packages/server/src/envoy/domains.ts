@@ -68,7 +68,6 @@ export function readDomains(names: readonly string[], folder: string): Domains {
       try {
         const source = new Source(file)
         const domain = source.domain()
-        if (domain === undefined) continue
         const before = domains.get(domain.name)
         if (before === undefined) domains.set(domain.name, { domain, file })
         else

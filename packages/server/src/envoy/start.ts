@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { EnvoyOptions, EnvoyServer } from './server.ts'
 
-export const DEFAULT_GRPC = '127.0.0.1:8081'
+const DEFAULT_GRPC = '127.0.0.1:8081'
 
 /** Where gRPC is answered; nowhere unless the configuration speaks of it. */
 export function grpcAddressOf({ listen, envoy }: Config): string | undefined {

@@ -29,12 +29,10 @@ const Counts = (description: string): TSchema =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
 
 export const KeyBody = closed({ limiter: LimiterName, key: Key })
-export const BanBody = closed({ limiter: LimiterName, key: Key, duration: Duration })
-export const OverrideKeyBody = closed({ limiter: LimiterName, key: Key, dimension: Dimension })
+export const BanBody = closed({ ...KeyBody.properties, duration: Duration })
+export const OverrideKeyBody = closed({ ...KeyBody.properties, dimension: Dimension })
 export const OverrideBody = closed({
-  limiter: LimiterName,
-  key: Key,
-  dimension: Dimension,
+  ...OverrideKeyBody.properties,
   limits: Type.Array(LimitSchema, { minItems: 1, maxItems: 64 }),
   ttl: Type.Optional(Duration),
 })

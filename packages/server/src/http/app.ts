@@ -3,8 +3,8 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { Ajv, type AnySchema, type ValidateFunction } from 'ajv'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import type { TraceHeaders } from '../tracing/tracing.ts'
-import { adminRoutes } from './admin.ts'
 import { captureRoutes } from './capture.ts'
+import { changingRoutes } from './changing.ts'
 import { consumeRoutes } from './consume.ts'
 import type { Context } from './context.ts'
 import { describeRoutes } from './description.ts'
@@ -13,6 +13,7 @@ import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
 import { holdRoutes } from './holds.ts'
 import { liveRoutes } from './live.ts'
+import { lookingRoutes } from './looking.ts'
 import { pageRoutes } from './page.ts'
 import { peekRoutes } from './peek.ts'
 import { answerClientError, answerErrors, errorBodyOf, sendProblem } from './problems.ts'
@@ -102,7 +103,8 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   waitRoutes(app, context)
   holdRoutes(app, context)
   storeRoutes(app, context)
-  adminRoutes(app, context)
+  lookingRoutes(app, context)
+  changingRoutes(app, context)
   liveRoutes(app, context)
   captureRoutes(app, context)
   pageRoutes(app)

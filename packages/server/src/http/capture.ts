@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
+import { mustSee } from './readers.ts'
 import { closed, LimiterName } from './schemas.ts'
 
 const MAX_COUNT = 100_000
@@ -20,7 +21,8 @@ const Lines = {
 } as const
 
 /** The sample of what was decided, for a replay. */
-export function captureRoutes(app: App, { service, peers, admin, capture }: Context): void {
+export function captureRoutes(app: App, context: Context): void {
+  const { peers, capture } = context
   let isReading = false
   app.get(
     '/v1/admin/capture',
@@ -36,10 +38,7 @@ export function captureRoutes(app: App, { service, peers, admin, capture }: Cont
     },
     async ({ caller, query }, reply) => {
       const { limiter, count = DEFAULT_COUNT } = query
-      if (limiter !== undefined) {
-        caller.mustReach(limiter)
-        if (!admin.seen().includes(limiter)) service.get(limiter)
-      }
+      if (limiter !== undefined) mustSee(context, caller, limiter)
       if (isReading)
         throw new ServiceError(429, 'too_many_readers', 'somebody reads the captured requests now')
       isReading = true

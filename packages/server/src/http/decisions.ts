@@ -12,7 +12,7 @@ export function announceState(reply: FastifyReply, decision: Decision): void {
 }
 
 /** Sets status and headers for a decision. */
-export function announce(reply: FastifyReply, decision: Decision): void {
+function announce(reply: FastifyReply, decision: Decision): void {
   announceState(reply, decision)
   if (!decision.allowed) reply.code(429)
 }

@@ -8,7 +8,7 @@ import type { App } from './app.ts'
 import type { Context } from './context.ts'
 
 /** Where gateways show their token: `Authorization` is their clients'. */
-export const GATEWAY_TOKEN = 'x-slidegate-token'
+const GATEWAY_TOKEN = 'x-slidegate-token'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 

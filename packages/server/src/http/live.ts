@@ -12,12 +12,14 @@ import {
 } from './admin-schemas.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
+import { mustSee, namesFor, readerNow, sendEvents } from './readers.ts'
 
 const read = { role: 'read' } as const
 const tags = ['admin']
 
 /** What the live page asks, besides what every operator does. */
-export function liveRoutes(app: App, { service, gatekeeper, admin, configuration }: Context): void {
+export function liveRoutes(app: App, context: Context): void {
+  const { service, admin, configuration } = context
   app.get(
     '/v1/admin/whoami',
     { config: { role: 'check' }, schema: { tags, summary: 'Whose token it is', response: { 200: WhoAmI } } },
@@ -53,23 +55,13 @@ export function liveRoutes(app: App, { service, gatekeeper, admin, configuration
       },
     },
     async ({ raw }, reply) => {
-      const stream = admin.live.open(() => {
-        // A token may be taken back, or told to be for less, while he reads.
-        const reader = gatekeeper.admit(raw.headers.authorization)
-        reader.must('read')
-        return (name) => reader.may(name)
-      })
-      raw.once('close', () => stream.destroy())
-      // Nothing between should keep it, or wait for its end.
-      reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-      return reply.type('text/event-stream').send(stream as never)
+      const may = () => {
+        const reader = readerNow(context, raw)
+        return (name: string) => reader.may(name)
+      }
+      return sendEvents(raw, reply, admin.live.open(may))
     },
   )
-
-  const namesFor = (caller: Caller): string[] => {
-    const names = new Set([...service.active().map(({ declared }) => declared.name), ...admin.seen()])
-    return Array.from(names).filter((name) => caller.may(name))
-  }
 
   app.get(
     '/v1/admin/history',
@@ -84,10 +76,8 @@ export function liveRoutes(app: App, { service, gatekeeper, admin, configuration
       },
     },
     async ({ caller, query: { limiter } }) => {
-      const names = namesFor(caller)
-      if (limiter === undefined) return admin.live.history(names)
-      caller.mustReach(limiter)
-      if (!names.includes(limiter)) service.get(limiter)
+      if (limiter === undefined) return admin.live.history(namesFor(context, caller))
+      mustSee(context, caller, limiter)
       return admin.live.history([limiter])
     },
   )

@@ -1,4 +1,4 @@
-import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
+import Type, { type TObject, type TProperties, type TSchema } from 'typebox'
 
 /** An object that has nothing but these: a misspelt name is an error, never passed over. */
 export function closed<Properties extends TProperties>(
@@ -235,13 +235,11 @@ export const SHARED = {
 } satisfies Record<string, TSchema>
 
 /** The shared schema of that name. */
-export function shared(name: keyof typeof SHARED, description?: string): TSchema {
-  return Type.Unsafe({ ...Type.Ref(`${name}#`), ...(description && { description }) })
+export function shared(name: keyof typeof SHARED): TSchema {
+  return Type.Ref(`${name}#`)
 }
 
 /** An answer that is a problem. */
 export function problemAnswer(description: string): unknown {
   return { description, content: { 'application/problem+json': { schema: shared('Problem') } } }
 }
-
-export type KeyBody = Static<typeof Key>

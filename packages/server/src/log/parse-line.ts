@@ -3,7 +3,7 @@ import { jsonLineParser } from './json-line.ts'
 import { MAX_LINE_CHARS } from './split-lines.ts'
 
 /** A request as a line of a log tells of it, or why the line tells of none. */
-export type ParsedLine =
+type ParsedLine =
   | {
       readonly timeMs: number
       readonly key: string

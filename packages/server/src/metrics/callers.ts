@@ -1,4 +1,4 @@
-import type { Callers } from '../admin/usage.ts'
+import type { Callers } from '../admin/keys-together.ts'
 import { gauge, type Metric, type Row } from './metric.ts'
 
 /** How many ask, and whether one of them makes up most of it. */

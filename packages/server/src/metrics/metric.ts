@@ -1,7 +1,7 @@
 import type { Aggregator } from 'prom-client'
 import type { HistogramCounts } from 'slidegate/metrics'
 
-export type Labels = Readonly<Record<string, string>>
+type Labels = Readonly<Record<string, string>>
 
 interface Value {
   readonly labels: Labels

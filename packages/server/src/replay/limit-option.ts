@@ -24,16 +24,8 @@ export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' 
 export type Compared = keyof typeof COMPARED_WORDS
 
 /** The same limit, counted otherwise. */
-export function countedAs(kind: Compared, limit: Limit): Limit {
-  return kind === 'fixed' ? asFixedWindow(limit) : asTokenBucket(limit)
-}
-
-/** The same limit, counted in fixed windows. */
-export function asFixedWindow({ name, limit, windowMs }: Limit): Limit {
-  return fixedWindow({ name, limit, window: windowMs })
-}
-
-/** The same limit as a bucket of that capacity, which is full again after the window. */
-function asTokenBucket({ name, limit, windowMs }: Limit): Limit {
+export function countedAs(kind: Compared, { name, limit, windowMs }: Limit): Limit {
+  if (kind === 'fixed') return fixedWindow({ name, limit, window: windowMs })
+  // Full again after the window.
   return tokenBucket({ name, capacity: limit, refill: limit, interval: windowMs })
 }

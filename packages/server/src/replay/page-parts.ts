@@ -38,7 +38,7 @@ export function stepTable(
 }
 
 export function table(caption: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
-  const inHead = heads.map((head) => (isMarkup(head) ? head : element('th', { scope: 'col' }, head)))
+  const inHead = heads.map((head) => (head instanceof Markup ? head : element('th', { scope: 'col' }, head)))
   const inBody = rows.map(([first, ...others]) =>
     element(
       'tr',
@@ -61,12 +61,8 @@ export function table(caption: string, heads: readonly Child[], rows: readonly (
   )
 }
 
-function isMarkup(child: Child): child is Markup {
-  return child instanceof Markup
-}
-
 function isCell(child: Child): boolean {
-  return isMarkup(child) && /^<t[dh][ >]/.test(child.text)
+  return child instanceof Markup && /^<t[dh][ >]/.test(child.text)
 }
 
 export function numberHead(text: string): Markup {

@@ -14,7 +14,7 @@ import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
 import { fits } from './pattern.ts'
 
 /** What is handed to the functions that tell limits. */
-export interface PlanRequest {
+interface PlanRequest {
   readonly plan?: string | undefined
 }
 

@@ -28,7 +28,7 @@ const STOP_MS = 30_000
 const LINGER_MS = 1000
 const LINGER_STEP_MS = 20
 
-export const DEFAULT_HTTP = '127.0.0.1:8080'
+const DEFAULT_HTTP = '127.0.0.1:8080'
 
 /** What is needed to run the service. */
 export interface StartOptions {

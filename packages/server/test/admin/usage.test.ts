@@ -1,8 +1,9 @@
 import type { Decision, Source } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
+import { callersTogether, topKeys } from '../../src/admin/keys-together.ts'
 import { usageOf } from '../../src/admin/rates.ts'
-import { callersTogether, topKeys, Usage } from '../../src/admin/usage.ts'
+import { Usage } from '../../src/admin/usage.ts'
 
 function decision(allowed: boolean, more: Partial<Decision> = {}): Decision {
   const rest = { cost: 1, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, atMs: 0 }

@@ -10,7 +10,7 @@ import { LOG_FORMATS, lineParser } from '../../src/log/parse-line.ts'
 import { splitLines } from '../../src/log/split-lines.ts'
 import { memoryDecider } from '../../src/replay/decider.ts'
 import { formatReport } from '../../src/replay/format-report.ts'
-import { asFixedWindow, parseLimit } from '../../src/replay/limit-option.ts'
+import { countedAs, parseLimit } from '../../src/replay/limit-option.ts'
 import { parseRedisUrl } from '../../src/replay/redis-connection.ts'
 import { ReorderBuffer } from '../../src/replay/reorder-buffer.ts'
 import { replay } from '../../src/replay/replay.ts'
@@ -120,7 +120,7 @@ fuzz(
     if (damage !== null && bytes.length > 0) bytes[damage.at % bytes.length] = damage.to
     const limit = slidingWindow({ limit: 2, window: '1m', name: 'two' })
     const buffer = new ReorderBuffer({ boundMs: 60_000, capacity: 20 })
-    const runs = [limit, asFixedWindow(limit)].map((each) => ({
+    const runs = [limit, countedAs('fixed', limit)].map((each) => ({
       decider: memoryDecider([each]),
       tally: new Tally([each]),
     }))

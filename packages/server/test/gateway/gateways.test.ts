@@ -2,7 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { Config, StoreConfig } from '../../src/config/schema.ts'
 import { testService } from '../support/service.ts'
-import { type Behind, type Gateway, startCaddy, startNginx, startUpstream, wrk } from './support/programs.ts'
+import {
+  type Behind,
+  CONNECTIONS,
+  type Gateway,
+  startCaddy,
+  startNginx,
+  startUpstream,
+  wrk,
+} from './support/programs.ts'
 
 const TOKEN = 'a-token-of-the-gateway'
 const LIMIT = 200
@@ -79,13 +87,16 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       const headers = { 'X-Api-Key': `${name}-${kind}` }
       const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, 2, headers)
 
-      expect(all.upstream.served).toHaveLength(LIMIT)
+      // By their numbers: a gateway may send a request again whose connection has failed.
+      const passed = new Set(all.upstream.served.map(({ headers }) => headers['x-sent']))
+      expect(passed.size).toBe(LIMIT)
       expect(load.requests).toBeGreaterThan(2 * LIMIT)
       // What was on its way when wrk ended, it has not counted.
       const { 200: admitted = 0, 429: denied = 0, ...others } = load.statuses
       expect(others).toEqual({})
-      expect(admitted).toBe(LIMIT)
-      expect(denied).toBe(load.requests - LIMIT)
+      expect(admitted).toBeLessThanOrEqual(LIMIT)
+      expect(admitted).toBeGreaterThanOrEqual(LIMIT - CONNECTIONS)
+      expect(denied).toBe(load.requests - admitted)
       expect(load.untold).toBe(0)
     },
   )

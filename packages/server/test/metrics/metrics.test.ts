@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { until } from '../../../slidegate/test/support/until.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { VERSION } from '../../src/version.ts'
 import { rateLimitClient } from '../envoy/support/client.ts'
 import { domainsIn } from '../envoy/support/envoy-service.ts'
 import { type TestService, testService } from '../support/service.ts'
@@ -139,7 +140,7 @@ function expectAll(scraped: Scraped): void {
   expect(scraped.value('slidegate_distinct_callers', { limiter: 'both' })).toBe(2)
   expect(scraped.value('slidegate_top_caller_share', { limiter: 'both' })).toBe(1)
   expect(scraped.value('slidegate_instances')).toBe(1)
-  expect(Object.keys(scraped.values('slidegate_build_info'))).toEqual(['0.1.0'])
+  expect(Object.keys(scraped.values('slidegate_build_info'))).toEqual([VERSION])
   expect(scraped.value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0)
   for (const word of WORDS) expect(scraped.text).not.toContain(word)
 }

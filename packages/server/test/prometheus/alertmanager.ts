@@ -12,7 +12,7 @@ const ALERTMANAGER = existsSync('/usr/bin/prometheus-alertmanager')
   : 'alertmanager'
 
 /** As far as it is ours. */
-export interface SlackMessage {
+interface SlackMessage {
   readonly channel: string
   readonly title: string
   readonly text: string

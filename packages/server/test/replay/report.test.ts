@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { replayJson, slidegate, temporaryFolder } from '../support/cli.ts'
+import { replayJson, slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
 import { generateEntries, jsonLine, logOf } from '../support/logs.ts'
 
 const folder = temporaryFolder()
@@ -62,7 +62,7 @@ describe('--compare', () => {
     const report = await replayJson([file, '--limit', '10/1m', '--compare', 'bucket'])
     expect(report.limits[0]!.fullestWindow).toBe(10)
     expect(report.compare).toMatchObject({ kind: 'bucket', limits: [{ fullestWindow: 19 }] })
-    const { stdout } = await slidegate(['replay', file, '--limit', '10/1m', '--compare', 'bucket'])
+    const { stdout } = await slidegateHere(['replay', file, '--limit', '10/1m', '--compare', 'bucket'])
     expect(stdout).toContain('with token buckets: 19 admitted, 581 denied')
   })
 })
@@ -72,11 +72,11 @@ describe('a chart over time', () => {
   const words = ['replay', file, '--limit', '10/1m']
 
   it('is printed where it is asked for, and not into a pipe', async () => {
-    const { stdout } = await slidegate([...words, '--chart'])
+    const { stdout } = await slidegateHere([...words, '--chart'])
     expect(stdout).toContain('over time (UTC): █ admitted, ░ denied')
     expect(stdout).toMatch(/2026-03-09 12:00 {2}█{13}░{27} +10 +20\n/)
     expect(stdout).toMatch(/2026-03-09 13:00 {2}█{13} +10 +0\n/)
-    expect((await slidegate(words)).stdout).not.toContain('over time')
+    expect((await slidegateHere(words)).stdout).not.toContain('over time')
   })
 })
 

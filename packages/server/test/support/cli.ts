@@ -62,9 +62,12 @@ export async function slidegateHere(words: readonly string[], env: NodeJS.Proces
   }
 }
 
-/** The report of a replay with `--json`, which must succeed. */
+/** The report of a replay with `--json`, which must succeed: with an input of the built command, else in this process. */
 export async function replayJson(words: readonly string[], input?: string | Buffer): Promise<Report> {
-  const { code, stdout, stderr } = await slidegate(['replay', ...words, '--json'], input)
+  const replay = ['replay', ...words, '--json']
+  const { code, stdout, stderr } = await (input === undefined
+    ? slidegateHere(replay)
+    : slidegate(replay, input))
   if (code !== 0 || stderr !== '') throw new Error(`exit code ${code}: ${stderr}`)
   return JSON.parse(stdout) as Report
 }

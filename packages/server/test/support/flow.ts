@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
 
 /** What became of one request. */
-export interface Flowed {
+interface Flowed {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: whatever the service has said
   readonly body: any

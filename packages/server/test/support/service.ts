@@ -16,7 +16,7 @@ export interface TestService extends RunningService, AsyncDisposable {
   ask(path: string, init: RequestInit): Promise<Answer>
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: whatever the service has said

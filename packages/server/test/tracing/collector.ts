@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export interface ReceivedSpan {
+interface ReceivedSpan {
   readonly name: string
   readonly traceId: string
   readonly parentSpanId: string | undefined

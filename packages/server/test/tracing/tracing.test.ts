@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { freePort } from '../../../slidegate/test/support/ports.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { VERSION } from '../../src/version.ts'
 import { METHOD, rateLimitClient } from '../envoy/support/client.ts'
 import { domainsIn } from '../envoy/support/envoy-service.ts'
 import { type TestService, testService } from '../support/service.ts'
@@ -28,7 +29,8 @@ it('without tracing nothing of it is loaded', async () => {
   await using service = await testService({ limiters: LIMITERS })
   expect((await consume(service)).status).toBe(200)
   expect(loaded()).toBe(false)
-  await using traced = await testService({ limiters: LIMITERS, tracing: { endpoint: 'http://127.0.0.1:1' } })
+  await using collector = await startCollector()
+  await using traced = await testService({ limiters: LIMITERS, tracing: { endpoint: collector.url } })
   expect((await consume(traced)).status).toBe(200)
   expect(loaded()).toBe(true)
 })
@@ -68,7 +70,7 @@ describe('with tracing', () => {
     expect(waits.map(({ traceId }) => traceId)).toEqual([TRACE, TRACE])
     const queued = waits.map(({ attributes }) => Number(attributes['slidegate.time_in_queue_ms']))
     expect(Math.max(...queued)).toBeGreaterThan(100)
-    expect(collector.resources[0]).toMatchObject({ 'service.name': 'slidegate', 'service.version': '0.1.0' })
+    expect(collector.resources[0]).toMatchObject({ 'service.name': 'slidegate', 'service.version': VERSION })
     for (const word of ['anneliese', 'bartholomew', 'cunegonde']) expect(collector.text).not.toContain(word)
   })
 
@@ -127,13 +129,14 @@ describe('with tracing', () => {
 })
 
 describe('a collector', () => {
-  it('that is gone hurts nobody', async () => {
+  // Both wait until the service gives up.
+  it.concurrent('that is gone hurts nobody', async () => {
     const tracing = { endpoint: `http://127.0.0.1:${await freePort()}` }
     await using service = await testService({ limiters: LIMITERS, tracing })
     for (let i = 0; i < 600; i++) expect((await consume(service, `${i}`)).status).toBe(200)
   })
 
-  it('that hangs does not keep the service from ending', async () => {
+  it.concurrent('that hangs does not keep the service from ending', async () => {
     await using collector = await startCollector()
     collector.hang()
     const service = await testService({ limiters: LIMITERS, tracing: { endpoint: collector.url } })

@@ -175,7 +175,7 @@ function Ask({
 }
 
 /** A key is whatever callers say: it stands out, and ends where it ends. */
-export function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
+function Whom({ of: { key, dimension } }: { readonly of: OneKey }) {
   return (
     <>
       {dimension !== undefined && <span class="muted">{dimension} </span>}

@@ -1,8 +1,7 @@
 import { useId, useState } from 'preact/hooks'
-import { count, duration } from '../../format.ts'
+import { count, roundDuration } from '../../format.ts'
 import { useAsk } from '../../use-ask.ts'
 import { type Explained, keyOf, type OneKey } from './explained.ts'
-import { roundly } from './window-picture.tsx'
 
 const EVERY_MS = 1000
 
@@ -41,5 +40,5 @@ function verdictOf({ allowed, retryAfterMs, deniedBy, blockedMs, cost }: Explain
   if (retryAfterMs === null)
     return `is never admitted: ${count(cost)} is more than ${deniedBy.join(', ')} holds.`
   const why = blockedMs > 0 ? 'the key is blocked' : `there is no room in ${deniedBy.join(', ')}`
-  return `would be admitted in ${duration(roundly(retryAfterMs))}: ${why}.`
+  return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`
 }

@@ -1,7 +1,8 @@
 import { dateTime } from '../../format.ts'
 import type { AuditTold } from '../../told.ts'
 import type { Asked } from '../../use-ask.ts'
-import { Answered, Badge } from '../status.tsx'
+import { AuditResult } from '../audit-result.tsx'
+import { Answered } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 import type { OneKey } from './explained.ts'
 
@@ -15,18 +16,8 @@ const COLUMNS: readonly Column<AuditTold>[] = [
     cell: ({ detail }) => detail !== undefined && <code>{JSON.stringify(detail)}</code>,
     isMinor: true,
   },
-  {
-    id: 'result',
-    label: 'Result',
-    cell: ({ result, error }) => (
-      <>
-        <Badge tone={TONES[result]}>{result}</Badge> {error}
-      </>
-    ),
-  },
+  { id: 'result', label: 'Result', cell: (entry) => <AuditResult {...entry} /> },
 ]
-
-const TONES = { done: 'good', failed: 'bad', unknown: 'warn' } as const
 
 /** What operators have done to this key, by the audit. */
 export function Changes({

@@ -35,7 +35,7 @@ export interface ChargeTold {
   readonly units: number
 }
 
-export interface BanExplained {
+interface BanExplained {
   readonly blockedMs: number
   readonly level: number
   readonly denials: number

@@ -1,12 +1,12 @@
 import { useId } from 'preact/hooks'
-import { count, duration, share, timeOfDay } from '../../format.ts'
+import { count, roundDuration, share, timeOfDay } from '../../format.ts'
 import { limitInWords } from '../../told.ts'
 import { Badge } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 import { type ChargeTold, countsMs, type LimitExplained } from './explained.ts'
 import type { Level } from './picture.ts'
 import type { ServiceClock } from './service-clock.ts'
-import { roundly, WindowPicture } from './window-picture.tsx'
+import { WindowPicture } from './window-picture.tsx'
 
 /** One limit of a key: how full it is, its window, and what is free when. */
 export function LimitPanel({
@@ -80,7 +80,7 @@ type Free = LimitExplained['frees'][number]
 /** When how much is free again. */
 function Frees({ limit, atMs }: { readonly limit: LimitExplained; readonly atMs: number }) {
   const columns: readonly Column<Free>[] = [
-    { id: 'in', label: 'In', cell: ({ afterMs }) => duration(roundly(afterMs)) },
+    { id: 'in', label: 'In', cell: ({ afterMs }) => roundDuration(afterMs) },
     { id: 'at', label: 'At', cell: ({ afterMs }) => timeOfDay(atMs + afterMs), isMinor: true },
     { id: 'units', label: 'Units free in all', cell: ({ units }) => count(units), isNumber: true },
   ]
@@ -109,12 +109,12 @@ function Charges({
 }) {
   const columns: readonly Column<ChargeTold>[] = [
     { id: 'at', label: 'At', cell: ({ atMs }) => timeOfDay(atMs) },
-    { id: 'ago', label: 'Ago', cell: ({ atMs }) => duration(roundly(nowMs - atMs)), isNumber: true },
+    { id: 'ago', label: 'Ago', cell: ({ atMs }) => roundDuration(nowMs - atMs), isNumber: true },
     { id: 'units', label: 'Units', cell: ({ units }) => count(units), isNumber: true },
     {
       id: 'free',
       label: 'Free again in',
-      cell: ({ atMs }) => duration(roundly(Math.max(0, atMs + countsMs(limit) - nowMs))),
+      cell: ({ atMs }) => roundDuration(Math.max(0, atMs + countsMs(limit) - nowMs)),
       isNumber: true,
     },
   ]

@@ -62,6 +62,6 @@ export function LookUp({ limiters, of }: { readonly limiters: readonly LimiterTo
   )
 }
 
-export function dimensionsOf({ config }: LimiterTold): readonly string[] {
+function dimensionsOf({ config }: LimiterTold): readonly string[] {
   return Object.keys((config.dimensions ?? {}) as object)
 }

@@ -1,13 +1,17 @@
+import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
+import type { LimitCountsTold } from '../../../../server/src/admin/overview.ts'
 import { ask } from '../../api.ts'
 import { count, NONE, ratio, share } from '../../format.ts'
-import { type LimitCounts, useLimitCounts } from '../../limit-counts.ts'
 import { useSession } from '../../session.tsx'
 import { type LimiterTold, type LimitTold, limitInWords } from '../../told.ts'
+import { useAsk } from '../../use-ask.ts'
 import { Confirm } from '../dialog.tsx'
 import { Badge } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 import { UseMeter } from '../use-meter.tsx'
+
+const COUNTS_EVERY_MS = 5000
 
 interface Change {
   readonly limit: string
@@ -120,8 +124,17 @@ export function Limits({ limiter, again }: { readonly limiter: LimiterTold; read
   )
 }
 
+/** What the limits of a limiter have said, by the name of the limit. */
+function useLimitCounts(limiter: string): ReadonlyMap<string, LimitCountsTold> {
+  const { data } = useAsk<{ readonly limits: readonly LimitCountsTold[] }>(
+    `/v1/admin/limiters/${encodeURIComponent(limiter)}/limits`,
+    { everyMs: COUNTS_EVERY_MS },
+  )
+  return new Map(data?.limits.map((limit) => [limit.name, limit]))
+}
+
 /** How full callers are when they ask. */
-function Use({ counts }: { readonly counts: LimitCounts | undefined }) {
+function Use({ counts }: { readonly counts: LimitCountsTold | undefined }) {
   const use = counts?.meanUse ?? null
   if (use === null) return <>{NONE}</>
   return (
@@ -132,7 +145,13 @@ function Use({ counts }: { readonly counts: LimitCounts | undefined }) {
   )
 }
 
-function Denials({ limit, counts }: { readonly limit: LimitTold; readonly counts: LimitCounts | undefined }) {
+function Denials({
+  limit,
+  counts,
+}: {
+  readonly limit: LimitTold
+  readonly counts: LimitCountsTold | undefined
+}) {
   if (counts === undefined) return <>{NONE}</>
   const { requests, denials, shadowDenials } = counts
   const made = limit.shadow ? shadowDenials : denials
@@ -161,30 +180,31 @@ function consequenceOf({ shadow }: Change): string {
 
 /** Limits in place of the usual ones, for keys that have a plan. */
 function Plans({ limiter }: { readonly limiter: LimiterTold }) {
-  const plans = Object.entries((limiter.config.plans ?? {}) as Record<string, unknown>)
+  const plans = Object.entries((limiter.config.plans ?? {}) as Record<string, Plan>)
   if (plans.length === 0) return null
   return (
     <>
       <h3>Plans</h3>
       <dl class="facts">
         {plans.map(([plan, told]) => (
-          <>
-            <dt key={plan}>{plan}</dt>
+          <Fragment key={plan}>
+            <dt>{plan}</dt>
             <dd>{planInWords(told)}</dd>
-          </>
+          </Fragment>
         ))}
       </dl>
     </>
   )
 }
 
-function planInWords(told: unknown): string {
-  const { limits = [], dimensions = {} } = (Array.isArray(told) ? { limits: told } : told) as {
-    limits?: readonly LimitTold[]
-    dimensions?: Readonly<Record<string, { limits?: readonly LimitTold[] }>>
-  }
+interface Plan {
+  readonly limits?: readonly LimitTold[]
+  readonly dimensions?: Readonly<Record<string, readonly LimitTold[]>>
+}
+
+function planInWords({ limits = [], dimensions = {} }: Plan): string {
   const byDimension = Object.entries(dimensions).map(
-    ([dimension, each]) => `${dimension}: ${(each.limits ?? []).map(limitInWords).join(', ')}`,
+    ([dimension, each]) => `${dimension}: ${each.map(limitInWords).join(', ')}`,
   )
   return [...limits.map(limitInWords), ...byDimension].join('; ')
 }

@@ -13,7 +13,7 @@ import {
 import { loadSync } from '@grpc/proto-loader'
 
 /** The official definitions, read as a client of another project would. */
-export const definitions = loadSync('envoy/service/ratelimit/v3/rls.proto', {
+const definitions = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   includeDirs: [fileURLToPath(new URL('../../../proto', import.meta.url))],
   longs: Number,
   enums: String,
@@ -59,7 +59,7 @@ export interface Response {
   readonly dynamicMetadata: any
 }
 
-export interface AskOptions extends CallOptions {
+interface AskOptions extends CallOptions {
   readonly hits?: number
   readonly token?: string
 }

@@ -35,7 +35,7 @@ export interface Upstream extends AsyncDisposable {
   readonly served: readonly Served[]
 }
 
-export interface Served {
+interface Served {
   readonly method: string
   readonly url: string
   readonly headers: IncomingHttpHeaders
@@ -176,7 +176,10 @@ async function startGateway(
   return { url, port, [Symbol.asyncDispose]: stop }
 }
 
-/** What wrk has seen. */
+/** Connections of wrk: as many requests may be on their way when it ends. */
+export const CONNECTIONS = 64
+
+/** What wrk has seen. Each of its requests has a number of its own, in `X-Sent`. */
 export interface Load {
   readonly requests: number
   /** Answers by status. */
@@ -187,8 +190,13 @@ export interface Load {
 
 const SCRIPT = `
 local threads = {}
-function setup(thread) table.insert(threads, thread) end
-function init() statuses = {}; untold = 0; told = {} end
+function setup(thread) table.insert(threads, thread); thread:set('number', #threads) end
+function init() statuses = {}; untold = 0; told = {}; sent = 0 end
+function request()
+  sent = sent + 1
+  wrk.headers['X-Sent'] = number .. '-' .. sent
+  return wrk.format()
+end
 function response(status, headers)
   statuses[status] = (statuses[status] or 0) + 1
   if status == 429 then
@@ -220,7 +228,15 @@ export async function wrk(
     const script = join(folder, 'count.lua')
     await writeFile(script, SCRIPT)
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const { stdout } = await run('wrk', ['-c64', '-t2', `-d${seconds}s`, ...fields, '-s', script, url])
+    const { stdout } = await run('wrk', [
+      `-c${CONNECTIONS}`,
+      '-t2',
+      `-d${seconds}s`,
+      ...fields,
+      '-s',
+      script,
+      url,
+    ])
     const statuses = Object.fromEntries(
       Array.from(stdout.matchAll(/^STATUS (\d+) (\d+)$/gm), ([, status, count]) => [status!, Number(count)]),
     )

@@ -1,0 +1,51 @@
+import type { RefObject } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { colourOf, useColours } from '../theme.ts'
+
+/**
+ * A plot in an element, as wide as that. It is made anew when colours change.
+ *
+ * @param look another one where it has to be made anew for another reason
+ */
+export function usePlot(
+  optionsOf: (element: HTMLElement) => Omit<uPlot.Options, 'width'>,
+  data: uPlot.AlignedData,
+  look = '',
+): RefObject<HTMLDivElement> {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot>()
+  const colours = useColours()
+  useLayoutEffect(() => {
+    const element = place.current!
+    const options = optionsOf(element)
+    const made = new uPlot({ ...options, width: Math.max(120, element.clientWidth) }, data, element)
+    plot.current = made
+    const observer = new ResizeObserver(() => {
+      if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height: options.height })
+    })
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      made.destroy()
+    }
+  }, [look, colours])
+  useEffect(() => plot.current?.setData(data), [data])
+  return place
+}
+
+/** What axes of all plots look like. */
+export function axisIn(element: HTMLElement): uPlot.Axis {
+  return {
+    font: '12px system-ui, sans-serif',
+    stroke: colourOf(element, '--muted'),
+    grid: { stroke: colourOf(element, '--line'), width: 1 },
+    ticks: { show: false },
+  }
+}
+
+/** A colour as what is below a line is filled with. */
+export function faint(colour: string, opacity: number): string {
+  return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${opacity})`)
+}
