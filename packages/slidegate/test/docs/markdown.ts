@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { anchor, type Page } from '../../../../docs/.vitepress/markdown.ts'
 
-/** The root of the repository. */
-export const ROOT: string = join(import.meta.dirname, '../../../..')
+export { linkTargets, type Page, pages, prose, ROOT } from '../../../../docs/.vitepress/markdown.ts'
 
 /** A fenced block of code. */
 export interface Block {
@@ -10,30 +8,8 @@ export interface Block {
   readonly code: string
   /** Of its first line, from 1. */
   readonly line: number
-}
-
-/** A Markdown file of the repository. */
-export interface Page {
-  /** From the root, with slashes. */
-  readonly path: string
-  readonly text: string
-}
-
-/** All of them, but for those of dependencies and what is built. */
-export function pages(): Page[] {
-  return markdownIn(ROOT).map((file) => ({
-    path: relative(ROOT, file).replaceAll('\\', '/'),
-    text: readFileSync(file, 'utf8'),
-  }))
-}
-
-function markdownIn(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name)
-    if (entry.isFile()) return entry.name.endsWith('.md') ? [path] : []
-    const isOurs = entry.isDirectory() && !['node_modules', 'dist', 'coverage', '.git'].includes(entry.name)
-    return isOurs ? markdownIn(path) : []
-  })
+  /** The name that the line before it ends in: "Save as `app.mjs`:". */
+  readonly file: string | undefined
 }
 
 export function codeBlocks(text: string): Block[] {
@@ -45,28 +21,20 @@ export function codeBlocks(text: string): Block[] {
     const first = i + 1
     for (i = first; i < lines.length && lines[i] !== '```'; i++);
     if (i === lines.length) throw new Error(`the block that begins in line ${first} has no end`)
-    blocks.push({ language, code: lines.slice(first, i).join('\n'), line: first + 1 })
+    const before = lines.slice(0, first - 1).findLast((line) => line !== '') ?? ''
+    const file = /`([\w-]+\.\w+)`:$/.exec(before)?.[1]
+    blocks.push({ language, code: lines.slice(first, i).join('\n'), line: first + 1, file })
   }
   return blocks
 }
 
-/** The text without any code. */
-export function prose(text: string): string {
-  return text.replace(/^```[\s\S]*?^```$/gm, '').replace(/(`+)[^`][\s\S]*?\1/g, '')
+/** Pages whose commands are run, in a session of each. */
+export function hasCommands({ path }: Page): boolean {
+  return /^(README|docs\/tutorial|docs\/guides\/[^/]+)\.md$/.test(path)
 }
 
-/** Where links and images lead to. */
-export function linkTargets(text: string): string[] {
-  return Array.from(prose(text).matchAll(/\]\(([^)\s]+)\)/g), ([, target]) => target!)
-}
-
-/** The names under which headings are linked to, as the usual hosts of repositories make them. */
+/** The names under which headings are linked to. */
 export function anchors(text: string): string[] {
   const headings = text.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm)
-  return Array.from(headings, ([, heading]) =>
-    heading!
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
+  return Array.from(headings, ([, heading]) => anchor(heading!))
 }

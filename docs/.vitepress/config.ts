@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineConfig } from 'vitepress'
+import { rewritten } from './addresses.ts'
+import { emptyHeadings, indentedCode } from './blocks.ts'
+import { classes, colours } from './code.ts'
+import { repositoryLinks } from './links.ts'
+import { anchor, ROOT } from './markdown.ts'
+import { nav, sidebar } from './sidebar.ts'
+
+const icon = readFileSync(join(ROOT, 'packages/dashboard/public/icon.svg'), 'base64')
+
+// biome-ignore lint/style/noDefaultExport: so VitePress wants it.
+export default defineConfig({
+  title: 'slidegate',
+  description: 'An exact sliding-window rate limiter: a library for Node, and a service for everything else.',
+  lang: 'en-GB',
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml;base64,${icon}` }]],
+  srcDir: '..',
+  srcExclude: ['**/coverage/**', 'reports/**'],
+  rewrites: rewritten,
+  cleanUrls: true,
+  metaChunk: true,
+  markdown: {
+    config: (md) => md.use(repositoryLinks).use(emptyHeadings).use(indentedCode),
+    anchor: { slugify: anchor },
+    theme: colours,
+    codeTransformers: [classes],
+    languageAlias: { promql: 'sql' },
+  },
+  themeConfig: {
+    nav,
+    sidebar,
+    outline: { level: [2, 3] },
+    search: {
+      provider: 'local',
+      options: {
+        // The button is called what stands on it, with the key.
+        translations: { button: { buttonAriaLabel: '' } },
+        // The index has no use for colours.
+        _render: (src, env, md) => {
+          const { highlight } = md.options
+          md.set({ highlight: null })
+          try {
+            return md.render(src, env)
+          } finally {
+            md.set({ highlight })
+          }
+        },
+      },
+    },
+  },
+  // The search index, which is loaded when somebody searches.
+  vite: { build: { chunkSizeWarningLimit: 2048 } },
+})
