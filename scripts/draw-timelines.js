@@ -1,13 +1,16 @@
 #!/usr/bin/env node
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pictures } from './timelines/pictures.js'
 
-// Draws the pictures of docs/limits.md: `node scripts/draw-timelines.js [folder]`. They show what the limiter, as it is
-// built, answers to requests by a clock that is set by hand: so what is drawn is what it does, and always the same.
+// Draws the pictures of docs/limits and docs/ideas: `node scripts/draw-timelines.js [folder]`. They show what the limiter, as
+// it is built, answers to requests by a clock that is set by hand: so what is drawn is what it does, and always the same.
 
-const [folder = fileURLToPath(new URL('../docs/limits/', import.meta.url))] = process.argv.slice(2)
+const [folder = fileURLToPath(new URL('../docs/', import.meta.url))] = process.argv.slice(2)
 
-mkdirSync(folder, { recursive: true })
-for (const [name, draw] of Object.entries(pictures)) writeFileSync(join(folder, `${name}.svg`), await draw())
+for (const [name, draw] of Object.entries(pictures)) {
+  const file = join(folder, name.includes('/') ? `${name}.svg` : `limits/${name}.svg`)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, await draw())
+}

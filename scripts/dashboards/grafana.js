@@ -3,7 +3,7 @@
 /** Where docs/ can be read: whoever deploys these puts his own place here, and in deploy/prometheus/alerts.yaml. */
 const DOCS = 'https://slidegate.example/docs'
 
-export const DATASOURCE = { type: 'prometheus', uid: '$datasource' }
+const DATASOURCE = { type: 'prometheus', uid: '$datasource' }
 
 /**
  * @typedef {{ color: string, value: number | null }} Step

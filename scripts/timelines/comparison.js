@@ -6,43 +6,80 @@ const LEFT = 24
 const TOP = 62
 
 /**
- * One row of marks per limit, for the same requests.
+ * @typedef {import('slidegate').Limit} Limit
+ * @typedef {ReturnType<typeof fullest>} Fullest
+ */
+
+/**
+ * One row of marks for each choice of limits, for the same requests.
  *
  * @param {object} scene
  * @param {string} scene.title
- * @param {Readonly<Record<string, import('slidegate').Limit>>} scene.limits by what is written over their rows
+ * @param {Readonly<Record<string, Limit | readonly Limit[]>>} scene.limits by what is written over their rows
  * @param {readonly import('./play.js').Request[]} scene.requests
- * @param {number} scene.windowMs
+ * @param {Readonly<Record<string, readonly import('./play.js').Request[]>>} [scene.requestsOf] other ones, for some of the rows
+ * @param {number} [scene.windowMs] in which most is looked for
  * @param {number} scene.endMs
+ * @param {number} [scene.stepMs] of the numbers of the axis
+ * @param {readonly number[]} [scene.edges] of windows, said each to be one
+ * @param {(answers: readonly import('./play.js').Answer[], most: Fullest) => string} [scene.says] beside a row
  */
-export async function drawComparison({ title, limits, requests, windowMs, endMs }) {
+export async function drawComparison(scene) {
+  const {
+    title,
+    limits,
+    requests,
+    requestsOf = {},
+    windowMs = 0,
+    endMs,
+    stepMs = 2000,
+    edges = [],
+    says = saysFullest,
+  } = scene
   const axis = new TimeAxis(endMs, LEFT, 640)
   /** @type {string[]} */
   const rows = []
   let y = TOP
-  for (const [name, limit] of Object.entries(limits)) {
-    const { answers } = await play(limit, requests, endMs)
+  for (const [name, choice] of Object.entries(limits)) {
+    const { answers } = await play(choice, requestsOf[name] ?? requests, endMs)
     const swarm = marks(axis, answers)
     const most = fullest(answers, windowMs)
     const base = y + 26 + swarm.height
+    const isOver = [choice].flat().some(({ limit, windowMs: of }) => of === windowMs && most.count > limit)
     rows.push(
-      light(axis, most, y + 24, base),
+      ...(windowMs > 0 ? [light(axis, most, y + 24, base)] : []),
       text(LEFT, y + 16, name, { mono: true, bold: true }),
-      text(656, base - 4, `${most.count} in the fullest`, { bold: most.count > limit.limit }),
+      text(656, base - 4, says(answers, most), { bold: isOver }),
       line(axis.left, base, axis.right, base, COLOURS.rule),
       ...swarm.draw(base),
     )
     y = base + 10
   }
+  const seconds = `${windowMs / 1000} s`
   return picture(title, y + 32, [
     text(LEFT, 24, title, { size: 15, bold: true }),
     ...legend(
-      { admitted: 'admitted', denied: 'denied', edge: 'each 10 s', fullest: 'fullest 10 s' },
+      {
+        ...{ admitted: 'admitted', denied: 'denied' },
+        ...(edges.length > 0 && { edge: `each ${seconds}` }),
+        ...(windowMs > 0 && { fullest: `fullest ${seconds}` }),
+      },
       48,
       LEFT,
     ),
-    ...axis.edges([10_000, 20_000], TOP, y),
+    ...axis.edges(edges, TOP, y),
     ...rows,
-    ...axis.draw(y, 2000),
+    ...axis.draw(y, stepMs),
   ])
+}
+
+/** @type {NonNullable<Parameters<typeof drawComparison>[0]['says']>} */
+function saysFullest(_, { count }) {
+  return `${count} in the fullest`
+}
+
+/** The longest time for which somebody was denied, in place of how much was admitted. */
+export function saysWait(/** @type {readonly import('./play.js').Answer[]} */ answers) {
+  const longestMs = Math.max(...answers.map(({ retryAfterMs = 0 }) => retryAfterMs))
+  return `waits up to ${Math.ceil(longestMs / 1000)} s`
 }

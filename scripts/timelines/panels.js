@@ -7,9 +7,9 @@ import { COLOURS, element, line, round, text } from './svg.js'
 
 /** The usual place of a time axis. */
 export const LEFT = 56
-export const RIGHT = 780
+const RIGHT = 780
 
-/** Room that a mark takes, to either side. */
+/** Room that a mark takes, unless told. */
 const MARK = 8
 
 /** Where times lie on a picture. */
@@ -28,13 +28,14 @@ export class TimeAxis {
     return this.left + (Math.min(atMs, this.endMs) / this.endMs) * (this.right - this.left)
   }
 
-  /** The axis itself, with a number each so many seconds. */
-  draw(/** @type {number} */ y, /** @type {number} */ stepMs) {
+  /** The axis itself, with a number at each step. */
+  draw(/** @type {number} */ y, /** @type {number} */ stepMs, /** @type {'s' | 'ms'} */ unit = 's') {
     const drawn = [line(this.left, y, this.right, y, COLOURS.faint)]
     for (let atMs = 0; atMs <= this.endMs; atMs += stepMs) {
       const x = this.x(atMs)
       drawn.push(line(x, y, x, y + 4, COLOURS.faint))
-      drawn.push(text(x, y + 18, `${atMs / 1000} s`, { anchor: 'middle', size: 12, fill: COLOURS.faint }))
+      const number = unit === 's' ? atMs / 1000 : atMs
+      drawn.push(text(x, y + 18, `${number} ${unit}`, { anchor: 'middle', size: 12, fill: COLOURS.faint }))
     }
     return drawn
   }
@@ -48,17 +49,18 @@ export class TimeAxis {
 }
 
 /** An admitted request. */
-export function admitted(/** @type {number} */ x, /** @type {number} */ y) {
-  return element('circle', { cx: x, cy: y, r: 3.5, fill: COLOURS.admitted })
+export function admitted(/** @type {number} */ x, /** @type {number} */ y, room = MARK) {
+  return element('circle', { cx: x, cy: y, r: 0.44 * room, fill: COLOURS.admitted })
 }
 
 /** A denied one. */
-export function denied(/** @type {number} */ x, /** @type {number} */ y) {
-  const [a, b, c, d] = [x - 3, y - 3, x + 3, y + 3].map(round)
+export function denied(/** @type {number} */ x, /** @type {number} */ y, room = MARK) {
+  const arm = 0.375 * room
+  const [a, b, c, d] = [x - arm, y - arm, x + arm, y + arm].map(round)
   return element('path', {
     d: `M${a} ${b}L${c} ${d}M${a} ${d}L${c} ${b}`,
     stroke: COLOURS.denied,
-    'stroke-width': 2,
+    'stroke-width': room / 4,
   })
 }
 
@@ -69,23 +71,23 @@ export function denied(/** @type {number} */ x, /** @type {number} */ y) {
  * @param {readonly Answer[]} answers
  * @returns {{ height: number, draw(base: number): string[] }}
  */
-export function marks(axis, answers) {
+export function marks(axis, answers, room = MARK) {
   /** @type {number[]} how far each pile, from the base line on, is taken */
   const taken = []
   const placed = answers.map((answer) => {
     const x = axis.x(answer.atMs)
-    const free = taken.findIndex((end) => end <= x - MARK + 0.01)
+    const free = taken.findIndex((end) => end <= x - room + 0.01)
     const level = free === -1 ? taken.length : free
     taken[level] = x
     return { ...answer, x, level }
   })
   const isLabelled = answers.some(({ label }) => label !== undefined)
   return {
-    height: MARK * taken.length + (isLabelled ? 16 : 0),
+    height: room * taken.length + (isLabelled ? 16 : 0),
     draw: (base) =>
       placed.flatMap(({ x, level, allowed, label }) => {
-        const y = base - MARK * (level + 0.5)
-        const mark = allowed ? admitted(x, y) : denied(x, y)
+        const y = base - room * (level + 0.5)
+        const mark = allowed ? admitted(x, y, room) : denied(x, y, room)
         const fill = allowed ? COLOURS.admitted : COLOURS.denied
         return label === undefined
           ? [mark]

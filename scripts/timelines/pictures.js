@@ -1,8 +1,11 @@
 import { concurrency, distinct, fixedWindow, slidingCounter, slidingWindow, tokenBucket } from 'slidegate'
+import { drawBurst } from './burst.js'
 import { drawCalendar } from './calendar.js'
-import { drawComparison } from './comparison.js'
+import { drawComparison, saysWait } from './comparison.js'
 import { drawCount } from './count.js'
 import { drawHolders } from './holders.js'
+import { ideas } from './ideas.js'
+import { drawJobs } from './jobs.js'
 import { every } from './play.js'
 import { drawShaping } from './shaping.js'
 import { drawTimeline } from './timeline.js'
@@ -19,11 +22,58 @@ const LAST_MOMENTS = requestsAt(every(0, 9999, 11), every(0, 19_998, 11), every(
 /** More at once than the bucket holds, then often, then no more for a while. */
 const EMPTYING = requestsAt(every(0, 2000, 12), every(400, 2400, 30), every(0, 21_000, 8))
 
+/** A burst, and then two requests a second; twice, with a pause in between. */
+const BURST_AND_ON = requestsAt(
+  every(100, 1000, 12),
+  every(500, 3000, 18),
+  every(100, 19_000, 12),
+  every(500, 21_000, 14),
+)
+
+/** Pages of eight requests each, now and then, and a batch of four a second. */
+const PAGES_AND_A_BATCH = requestsAt(
+  ...[every(50, 3000, 8), every(50, 15_000, 8)],
+  ...[every(250, 30_000, 100), every(50, 58_000, 8), every(50, 85_000, 8)],
+)
+
+/** What does not wait for anything, and then one a second. */
+const A_LOOP = requestsAt(every(50, 2000, 60), every(1000, 6000, 6))
+
+/** Exports that take half a second, and from the tenth second on ones that take twelve. */
+const EXPORTS = [
+  ...every(700, 1000, 9).map((atMs) => ({ atMs, lastsMs: 500 })),
+  ...every(1300, 10_000, 10).map((atMs) => ({ atMs, lastsMs: 12_000 })),
+]
+
 /** Values as they are brought. */
 const VALUES = Array.from('abcdabdaedeaed', (value, i) => ({ atMs: 1000 + 1500 * i, value }))
 
-/** The pictures by name: each answers SVG. */
+/** 100 before the edge of a minute and 100 after it, ten at a time. */
+const AROUND_THE_EDGE = requestsAt(
+  ...[...every(600, 8700, 10), ...every(600, 15_900, 10)].map((atMs) => every(0, atMs, 10)),
+)
+
+/** The pictures by name, of docs/limits unless they name another folder: each answers SVG. */
 export const pictures = {
+  ...ideas,
+
+  'boundary-burst': () =>
+    drawBurst({
+      title: '100 per minute: 100 requests just before 10:01, and 100 just after it',
+      limits: {
+        'fixed window': fixedWindow({ limit: 100, window: '1m' }),
+        'sliding window': slidingWindow({ limit: 100, window: '1m' }),
+      },
+      requests: AROUND_THE_EDGE,
+      startMs: Date.parse('2026-01-01T10:00:45Z'),
+      endMs: 75_000,
+      edges: [15_000, 75_000],
+      notes: [
+        'A fixed window counts anew from its edge on: 200 pass within one minute.',
+        'A sliding window counts each request for exactly one minute: never more than 100, wherever a minute begins.',
+      ],
+    }),
+
   comparison: () =>
     drawComparison({
       title: 'The same requests, held to 10 per 10 s by each kind',
@@ -36,6 +86,65 @@ export const pictures = {
       },
       requests: AT_EDGES,
       windowMs: 10_000,
+      endMs: 28_000,
+      edges: [10_000, 20_000],
+    }),
+
+  'window-or-bucket': () =>
+    drawComparison({
+      title: 'Ten per 10 s as a window and as buckets: a burst, and then two requests a second',
+      limits: {
+        "slidingWindow({ limit: 10, window: '10s' })": slidingWindow({ limit: 10, window: '10s' }),
+        "tokenBucket({ capacity: 10, refill: 10, interval: '10s' })": tokenBucket({
+          ...{ capacity: 10, refill: 10, interval: '10s' },
+        }),
+        "tokenBucket({ capacity: 3, refill: 10, interval: '10s' })": tokenBucket({
+          ...{ capacity: 3, refill: 10, interval: '10s' },
+        }),
+      },
+      requests: BURST_AND_ON,
+      windowMs: 10_000,
+      endMs: 28_000,
+    }),
+
+  'short-or-long': () =>
+    drawComparison({
+      title: 'One per second on average: pages of eight requests, and a batch that asks for too much',
+      limits: {
+        "slidingWindow({ limit: 5, window: '5s' })": slidingWindow({ limit: 5, window: '5s' }),
+        "slidingWindow({ limit: 60, window: '60s' })": slidingWindow({ limit: 60, window: '60s' }),
+      },
+      requests: PAGES_AND_A_BATCH,
+      endMs: 100_000,
+      stepMs: 10_000,
+      says: saysWait,
+    }),
+
+  'one-or-two': () =>
+    drawComparison({
+      title: 'A program that asks 20 times a second for three seconds, and then once a second',
+      limits: {
+        '30 per 30 s': slidingWindow({ limit: 30, window: '30s' }),
+        '30 per 30 s, and 5 per 1 s': [
+          slidingWindow({ limit: 30, window: '30s' }),
+          slidingWindow({ limit: 5, window: '1s' }),
+        ],
+      },
+      requests: A_LOOP,
+      windowMs: 1000,
+      endMs: 12_000,
+      stepMs: 1000,
+    }),
+
+  'rate-or-at-once': () =>
+    drawJobs({
+      title: 'Exports: short ones at first, then long ones',
+      limits: {
+        "slidingWindow({ limit: 3, window: '5s' })": slidingWindow({ limit: 3, window: '5s' }),
+        "concurrency({ limit: 3, ttl: '30s' })": concurrency({ limit: 3, ttl: '30s' }),
+      },
+      jobs: EXPORTS,
+      most: 8,
       endMs: 28_000,
     }),
 

@@ -4,7 +4,7 @@ import { ManualClock } from 'slidegate/testing'
 /**
  * @typedef {import('slidegate').Limit} Limit
  * @typedef {{ atMs: number, value?: string }} Request times are milliseconds from the beginning of a picture
- * @typedef {{ atMs: number, allowed: boolean, label?: string | undefined }} Answer
+ * @typedef {{ atMs: number, allowed: boolean, retryAfterMs?: number, label?: string | undefined }} Answer
  * @typedef {{ atMs: number, used: number }} Level from then on so many units are used
  */
 
@@ -25,11 +25,14 @@ export function every(
 /**
  * A limiter in memory, and its clock.
  *
- * @param {Limit} limit
+ * @param {Limit | readonly Limit[]} limits
  */
-export function limiterOf(limit, startMs = START_MS) {
+export function limiterOf(limits, startMs = START_MS) {
   const clock = new ManualClock(startMs)
-  return { clock, limiter: createLimiter({ limits: [limit], store: memoryStore({ clock: clock.now }) }) }
+  return {
+    clock,
+    limiter: createLimiter({ limits: [limits].flat(), store: memoryStore({ clock: clock.now }) }),
+  }
 }
 
 /** Units that are used, as they change. */
@@ -57,15 +60,15 @@ export class Levels {
 }
 
 /**
- * Plays requests through a limit, and looks at what is used each `lookMs`.
+ * Plays requests through limits, and looks at what is used of the first each `lookMs`.
  *
- * @param {Limit} limit
+ * @param {Limit | readonly Limit[]} limits
  * @param {readonly Request[]} requests in order of time
  * @param {number} endMs
  * @returns {Promise<{ answers: readonly Answer[], levels: readonly Level[] }>}
  */
-export async function play(limit, requests, endMs, { startMs = START_MS, lookMs = 10 } = {}) {
-  const { clock, limiter } = limiterOf(limit, startMs)
+export async function play(limits, requests, endMs, { startMs = START_MS, lookMs = 10 } = {}) {
+  const { clock, limiter } = limiterOf(limits, startMs)
   const levels = new Levels(limiter, requests.some(({ value }) => value) ? { value: 'one to look with' } : {})
   const answers = []
   const instants = new Set([...every(lookMs, 0, endMs / lookMs + 1), ...requests.map(({ atMs }) => atMs)])
@@ -73,8 +76,8 @@ export async function play(limit, requests, endMs, { startMs = START_MS, lookMs 
     clock.set(startMs + atMs)
     await levels.note(atMs)
     for (const { value } of requests.filter((request) => request.atMs === atMs)) {
-      const { allowed } = await limiter.consume(KEY, value === undefined ? {} : { value })
-      answers.push({ atMs, allowed, label: value })
+      const { allowed, retryAfterMs } = await limiter.consume(KEY, value === undefined ? {} : { value })
+      answers.push({ atMs, allowed, retryAfterMs, label: value })
     }
     await levels.note(atMs)
   }

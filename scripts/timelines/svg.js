@@ -1,6 +1,6 @@
 // What pictures are made of: elements as text, colours and type.
 
-export const WIDTH = 800
+const WIDTH = 800
 
 export const COLOURS = {
   admitted: '#13795b',

@@ -1,15 +1,23 @@
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linkTargets, ROOT } from './markdown.ts'
+import { linkTargets, pages, ROOT } from './markdown.ts'
 
-// The pictures of docs/limits.md show what the limiter does. Where that changes, `npm run timelines` draws them anew.
+// The pictures of these folders show what the limiter does. Where that changes, `npm run timelines` draws them anew.
 
-const COMMITTED = join(ROOT, 'docs/limits')
-const committed = await readdir(COMMITTED)
+const DOCS = join(ROOT, 'docs')
+const committed = await picturesIn(DOCS)
+
+async function picturesIn(docs: string): Promise<string[]> {
+  const folders = ['limits', 'ideas'].map(async (folder) => {
+    const files = await readdir(join(docs, folder))
+    return files.filter((file) => file.endsWith('.svg')).map((file) => `${folder}/${file}`)
+  })
+  return (await Promise.all(folders)).flat().sort()
+}
 
 let drawn: string
 beforeAll(async () => {
@@ -19,18 +27,18 @@ beforeAll(async () => {
 afterAll(() => rm(drawn, { recursive: true, force: true }))
 
 it('each picture is one that the limiter still draws, and none is missing', async () => {
-  expect(committed).toEqual(await readdir(drawn))
+  expect(committed).toEqual(await picturesIn(drawn))
 })
 
 describe('as the limiter draws it', () => {
   it.each(committed)('%s', async (file) => {
-    expect(await readFile(join(COMMITTED, file), 'utf8')).toBe(await readFile(join(drawn, file), 'utf8'))
+    expect(await readFile(join(DOCS, file), 'utf8')).toBe(await readFile(join(drawn, file), 'utf8'))
   })
 })
 
-it('each is shown on the page', async () => {
-  const page = await readFile(join(ROOT, 'docs/limits.md'), 'utf8')
-  expect(linkTargets(page).filter((target) => target.endsWith('.svg'))).toEqual(
-    expect.arrayContaining(committed.map((file) => `limits/${file}`)),
+it('each is shown on a page', () => {
+  const shown = pages().flatMap(({ path, text }) =>
+    linkTargets(text).map((target) => join(dirname(path), target)),
   )
+  expect(committed.filter((file) => !shown.includes(join('docs', file)))).toEqual([])
 })

@@ -1,0 +1,127 @@
+import { fixedWindow, slidingCounter, slidingWindow, tokenBucket } from 'slidegate'
+import { drawBatches } from './batches.js'
+import { drawComparison } from './comparison.js'
+import { drawLeases } from './leases.js'
+import { every } from './play.js'
+import { drawRunningTotals } from './running-totals.js'
+import { drawStoredBytes } from './stored-bytes.js'
+import { drawTags } from './tags.js'
+import { drawTwoPasses } from './two-passes.js'
+
+const at = (/** @type {number[]} */ ...times) => times.map((atMs) => ({ atMs }))
+
+/** As much as fits at the end of a window, and at the beginning of the next. */
+const AROUND_AN_EDGE = at(...every(0, 9600, 10), ...every(0, 10_000, 10))
+
+/** One that opens a window; as much as fits at its end, and at the beginning of the next. */
+const FROM_THE_FIRST = at(1000, ...every(0, 10_600, 9), ...every(0, 11_000, 10))
+
+/** As much as fits at the last moment of a window, and at the last at which that still counts for one. */
+const AT_LAST_MOMENTS = at(...every(0, 9999, 10), ...every(0, 19_998, 10))
+
+/** All that a bucket holds, and then each token as it comes back. */
+const EMPTYING = at(...every(0, 5000, 10), ...every(1000, 6000, 9))
+
+/** The pictures of docs/ideas. */
+export const ideas = {
+  'ideas/worst-cases': () =>
+    drawComparison({
+      title: '10 per 10 s, each kind met by the requests that suit it least',
+      limits: {
+        fixedWindow: fixedWindow({ limit: 10, window: '10s' }),
+        "fixedWindow, align: 'first-hit'": fixedWindow({ limit: 10, window: '10s', align: 'first-hit' }),
+        slidingCounter: slidingCounter({ limit: 10, window: '10s' }),
+        tokenBucket: tokenBucket({ capacity: 10, refill: 10, interval: '10s' }),
+        'slidingWindow, all of these': slidingWindow({ limit: 10, window: '10s' }),
+      },
+      requests: [...AROUND_AN_EDGE, ...FROM_THE_FIRST, ...AT_LAST_MOMENTS, ...EMPTYING].sort(
+        (a, b) => a.atMs - b.atMs,
+      ),
+      requestsOf: {
+        fixedWindow: AROUND_AN_EDGE,
+        "fixedWindow, align: 'first-hit'": FROM_THE_FIRST,
+        slidingCounter: AT_LAST_MOMENTS,
+        tokenBucket: EMPTYING,
+      },
+      windowMs: 10_000,
+      endMs: 28_000,
+    }),
+
+  'ideas/running-totals': () =>
+    drawRunningTotals({
+      title: 'A window log: running totals, and what is read off them',
+      limit: slidingWindow({ limit: 10, window: '10s' }),
+      requests: [
+        { atMs: 500, cost: 2 },
+        { atMs: 1500 },
+        { atMs: 3000, cost: 3 },
+        { atMs: 5000, cost: 2 },
+        { atMs: 8000, cost: 2 },
+        { atMs: 11_000, cost: 2 },
+        { atMs: 12_000, cost: 4 },
+      ],
+      endMs: 18_000,
+    }),
+
+  'ideas/stored-bytes': () =>
+    drawStoredBytes({
+      title: 'A log as it stands in Redis',
+      limit: slidingWindow({ limit: 30, window: '20s' }),
+      requests: at(...every(700, 700, 28), ...every(1500, 21_000, 9)),
+    }),
+
+  'ideas/two-passes': () =>
+    drawTwoPasses({
+      title: '3 per 2 s and 8 per 12 s in one limiter',
+      limits: [slidingWindow({ limit: 3, window: '2s' }), slidingWindow({ limit: 8, window: '12s' })],
+      requests: [...every(200, 1000, 8), ...every(200, 5000, 8), ...every(400, 9000, 12)],
+      endMs: 20_000,
+      guarantee: 'Where one limit denies, no curve moves: a denial is charged nowhere.',
+    }),
+
+  'ideas/batches': () =>
+    drawBatches({
+      title: 'Requests as they come, and the calls that carry them, each 8 ms under way',
+      limit: slidingWindow({ limit: 1000, window: '1m' }),
+      requests: [
+        { atMs: 2, key: 'first' },
+        { atMs: 14, key: 'second' },
+        { atMs: 17, key: 'third' },
+        ...every(1, 30, 30).flatMap((atMs) =>
+          ['a', 'b', 'c', 'hot', 'hot', 'hot'].map((key) => ({
+            atMs,
+            key: key === 'hot' ? key : key + atMs,
+          })),
+        ),
+      ],
+      tripMs: 8,
+      endMs: 80,
+      notes: [
+        'Numbers are of requests; where some were for one key, "in" how many ops they travelled.',
+        'Who comes alone leaves at once. While two calls are under way, the next one fills.',
+      ],
+    }),
+
+  'ideas/leases': () =>
+    drawLeases({
+      title: "withLeases(store, { leaseMs: 500 }), slidingWindow({ limit: 60, window: '5s' })",
+      limit: slidingWindow({ limit: 60, window: '5s' }),
+      leaseMs: 500,
+      leasing: every(50, 500, 190),
+      beside: every(100, 4000, 60),
+      endMs: 10_000,
+      notes: [
+        'Green: admitted, red: denied. A line leads from the instant of a charge to that at which it was spent, 500 ms later at most.',
+        'After 3.4 s nobody is admitted until 6 s: 5.5 s after the first charges, since all processes count them for 500 ms longer.',
+      ],
+    }),
+
+  'ideas/tags': () =>
+    drawTags({
+      title: '10,000 callers on a Cluster',
+      callers: Array.from({ length: 10_000 }, (_, i) => `user:${i}`),
+      notes: [
+        'A bar for each tag: how many of the callers have it. All keys of a tag lie in one slot, so one call reaches all of them.',
+      ],
+    }),
+}

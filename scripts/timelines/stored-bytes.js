@@ -1,0 +1,119 @@
+import { withRedis } from './redis.js'
+import { PAGE, RECORD, storedLog } from './stored-log.js'
+import { COLOURS, element, line, picture, text } from './svg.js'
+
+const LEFT = 64
+const BYTE = 14
+const ROW = 34
+const GAP = 26
+
+const FILL = { header: '#f6c945', back: '#13795b', front: '#3568b0', ring: '#8a8a8a' }
+
+/**
+ * The bytes of a log in Redis, part by part.
+ *
+ * @param {object} scene
+ * @param {string} scene.title
+ * @param {import('slidegate').Limit} scene.limit
+ * @param {readonly import('./stored-log.js').Request[]} scene.requests
+ */
+export async function drawStoredBytes({ title, limit, requests }) {
+  const { log } = await withRedis((redis) => storedLog(redis, limit, requests))
+  const { bytes, header, records } = log
+  const live = new Map(records.map((record) => [record.at, record]))
+  /** @type {string[]} */
+  const drawn = []
+  let y = 48
+
+  /** A stretch of bytes as a box, with a name and what stands there. */
+  const box = (
+    /** @type {number} */ x,
+    /** @type {number} */ width,
+    /** @type {string} */ name,
+    /** @type {string} */ value,
+    /** @type {string} */ fill,
+  ) => {
+    drawn.push(
+      element('rect', {
+        ...{ x, y, width, height: ROW, stroke: COLOURS.faint },
+        ...(fill === '' ? { fill: '#ffffff' } : { fill, 'fill-opacity': '0.25' }),
+      }),
+    )
+    if (width > 2 * BYTE) {
+      drawn.push(text(x + width / 2, y + 14, name, { anchor: 'middle', size: 11 }))
+      drawn.push(text(x + width / 2, y + 28, value, { anchor: 'middle', size: 11, fill: COLOURS.faint }))
+    } else {
+      drawn.push(text(x + width / 2, y + 21, value, { anchor: 'middle', size: 11, fill: COLOURS.faint }))
+    }
+  }
+  const offset = (/** @type {number} */ at) =>
+    drawn.push(text(LEFT - 8, y + 21, `${at}`, { anchor: 'end', size: 11, fill: COLOURS.faint }))
+  const seconds = (/** @type {number} */ ms) => `${ms / 1000} s`
+
+  const { newest } = header
+  const fields = /** @type {const} */ ([
+    ['format', 1, header.format],
+    ['keep', 6, seconds(header.keep)],
+    ['expires', 6, seconds(header.expires)],
+    ['lease', 6, header.lease],
+    ['leased', 6, header.leased],
+    ['slots', 2, header.slots],
+    ['base', 6, header.base],
+    ['newest record', 12, `total ${newest.total}, ${seconds(newest.atMs)}`],
+    ['head', 2, header.head],
+    ['pages', 2, header.pages],
+    ['front', 1, header.front],
+    ['back', 1, header.back],
+  ])
+  drawn.push(text(LEFT, y - 6, 'header, 51 bytes', { size: 12, bold: true }))
+  offset(0)
+  let x = LEFT
+  fields.forEach(([name, width, value], i) => {
+    box(x, width * BYTE, name, `${value}`, FILL.header)
+    if (width <= 2) {
+      // Too narrow for its name: that stands below.
+      const below = y + ROW + 12 + (i % 2) * 12
+      drawn.push(line(x + (width * BYTE) / 2, y + ROW, x + (width * BYTE) / 2, below - 9, COLOURS.faint))
+      drawn.push(text(x + (width * BYTE) / 2, below, name, { anchor: 'middle', size: 11 }))
+    }
+    x += width * BYTE
+  })
+  y += ROW + GAP + 24
+
+  /** Four records, or the room for them. */
+  const page = (/** @type {number} */ at, /** @type {string} */ fill) => {
+    offset(at)
+    for (let i = 0; i < PAGE; i++) {
+      const record = live.get(at + i * RECORD)
+      const [name, value] = record ? [`total ${record.total}`, seconds(record.atMs)] : ['', 'not in use']
+      box(LEFT + i * RECORD * BYTE, RECORD * BYTE, name, value, record ? fill : '')
+    }
+  }
+  const parts = /** @type {const} */ ([
+    ['back: the newest but one, and those before it', [51], FILL.back],
+    ['front: the oldest, which leave the window next', [99], FILL.front],
+    [
+      `ring: ${header.slots} pages of four; the oldest of the ${header.pages} in use is page ${header.head}`,
+      Array.from({ length: header.slots }, (_, i) => 147 + i * PAGE * RECORD),
+      FILL.ring,
+    ],
+  ])
+  for (const [name, offsets, fill] of parts) {
+    drawn.push(text(LEFT, y - 6, name, { size: 12, bold: true }))
+    for (const at of offsets) {
+      page(at, fill)
+      y += ROW + 2
+    }
+    y += GAP
+  }
+  return picture(`${title}. ${records.length} records in ${bytes.length} bytes.`, y + 6, [
+    text(LEFT, 24, `${title}: ${records.length} records, ${bytes.length} bytes`, { size: 15, bold: true }),
+    ...drawn,
+    text(
+      LEFT,
+      y - 6,
+      'Each record is 12 bytes: the running total, and its time (here from the beginning of the picture).',
+      { size: 12, fill: COLOURS.faint },
+    ),
+  ])
+}

@@ -1,0 +1,77 @@
+import { createLimiter } from 'slidegate'
+import { redisStore } from 'slidegate/redis'
+import { ManualClock } from 'slidegate/testing'
+import { KEY, START_MS } from './play.js'
+
+// What stands in Redis, read off its bytes: docs/state.md tells where.
+
+const BACK = 51
+const FRONT = 99
+const RING = 147
+export const RECORD = 12
+export const PAGE = 4
+
+/**
+ * @typedef {{ atMs: number, cost?: number }} Request
+ * @typedef {{ total: number, atMs: number, at: number }} Stored `at`: the offset of its bytes
+ */
+
+/**
+ * Plays requests through a limit on Redis, and answers the last decision, and the log that they leave.
+ *
+ * @param {import('ioredis').Redis} redis
+ * @param {import('slidegate').Limit} limit
+ * @param {readonly Request[]} requests in order of time
+ */
+export async function storedLog(redis, limit, requests) {
+  const clock = new ManualClock(START_MS)
+  const limiter = createLimiter({
+    name: 'api',
+    limits: [limit],
+    store: redisStore(redis, { clock: clock.now }),
+    timeoutMs: 30_000,
+  })
+  const decisions = []
+  for (const { atMs, cost = 1 } of requests) {
+    clock.set(START_MS + atMs)
+    decisions.push(await limiter.consume(KEY, { cost }))
+  }
+  const [key = ''] = await redis.keys('*:w1')
+  const log = readLog((await redis.getBuffer(key)) ?? Buffer.alloc(RING))
+  const leftMs = START_MS + (requests.at(-1)?.atMs ?? 0)
+  await redis.del(key)
+  return { decisions, log, leftMs }
+}
+
+/** @param {Buffer} bytes */
+function readLog(bytes) {
+  const number = (/** @type {number} */ at, width = 6) => bytes.readUIntBE(at, width)
+  const record = (/** @type {number} */ at) => ({ total: number(at), atMs: number(at + 6) - START_MS, at })
+  const header = {
+    format: number(0, 1),
+    keep: number(1),
+    expires: number(7) - START_MS,
+    lease: number(13),
+    leased: number(19),
+    slots: number(25, 2),
+    base: number(27),
+    newest: record(33),
+    head: number(45, 2),
+    pages: number(47, 2),
+    front: number(49, 1),
+    back: number(50, 1),
+  }
+  const { slots, head, pages, front, back } = header
+  const from = (/** @type {number} */ at, /** @type {number} */ count) =>
+    Array.from({ length: count }, (_, i) => record(at + i * RECORD))
+  const ring = Array.from({ length: pages }, (_, page) =>
+    from(RING + ((head + page) % slots) * PAGE * RECORD, PAGE),
+  )
+  const records = [
+    ...from(FRONT + (PAGE - front) * RECORD, front),
+    ...ring.flat(),
+    ...from(BACK, back),
+    header.newest,
+  ]
+  return { bytes, header, records }
+}
