@@ -1,4 +1,4 @@
-import { codeBlocks, type Page } from './markdown.ts'
+import { codeBlocks, hasCommands, type Page } from './markdown.ts'
 
 /** A snippet of the documentation as a program of its own. */
 export interface Program {
@@ -8,26 +8,35 @@ export interface Program {
   readonly page: string
   readonly extension: 'mts' | 'mjs'
   readonly code: string
+  /** Whether its reader saves it, and runs it by a command of the page, as `commands.test.ts` does. */
+  readonly isSaved: boolean
 }
 
 /** The documented addresses, in whose place the tests put those of their own servers. */
 const REDIS_URL = 'redis://127.0.0.1:6379'
-const LISTEN = ['.listen(3000)', '.listen({ port: 3000 })']
+const LISTEN = {
+  '.listen(3000)': ".listen(Number(process.env.PORT), '127.0.0.1')",
+  '.listen({ port: 3000 })': ".listen({ port: Number(process.env.PORT), host: '127.0.0.1' })",
+  'serve({ fetch: app.fetch, port: 3000 })':
+    "serve({ fetch: app.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' })",
+}
 
 /** The snippets of a page. One that imports nothing goes on from the one before it. */
-export function programsOf({ path, text }: Page): Program[] {
+export function programsOf(page: Page): Program[] {
+  const { path, text } = page
   const programs: Program[] = []
-  for (const { language, code, line } of codeBlocks(text)) {
+  for (const { language, code, line, file } of codeBlocks(text)) {
     if (language !== 'ts' && language !== 'js') continue
     const before = /^import /m.test(code) ? '' : `${programs.at(-1)?.code ?? ''}\n`
     const extension = language === 'ts' ? 'mts' : 'mjs'
-    programs.push({ name: `${path}:${line}`, page: path, extension, code: before + code })
+    const isSaved = file !== undefined && hasCommands(page)
+    programs.push({ name: `${path}:${line}`, page: path, extension, code: before + code, isSaved })
   }
   return programs
 }
 
 export function isServer({ code }: Program): boolean {
-  return LISTEN.some((listen) => code.includes(listen))
+  return Object.keys(LISTEN).some((listen) => code.includes(listen))
 }
 
 export function needsRedis({ code }: Program): boolean {
@@ -36,13 +45,14 @@ export function needsRedis({ code }: Program): boolean {
 
 /** The program, to be run on another Redis than it names, and to listen where the environment says. */
 export function onServers(program: Program, redisUrl: string): Program {
-  const code = program.code
-    .replaceAll(REDIS_URL, redisUrl)
-    .replaceAll(LISTEN[0]!, ".listen(Number(process.env.PORT), '127.0.0.1')")
-    .replaceAll(LISTEN[1]!, ".listen({ port: Number(process.env.PORT), host: '127.0.0.1' })")
-    // What is tested is what it prints, however slow the machine.
-    .replaceAll(/timeoutMs: \d+/g, 'timeoutMs: 30_000')
-  return { ...program, code }
+  return { ...program, code: codeOnServers(program.code, redisUrl) }
+}
+
+export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
+  let own = code.replaceAll(REDIS_URL, redisUrl)
+  for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
+  // What is tested is what it prints, however slow the machine.
+  return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
 }
 
 /** What a program says that it prints: the comment behind each `console.log()`, or the lines of it below. */

@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis'
 import {
   BurstyRateLimiter,
   RateLimiterMemory,
@@ -204,25 +203,4 @@ describe('what cannot be meant', () => {
   it('is any window from 10 ms on with ours', async () => {
     expect(slidingWindow({ limit: 5, window: '500ms' }).windowMs).toBe(500)
   })
-})
-
-it('a Redis that does not answer is waited for by theirs, and given up by ours', async () => {
-  const client = new Redis(open.server.url)
-  const theirs = new RateLimiterRedis({ storeClient: client, points: 5, duration: 60 })
-  const limits = [slidingWindow({ limit: 5, window: '1m' })]
-  const ours = createLimiter({ limits, store: redisStore(client), logger: false })
-  await client.ping()
-  open.server.freeze()
-  try {
-    const waiting = theirs.consume('ada')
-    await expect(ours.consume('ada')).rejects.toMatchObject({ name: 'StoreUnavailableError' })
-    const late = new Promise((resolve) => setTimeout(resolve, 250, 'no answer'))
-    expect(await Promise.race([waiting, late])).toBe('no answer')
-    open.server.thaw()
-    await waiting
-  } finally {
-    open.server.thaw()
-    ours.close()
-    client.disconnect()
-  }
 })

@@ -1,0 +1,92 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../support/redis-server.ts'
+import { type Commands, documented, END, type Ports, scriptOf, sessionOf } from './commands.ts'
+import { codeBlocks, hasCommands, pages, ROOT } from './markdown.ts'
+import { asSaid } from './printed.ts'
+
+// Every `sh` block of the README, the tutorial and the guides is run as it stands there: those of a page in one shell, in
+// their order, in what looks like a fresh copy of the repository. A block of `text` right behind is what it must print.
+
+const read = pages().filter(hasCommands)
+const sessions = read.map(sessionOf).filter(({ steps }) => steps.some((step) => 'commands' in step))
+
+let folder: string
+beforeAll(async () => {
+  // Where the packages of the workspace are found, and Git looks at nothing.
+  const cache = join(ROOT, 'node_modules/.cache')
+  await mkdir(cache, { recursive: true })
+  folder = await mkdtemp(join(cache, 'slidegate-commands-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** What looks like the repository, and has room beside it. */
+async function copy(): Promise<string> {
+  const root = join(await mkdtemp(join(folder, 'page-')), 'slidegate')
+  await mkdir(root)
+  for (const name of await readdir(ROOT)) {
+    if (name !== '.git' && !name.endsWith('.tgz')) await symlink(join(ROOT, name), join(root, name))
+  }
+  return root
+}
+
+/** What each of the blocks has printed; of one that fails it is the last. */
+async function run(script: string, ports: Ports): Promise<{ code: number | null; printed: string[] }> {
+  const shell = spawn('bash', ['-c', `exec 2>&1\n${script}`], {
+    cwd: await copy(),
+    // A group of its own, to end what it has started.
+    detached: true,
+    timeout: 240_000,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  shell.stdout.setEncoding('utf8').on('data', (text) => (output += text))
+  const closed = once(shell, 'close')
+  const [code] = await once(shell, 'exit')
+  try {
+    process.kill(-shell.pid!, 'SIGKILL')
+  } catch {
+    // Nothing of it is left.
+  }
+  await closed
+  return { code, printed: output.split(END).map((each) => documented(each, ports)) }
+}
+
+describe('what a page says to type', () => {
+  it.each(sessions)('$page', { timeout: 300_000 }, async (session) => {
+    const ports = { 3000: await freePort(), 6379: await freePort(), 8080: await freePort() }
+    const { code, printed } = await run(scriptOf(session, ports), ports)
+    const blocks = session.steps.filter((step): step is Commands => 'commands' in step)
+    blocks.forEach(({ name, printed: said }, i) => {
+      if (said === undefined || printed[i] === undefined) return
+      expect(`${name}\n${asSaid(printed[i], `${said}\n`)}`).toBe(`${name}\n${said}\n`)
+    })
+    const failed = code === 0 ? undefined : `${blocks[printed.length - 1]?.name}: ${printed.at(-1)}`
+    expect(failed).toBe(undefined)
+    expect(printed).toHaveLength(blocks.length + 1)
+  })
+})
+
+it('every file that a page lets its reader save is used by a command behind it', () => {
+  const unused = sessions.flatMap(({ page, steps }) =>
+    steps.flatMap((step, i) => {
+      if (!('file' in step)) return []
+      const isUsed = steps.slice(i).some((later) => 'commands' in later && later.commands.includes(step.file))
+      return isUsed ? [] : [`${page}: ${step.file}`]
+    }),
+  )
+  expect(unused).toEqual([])
+})
+
+it('what is not run is marked as `console`, and is this', () => {
+  const languages = new Set(['sh', 'bash', 'shell', 'zsh', 'console'])
+  const notRun = read.flatMap(({ path, text }) =>
+    codeBlocks(text)
+      .filter(({ language }) => languages.has(language) && language !== 'sh')
+      .map(({ language, code }) => `${path}: ${language}: ${code.split('\n')[0]}`),
+  )
+  expect(notRun).toEqual([])
+})
