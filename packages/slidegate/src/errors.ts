@@ -112,14 +112,20 @@ export function checkOptions<Options>(options: Options, what: string, names?: Na
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
   }
-  const unknown = names && strangeName(options, names)
-  if (unknown === undefined) return
-  const known = Object.keys(names!).join(', ')
-  throw invalidOption(`${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
+  if (names !== undefined) checkNames(options, names, 'invalid_option', what)
 }
 
-/** What is given under a name that nobody reads: misspelt it would do nothing, and say nothing. */
-export function strangeName(options: object, names: Readonly<Record<string, true>>): string | undefined {
-  const given = options as Readonly<Record<string, unknown>>
-  return Object.keys(given).find((name) => !Object.hasOwn(names, name) && given[name] !== undefined)
+/** What is given under a name that nobody reads, misspelt perhaps, would do nothing, and say nothing. */
+export function checkNames<Options extends object>(
+  options: Options,
+  names: Names<Options>,
+  code: SlidegateErrorCode,
+  what: string,
+): void {
+  const unknown = Object.entries(options).find(
+    ([name, value]) => value !== undefined && !Object.hasOwn(names, name),
+  )?.[0]
+  if (unknown === undefined) return
+  const known = Object.keys(names).join(', ')
+  throw new SlidegateError(code, `${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
 }

@@ -192,8 +192,9 @@ function readLimits(value: unknown, what: string, dimension: string | undefined)
 }
 
 function readLimit(value: unknown, dimension: string | undefined): Limit {
-  const { isCount, ...declaration } = (value ?? {}) as { readonly isCount?: unknown }
-  const limit = limitOf(declaration)
+  const isLimit = typeof value === 'object' && value !== null
+  const { isCount, ...declaration } = (isLimit ? value : {}) as { readonly isCount?: unknown }
+  const limit = limitOf(isLimit ? declaration : value)
   if (isCount !== undefined && isCount !== true) throw wrong('isCount', isCount, 'true, or left out')
   const counting = isCount === true ? countBy(limit) : limit
   return dimension === undefined ? counting : limitIn(dimension, counting)

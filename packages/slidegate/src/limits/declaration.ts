@@ -41,20 +41,20 @@ export function declarationOf(limit: Limit): Declaration {
  * @throws {SlidegateError} `invalid_limit` for an unknown kind, and what the function that makes the limit throws
  */
 export function limitOf(declaration: unknown): Limit {
-  const told = declaration as Declaration | null
-  switch (typeof told === 'object' && told?.kind) {
+  const { kind, ...options } = (typeof declaration === 'object' ? (declaration ?? {}) : {}) as Declaration
+  switch (kind) {
     case 'slidingWindow':
-      return slidingWindow(told as SlidingWindowOptions)
+      return slidingWindow(options as SlidingWindowOptions)
     case 'fixedWindow':
-      return fixedWindow(told as FixedWindowOptions)
+      return fixedWindow(options as FixedWindowOptions)
     case 'slidingCounter':
-      return slidingCounter(told as SlidingCounterOptions)
+      return slidingCounter(options as SlidingCounterOptions)
     case 'tokenBucket':
-      return tokenBucket(told as TokenBucketOptions)
+      return tokenBucket(options as TokenBucketOptions)
     case 'concurrency':
-      return concurrency(told as ConcurrencyOptions)
+      return concurrency(options as ConcurrencyOptions)
     case 'distinct':
-      return distinct(told as DistinctOptions)
+      return distinct(options as DistinctOptions)
     default:
       throw new SlidegateError(
         'invalid_limit',

@@ -1,5 +1,5 @@
 import { type Duration, formatDuration } from '../duration.ts'
-import { type Names, SlidegateError, show, strangeName } from '../errors.ts'
+import { checkNames, type Names, SlidegateError, show } from '../errors.ts'
 import type { Limit } from './limit.ts'
 
 /** Units that a window may admit at most: 2^40. */
@@ -110,15 +110,7 @@ export function checkDeclaration<Options extends object>(
   if (typeof options !== 'object' || options === null) {
     throw new SlidegateError('invalid_limit', `the limit is ${show(options)}; it must be ${form}`, options)
   }
-  // By its kind a declaration tells which of these functions it is for.
-  const unknown = strangeName(options, { kind: true, ...names })
-  if (unknown === undefined) return
-  const known = Object.keys(names).join(', ')
-  throw new SlidegateError(
-    'invalid_limit',
-    `${show(unknown)} is no option of this limit; there are ${known}`,
-    unknown,
-  )
+  checkNames(options, names, 'invalid_limit', 'this limit')
 }
 
 /** Limits that a key is held to at most. */
