@@ -191,8 +191,15 @@ function checkLogs(op: Op): void {
   if (type === 'block') need(parts, 'ban', type)
   if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)
   if ('reservation' in op && op.reservation !== undefined) need(parts, 'reservations', type)
-  if ('charged' in op && op.charged.length !== logs) {
-    throw wrong('charged', op.charged.length, `an array of ${logs}, one for each log`)
+  if ('charged' in op) {
+    if (op.charged.length !== logs) {
+      throw wrong('charged', op.charged.length, `an array of ${logs}, one for each log`)
+    }
+    // Stores do not look whether there is anything to return of it.
+    const all = parts.flatMap(({ set }) => set.logs)
+    if (all.some(({ role }, i) => op.charged[i] && role !== 'count' && role !== 'former')) {
+      throw wrong('charged', true, 'false for a log that no request is charged to')
+    }
   }
   if ('instants' in op && op.instants !== undefined && op.instants.length !== parts.length) {
     throw wrong('instants', op.instants.length, `an array of ${parts.length}, one for each part`)

@@ -78,10 +78,10 @@ export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: 
   return blockedMs
 }
 
-/** Whether it has no room for one request more. */
+/** Whether it has no room for one request more. One that takes none fits, though more be used than the limit. */
 function hasDenied(held: LoadedLog): boolean {
   const { log, used, charged, cost } = held
-  if (log.role !== 'count' || log.shadow) return false
+  if (log.role !== 'count' || log.shadow || cost === 0) return false
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 

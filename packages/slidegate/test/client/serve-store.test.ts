@@ -45,7 +45,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
     expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(14)
   })
 
-  it('refuses whatever else it is sent, and nobody else is touched', { timeout: 300_000 }, async () => {
+  it('refuses whatever else it is sent, and nobody else is touched', async () => {
     const store = open()
     const serve = serveStore(store, { timeoutMs: 30_000 })
     const keys = ['ann', 'bob', 'k0', '~overrides', 'x']
@@ -179,6 +179,28 @@ describe('says what is wrong', () => {
     expect((outcomes[0] as { error: { message: string } }).error.message).toMatch(message)
     // Whoever travels with it has no part in it.
     expect(outcomes[1]).toMatchObject({ source: 'store' })
+  })
+
+  it.each(['refund', 'settle'])('of a %s: what no request is charged to', async (type) => {
+    const serve = serveStore(redisStore(redis, { prefix: 'slidegate:uncharged' }), { timeoutMs: 30_000 })
+    const additions = [{ ban: { after: 3, within: 60_000, for: 60_000 } }, { reservations: 60_000 }]
+    const ask = async (charged: readonly boolean[]) => {
+      const own = {
+        refund: { units: 1, atMs: 1 },
+        settle: { reservation: 'r.1', units: 1, actual: 0, instants: [1] },
+      }
+      const op = { type, parts: consume.parts, charged, ...own[type as keyof typeof own] }
+      return (await serve(bodyOf([op], [{ ...set, additions }]), authorize)).outcomes[0]
+    }
+    expect(await ask([true, false, false])).not.toHaveProperty('error')
+    for (const charged of [
+      [true, true, false],
+      [false, false, true],
+    ]) {
+      expect(await ask(charged)).toMatchObject({
+        error: { message: expect.stringContaining('charged is true') },
+      })
+    }
   })
 
   it('of an op: no id where limits keep requests', async () => {

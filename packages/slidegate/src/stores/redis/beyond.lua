@@ -51,11 +51,12 @@ function more.is_behind(logs)
   return false
 end
 
--- Whether the limits of the part have no room for one request more.
+-- Whether the limits of the part have no room for one request more. One that takes none fits, though more be used than the
+-- limit.
 local function has_denied(logs, part)
   for i = 1, #logs do
     local log = logs[i]
-    if log.counts and log.part == part and not log.is_shadow then
+    if log.counts and log.part == part and not log.is_shadow and log.cost > 0 then
       for j = 1, #log.params.limits do
         if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end
       end

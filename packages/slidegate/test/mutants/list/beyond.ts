@@ -137,7 +137,10 @@ export const beyond: Mutants = {
       ['3], reply[filled + 1],', '3], reply[filled - 1],'],
     ],
     'limits/ban-kind > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
-      [['part and not log.is_shadow then', 'part then']],
+      [['part and not log.is_shadow and', 'part and']],
+    'conformance > a limit that is over is not to blame where a request takes nothing of it': [
+      ['log.is_shadow and log.cost > 0 then', 'log.is_shadow then'],
+    ],
     'limits/ban-kind > what does not count as a denial > one who waits in line': [
       ['if denied == 0 or run.ticket then return blocked end', ''],
       ['0\n    if log.counts then', '0\n    if true then'],
