@@ -101,18 +101,13 @@ const options = {
     ),
     'slidegate/http.Denial.__type.answer',
   ],
-  // What is handed on and never named: what stores are asked, and the frameworks' own types under other names.
+  // What is handed on and never named: what an `Op` or an `Outcome` is in each case, and the frameworks' own types under
+  // other names.
   intentionallyNotExported: [
-    ...[
-      'Kind',
-      'Op',
-      'Outcome',
-      'CalendarUnit',
-      'PLATFORM_HEADERS',
-      'MessageOptions',
-      'HandlerGuards',
-      'Handler',
-    ],
+    ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'LeaveOp', 'SettleOp'],
+    ...['BlockOp', 'ExplainOp', 'NoteOp', 'NotesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
+    ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'Noted', 'Notes'],
+    ...['Kind', 'CalendarUnit', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
     ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'Answer', 'AnyResponse'],
   ],
 }

@@ -107,25 +107,35 @@ function isArray(value: object): boolean {
 /** All names that options may have. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** `invalid_option` unless the options are an object; with `names`, one that has no others. */
-export function checkOptions<Options>(options: Options, what: string, names?: Names<Options>): void {
+/** `invalid_option` unless the options are an object that has no other names. */
+export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
   }
-  if (names !== undefined) checkNames(options, names, 'invalid_option', what)
+  checkNames(options, names, 'invalid_option', what)
 }
 
-/** What is given under a name that nobody reads, misspelt perhaps, would do nothing, and say nothing. */
+/**
+ * What is given under a name that nobody reads, misspelt perhaps, would do nothing, and say nothing. Of an instance of
+ * somebody's class nobody knows what else it has, and why.
+ */
 export function checkNames<Options extends object>(
   options: Options,
   names: Names<Options>,
   code: SlidegateErrorCode,
   what: string,
 ): void {
+  if (isInstance(options)) return
   const unknown = Object.entries(options).find(
     ([name, value]) => value !== undefined && !Object.hasOwn(names, name),
   )?.[0]
   if (unknown === undefined) return
   const known = Object.keys(names).join(', ')
   throw new SlidegateError(code, `${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
+}
+
+/** Whether it is more than an object of names and values, in whatever realm it was made. */
+function isInstance(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value)
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null
 }

@@ -245,10 +245,15 @@ export interface BulkRequest<Key extends AnyKey = string> extends ConsumeOptions
   readonly key: Key
 }
 
+/** Of the options of every limiter. */
+export const COMMON_NAMES: Names<CommonOptions> = {
+  ...{ name: true, store: true, timeoutMs: true, onStoreError: true, instances: true, breaker: true },
+  ...{ logger: true, overrides: true, maxWaiting: true, reservationTtl: true, hashKeys: true },
+}
+
 const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
-  ...{ name: true, limits: true, dimensions: true, store: true, timeoutMs: true, onStoreError: true },
-  ...{ instances: true, breaker: true, logger: true, formerly: true, overrides: true, ban: true },
-  ...{ maxWaiting: true, reservationTtl: true, hashKeys: true },
+  ...{ limits: true, dimensions: true, formerly: true, ban: true },
+  ...COMMON_NAMES,
 }
 
 /**

@@ -1,6 +1,6 @@
 import { isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
-import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
+import { checkOptions, type Names, SlidegateError, StoreUnavailableError, show } from './errors.ts'
 import type { Logger } from './events.ts'
 import { guardedStore } from './guarded-store.ts'
 import { type Spelling, spellingBy } from './key.ts'
@@ -55,6 +55,11 @@ export interface SlidingCount {
   close(): void
 }
 
+const NAMES: Names<SlidingCountOptions> = {
+  ...{ period: true, name: true, precision: true, store: true },
+  ...{ timeoutMs: true, breaker: true, logger: true, hashKeys: true },
+}
+
 /**
  * Not a limit but a plain count: the units added to a key within the last `period`, by the store's clock. It is exact to
  * the precision: what was added counts for the period, and for less than a grain longer.
@@ -70,7 +75,7 @@ export interface SlidingCount {
  * @throws {SlidegateError} `invalid_window` for a period that is none, `invalid_precision`, `invalid_name`, `invalid_option`
  */
 export function slidingCount(options: SlidingCountOptions): SlidingCount {
-  checkOptions(options, 'slidingCount')
+  checkOptions(options, 'slidingCount', NAMES)
   const { period, precision, store, timeoutMs, breaker, logger } = options
   const name = parseName(options.name ?? 'count')
   // As many records as any limit may need.

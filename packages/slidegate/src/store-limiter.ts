@@ -2,7 +2,7 @@ import { chargedLogs } from './charged.ts'
 import { allSettled, ConsumeCall } from './consume-call.ts'
 import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
-import { invalidOption, SlidegateError, show } from './errors.ts'
+import { checkNames, invalidOption, SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
 import { chargesAsked, type Explanation, explanationOf } from './explanation.ts'
 import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
@@ -446,6 +446,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (options !== true && (typeof options !== 'object' || options === null)) {
       throw invalidOption(`overrides is ${show(options)}; it must be true or { maxStaleMs }`, options)
     }
+    if (options !== true) checkNames(options, { maxStaleMs: true }, 'invalid_option', 'overrides')
     const { applySync } = this.#store
     return new OverrideTable({
       limiter: this.name,

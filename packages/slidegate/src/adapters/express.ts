@@ -1,7 +1,8 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, nodeBinding } from '../http/node.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { type IsTrusted, unlessAnybody } from '../http/trust.ts'
 
 /** As of every adapter; functions are given the request, the response and `next`. */
@@ -18,6 +19,7 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  * Errors, `StoreUnavailableError` among them, go to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
+  checkOptions(options, 'rateLimit', GUARD_NAMES)
   const node = nodeBinding<[req: Request, res: Response, next: NextFunction]>(
     (req) => req,
     (_, res) => res,

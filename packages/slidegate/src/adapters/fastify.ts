@@ -5,11 +5,12 @@ import type {
   FastifyRequest,
   HookHandlerDoneFunction,
 } from 'fastify'
+import { checkOptions } from '../errors.ts'
 import { gate } from '../http/gate.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
 import type { HeaderAccess } from '../http/headers.ts'
 import { drop, nodeBinding, whenOver } from '../http/node.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
 
@@ -49,6 +50,7 @@ declare module 'fastify' {
  * (`invalid_option`). Errors, `StoreUnavailableError` among them, go to the app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
+  checkOptions(options, 'rateLimit', { ...GUARD_NAMES, global: true })
   const node = nodeBinding<Args>(
     (request) => request.raw,
     (_, reply) => reply.raw,
@@ -56,8 +58,8 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   // The setting stands nowhere to be read.
   const address = unlessSpoofed<FastifyRequest>('trustProxy')
   const binding = { ...node, address }
-  const { global: isGlobal = true, ...around } = options
-  const routes = new RouteOptions<Args>(around, !isGlobal)
+  const { global: isGlobal = true } = options
+  const routes = new RouteOptions<Args>(options, !isGlobal)
   const shared = isGlobal ? createGuard(routes.shared!, binding) : undefined
 
   const guards = new WeakMap<object, Guard<Args>>()

@@ -1,16 +1,10 @@
 import type { Decision } from '../decision.ts'
+import { checkOptions } from '../errors.ts'
 import { promised } from '../http/at-once.ts'
-import {
-  type Answer,
-  answerTo,
-  answerToNobody,
-  asConnection,
-  fetchBinding,
-  overseen,
-  placed,
-} from '../http/fetch.ts'
+import type { Answer } from '../http/binding.ts'
+import { answerTo, answerToNobody, asConnection, fetchBinding, overseen, placed } from '../http/fetch.ts'
 import { createGuard } from '../http/guard.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 /**
  * What a handler is given: a request, and what the platform adds to it, which may tell the address of the
@@ -52,13 +46,14 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
 ): <Own extends Args, R extends Answer>(
   handler: (...args: Own) => R | Promise<R>,
 ) => (...args: Own) => Promise<R | Response> {
+  checkOptions(options, 'rateLimit', GUARD_NAMES)
   const binding = fetchBinding<Args>(
     (...[request]) => request,
     (...[, connection]) => connection,
   )
   const guard = createGuard(options, { ...binding, canDrop: false })
-  return (handler) =>
-    async (...args) => {
+  return <Own extends Args, R extends Answer>(handler: (...args: Own) => R | Promise<R>) => {
+    const limited = async (...args: Own) => {
       const verdict = await promised(() => guard(...args))
       const { denial, over } = verdict
       if (denial?.action === 'drop') return answerToNobody()
@@ -72,4 +67,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
         over === undefined ? await handle() : await overseen(over, request, asConnection(connection), handle)
       return placed(verdict, answer)
     }
+    // Deno tells the connection to handlers that name a second parameter, and to no others.
+    return Object.defineProperty(limited, 'length', { value: 2 })
+  }
 }

@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
+import { checkOptions } from '../errors.ts'
 import { promised } from '../http/at-once.ts'
 import { cannotDrop } from '../http/denied.ts'
 import {
@@ -13,7 +14,7 @@ import {
 } from '../http/fetch.ts'
 import { createGuard } from '../http/guard.ts'
 import { drop } from '../http/node.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Args = [c: Context, next: Next]
 
@@ -34,6 +35,7 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  * Errors, `StoreUnavailableError` among them, are thrown, and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
+  checkOptions(options, 'rateLimit', GUARD_NAMES)
   const binding = fetchBinding<Args>((c) => c.req.raw, connectionOf)
   const guard = createGuard(options, { ...binding, canDrop: true })
   return async (c, next) => {

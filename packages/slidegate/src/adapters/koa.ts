@@ -1,9 +1,10 @@
 import type { Middleware, Next, ParameterizedContext } from 'koa'
+import { checkOptions } from '../errors.ts'
 import { promised } from '../http/at-once.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
 import { drop, fieldsOf, nodeBinding, whenOver } from '../http/node.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { believesAnybody, spoofableAddress } from '../http/trust.ts'
 
 type Context = ParameterizedContext
@@ -23,6 +24,7 @@ export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
  * Errors, `StoreUnavailableError` among them, are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
+  checkOptions(options, 'rateLimit', GUARD_NAMES)
   const node = nodeBinding<[ctx: Context, next: Next]>(
     (ctx) => ctx.req,
     (ctx) => ctx.res,

@@ -8,11 +8,16 @@ import {
   type Type,
 } from '@nestjs/common'
 import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core'
-import { invalidOption } from '../errors.ts'
+import { checkOptions, invalidOption } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { RateLimitGuard } from './nest/guard.ts'
 import { HandlerGuards, type HandlerOptions } from './nest/handler-guards.ts'
-import type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
+import {
+  NAMES,
+  type RateLimitAsyncOptions,
+  type RateLimitModuleOptions,
+  type RateLimitOptions,
+} from './nest/options.ts'
 import { httpOf, pass } from './nest/passing.ts'
 import { type HttpRequest, type HttpResponse, httpBinding } from './nest/platform.ts'
 
@@ -55,6 +60,7 @@ export class RateLimitModule implements OnModuleInit {
   static forRootAsync<Request = HttpRequest, Response = HttpResponse>(
     options: RateLimitAsyncOptions<Request, Response>,
   ): DynamicModule {
+    checkOptions(options, 'forRootAsync', { global: true, imports: true, inject: true, useFactory: true })
     const { global: isGlobal = true, imports = [], inject = [], useFactory } = options
     const guards: FactoryProvider<HandlerGuards> = {
       provide: HandlerGuards,
@@ -103,6 +109,7 @@ for (const [i, needed] of [ModuleRef, DiscoveryService, MetadataScanner].entries
 export function rateLimit<Request = HttpRequest, Response = HttpResponse>(
   options: RateLimitOptions<Request, Response>,
 ): CanActivate {
+  checkOptions(options, 'rateLimit', NAMES)
   const own = options as unknown as HandlerOptions
   const guard = createGuard(own, httpBinding())
   const { requestOf = httpOf } = own

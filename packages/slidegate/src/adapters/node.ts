@@ -1,6 +1,7 @@
+import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
-import type { GuardOptions } from '../http/options.ts'
+import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
@@ -19,6 +20,7 @@ export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse
 export function rateLimit(
   options: RateLimitOptions,
 ): (req: NodeRequest, res: NodeResponse, next: Next) => void {
+  checkOptions(options, 'rateLimit', GUARD_NAMES)
   const node = nodeBinding<[req: NodeRequest, res: NodeResponse, next: Next]>(
     (req) => req,
     (_, res) => res,

@@ -35,7 +35,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(store: Store, options: ServeStoreOptions = {}): ServedStore {
-  checkOptions(options, 'serveStore')
+  checkOptions(options, 'serveStore', { timeoutMs: true })
   const { timeoutMs = 40 } = options
   const sets = new KnownSets()
   // What it charges when nobody waits for it any more is returned here.

@@ -30,7 +30,7 @@ const WIDTH: Width = { eager: 1, most: 4, readsFirst: true, size: { ops: MAX_OPS
  * @throws {SlidegateError} `invalid_option`
  */
 export function serviceStore(url: string | URL, options: ServiceStoreOptions = {}): Store {
-  checkOptions(options, 'serviceStore')
+  checkOptions(options, 'serviceStore', { token: true, fetch: true })
   const address = { url: urlOf(url), fetch: fetchIn(options), token: tokenIn(options) }
   return new ServiceStore(address)
 }

@@ -21,6 +21,12 @@ export interface Binding<Args extends HandlerArguments> {
   readonly canDrop: boolean
 }
 
+/**
+ * What a handler of the Fetch API returns: no response where its platform knows what to make of that, as of a connection that
+ * was upgraded.
+ */
+export type Answer = Response | undefined | null
+
 /** What became of a response. */
 export interface Answered {
   readonly status: number

@@ -97,7 +97,7 @@ export type AddressReader = (
 
 /** @throws {SlidegateError} `invalid_option`; `caller` is who was given the options */
 export function addressReader(options: ClientAddressOptions, caller: string): AddressReader {
-  checkOptions(options, caller)
+  checkOptions(options, caller, { trust: true, header: true, ipv6Prefix: true })
   const { trust, header: name, ipv6Prefix = 64 } = options
   checkPrefix(ipv6Prefix)
   const isTrusted = trustOf(trust)

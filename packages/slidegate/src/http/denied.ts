@@ -1,6 +1,6 @@
 import type { Decision } from '../decision.ts'
 import { type Duration, parseDuration } from '../duration.ts'
-import { invalidOption, type SlidegateError, show } from '../errors.ts'
+import { checkNames, invalidOption, type SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import { WaitError, type WaitErrorReason } from '../waiting/wait-error.ts'
@@ -64,9 +64,11 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): 
     )
   }
   if (delay !== undefined && queue === undefined) {
+    checkNames(denied as object, { delay: true }, 'invalid_option', 'denied: { delay }')
     return { isDropped: false, maxWaitMs: waitMs('delay', delay), maxQueued: Number.POSITIVE_INFINITY }
   }
   if (queue !== undefined && delay === undefined) {
+    checkNames(denied as object, { queue: true, maxWait: true }, 'invalid_option', 'denied: { queue }')
     if (!Number.isInteger(queue) || (queue as number) < 1 || (queue as number) > MAX_QUEUED) {
       throw invalidOption(
         `queue of denied is ${show(queue)}; it must be an integer from 1 to ${MAX_QUEUED}`,

@@ -1,6 +1,6 @@
 import { invalidOption, type SlidegateError } from '../errors.ts'
 import { promised } from './at-once.ts'
-import type { Answered, Binding, HandlerArguments } from './binding.ts'
+import type { Answer, Answered, Binding, HandlerArguments } from './binding.ts'
 import { mayBeCut } from './client-address.ts'
 import type { Denial, Verdict } from './guard.ts'
 import { type HeaderAccess, placeHeadersBefore } from './headers.ts'
@@ -75,9 +75,6 @@ export async function answerTo(
 export function answerToNobody(): Response {
   return new Response(null, { status: 499 })
 }
-
-/** What a handler returns: no response where its platform knows what to make of that, as of a connection that was upgraded. */
-export type Answer = Response | undefined | null
 
 /** The response with the fields of a verdict, those of limiters behind it being there: a copy where it cannot be written to. */
 export function placed<R extends Answer>({ headers, denial }: Verdict, answer: R): R | Response {

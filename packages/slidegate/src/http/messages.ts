@@ -1,9 +1,9 @@
-import { invalidOption, show } from '../errors.ts'
+import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import type { Binding } from './binding.ts'
 import { createGuard, type Verdict } from './guard.ts'
 import { type Carrier, MessageLine } from './message-line.ts'
 import { noticeOf } from './notice.ts'
-import type { GuardOptions } from './options.ts'
+import { GUARD_NAMES, type GuardOptions } from './options.ts'
 import { RouteOptions } from './per-route.ts'
 
 // What the adapters of connections on which many messages come share.
@@ -47,8 +47,8 @@ export function limitMessages<Connection, Message extends Connection>(
   options: MessageOptions<Message>,
   binding: ConnectionBinding<Connection>,
 ): Open<Connection, Message> {
-  const { deny, ...rest } = new RouteOptions<[message: Message]>(options).shared!
   checkMessageOptions(options)
+  const { deny, ...rest } = new RouteOptions<[message: Message]>(options).shared!
   const reach = { ...binding, address: binding.peer, canDrop: true }
   const guard = createGuard<[message: Message, line: MessageLine<Message>]>(
     {
@@ -80,14 +80,22 @@ export function limitMessages<Connection, Message extends Connection>(
 
 const MAX_PENDING = 2 ** 20
 
-type UncheckedOptions = { readonly [name in 'maxPending' | (typeof OF_RESPONSES)[number]]?: unknown }
+const {
+  headers: _headers,
+  refundIf: _refundIf,
+  settle: _settle,
+  onSettleError: _onSettleError,
+  ...OF_REQUESTS
+} = GUARD_NAMES
+const NAMES: Names<MessageOptions<unknown>> = { ...OF_REQUESTS, maxPending: true }
 
-function checkMessageOptions(options: UncheckedOptions): void {
+function checkMessageOptions<Message>(options: MessageOptions<Message>): void {
   for (const name of OF_RESPONSES) {
-    if (options[name] !== undefined) {
-      throw invalidOption(`${name} is given, but messages have no responses; leave it out`, options[name])
-    }
+    const given = (options as GuardOptions<[message: Message]> | undefined)?.[name]
+    if (given === undefined) continue
+    throw invalidOption(`${name} is given, but messages have no responses; leave it out`, given)
   }
+  checkOptions(options, 'rateLimit', NAMES)
   const { maxPending = 1 } = options
   if (!Number.isInteger(maxPending) || (maxPending as number) < 1 || (maxPending as number) > MAX_PENDING) {
     throw invalidOption(

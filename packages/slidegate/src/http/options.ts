@@ -1,5 +1,5 @@
 import type { Decision } from '../decision.ts'
-import { invalidOption, show } from '../errors.ts'
+import { invalidOption, type Names, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
@@ -79,6 +79,13 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly onSettleError?: (error: unknown, ...args: Args) => unknown
 }
 
+/** Of the options of every adapter. One of somebody's own may have more, and hand them on to `createGuard` with the rest. */
+export const GUARD_NAMES: Names<GuardOptions<HandlerArguments>> = {
+  ...{ limiter: true, name: true, limits: true, store: true, key: true, address: true, cost: true },
+  ...{ skip: true, allow: true, deny: true, denied: true, headers: true, disclose: true },
+  ...{ onDenied: true, onAllowed: true, refundIf: true, settle: true, onSettleError: true },
+}
+
 const FUNCTIONS = ['key', 'cost', 'skip', 'onDenied', 'onAllowed', 'settle', 'onSettleError'] as const
 
 /** Refuses options that contradict each other or are not what they should be. */
@@ -88,6 +95,9 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
       `the options are ${show(options)}; they must be an object with limits or a limiter`,
       options,
     )
+  }
+  if (typeof (options as Partial<Limiter>).consume === 'function') {
+    throw invalidOption('a limiter is given in place of the options; give it as { limiter }', options)
   }
   const { limiter, limits, headers = false, refundIf, disclose } = options
   if (limiter === undefined && limits === undefined) {

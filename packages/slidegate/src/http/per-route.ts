@@ -1,9 +1,10 @@
+import { checkOptions } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { Store } from '../stores/store.ts'
 import { textHash } from '../text-hash.ts'
 import type { Binding, HandlerArguments } from './binding.ts'
 import { createGuard, type Guard } from './guard.ts'
-import { checkGuardOptions, type GuardOptions } from './options.ts'
+import { checkGuardOptions, GUARD_NAMES, type GuardOptions } from './options.ts'
 
 /** The options of routes within an app, or of a part of it, that has options for all of them. */
 export class RouteOptions<Args extends HandlerArguments> {
@@ -40,6 +41,7 @@ export class RouteOptions<Args extends HandlerArguments> {
    * from that of the route unless it gives one; without limits of its own it counts with all others.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
+    checkOptions(own, 'rateLimit', GUARD_NAMES)
     if (own.limiter !== undefined) return this.#with(own)
     if (own.limits === undefined) return this.#with({ limiter: this.#limiter as Limiter, ...own })
     const { name: _name, limits, store: _store, ...rest } = own

@@ -1,5 +1,5 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { invalidOption, show } from '../errors.ts'
+import { checkNames, invalidOption, show } from '../errors.ts'
 import type { Kind, LogParams } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
 import { ObjectLogs } from './object-logs.ts'
@@ -45,6 +45,7 @@ function parseBan(options: BanOptions): BanParams {
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(`ban is ${show(options)}; it must be true or { after, within, for }`, options)
   }
+  checkNames(options, { after: true, within: true, for: true, forgetAfter: true }, 'invalid_option', 'ban')
   const { after, within, for: times, forgetAfter } = options
   if (!Number.isSafeInteger(after) || after < 1 || after > MOST_DENIALS) {
     throw invalidOption(`ban.after is ${show(after)}; it must be an integer from 1 to ${MOST_DENIALS}`, after)

@@ -6,7 +6,7 @@ import {
   metrics,
   type Observable,
 } from '@opentelemetry/api'
-import { invalidOption, show } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import type { LimiterEvents } from '../events.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
@@ -36,6 +36,7 @@ const MS_PER_SECOND = 1000
  * @throws {SlidegateError} `invalid_option`
  */
 export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: MeasureOptions = {}): () => void {
+  checkOptions(options, 'measure', { meter: true, store: true })
   const { meter = metrics.getMeter('slidegate'), store } = options
   checkStore(store)
   const counts = new DecisionCounts()

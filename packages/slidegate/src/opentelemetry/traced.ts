@@ -1,6 +1,6 @@
 import { type Attributes, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Decision } from '../decision.ts'
-import { SlidegateError, StoreUnavailableError } from '../errors.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import { WaitError } from '../waiting/wait-error.ts'
@@ -27,8 +27,11 @@ const UNTRACED = [
  * task begins. It never says whom it was about; nor what an error says, for that may be the key.
  *
  * Decisions, permits and reservations are the limiter's own: it does not matter to which of the two they are returned.
+ *
+ * @throws {SlidegateError} `invalid_option`
  */
 export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: TracedOptions = {}): Limiter<Key> {
+  checkOptions(options, 'traced', { tracer: true, attributes: true })
   const { tracer = trace.getTracer('slidegate'), attributes } = options
   const settings = { attributes: { ...attributes, [POLICY]: limiter.name } }
   const start = (operation: string): Span => tracer.startSpan(`slidegate.${operation}`, settings)

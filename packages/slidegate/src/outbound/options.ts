@@ -1,4 +1,4 @@
-import { checkOptions, invalidOption, show } from '../errors.ts'
+import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
@@ -77,6 +77,10 @@ export interface OutboundSettings {
 
 const MAX_MS = 2 ** 31 - 1
 
+const NAMES: Names<OutboundOptions> = {
+  ...{ key: true, cost: true, priority: true, maxWaitMs: true, learn: true, maxHoldMs: true, retry: true },
+}
+
 const NO_RETRY: Required<RetryOptions> = { attempts: 1, maxDelayMs: 0, anyMethodOn429: false }
 
 /** @throws {SlidegateError} `invalid_option` */
@@ -88,14 +92,15 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
     )
   }
   checkLimits(limiter)
-  checkOptions(options, 'a limited fetch')
-  const { key, cost = 1, priority = 0, maxWaitMs = 30_000, maxHoldMs = 300_000, retry = {} } = options
-  if ('marginMs' in options) {
+  const marginMs = (options as { readonly marginMs?: unknown } | null)?.marginMs
+  if (marginMs !== undefined) {
     throw invalidOption(
       'marginMs is an option of upstreamLimiter(), where it makes the windows longer',
-      options.marginMs,
+      marginMs,
     )
   }
+  checkOptions(options, 'a limited fetch', NAMES)
+  const { key, cost = 1, priority = 0, maxWaitMs = 30_000, maxHoldMs = 300_000, retry = {} } = options
   const isTaught = upstreamTerms(limiter) !== undefined
   const { learn = isTaught } = options
   checkBoolean(learn, 'learn')
@@ -120,6 +125,7 @@ function parseRetry(retry: RetryOptions): Required<RetryOptions> {
   if (typeof retry !== 'object' || retry === null) {
     throw invalidOption(`retry is ${show(retry)}; it must be false or { attempts, maxDelayMs }`, retry)
   }
+  checkNames(retry, { attempts: true, maxDelayMs: true, anyMethodOn429: true }, 'invalid_option', 'retry')
   const { attempts = 3, maxDelayMs = 30_000, anyMethodOn429 = false } = retry
   checkInteger(attempts, 'retry.attempts', 1, 100)
   checkInteger(maxDelayMs, 'retry.maxDelayMs', 0)

@@ -1,6 +1,6 @@
 import { type Duration, parseWindow } from '../duration.ts'
-import { checkOptions, invalidOption, SlidegateError, show } from '../errors.ts'
-import { createLimiter, type Limiter, type LimiterOptions } from '../limiter.ts'
+import { checkOptions, invalidOption, type Names, SlidegateError, show } from '../errors.ts'
+import { COMMON_NAMES, createLimiter, type Limiter, type LimiterOptions } from '../limiter.ts'
 import { checkDeclaration, nameOf, parseLimit } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
@@ -28,6 +28,9 @@ export interface UpstreamLimiterOptions
    */
   readonly marginMs?: number
 }
+
+const { overrides: _overrides, ...COMMON } = COMMON_NAMES
+const NAMES: Names<UpstreamLimiterOptions> = { limits: true, marginMs: true, ...COMMON }
 
 /** What is known of the upstream of a limiter that was made for it. */
 export interface Terms {
@@ -57,16 +60,16 @@ export function upstreamTerms(limiter: object): Terms | undefined {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */
 export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
-  checkOptions(options, 'upstreamLimiter')
-  const { limits: declared, marginMs: margin, ...common } = options
   for (const name of ['formerly', 'overrides', 'ban', 'dimensions'] as const) {
-    const given = (common as LimiterOptions)[name]
+    const given = (options as Partial<Record<typeof name, unknown>> | undefined)?.[name]
     if (given === undefined) continue
     throw invalidOption(
       `${name} is ${show(given)}; an upstreamLimiter has limits only, and keeps what it learns in overrides and bans`,
       given,
     )
   }
+  checkOptions(options, 'upstreamLimiter', NAMES)
+  const { limits: declared, marginMs: margin, ...common } = options
   const told = toldLimits(declared)
   const windowsMs = told.map(({ windowMs }) => windowMs)
   const marginMs = parseMargin(margin, Math.min(...windowsMs))

@@ -185,7 +185,7 @@ export class OverrideTable {
     options: OverrideOptions = {},
   ): Promise<void> {
     const name = nameOf(dimension, this.#spelling.key(key))
-    checkOptions(options, 'set')
+    checkOptions(options, 'set', { ttl: true })
     if (!Array.isArray(limits) || limits.length === 0) {
       throw new SlidegateError(
         'invalid_limit',

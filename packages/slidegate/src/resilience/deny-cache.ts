@@ -27,7 +27,7 @@ export interface DenyCacheOptions {
  * @throws {SlidegateError} `invalid_option`
  */
 export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Store {
-  checkWrapped(store, options, 'withDenyCache')
+  checkWrapped(store, options, 'withDenyCache', { maxStaleMs: true, maxKeys: true, clock: true })
   const { maxStaleMs = 1000, maxKeys = 10_000, clock = () => performance.now() } = options
   checkInteger('maxStaleMs', maxStaleMs, 1, 2 ** 31 - 1)
   checkInteger('maxKeys', maxKeys, 1, 2 ** 24)

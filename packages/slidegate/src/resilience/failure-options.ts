@@ -41,7 +41,7 @@ export function checkFailureOptions(
 }
 
 function checkBreaker(options: BreakerOptions): Required<BreakerOptions> {
-  checkOptions(options, 'breaker')
+  checkOptions(options, 'breaker', { failureRate: true, minRequests: true, maxPauseMs: true })
   const { failureRate = 0.5, minRequests = 5, maxPauseMs = 500 } = options
   if (typeof failureRate !== 'number' || !(failureRate > 0 && failureRate <= 1)) {
     throw invalidOption(`failureRate is ${show(failureRate)}; it must be above 0 and at most 1`, failureRate)

@@ -33,7 +33,7 @@ export interface LeasingStore extends Store {
  * @throws {SlidegateError} `invalid_option`
  */
 export function withLeases(store: Store, options: LeaseOptions = {}): LeasingStore {
-  checkWrapped(store, options, 'withLeases')
+  checkWrapped(store, options, 'withLeases', { leaseMs: true, maxKeys: true, clock: true })
   const { leaseMs = 100, maxKeys = 1000, clock = () => performance.now() } = options
   checkInteger('leaseMs', leaseMs, MIN_LEASE_MS, 60_000)
   checkInteger('maxKeys', maxKeys, 1, 2 ** 20)

@@ -1,13 +1,18 @@
-import { checkOptions, invalidOption, show } from '../errors.ts'
+import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { checkClock } from '../stores/instant.ts'
 import type { Store } from '../stores/store.ts'
 
 /** What every wrapper is given; `invalid_option` where it is not that. */
-export function checkWrapped(store: Store, options: { readonly clock?: unknown }, what: string): void {
+export function checkWrapped<Options extends { readonly clock?: unknown }>(
+  store: Store,
+  options: Options,
+  what: string,
+  names: Names<Options>,
+): void {
   if (typeof store !== 'object' || typeof store?.apply !== 'function') {
     throw invalidOption(`${what} wraps ${show(store)}; it must be a store, such as redisStore(client)`, store)
   }
-  checkOptions(options, what)
+  checkOptions(options, what, names)
   checkClock(options.clock)
 }
 

@@ -162,6 +162,7 @@ export interface NotesOp extends NotesAsked {
   readonly parts: readonly Part[]
 }
 
+/** What is asked of a store, told apart by `type`. */
 export type Op =
   | ConsumeOp
   | PeekOp

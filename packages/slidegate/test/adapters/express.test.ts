@@ -4,6 +4,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
 import { slidingWindow } from '../../src/index.ts'
 import { listen } from './listen.ts'
+import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
@@ -12,7 +13,10 @@ const express4 = createRequire(import.meta.url)('express4') as typeof express5
 
 type Args = [req: Request, res: Response, next: NextFunction]
 
-const once = (): RateLimitOptions => ({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
+const once = (): RateLimitOptions => ({
+  limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })],
+  store: newStore(),
+})
 
 describe.each([
   ['Express 5', express5],

@@ -10,14 +10,17 @@ import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/fastify.ts'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { CANCEL, converseByHttp2 } from './http2.ts'
-import { until } from './suite/fixture.ts'
+import { newStore, until } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
 type Args =
   Parameters<NonNullable<RateLimitOptions['onDenied']>> extends [unknown, ...infer Rest] ? Rest : never
 
-const once = (): RateLimitOptions => ({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
+const once = (): RateLimitOptions => ({
+  limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })],
+  store: newStore(),
+})
 
 describe('Fastify 5', () => {
   const adapter: AdapterUnderTest<Args> = {
@@ -269,7 +272,10 @@ describe('Fastify 5', () => {
         const app = fastify()
         onTestFinished(() => app.close())
         await app.register(rateLimit(around))
-        for (const own of [{ limits: [] }, { headers: 'none' as never }, { limiter: {} as never }]) {
+        const misspelt = { keey: () => 'all' } as object
+        for (const own of [
+          ...[{ limits: [] }, { headers: 'none' as never }, { limiter: {} as never }, misspelt],
+        ]) {
           expect(() => app.get('/', { config: { rateLimit: own } }, handler)).toThrow(
             expect.objectContaining({ code: expect.stringMatching(/^invalid_/) }),
           )

@@ -8,6 +8,7 @@ import { type RateLimitOptions, rateLimit } from '../../src/adapters/hono.ts'
 import { type Decision, slidingWindow } from '../../src/index.ts'
 import { CANCEL, converseByHttp2 } from './http2.ts'
 import { listen } from './listen.ts'
+import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
@@ -15,6 +16,7 @@ type Args = [c: Context, next: Next]
 
 const once = (name = 'once'): RateLimitOptions => ({
   limits: [slidingWindow({ limit: 1, window: '1h', name })],
+  store: newStore(),
 })
 
 describe('Hono 4', () => {
@@ -55,7 +57,7 @@ describe('Hono 4', () => {
 
     it('merges with limiters within and around, in order, whoever denies', async () => {
       const limit = (name: string, limit: number) =>
-        rateLimit({ limits: [slidingWindow({ limit, window: '1h', name })] })
+        rateLimit({ limits: [slidingWindow({ limit, window: '1h', name })], store: newStore() })
       const server = await temporaryApp((app) => {
         app.use(limit('a', 2))
         app.route('/', new Hono().use('/', limit('b', 1)).get('/', limit('c', 9)))
@@ -388,7 +390,7 @@ describe('Hono 4', () => {
       // @ts-expect-error: an answer is a response
       rateLimit({ ...once(), onDenied: () => 'denied' })
       // @ts-expect-error: no such option
-      rateLimit({ ...once(), max: 5 })
+      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('no option')
     })
   })
 })

@@ -5,6 +5,7 @@ import { type RateLimitOptions, rateLimit } from '../../src/adapters/koa.ts'
 import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
 import { CANCEL, converseByHttp2 } from './http2.ts'
 import { listen } from './listen.ts'
+import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
@@ -13,7 +14,10 @@ const Koa2 = createRequire(import.meta.url)('koa2') as typeof Koa3
 
 type Args = [ctx: Context, next: Next]
 
-const once = (): RateLimitOptions => ({ limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })] })
+const once = (): RateLimitOptions => ({
+  limits: [slidingWindow({ limit: 1, window: '1h', name: 'once' })],
+  store: newStore(),
+})
 
 describe.each([
   ['Koa 3', Koa3],
@@ -224,7 +228,7 @@ describe.each([
       // @ts-expect-error: the key is a string, or an object of them
       rateLimit({ ...once(), key: (ctx) => ctx.request.length })
       // @ts-expect-error: no such option
-      rateLimit({ ...once(), max: 5 })
+      expect(() => rateLimit({ ...once(), max: 5 })).toThrow('no option')
     })
   })
 })

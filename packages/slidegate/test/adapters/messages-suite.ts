@@ -249,6 +249,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       ['an unknown policy', { limits, denied: 'wait' }],
       ['a list that is none', { limits, deny: 'localhost' }],
       ['an address on a list that is none', { limits, deny: ['localhost'] }],
+      ['a misspelt name', { limits, maxPendin: 5 }],
       ['headers', { limits, headers: 'draft-11' }],
       ['headers: false', { limits, headers: false }],
       ['refundIf', { limits, refundIf: 'failed' }],

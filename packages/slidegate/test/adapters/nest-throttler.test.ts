@@ -31,7 +31,7 @@ describe.each<[string, (clock: ManualClock) => Store]>([
     store = newStore(clock)
   })
 
-  const timeoutMs = 5000
+  const timeoutMs = 30_000
   const storageOn = (options: ThrottlerStorageOptions = {}) =>
     new SlidegateThrottlerStorage({ store, timeoutMs, ...options })
 

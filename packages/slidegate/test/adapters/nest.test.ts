@@ -22,6 +22,7 @@ import {
   type HttpResponse,
   type NestArguments,
   RateLimit,
+  type RateLimitAsyncOptions,
   RateLimitException,
   RateLimitGuard,
   RateLimitModule,
@@ -32,6 +33,7 @@ import {
 } from '../../src/adapters/nest.ts'
 import { type Limit, memoryStore, slidingWindow } from '../../src/index.ts'
 import { controllerAt, PLATFORMS, serveApp, temporaryApp } from './nest-app.ts'
+import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses } from './temporary.ts'
 
@@ -60,7 +62,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
     ): Promise<Awaited<ReturnType<typeof temporaryApp>>> {
       const { imports = [], ...rest } = settings
       const module = RateLimitModule.forRoot({
-        ...(options.limiter ? {} : { store: memoryStore() }),
+        ...(options.limiter ? {} : { store: newStore() }),
         ...options,
       })
       return await temporaryApp(platform, { imports: [module, ...imports], controllers, ...rest })
@@ -346,7 +348,7 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
       it('that a filter among the providers may answer otherwise', async () => {
         class Root {}
         const filters = { module: Root, providers: [{ provide: APP_FILTER, useClass: Replacing }] }
-        const module = RateLimitModule.forRoot({ limits: perHour(1) })
+        const module = RateLimitModule.forRoot({ limits: perHour(1), store: newStore() })
         const cats = controllerAt('cats', ['a'])
         // Filters that are not of a module come before these: without the one that the app has otherwise.
         const server = await temporaryApp(platform, {
@@ -473,6 +475,22 @@ describe.each(PLATFORMS)('Nest 11 on %s', (platform) => {
           'those of a route',
           () =>
             serve({ limits: perHour(1) }, [controllerAt('cats', ['a'], { a: [RateLimit({ name: 'x' })] })]),
+        ],
+        [
+          'a misspelt option of a route',
+          () =>
+            serve({ limits: perHour(1) }, [
+              controllerAt('cats', ['a'], { a: [RateLimit({ keey: () => 'all' } as object)] }),
+            ]),
+        ],
+        [
+          'a misspelt option of the module',
+          () => serve({ limits: perHour(1), gloabl: false } as RateLimitModuleOptions),
+        ],
+        [
+          'a misspelt option of the module that makes its options',
+          async () =>
+            RateLimitModule.forRootAsync({ useFactory: () => ({}), improts: [] } as RateLimitAsyncOptions),
         ],
         [
           'options that are made for each request, by which nothing would be counted',

@@ -19,6 +19,7 @@ import {
   perHour,
   unavailable,
 } from './messages-suite.ts'
+import { newStore } from './suite/fixture.ts'
 
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
 
@@ -355,7 +356,7 @@ describe('an error', () => {
 
 describe('handshakes', () => {
   async function serveHandshakes(): Promise<number> {
-    const limit = limitHandshakes({ limits: perHour(2) })
+    const limit = limitHandshakes({ limits: perHour(2), store: newStore() })
     const wss = new WebSocketServer({ noServer: true })
     const server = createServer()
     server.on('upgrade', (request, socket, head) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Binding, denialOf, type Verdict } from '../../src/http/index.ts'
+import { type Binding, createGuard, denialOf, type Verdict } from '../../src/http/index.ts'
 import {
   concurrency,
   createLimiter,
@@ -14,6 +14,8 @@ import {
 import { fieldsOf, type PlainOptions as Options, plainGuard } from './plain.ts'
 
 const limits = [slidingWindow({ limit: 2, window: '1m', name: 'two' })]
+/** In which no time passes. */
+const newStore = (): Store => memoryStore({ clock: () => 1_700_000_000_000 })
 const limiter = createLimiter({ name: 'shared', limits })
 
 type PlainDenied = NonNullable<Options['denied']>
@@ -89,6 +91,21 @@ describe('options are refused at construction', () => {
       { limits, denied: { delay: '1s', queue: 5 } },
       { value: { delay: '1s', queue: 5 } },
     ],
+    [
+      'a delay with what is of a queue',
+      { limits, denied: { delay: '1s', maxWait: '2s' } },
+      { value: 'maxWait', message: /no option of denied: \{ delay \}; there are delay$/ },
+    ],
+    [
+      'a queue with a misspelt wait',
+      { limits, denied: { queue: 1, maxwait: '1s' } },
+      { value: 'maxwait', message: /no option of denied: \{ queue \}; there are queue, maxWait$/ },
+    ],
+    [
+      'an address with a misspelt header',
+      { limits, address: { trust: 1, hedder: 'forwarded' } },
+      { value: 'hedder', message: /no option of address; there are trust, header, ipv6Prefix$/ },
+    ],
     ['a delay of nothing', { limits, denied: { delay: 0 } }, { value: 0 }],
     ['a delay that is no duration', { limits, denied: { delay: 'long' } }, { value: 'long' }],
     ['a delay beyond all timers', { limits, denied: { delay: '30d' } }, { value: '30d' }],
@@ -118,6 +135,12 @@ describe('options are refused at construction', () => {
     if (value !== undefined) expect((error as SlidegateError).value).toEqual(value)
   })
 
+  it('a limiter in place of them, which has limits, and a name', () => {
+    expect(() => createGuard(limiter as never, {} as never)).toThrow(
+      expect.objectContaining({ code: 'invalid_option', message: expect.stringMatching(/\{ limiter \}/) }),
+    )
+  })
+
   it('limits as createLimiter does', () => {
     const guard = (options: Options) => () => plainGuard(options)
     expect(guard({ limits: [] })).toThrow(expect.objectContaining({ code: 'invalid_limit' }))
@@ -133,7 +156,7 @@ describe('options are refused at construction', () => {
 
 describe('a verdict', () => {
   it('allows with headers, then denies with a whole response', async () => {
-    const guard = plainGuard({ limits })
+    const guard = plainGuard({ limits, store: newStore() })
     expect(await guard('ann')).toEqual({
       headers: [
         {
@@ -165,7 +188,7 @@ describe('a verdict', () => {
   })
 
   it('is what those who ask the limiter themselves can answer, too', async () => {
-    const limiter = createLimiter({ limits })
+    const limiter = createLimiter({ limits, store: newStore() })
     const guard = plainGuard({ limiter }, { header: () => 'text/html' })
     for (let i = 0; i < 2; i++) await guard('ann')
     const { denial } = await guard('ann')
@@ -252,7 +275,11 @@ describe('a verdict without the store', () => {
       RateLimit: '"two";r=0;t=60',
     })
     const verdict = await guard('ann')
-    expect(fieldsOf(verdict)).toMatchObject({ RateLimit: '"two";r=0;t=60', 'Retry-After': '60' })
+    const { RateLimit, 'Retry-After': seconds } = fieldsOf(verdict)
+    expect(RateLimit).toBe(`"two";r=0;t=${seconds}`)
+    // By the clock of this process.
+    expect(Number(seconds)).toBeGreaterThan(30)
+    expect(Number(seconds)).toBeLessThanOrEqual(60)
     expect(verdict.denial).toMatchObject({ status: 429 })
     expect(bodyOf(verdict)).toMatchObject({ 'violated-policies': ['two'] })
   })
@@ -316,7 +343,7 @@ describe('onSettleError', () => {
     const guard = plainGuard({ limits, settle: () => -1, onSettleError })
     const { over } = await guard('caller')
     over!({ status: 200, isComplete: true, header: () => undefined })
-    await vi.waitUntil(() => warn.mock.calls.length > 0)
+    await expect.poll(() => warn.mock.calls.length).toBeGreaterThan(0)
     expect(warn.mock.calls).toEqual([['slidegate: a response could not be settled: told in vain']])
   })
 })
@@ -346,14 +373,14 @@ describe('a queue', () => {
   it('has all its places for those who have to wait, also where all come at once', async () => {
     const limiter = createLimiter({
       limits: [slidingWindow({ limit: 10, window: '1m' })],
-      store: memoryStore({ clock: () => 1_700_000_000_000 }),
+      store: newStore(),
     })
     const controller = new AbortController()
     const options: Options = { limiter, key: () => 'k', denied: { queue: 5, maxWait: '1h' } }
     const guard = plainGuard(options, { signal: () => controller.signal })
     const actions: (string | undefined)[] = []
     const all = Array.from({ length: 100 }, async () => actions.push((await guard('k')).denial?.action))
-    await vi.waitUntil(() => actions.length >= 95)
+    await expect.poll(() => actions.length).toBeGreaterThanOrEqual(95)
     expect(limiter.waiting().length).toBe(5)
     controller.abort()
     await Promise.all(all)

@@ -4,7 +4,7 @@ import { Agent, interceptors, RetryAgent, request as undiciRequest } from 'undic
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { rateLimit } from '../../src/adapters/node.ts'
 import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'
-import { slidingWindow } from '../../src/index.ts'
+import { memoryStore, slidingWindow } from '../../src/index.ts'
 import { listen } from '../adapters/listen.ts'
 
 // Clients of others that come back when they are told to, by the real clock. Had they come earlier they would have been
@@ -18,7 +18,10 @@ async function serve(): Promise<{
   readonly seen: { readonly status: number; readonly atMs: number }[]
 }> {
   const seen: { status: number; atMs: number }[] = []
-  const limit = rateLimit({ limits: [slidingWindow({ limit: 1, window: '1s' })] })
+  // Time stands still until somebody is denied: so the second request comes within the second.
+  const clock = () => 1_700_000_000_000 + (seen[1] === undefined ? 0 : performance.now() - seen[1].atMs)
+  const store = memoryStore({ clock })
+  const limit = rateLimit({ limits: [slidingWindow({ limit: 1, window: '1s' })], store })
   const server = await listen((req: NodeRequest, res: NodeResponse) => {
     res.once('finish', () => seen.push({ status: res.statusCode, atMs: performance.now() }))
     limit(req, res, () => res.end('served'))
@@ -30,7 +33,7 @@ async function serve(): Promise<{
 describe('obeys Retry-After', () => {
   it.each<[string, (url: string) => Promise<string>]>([
     ['got', (url) => got(url, { retry: { limit: 3 } }).text()],
-    ['ky', (url) => ky(url, { retry: { limit: 3 } }).text()],
+    ['ky', (url) => ky(url, { retry: { limit: 3 }, timeout: false }).text()],
     [
       'the RetryAgent of undici',
       async (url) => {

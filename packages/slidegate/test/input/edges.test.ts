@@ -79,9 +79,10 @@ it('of limits that a function tells anew each time, no more are kept than 1,024'
 
 it('no more than 1,024 calls are given up in one turn of the event loop', async () => {
   const deadlines = new Deadlines()
+  const dueAtMs = performance.now() + 5
   const calls = Array.from({ length: 3000 }, (): Due & { isSettled: boolean } => ({
     isSettled: false,
-    dueAtMs: performance.now() + 5,
+    dueAtMs,
     giveUp() {
       this.isSettled = true
     },

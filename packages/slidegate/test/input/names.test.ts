@@ -1,14 +1,21 @@
 import { expect, it } from 'vitest'
+import { serveStore, serviceStore } from '../../src/client/index.ts'
+import { clientAddress } from '../../src/http/index.ts'
 import {
   concurrency,
   createLimiter,
   distinct,
   fixedWindow,
   memoryStore,
+  slidingCount,
   slidingCounter,
   slidingWindow,
   tokenBucket,
+  withDenyCache,
+  withLeases,
 } from '../../src/index.ts'
+import { measure, traced } from '../../src/opentelemetry/index.ts'
+import { limitedFetch, limitedInterceptor, upstreamLimiter } from '../../src/outbound/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { expectRefusal } from './refusal.ts'
 
@@ -34,12 +41,51 @@ it.each(Object.entries(LIMITS))('%s refuses an option that it does not know', as
 })
 
 const limits = [slidingWindow({ limit: 10, window: '1m' })]
+const limiter = createLimiter({ limits, overrides: true })
+const client = { command: async () => null }
+const upstream = upstreamLimiter({ limits: [{ limit: 10, window: '1m' }] })
 
-it.each<[what: string, name: string, make: () => unknown]>([
-  ['createLimiter', 'onStoreErr', () => createLimiter({ limits, onStoreErr: 'allow' } as never)],
-  ['memoryStore', 'maxkeys', () => memoryStore({ maxkeys: 5 } as never)],
-  ['redisStore', 'buckts', () => redisStore({ command: async () => null }, { buckts: 1 } as never)],
-])('%s refuses an option that it does not know', async (what, value, make) => {
-  const right = new RegExp(`is no option of ${what}; there are `)
-  await expectRefusal(make, { code: 'invalid_option', value, right })
+/** Makes it with these options besides those that it needs. Adapters have a case of their own in the suite of all. */
+const TAKERS: Record<string, (options: object) => unknown> = {
+  createLimiter: (options) => createLimiter({ limits, ...options }),
+  breaker: (breaker) => createLimiter({ limits, breaker }),
+  overrides: (overrides) => createLimiter({ limits, overrides }),
+  ban: (ban) => createLimiter({ limits, ban: { after: 1, within: '1m', for: '1m', ...ban } }),
+  set: (options) => limiter.overrides.set('ann', limits, options),
+  memoryStore: (options) => memoryStore(options),
+  redisStore: (options) => redisStore(client, options),
+  'redisStore({ url })': (options) => redisStore({ url: 'redis://127.0.0.1:1', ...options }).close(),
+  serviceStore: (options) => serviceStore('https://limits.example.com', options),
+  serveStore: (options) => serveStore(memoryStore(), options),
+  withLeases: (options) => withLeases(memoryStore(), options),
+  withDenyCache: (options) => withDenyCache(memoryStore(), options),
+  slidingCount: (options) => slidingCount({ period: '1m', ...options }),
+  upstreamLimiter: (options) => upstreamLimiter({ limits: [{ limit: 10, window: '1m' }], ...options }),
+  'a limited fetch': (options) => [
+    limitedInterceptor(upstream, options),
+    limitedFetch(fetch, upstream, options),
+  ],
+  retry: (retry) => limitedFetch(fetch, upstream, { retry }),
+  clientAddress: (options) => clientAddress({ trust: 1, ...options }),
+  measure: (options) => measure(limiter, options)(),
+  traced: (options) => traced(limiter, options),
+}
+
+it.each(Object.entries(TAKERS))('%s refuses an option that it does not know', async (what, make) => {
+  await expectRefusal(() => make({ tiemoutMs: 5 }), {
+    ...{ code: 'invalid_option', value: 'tiemoutMs' },
+    right: new RegExp(`"tiemoutMs" is no option of ${what.replaceAll(/[(){}]/g, '\\$&')}; there are \\w+`),
+  })
+  await make({ tiemoutMs: undefined })
+})
+
+it('what else an instance of a class has is its own business', () => {
+  class Settings {
+    readonly limits = limits
+    readonly source = 'a file'
+    get name() {
+      return 'api'
+    }
+  }
+  expect(createLimiter(new Settings()).name).toBe('api')
 })

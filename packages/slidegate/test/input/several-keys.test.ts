@@ -238,8 +238,9 @@ describe('functions that tell limits', () => {
   it.each(told)('are refused when they tell %s, each time', async (_, value, code, right) => {
     await redis.flushall()
     for (const store of [memoryStore(), redisStore(redis)]) {
-      const plain = createLimiter({ limits: () => value as never, store, ban: true, overrides: true })
-      const several = createLimiter({ dimensions: { user: limits, ip: () => value as never }, store })
+      const common = { store, timeoutMs: 30_000 }
+      const plain = createLimiter({ limits: () => value as never, ban: true, overrides: true, ...common })
+      const several = createLimiter({ dimensions: { user: limits, ip: () => value as never }, ...common })
       const key = { user: 'a', ip: 'b' }
       for (let i = 0; i < 2; i++) {
         for (const ask of [

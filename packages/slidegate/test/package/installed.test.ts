@@ -39,6 +39,28 @@ const RESOLUTIONS = {
   bundler: { module: 'esnext', files: ['every.mts'] },
 } as const
 
+/** What docs/edge.md promises to import nothing of Node. */
+const EDGE = ['slidegate', 'http', 'fetch', 'hono', 'outbound', 'client']
+
+/** A wrapper as a stranger writes it, all of whose types have names. */
+const WRAPPER = `import type { Call, Op, Outcome, Store } from 'slidegate'
+export function told(store: Store, tell: (op: Op, outcome: Outcome) => void): Store {
+  return {
+    apply(ops: readonly Op[], call: Call) {
+      store.apply(ops, {
+        get isSettled() { return call.isSettled },
+        resolve(outcomes, position) {
+          ops.forEach((op, i) => tell(op, outcomes[i]))
+          call.resolve(outcomes, position)
+        },
+        reject: (error) => call.reject(error),
+      })
+    },
+    close: () => store.close(),
+  }
+}
+`
+
 const PAGES = ['README.md', 'packages/slidegate/README.md']
 const programs = PAGES.map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
   .flatMap(programsOf)
@@ -80,7 +102,8 @@ beforeAll(async () => {
     npm(whole, ['install'], oldest),
   ] as const
   said = (await Promise.all(installed))[0]
-}, 300_000)
+  // A registry may be slow.
+}, 900_000)
 
 async function project(dependencies: Readonly<Record<string, string>>): Promise<string> {
   const folder = await emptyFolder()
@@ -89,6 +112,9 @@ async function project(dependencies: Readonly<Record<string, string>>): Promise<
   await writeFile(join(folder, 'every.mts'), imports.map(module).join(''))
   const common = (each: string, i: number) => `import import${i} = require('${each}'); void import${i}\n`
   await writeFile(join(folder, 'every.cts'), imports.map(common).join(''))
+  await writeFile(join(folder, 'wrapper.mts'), WRAPPER)
+  const edge = EDGE.map((each) => (each === 'slidegate' ? each : `slidegate/${each}`))
+  await writeFile(join(folder, 'edge.mts'), edge.map(module).join(''))
   await writeFile(join(folder, 'esm.mjs'), tellOf('await import(name)'))
   await writeFile(join(folder, 'cjs.cjs'), `(async () => {${tellOf('require(name)')}})()`)
   return folder
@@ -270,7 +296,10 @@ function compile(
   moduleResolution: keyof typeof RESOLUTIONS,
 ): Promise<string[]> {
   const name = `${compiler}.${moduleResolution}`
-  const said = compiled.get(name) ?? compileAnew(compiler, moduleResolution, name)
+  const { files } = RESOLUTIONS[moduleResolution]
+  const snippets = programs.map((program) => `${fileOf(program)}.mts`)
+  const all = [...files, 'wrapper.mts', ...snippets]
+  const said = compiled.get(name) ?? compileAnew(compiler, moduleResolution, name, all)
   compiled.set(name, said)
   return said
 }
@@ -279,15 +308,17 @@ async function compileAnew(
   compiler: string,
   moduleResolution: keyof typeof RESOLUTIONS,
   name: string,
+  files: readonly string[],
+  more: object = {},
 ): Promise<string[]> {
-  const { module, files } = RESOLUTIONS[moduleResolution]
+  const { module } = RESOLUTIONS[moduleResolution]
   const compilerOptions = {
     ...{ moduleResolution, module, target: 'es2022', types: ['node'], rootDir: '.', outDir: `out/${name}` },
     ...{ strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false },
+    ...more,
   }
   const config = join(whole, `tsconfig.${name}.json`)
-  const snippets = programs.map((program) => `${fileOf(program)}.mts`)
-  await writeFile(config, JSON.stringify({ compilerOptions, files: [...files, ...snippets] }))
+  await writeFile(config, JSON.stringify({ compilerOptions, files }))
   const tsc = join(whole, 'node_modules', compiler, 'bin/tsc')
   const { stdout } = await run(process.execPath, [tsc, '-p', config, '--pretty', 'false'], {
     cwd: whole,
@@ -307,6 +338,10 @@ describe.each(Object.keys(COMPILERS) as (keyof typeof COMPILERS)[])('by %s', (co
     async (moduleResolution) => {
       expect(await compile(compiler, moduleResolution)).toEqual([])
     },
-    180_000,
   )
+
+  it('what needs nothing of Node needs no types of it', async () => {
+    const web = { types: [], lib: ['esnext', 'dom'] }
+    expect(await compileAnew(compiler, 'bundler', `${compiler}.edge`, ['edge.mts'], web)).toEqual([])
+  })
 })

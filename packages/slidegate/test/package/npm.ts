@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -23,6 +23,18 @@ export async function npm(cwd: string, words: readonly string[], node?: string):
   const env = { ...ENV, ...(node && { PATH: `${join(node, '..')}${delimiter}${process.env.PATH}` }) }
   const settings = ['--prefer-offline', '--no-audit', '--no-fund']
   return promisify(execFile)('npm', [...words, ...settings], { cwd, env, maxBuffer: 2 ** 26 })
+}
+
+/** Programs that are packages, installed where they are not yet, and left there for the next run; tells their node_modules. */
+export async function installPrograms(
+  name: string,
+  dependencies: Readonly<Record<string, string>>,
+): Promise<string> {
+  const folder = join(ROOT, 'node_modules/.cache', name)
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
+  await npm(folder, ['install'])
+  return join(folder, 'node_modules')
 }
 
 const folders: string[] = []

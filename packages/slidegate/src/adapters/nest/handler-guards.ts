@@ -1,9 +1,10 @@
 import type { ExecutionContext, Type } from '@nestjs/common'
-import { invalidOption } from '../../errors.ts'
+import { checkOptions, invalidOption } from '../../errors.ts'
 import { createGuard, type Guard } from '../../http/guard.ts'
 import type { GuardOptions } from '../../http/options.ts'
 import { RouteOptions } from '../../http/per-route.ts'
 import { type Decorated, isSkipped, methodOf, nameOf, optionsOf } from './metadata.ts'
+import { MODULE_NAMES } from './options.ts'
 import { httpOf, pass, type RequestOf } from './passing.ts'
 import { httpBinding, type NestArguments } from './platform.ts'
 
@@ -29,6 +30,7 @@ export class HandlerGuards {
 
   /** @throws {SlidegateError} `invalid_option`; `mayLack`: only handlers are limited that say so */
   constructor(options: HandlerOptions, mayLack: boolean) {
+    checkOptions(options, 'RateLimitModule', MODULE_NAMES)
     this.#requestOf = options.requestOf ?? httpOf
     this.#routes = new RouteOptions(options, mayLack)
     this.#guard = this.#guardBy(this.#routes)

@@ -1,5 +1,6 @@
 import type { FactoryProvider, ModuleMetadata } from '@nestjs/common'
-import type { GuardOptions } from '../../http/options.ts'
+import type { Names } from '../../errors.ts'
+import { GUARD_NAMES, type GuardOptions } from '../../http/options.ts'
 import type { RequestOf } from './passing.ts'
 import type { HttpRequest, HttpResponse, NestArguments } from './platform.ts'
 
@@ -25,6 +26,9 @@ interface Global {
 export interface RateLimitModuleOptions<Request = HttpRequest, Response = HttpResponse>
   extends RateLimitOptions<Request, Response>,
     Global {}
+
+export const NAMES: Names<RateLimitOptions> = { ...GUARD_NAMES, requestOf: true }
+export const MODULE_NAMES: Names<RateLimitModuleOptions> = { ...NAMES, global: true }
 
 /** `useFactory` makes the options, from what `inject` names. */
 export interface RateLimitAsyncOptions<Request = HttpRequest, Response = HttpResponse>

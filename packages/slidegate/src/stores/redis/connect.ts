@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls'
-import { invalidOption } from '../../errors.ts'
+import { checkOptions, invalidOption } from '../../errors.ts'
 import type { CallCounts } from './call-counts.ts'
 import { type Connection, type ScriptRunner, scriptRunner } from './client.ts'
 import { type Dialect, dialectOf, type Send } from './dialects.ts'
@@ -61,7 +61,8 @@ export function connectionTo(options: UrlOptions, load: typeof loadClients = loa
 
 type Settings = Omit<OwnSettings, 'onError'>
 
-function settingsOf({ url, cluster, tls }: UrlOptions): Settings {
+function settingsOf(options: UrlOptions): Settings {
+  const { url, cluster, tls } = options
   const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
   if (first === undefined) throw invalidOption('url is an empty list; give one URL at least', url)
   const isCluster = cluster ?? others.length > 0
@@ -75,6 +76,7 @@ function settingsOf({ url, cluster, tls }: UrlOptions): Settings {
     throw invalidOption('some URLs are with TLS and some without; they must be alike')
   if (tls !== undefined && !first.isTls)
     throw invalidOption('tls is given, and the url is without TLS; it must be rediss://')
+  checkOptions(options, 'redisStore({ url })', { url: true, cluster: true, tls: true })
   return { addresses, isCluster, tls: tls ?? {}, backoffMs }
 }
 

@@ -32,7 +32,7 @@ export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTe
   it('under load is exact: shared through Redis, and several limiters', async () => {
     await redis.flushall()
     const store = redisStore(redis, { clock: () => time.nowMs })
-    const limiter = createLimiter({ limits: [perMinute(LIMIT)], store, timeoutMs: 5000 })
+    const limiter = createLimiter({ limits: [perMinute(LIMIT)], store, timeoutMs: 30_000 })
     time.nowMs = START_MS
     const server = await serve(adapter, [{ limiter }, limitedTo(AMOUNT)])
     const result = await autocannon({ url: server.url, amount: AMOUNT, connections: 20, pipelining: 1 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { HandlerArguments } from '../../../src/http/index.ts'
+import type { GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import { createLimiter } from '../../../src/index.ts'
 import {
   type AdapterUnderTest,
@@ -97,6 +97,15 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(rateLimitHeaders(await fetch(server.url))).toEqual([])
       const denied = await fetch(server.url)
       expect([rateLimitHeaders(denied), denied.headers.get('Retry-After')]).toEqual([[], '60'])
+    })
+
+    it('that nobody reads are refused at construction', async () => {
+      await expect(
+        adapter.serve([{ ...limitedTo(1), keey: () => 'all' } as GuardOptions<Args>]),
+      ).rejects.toMatchObject({
+        ...{ code: 'invalid_option', value: 'keey' },
+        message: expect.stringMatching(/^"keey" is no option of \w+; there are .*\bkey\b/),
+      })
     })
 
     it('that contradict each other are refused at construction', async () => {

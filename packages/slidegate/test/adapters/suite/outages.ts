@@ -69,7 +69,7 @@ export function outageSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       const states = responses.map((response) => list(response, 'RateLimit'))
       expect(states).toMatchObject([1, 0, 0].map((r) => [['per-minute', { r }]]))
       expect(list(responses[0]!, 'RateLimit-Policy')).toEqual([['per-minute', { q: 4, w: 60 }]])
-      expect(Number(responses[2]!.headers.get('Retry-After'))).toBeGreaterThan(50)
+      expect(Number(responses[2]!.headers.get('Retry-After'))).toBeGreaterThan(30)
     })
   })
 }
