@@ -78,10 +78,12 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
 
     it('makes those wait that have to, and ends the wait of those that give up', async () => {
-      const limiter = oneIn('200ms')
+      const clock = new ManualClock()
+      const limiter = oneIn('200ms', { store: core.memoryStore({ clock: clock.now }) })
       await limiter.consume('key')
       const waiting = limiter.wait('key')
       expect(limiter.waiting('key').length).toBe(1)
+      clock.advance(200)
       expect((await waiting).allowed).toBe(true)
       const ended = evaluate('new AbortController()') as AbortController
       const given = limiter.wait('key', { signal: ended.signal })
@@ -92,9 +94,14 @@ describe.each<[string, () => Promise<Runtime>]>([
     })
 
     it('holds permits, and frees them where `await using` is compiled', async () => {
-      const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '600ms' })] })
+      const clock = new ManualClock()
+      const store = core.memoryStore({ clock: clock.now })
+      const limiter = core.createLimiter({ limits: [core.concurrency({ limit: 1, ttl: '600ms' })], store })
       const permit = await limiter.acquire('key')
-      await new Promise((resolve) => setTimeout(resolve, 700))
+      const renewedAtMs = async () => (await limiter.list('key'))[0]!.entries[0]!.atMs
+      clock.advance(500)
+      await expect.poll(renewedAtMs).toBe(clock.now())
+      clock.advance(500)
       expect((await limiter.acquire('key')).allowed).toBe(false)
       expect(permit.signal.aborted).toBe(false)
       // What esbuild, Babel and others make of it.
