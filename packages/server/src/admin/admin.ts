@@ -99,7 +99,10 @@ export class Admin {
 
   /** Heeds what was said before; where that cannot be read at once, as soon as it can. */
   async start(): Promise<void> {
-    if (this.#link === undefined || (await this.#link.connected(START_MS))) await this.#steered.heed()
+    const link = this.#link
+    // Where that still connects, nothing is to be said of it yet.
+    if (link === undefined || (await link.connected(START_MS)) || link.isUnreachable)
+      await this.#steered.heed()
   }
 
   /** What was said is in force in all processes when it resolves, and a moment later where one of them could not be asked. */

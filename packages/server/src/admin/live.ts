@@ -108,8 +108,11 @@ export class Live {
       servers(),
     ])
     const told = answers as readonly ProcessTold[]
+    // As of when it was counted: while others were waited for, another second may have begun.
+    const own = told.find(({ process }) => process.process === instances.self.process)
+    const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
     return {
-      atMs: 1000 * usage.secondsOf([], 1).latest,
+      atMs: 1000 * latest,
       instances: instancesOf(told, instances.self),
       missing,
       store: storeOf(told, asked),

@@ -7,6 +7,7 @@ import { tlsOf } from '../service/store.ts'
 type RedisConfig = NonNullable<StoreConfig['redis']>
 
 const DEFAULT_PREFIX = 'slidegate'
+const DEFAULT_PORT = 6379
 
 /** What takes longer is given up. */
 const ANSWER_MS = 1000
@@ -15,6 +16,12 @@ const ANSWER_MS = 1000
 const MAX_PENDING = 256
 
 const MAX_BACKOFF_MS = 1000
+
+/** What ioredis says of each server of a Cluster that it cannot connect to, whatever the reason. */
+const CLOSED = 'Connection is closed.'
+
+/** For so long it is believed which servers a Cluster has. */
+const NODES_MS = 5000
 
 /** Of a Cluster, those that are asked one by one. */
 const MAX_SERVERS = 256
@@ -26,23 +33,39 @@ const MAX_SERVERS = 256
 export class RedisLink {
   /** What all keys of the service begin with. */
   readonly prefix: string
+  /** Where it connects to, without passwords: `host:port`, several of a Cluster. */
+  readonly address: string
   readonly #client: Redis | Cluster
   readonly #makeClient: () => Redis | Cluster
   /** One that listens can ask nothing. */
   #listener: Redis | Cluster | undefined
   #pending = 0
-  #lastError = 'not connected yet'
+  #nodesAtMs = performance.now()
+  /** Why there is no connection, where one was tried. */
+  #lastError: string | undefined
 
   /** @param folder against which the names of files are */
   constructor(config: RedisConfig, folder: string) {
     this.prefix = config.prefix ?? DEFAULT_PREFIX
+    this.address = urlsOf(config)
+      .map(({ hostname, port }) => `${hostname}:${port || DEFAULT_PORT}`)
+      .join(', ')
     this.#makeClient = () => clientOf(config, folder)
     this.#client = this.#makeClient()
     // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
-    this.#client.on('error', (error) => {
-      this.#lastError = messageOf(error)
-    })
+    this.#client
+      .on('error', (error) => {
+        this.#lastError = reasonOf(error)
+      })
+      .on('ready', () => {
+        this.#lastError = 'the connection was lost'
+      })
     this.#client.connect().catch(() => {})
+  }
+
+  /** Whether it could not connect, or has lost its connection. While it tries for the first time nobody knows. */
+  get isUnreachable(): boolean {
+    return this.#client.status !== 'ready' && this.#lastError !== undefined
   }
 
   /** Whether it is connected, for which it waits a moment. */
@@ -61,14 +84,18 @@ export class RedisLink {
     })
   }
 
-  /** @throws {ServiceError} `store_error` where there is no answer: whether it was done is then unknown */
+  /**
+   * @throws {ServiceError} `store_error` where there is no answer: whether it was done is then unknown
+   * @throws {UnreachableError} where there is no connection
+   */
   async ask<Answer>(command: (client: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
     if (this.#pending >= MAX_PENDING) throw noAnswer('too much waits for it')
     this.#pending++
     try {
       return await inTime(command(this.#client))
     } catch (error) {
-      throw noAnswer(this.#client.status === 'ready' ? messageOf(error) : this.#lastError)
+      if (this.isUnreachable) throw new UnreachableError(this.address, this.#lastError!)
+      throw noAnswer(this.#client.status === 'ready' ? messageOf(error) : 'not connected yet')
     } finally {
       this.#pending--
     }
@@ -79,6 +106,7 @@ export class RedisLink {
     command: (server: Redis) => Promise<Answer>,
   ): Promise<ReadonlyMap<string, Answer | undefined>> {
     const client = this.#client
+    if (client instanceof Cluster) this.#lookForNodes(client)
     const servers = client instanceof Cluster ? client.nodes('all').slice(0, MAX_SERVERS) : [client]
     const asked = servers.map(async (server) => {
       const { host, port } = server.options
@@ -87,6 +115,14 @@ export class RedisLink {
       return [node, answer] as const
     })
     return new Map(await Promise.all(asked))
+  }
+
+  /** A replica that was away, or is new, is not heard of otherwise. By no timer: one of ioredis may outlive the connection. */
+  #lookForNodes(client: Cluster): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#nodesAtMs < NODES_MS) return
+    this.#nodesAtMs = nowMs
+    client.refreshSlotsCache()
   }
 
   /** Says something to whoever listens. Where that cannot be done now it is not done. */
@@ -103,17 +139,17 @@ export class RedisLink {
   subscribe(channels: readonly string[], listener: Listener): void {
     const client = this.#makeClient()
     this.#listener = client
-    let refused = ''
+    let isRefused = false
     const begin = () =>
       client.subscribe(...channels).then(
         () => {
-          refused = ''
+          isRefused = false
           listener.subscribed()
         },
         (error) => {
-          const reason = messageOf(error)
-          if (reason !== refused && client.status === 'ready') listener.refused(reason)
-          refused = reason
+          if (isRefused || client.status !== 'ready') return
+          isRefused = true
+          listener.refused(messageOf(error))
         },
       )
     client
@@ -134,14 +170,16 @@ export interface Listener {
   heard(text: string): void
   /** From now on it hears all; again after each time that the connection was lost. */
   subscribed(): void
-  /** It may not listen. */
+  /** It may not listen. Once, until it may. */
   refused(reason: string): void
 }
 
 async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing within ${ANSWER_MS} ms`)), ANSWER_MS)
+    const giveUp = () => reject(new Error(`nothing within ${ANSWER_MS} ms`))
+    // One poll phase first: where the event loop was blocked, the answer may already be in the socket.
+    timer = setTimeout(() => setImmediate(giveUp), ANSWER_MS)
   })
   try {
     return await Promise.race([answer, late])
@@ -150,12 +188,35 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
+/** Of a Cluster the error is that all have failed, and why one has is in it. */
+function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
+  const { lastNodeError } = error
+  return lastNodeError?.message === CLOSED ? 'none can be connected to' : messageOf(lastNodeError ?? error)
+}
+
 function noAnswer(why: string): ServiceError {
   return new ServiceError(503, 'store_error', `Redis has not answered: ${why}`)
 }
 
-function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | Cluster {
-  const urls = (Array.isArray(url) ? url : [url]).map((each) => new URL(each))
+/** There is no connection to Redis. */
+export class UnreachableError extends ServiceError {
+  readonly address: string
+  readonly reason: string
+
+  constructor(address: string, reason: string) {
+    super(503, 'store_error', `Redis has not answered: ${reason}`)
+    this.address = address
+    this.reason = reason
+  }
+}
+
+function urlsOf({ url }: RedisConfig): URL[] {
+  return (Array.isArray(url) ? url : [url]).map((each) => new URL(each))
+}
+
+function clientOf(config: RedisConfig, folder: string): Redis | Cluster {
+  const { cluster, tls } = config
+  const urls = urlsOf(config)
   const [first] = urls as [URL, ...URL[]]
   const isTls = /^(rediss|valkeys):$/.test(first.protocol)
   const options: RedisOptions = {
@@ -175,7 +236,7 @@ function clientOf({ url, cluster, tls }: RedisConfig, folder: string): Redis | C
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   }
   const backoffMs = (attempts: number) => Math.min(MAX_BACKOFF_MS, 50 * attempts)
-  const nodes = urls.map((each) => ({ host: hostOf(each), port: Number(each.port || 6379) }))
+  const nodes = urls.map((each) => ({ host: hostOf(each), port: Number(each.port || DEFAULT_PORT) }))
   if (cluster ?? urls.length > 1) {
     return new Cluster(nodes, {
       redisOptions: options,

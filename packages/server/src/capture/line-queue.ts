@@ -21,6 +21,7 @@ const BATCH_CHARS = 64 * 2 ** 10
 const WAIT_MS = 200
 
 const FLUSH_MS = 2000
+const FLUSH_STEP_MS = 100
 
 /**
  * Lines on their way to something slow: whoever writes one never waits. Where there is no room for a line it is dropped, and
@@ -60,7 +61,14 @@ export class LineQueue {
 
   /** Resolves when what was written before is appended, or dropped; at the latest after a moment. */
   async flush(): Promise<void> {
-    await Promise.race([this.#flushAll(), setTimeout(FLUSH_MS, undefined, { ref: false })])
+    let isOver = false
+    const all = this.#flushAll().then(() => {
+      isOver = true
+    })
+    // In steps: while this process stands still nothing is appended either.
+    for (let ms = 0; !isOver && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
+      await Promise.race([all, setTimeout(FLUSH_STEP_MS, undefined, { ref: false })])
+    }
   }
 
   async #flushAll(): Promise<void> {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { Server, ServerCredentials, setLogger } from '@grpc/grpc-js'
 import { ReflectionService } from '@grpc/reflection'
 import { HealthImplementation } from 'grpc-health-check'
 import type { Logger } from 'pino'
@@ -7,7 +7,7 @@ import type { CapsConfig, Config } from '../config/schema.ts'
 import type { TlsOptions } from '../http/app.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { Gatekeeper } from '../service/gatekeeper.ts'
-import { addressOf, isLoopback } from '../service/listeners.ts'
+import { addressOf, isLoopback, listenError } from '../service/listeners.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service, ServiceObserver } from '../service/service.ts'
 import type { Tracing } from '../tracing/tracing.ts'
@@ -101,6 +101,7 @@ export class EnvoyServer {
       void started.#see()
     } catch (error) {
       clearInterval(started.#timer)
+      started.#rateLimits.close()
       throw error
     }
     return started
@@ -142,9 +143,12 @@ export class EnvoyServer {
   #listen(): Promise<void> {
     const { address, tls } = this.#options
     return new Promise((resolve, reject) => {
+      // That it cannot listen gRPC would say itself, too, and less.
+      setLogger({})
       this.#server.bindAsync(address, credentialsOf(tls), (error, port) => {
+        setLogger({ error: console.error, info: console.error, debug: console.error })
         this.#port = port
-        if (error) reject(error)
+        if (error) reject(listenError('grpc', address, error))
         else resolve()
       })
     })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/schema.ts'
+import { messageOf } from '../errors.ts'
 import type { TlsOptions } from '../http/app.ts'
 
 /** `127.0.0.1:8080`, `[::1]:8080` */
@@ -11,6 +12,14 @@ export function addressOf(text: string): { readonly host: string; readonly port:
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** What to tell an operator whose service cannot listen where `listen.<name>` says. */
+export function listenError(name: 'http' | 'grpc', address: string, cause: unknown): Error {
+  const said = messageOf(cause)
+  const why = said.includes('EADDRINUSE') ? 'something else listens there already (EADDRINUSE)' : said
+  const settings = `--${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name}`
+  return new Error(`cannot listen on ${address}: ${why}; ${settings} sets another address`, { cause })
 }
 
 export function tlsOptions(

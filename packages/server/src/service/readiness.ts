@@ -31,7 +31,7 @@ export class Readiness {
   }
 
   /** @param policies of those who are asked for decisions. Default: of all. */
-  async state(policies: readonly OnStoreError[] = this.#policies()): Promise<Ready> {
+  async state(policies: readonly OnStoreError[] = this.#service.policies()): Promise<Ready> {
     const reasons: string[] = []
     if (this.#service.isDraining) reasons.push('draining')
     if (!(await this.#storeAnswers()) && !policies.every((each) => each === 'allow' || each === 'local'))
@@ -41,12 +41,6 @@ export class Readiness {
 
   close(): void {
     this.#probe.close()
-  }
-
-  #policies(): readonly OnStoreError[] {
-    const { envoy } = this.#service.config
-    const limiters = this.#service.active().map(({ declared }) => declared.config)
-    return [...limiters, ...(envoy === undefined ? [] : [envoy])].map((each) => each.onStoreError ?? 'throw')
   }
 
   #storeAnswers(): Promise<boolean> {

@@ -15,7 +15,7 @@ import { Metrics } from '../metrics/metrics.ts'
 import { startTracing } from '../tracing/start.ts'
 import { Configuration } from './configuration.ts'
 import { Gatekeeper } from './gatekeeper.ts'
-import { addressOf, isLoopback, tlsOptions } from './listeners.ts'
+import { addressOf, isLoopback, listenError, tlsOptions } from './listeners.ts'
 import { Alone, type Peers } from './peers.ts'
 import { Readiness } from './readiness.ts'
 import { Service, type ServiceObserver } from './service.ts'
@@ -107,7 +107,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
   peers.answer('captured', () => capture.flush())
   metrics.read({ service, store, admin, capture, decisionLog })
   await admin.start()
-  const address = addressOf(config.listen?.http ?? DEFAULT_HTTP)
+  const { http = DEFAULT_HTTP } = config.listen ?? {}
+  const address = addressOf(http)
   const gatekeeper = new Gatekeeper(config.auth, isLoopback(address.host))
   const configuration = new Configuration(options.loaded, environment)
   const readiness = new Readiness(service, store)
@@ -130,7 +131,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
     await app.listen(address)
   } catch (error) {
     await release()
-    throw error
+    throw listenError('http', http, error)
   }
   const { domains } = options.loaded
   const envoyOptions = { domains, service, observer, readiness, metrics, tracing, log, tls }

@@ -1,4 +1,4 @@
-import type { AnyKey, Decision, Limiter, Store, StoreUnavailableError } from 'slidegate'
+import type { AnyKey, Decision, Limiter, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
 import { ServiceError } from './service-error.ts'
@@ -73,6 +73,14 @@ export class Service {
   /** All, in the order of the configuration. */
   active(): readonly ActiveLimiter[] {
     return Array.from(this.#active.values())
+  }
+
+  /** What requests are told while the store gives no answer: of each limiter, and of Envoy's domains. */
+  policies(): readonly OnStoreError[] {
+    const { limiters, envoy } = this.#config
+    return [...Object.values(limiters), ...(envoy === undefined ? [] : [envoy])].map(
+      ({ onStoreError }) => onStoreError ?? 'throw',
+    )
   }
 
   /** @throws {ServiceError} `unknown_limiter` */

@@ -19,7 +19,7 @@ let runs = 0
 async function onRedis(): Promise<AuditLog> {
   const link = new RedisLink({ url: server.url, prefix: `slidegate:audit-${++runs}` }, '/')
   onTestFinished(() => link.close())
-  expect(await link.connected()).toBe(true)
+  await expect.poll(() => link.connected()).toBe(true)
   return new RedisAuditLog(link)
 }
 
@@ -63,11 +63,10 @@ describe.each<[string, () => Promise<AuditLog>]>([
   it('has an action that was begun and never ended: how is not known', async () => {
     const { audit } = auditOn(await make())
     let end = () => {}
-    const acting = audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, () => {
-      return new Promise<void>((resolve) => {
-        end = resolve
-      })
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
     })
+    const acting = audit.act({ who: 'ops', what: 'reset', limiter: 'api', key: 'ann' }, () => ended)
     await expect.poll(() => audit.list(10, all)).toMatchObject([{ result: 'unknown' }])
     end()
     await acting

@@ -43,7 +43,7 @@ describe('several processes that append to one file', () => {
     const keys = linesOf(path).map((line) => (JSON.parse(line) as { key: string }).key)
     expect(keys).toHaveLength(3 * 200 * 20)
     expect(new Set(keys).size).toBe(keys.length)
-  }, 60_000)
+  })
 
   it('change to another file together, and keep one that was full', async () => {
     const inside = join(folder.path, 'rotated')
@@ -55,8 +55,7 @@ describe('several processes that append to one file', () => {
     )
     expect(codes).toEqual([0, 0, 0])
     expect(readdirSync(inside).sort()).toEqual(['capture.jsonl', 'capture.jsonl.1'])
-    // Each may have had a batch on its way.
-    for (const file of [path, `${path}.1`]) expect(statSync(file).size).toBeLessThan(maxBytes + 3 * 8000)
+    // How far it grows depends on for how long whoever changes it is kept from its turn.
     expect(statSync(`${path}.1`).size).toBeGreaterThan(maxBytes / 2)
     const kept = [...linesOf(`${path}.1`), ...linesOf(path)].map((line) => JSON.parse(line).key as string)
     expect(new Set(kept).size).toBe(kept.length)
@@ -65,7 +64,7 @@ describe('several processes that append to one file', () => {
       const numbers = kept.filter((key) => key.startsWith(name)).map((key) => Number(key.slice(2)))
       if (numbers.length > 0) expect(numbers.at(-1)).toBe(300 * 20 - 1)
     }
-  }, 60_000)
+  })
 
   it('do not take a new file for the full one', async () => {
     const path = join(folder.path, 'raced.jsonl')
@@ -77,6 +76,8 @@ describe('several processes that append to one file', () => {
       if (former === undefined) continue
       changes++
       expect(former.size).toBeGreaterThan(8192 - 8 * 501 - 1)
+      // All had a line on its way when it was nearly full, and all but one while that one changed it.
+      expect(former.size).toBeLessThanOrEqual(8192 + 15 * 501)
     }
     expect(changes).toBeGreaterThan(100)
     await Promise.all(files.map((file) => file.close()))
@@ -93,7 +94,7 @@ describe('several processes that append to one file', () => {
     expect(report.requests).toBeGreaterThan(300)
     // A torn line, and where it stands in the midst the one behind it, of each at most.
     expect(report.skipped).toBeLessThanOrEqual(2)
-  }, 60_000)
+  })
 })
 
 describe('a file of lines', () => {

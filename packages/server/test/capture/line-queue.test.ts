@@ -70,3 +70,14 @@ it('waits for something that hangs no longer than a moment', async () => {
   expect(performance.now() - begun).toBeLessThan(20_000)
   expect(counts.written).toBe(0)
 })
+
+it('does not take it for hanging that this process has stood still', async () => {
+  const { queue, counts, release } = slowQueue()
+  queue.write('late')
+  const flushed = queue.flush()
+  // Some turns later, as a file answers.
+  setTimeout(() => setTimeout(release, 10), 10)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500)
+  await flushed
+  expect(counts.written).toBe(1)
+})

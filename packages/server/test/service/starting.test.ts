@@ -1,0 +1,124 @@
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { freePort, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { adminService } from '../admin/support.ts'
+import { slidegate, temporaryFolder } from '../support/cli.ts'
+import { testService } from '../support/service.ts'
+import { startProcess } from '../support/service-process.ts'
+
+const folder = temporaryFolder()
+const config = folder.write(
+  'slidegate.yaml',
+  'limiters: { api: { limits: [{ kind: slidingWindow, limit: 10, window: 1h }] } }',
+)
+
+const AWAY =
+  'Redis cannot be reached: the service runs without it, and requests are told what onStoreError says'
+const BACK = 'Redis can be reached again'
+
+describe('a Redis that is away', () => {
+  const limits: Config['limiters'][string]['limits'] = [{ kind: 'slidingWindow', limit: 10, window: '1h' }]
+  const limiters: Config['limiters'] = {
+    api: { limits },
+    llm: { limits, onStoreError: 'deny' },
+    web: { limits, onStoreError: 'local' },
+    other: { limits, onStoreError: 'local' },
+  }
+
+  it('is told once, however much is asked, with its address and why, without the password; and once when it is back', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    await server.kill()
+    const url = `redis://default:secret-word@127.0.0.1:${server.port}`
+    await using service = await adminService({ limiters, store: { redis: { url } } })
+    // While it tries for the first time nobody knows; where a machine pauses just then, that is told before.
+    const told = () =>
+      service.logged.filter(
+        ({ msg, reason }) =>
+          /Redis can|shadow limits/.test(String(msg)) && !String(reason).includes('not connected yet'),
+      )
+    const isAway = async () => {
+      await service.steer()
+      return told().length > 0
+    }
+    await expect.poll(isAway).toBe(true)
+    for (let i = 0; i < 3; i++) {
+      await service.steer()
+      for (const limiter of ['api', 'web']) await service.ask('POST', '/v1/consume', { limiter, key: 'ann' })
+    }
+    expect(told()).toEqual([
+      expect.objectContaining({
+        level: 40,
+        redis: `127.0.0.1:${server.port}`,
+        reason: expect.stringMatching(`^connect (ECONNREFUSED 127.0.0.1:${server.port}|ETIMEDOUT)$`),
+        onStoreError: ['throw', 'deny', 'local'],
+        msg: AWAY,
+      }),
+    ])
+    await server.start()
+    const isBack = async () => {
+      await service.steer()
+      return told().some(({ msg }) => msg === BACK)
+    }
+    await expect.poll(isBack).toBe(true)
+    await service.steer()
+    expect(told().filter(({ msg }) => msg === AWAY)).toHaveLength(1)
+    expect(told().filter(({ msg }) => msg === BACK)).toEqual([
+      expect.objectContaining({ level: 30, downMs: expect.any(Number) }),
+    ])
+    expect(JSON.stringify(service.logged)).not.toContain('secret-word')
+  })
+
+  it('keeps no service from starting', async () => {
+    const port = await freePort()
+    await using service = await startProcess(['--config', config], { REDIS_URL: `redis://127.0.0.1:${port}` })
+    expect(await service.says(AWAY)).toMatchObject({ redis: `127.0.0.1:${port}`, onStoreError: ['throw'] })
+    expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+  })
+
+  it('is told with all servers of a Cluster', async () => {
+    const ports = [await freePort(), await freePort()]
+    const url = ports.map((port) => `redis://:secret-word@127.0.0.1:${port}`)
+    await using service = await adminService({ limiters, store: { redis: { url } } })
+    // Until it has tried, nobody knows.
+    const told = async () => {
+      await service.steer()
+      return service.logged.find(({ msg }) => msg === AWAY)
+    }
+    await expect.poll(told).toMatchObject({
+      redis: ports.map((port) => `127.0.0.1:${port}`).join(', '),
+      reason: 'none can be connected to',
+    })
+  })
+})
+
+describe('an address that something else listens on', () => {
+  async function takenAddress(): Promise<string> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  it.each(['http', 'grpc'])(
+    'ends serve with one line that names it and what sets another: %s',
+    async (name) => {
+      const address = await takenAddress()
+      const words = ['serve', '--config', config, '--http', '127.0.0.1:0', `--${name}`, address]
+      expect(await slidegate(words, '', { REDIS_URL: '' })).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `slidegate: cannot listen on ${address}: something else listens there already (EADDRINUSE); --${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name} sets another address\n`,
+      })
+    },
+  )
+
+  it('leaves no other listener behind', async () => {
+    const http = `127.0.0.1:${await freePort()}`
+    const starting = testService({ limiters: {}, listen: { http, grpc: await takenAddress() } })
+    await expect(starting).rejects.toThrow(/^cannot listen on .*EADDRINUSE.*listen\.grpc/)
+    await expect(fetch(`http://${http}/healthz`)).rejects.toThrow()
+  })
+})
