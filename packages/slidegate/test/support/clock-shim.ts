@@ -4,7 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { ask } from './ask.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
+import { until } from './until.ts'
+
+/** By how much the clock that scripts see is ahead of this process's monotonic one. */
+async function aheadMs(port: number): Promise<number> {
+  const [seconds, micros] = (await ask(port, 'EVAL', "return redis.call('TIME')", 0)) as [string, string]
+  return Number(seconds) * 1000 + Number(micros) / 1000 - performance.now()
+}
 
 const run = promisify(execFile)
 const SOURCE = fileURLToPath(new URL('clock-shim.c', import.meta.url))
@@ -45,7 +53,16 @@ export async function startRedisWithClock(settings: readonly string[] = []): Pro
   const { stop } = server
   return Object.defineProperty(
     Object.assign(server, {
-      step: (ms: number) => set(offsetMs + ms),
+      async step(ms: number) {
+        const before = await aheadMs(server.port)
+        await set(offsetMs + ms)
+        // Valkey 9 goes on by the monotonic clock, and looks now and then whether the other was set.
+        const slackMs = Math.max(Math.abs(ms) / 2, 50)
+        await until(
+          'its clock is set',
+          async () => Math.abs((await aheadMs(server.port)) - before - ms) < slackMs,
+        )
+      },
       async stop() {
         await stop()
         await file.close()
