@@ -195,6 +195,6 @@ describe('with problems and differences', () => {
     const { page } = window
     await region(window, 'File').getByText('lines added 1').waitFor()
     await page.getByLabel('A whole configuration, in YAML or JSON').fill(`${'x'.repeat(500)}: 1`)
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+    await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390)
   })
 })

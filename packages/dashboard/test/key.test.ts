@@ -9,9 +9,6 @@ const READER = 'r'.repeat(40)
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 const BOSS = as(ADMIN)
 
-/** Long enough for a page that is asked by two browsers and a test on a slow machine. */
-const PATIENT = { timeout: 20_000 }
-
 const HOSTILE = '<img src=x onerror=window.__hacked=1>'
 
 let browser: TestBrowser
@@ -38,9 +35,10 @@ beforeAll(async () => {
       busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m' }] },
       kinds: {
         limits: [
-          { kind: 'fixedWindow', limit: 20, window: '1m', name: 'fixed' },
-          { kind: 'tokenBucket', capacity: 30, refill: 1, interval: '2s', name: 'bucket' },
-          { kind: 'slidingCounter', limit: 50, window: '1m', name: 'counter' },
+          // None of which a test outlasts, nor the end of a window that comes by the clock.
+          { kind: 'fixedWindow', limit: 20, window: '1h', align: 'first-hit', name: 'fixed' },
+          { kind: 'tokenBucket', capacity: 30, refill: 1, interval: '1m', name: 'bucket' },
+          { kind: 'slidingCounter', limit: 50, window: '1h', name: 'counter' },
         ],
       },
       login: {
@@ -138,7 +136,7 @@ describe('the picture', () => {
     for (const [units, height] of heights)
       expect(height).toBeCloseTo((most * units!) / Math.max(...heights.map(([u]) => u!)))
     await consume('api', 'drawn', 4)
-    await expect.poll(() => usedOn(page, '40-per-1m'), PATIENT).toBe(10)
+    await expect.poll(() => usedOn(page, '40-per-1m')).toBe(10)
     expect((await marksOf(page, '40-per-1m')).at(-1)![1]).toBe(4)
   })
 
@@ -152,10 +150,10 @@ describe('the picture', () => {
     await slider.focus()
     await slider.press('End')
     await expect
-      .poll(() => panel.locator('.picture-note').textContent(), PATIENT)
+      .poll(() => panel.locator('.picture-note').textContent())
       .toMatch(/^5 units at .* free again in \d+ s$/)
     await slider.press('ArrowLeft')
-    await expect.poll(() => panel.locator('.picture-note').textContent(), PATIENT).toMatch(/^2 units at /)
+    await expect.poll(() => panel.locator('.picture-note').textContent()).toMatch(/^2 units at /)
     expect(await slider.getAttribute('aria-valuenow')).toBe('1')
     const rows = panel.getByRole('table', { name: /What is free again/ }).locator('tbody tr')
     expect(await rows.last().locator('td').last().textContent()).toBe('7')
@@ -185,7 +183,7 @@ describe('the picture', () => {
     })
     // With each frame: an answer comes once in a second.
     expect(places).toBeGreaterThan(5)
-    await expect.poll(placesOf, PATIENT).toBeLessThan(first - 0.05)
+    await expect.poll(placesOf).toBeLessThan(first - 0.05)
     await service.post('/v1/admin/reset', { limiter: 'api', key: 'moving' }, BOSS)
   })
 
@@ -209,8 +207,8 @@ describe('the picture', () => {
     expect(await panel.textContent()).toContain('88 units are not drawn')
     await window.watchLongTasks()
     // It is drawn anew with each answer, and moved by each frame.
-    for (let i = 0; i < 2; i++) await page.waitForResponse(/\/v1\/explain/)
-    expect(await window.longestTaskMs()).toBeLessThan(1000)
+    for (let i = 0; i < 4; i++) await page.waitForResponse(/\/v1\/explain/)
+    expect(await window.longTaskMs()).toBeLessThan(1000)
   })
 
   it('of kinds that keep no times is of what is used, and of what is to come', async () => {
@@ -229,9 +227,7 @@ describe('the picture', () => {
 })
 
 describe('what an operator does', () => {
-  it('is a reset, a ban and its end, an override and its end: in the service, and in the audit', {
-    timeout: 120_000,
-  }, async () => {
+  it('is a reset, a ban and its end, an override and its end: in the service, and in the audit', async () => {
     await consume('api', 'ann', 7)
     await using window = await open('api', 'ann')
     const { page } = window
@@ -244,8 +240,8 @@ describe('what an operator does', () => {
     expect((await explain('api', 'ann')).limits[0].used).toBe(7)
     await press(await dialogOf(page, 'Reset…'), 'Reset')
     expect((await explain('api', 'ann')).limits[0].used).toBe(0)
-    await expect.poll(() => usedOn(page, '40-per-1m'), PATIENT).toBe(0)
-    await expect.poll(() => changesOn(page), PATIENT).toEqual(['reset'])
+    await expect.poll(() => usedOn(page, '40-per-1m')).toBe(0)
+    await expect.poll(() => changesOn(page)).toEqual(['reset'])
 
     const ban = await dialogOf(page, 'Ban…')
     await ban.getByLabel('For').fill('5 minutes')
@@ -255,9 +251,7 @@ describe('what an operator does', () => {
     const { blockedMs } = await explain('api', 'ann')
     expect(blockedMs).toBeGreaterThan(200_000)
     expect(blockedMs).toBeLessThanOrEqual(300_000)
-    await expect
-      .poll(() => page.locator('.verdict-panel .panel-head').textContent(), PATIENT)
-      .toContain('blocked for')
+    await expect.poll(() => page.locator('.verdict-panel .panel-head').textContent()).toContain('blocked for')
     await press(await dialogOf(page, 'Unban…'), 'Unban')
     expect((await explain('api', 'ann')).blockedMs).toBe(0)
 
@@ -274,9 +268,7 @@ describe('what an operator does', () => {
     expect((await explain('api', 'ann')).overrides).toEqual([])
     await panelOf(page, 'slow').waitFor()
 
-    await expect
-      .poll(() => changesOn(page), PATIENT)
-      .toEqual(['delete override', 'override', 'unban', 'ban', 'reset'])
+    await expect.poll(() => changesOn(page)).toEqual(['delete override', 'override', 'unban', 'ban', 'reset'])
     const { body } = await service.get('/v1/admin/audit?count=5', BOSS)
     expect(
       body.entries.map(({ who, what, key }: { who: string; what: string; key: string }) => [who, what, key]),
@@ -330,7 +322,7 @@ describe('what an operator does', () => {
     await page.getByRole('dialog').waitFor()
     await tabTo('Reset')
     await page.keyboard.press('Enter')
-    await expect.poll(async () => (await explain('api', 'typed')).limits[0].used, PATIENT).toBe(0)
+    await expect.poll(async () => (await explain('api', 'typed')).limits[0].used).toBe(0)
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     // Whoever has pressed it goes on from where he was.
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Reset…')
@@ -354,7 +346,7 @@ it('decisions of the key are shown as they are made, and of no other', async () 
         await consume('api', 'followed', 41)
         return rows.filter({ hasText: 'denied' }).count()
       },
-      { ...PATIENT, interval: 300 },
+      { interval: 300 },
     )
     .toBeGreaterThan(1)
   expect(await rows.filter({ hasText: 'allowed' }).count()).toBe(0)
@@ -365,15 +357,15 @@ it('it says when a request of some cost would be admitted', async () => {
   await using window = await open('api', 'asked')
   const { page } = window
   const verdict = page.locator('.verdict')
-  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/admitted now/)
+  await expect.poll(() => verdict.textContent()).toMatch(/admitted now/)
   await page.getByLabel('A request of').fill('6')
   await expect
-    .poll(() => verdict.textContent(), PATIENT)
+    .poll(() => verdict.textContent())
     .toMatch(/admitted in (\d+ s|1 min): there is no room in 40-per-1m/)
   await page.getByLabel('A request of').fill('41')
-  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/never admitted: 41 is more than 40-per-1m/)
+  await expect.poll(() => verdict.textContent()).toMatch(/never admitted: 41 is more than 40-per-1m/)
   await page.getByLabel('A request of').fill('no number')
-  await expect.poll(() => verdict.textContent(), PATIENT).toMatch(/a whole number/)
+  await expect.poll(() => verdict.textContent()).toMatch(/a whole number/)
 })
 
 it('a key of a dimension is looked up by a form', async () => {
@@ -408,7 +400,7 @@ it('a key that is HTML is text wherever it is shown', async () => {
     await dialog.waitFor({ state: 'detached' })
   }
   expect(await usedOn(page, '40-per-1m')).toBe(3)
-  expect(await changesOn(page)).toEqual(['unban'])
+  await expect.poll(() => changesOn(page)).toEqual(['unban'])
   expect(await page.locator('main img').count()).toBe(0)
   expect(await page.evaluate(() => '__hacked' in globalThis)).toBe(false)
 })
@@ -426,11 +418,12 @@ it.each(['light', 'dark'] as const)(
       { width: 390, height: 844 },
     ]) {
       await page.setViewportSize(size)
-      expect(await isCutOff()).toBe(false)
+      // Pictures are drawn anew once they are told that they are narrower.
+      await expect.poll(isCutOff).toBe(false)
       expect(await violationsIn(window)).toEqual([])
       const dialog = await dialogOf(page, 'Override…')
       expect(await violationsIn(window)).toEqual([])
-      expect(await isCutOff()).toBe(false)
+      await expect.poll(isCutOff).toBe(false)
       await press(dialog, 'Cancel')
     }
   },

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rateLimitClient } from '../../server/test/envoy/support/client.ts'
 import { envoyService } from '../../server/test/envoy/support/envoy-service.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
-import { type TestBrowser, testBrowser } from './support/browser.ts'
+import { type TestBrowser, type TestWindow, testBrowser } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 import { ask, askOn } from './support/load.ts'
 
@@ -22,13 +22,20 @@ function keysOf(times: Readonly<Record<string, number>>): string[] {
 /** 500 allowed, 120 denied. */
 const KNOWN = keysOf({ 'user:1': 124, 'user:2': 124, 'user:3': 124, 'user:4': 124, [EVIL]: 124 })
 
-async function rowsOf(window: Awaited<ReturnType<TestBrowser['open']>>, table: string): Promise<string[][]> {
+async function rowsOf(window: TestWindow, table: string): Promise<string[][]> {
   const rows = window.page.getByRole('table', { name: table, exact: true }).locator('tbody tr')
   return Promise.all((await rows.all()).map((row) => row.locator('th, td').allInnerTexts()))
 }
 
+/** What is made of the rows of a table, looked at until it is right: each table is asked for by itself. */
+function shown<Made>(window: TestWindow, table: string, made: (rows: string[][]) => Made) {
+  return expect.poll(async () => made(await rowsOf(window, table)))
+}
+
 /** What is decided from then on is shown. */
 async function follow(page: Page): Promise<void> {
+  // With its first connection the page asks anew: what is decided just then is not seen.
+  await page.getByRole('status').getByText('Live', { exact: true }).waitFor()
   const begun = page.waitForResponse(/\/v1\/admin\/tail/)
   await page.getByRole('button', { name: 'Follow' }).click()
   await begun
@@ -41,17 +48,15 @@ describe('the page of a limiter', () => {
     await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
     const { page } = window
     await page.getByText('120 of 620 requests').waitFor()
-    const usage = await rowsOf(window, 'Decisions by span')
-    expect(usage[3]).toEqual(['5 min', '500', '120', '19%', '370 (60%)', expect.any(String), 'none'])
-    const requests = await rowsOf(window, 'Who asks most')
-    expect(requests.map(([key, count]) => [key, count]).sort()).toEqual(
-      [EVIL, 'user:1', 'user:2', 'user:3', 'user:4'].map((key) => [key, '124']),
+    const used = ['5 min', '500', '120', '19%', '370 (60%)', expect.any(String), 'none']
+    await shown(window, 'Decisions by span', (rows) => rows[3]).toEqual(used)
+    const full = expect.stringMatching(/100%\s*100 of hourly/)
+    await shown(window, 'Who asks most', (rows) => rows.sort()).toEqual(
+      [EVIL, 'user:1', 'user:2', 'user:3', 'user:4'].map((key) => [key, '124', full]),
     )
-    for (const [, , use] of requests) expect(use).toMatch(/100%\s*100 of hourly/)
-    const denials = await rowsOf(window, 'Who is denied most')
-    expect(denials.map(([, count]) => count)).toEqual(['24', '24', '24', '24', '24'])
-    const limits = await rowsOf(window, 'Limits')
-    expect(limits.map((row) => [row[0], row[3]])).toEqual([
+    const denied = new Array(5).fill('24')
+    await shown(window, 'Who is denied most', (rows) => rows.map(([, count]) => count)).toEqual(denied)
+    await shown(window, 'Limits', (rows) => rows.map((row) => [row[0], row[3]])).toEqual([
       ['hourly', '120 (19%)'],
       ['stricter', '370 (60%)'],
     ])
@@ -97,7 +102,7 @@ describe('the page of a limiter', () => {
     await page.getByLabel('Denials only').check()
     await follow(page)
     await ask(service, 'api', keysOf({ ann: 102 }))
-    await expect.poll(() => lines.count(), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => lines.count()).toBe(2)
     expect(await lines.first().innerText()).toMatch(/ann\s+1\s+denied by hourly/)
     await page.getByRole('button', { name: 'Pause' }).click()
     await ask(service, 'api', keysOf({ ann: 5 }))
@@ -112,7 +117,7 @@ describe('the page of a limiter', () => {
     await follow(window.page)
     await ask(service, 'api', ['a\u2028b\u2029c\rd', 'after'])
     const lines = window.page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
-    await expect.poll(() => lines.count(), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => lines.count()).toBe(2)
   })
 
   it('says why nothing can be followed', async () => {
@@ -142,10 +147,11 @@ describe('the page of a limiter', () => {
     await page.getByRole('link', { name: 'shop' }).click()
     await page.getByText('a domain of Envoy').waitFor()
     const keys = page.getByRole('table', { name: 'Who asks most', exact: true }).locator('tbody tr')
-    await expect.poll(() => keys.count(), { timeout: 30_000 }).toBe(1)
+    // Where nobody has asked there is a row, too: it says so.
+    await expect.poll(() => keys.locator('td.number').allInnerTexts()).toEqual(['1'])
     expect(await keys.getByRole('link').count()).toBe(0)
     await window.go('/limiters/api')
-    await expect.poll(() => keys.count(), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => keys.count()).toBe(2)
     await keys.getByRole('link', { name: whole }).waitFor()
     expect(await keys.getByRole('link').count()).toBe(1)
     await keys.getByText('1 of stricter').waitFor()
@@ -162,7 +168,7 @@ describe('the page of a limiter', () => {
       await ask(service, 'api', keys)
       await lines.getByText(`${name}:`).first().waitFor()
     }
-    await expect.poll(() => lines.count(), { timeout: 30_000 }).toBe(30)
+    await expect.poll(() => lines.count()).toBe(30)
     // There is no second page of them.
     expect(await page.getByRole('navigation', { name: 'Pages of Decisions' }).count()).toBe(0)
   })
@@ -172,13 +178,14 @@ describe('the page of a limiter', () => {
     await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
     const { page } = window
     const verdict = page.locator('[data-verdict]')
-    await expect.poll(() => verdict.getAttribute('data-verdict'), { timeout: 30_000 }).toBe('none')
+    await expect.poll(() => verdict.getAttribute('data-verdict')).toBe('none')
     await ask(service, 'api', [
       ...Array.from({ length: 40 }, (_, i) => `user:${i}`),
       ...keysOf({ flood: 400 }),
     ])
-    await expect.poll(() => verdict.getAttribute('data-verdict'), { timeout: 30_000 }).toBe('concentrated')
-    expect(await verdict.innerText()).toContain('All of the denials are those of 3 keys')
+    await expect.poll(() => verdict.getAttribute('data-verdict')).toBe('concentrated')
+    // The keys and the seconds are told one after the other: what it says may be of part of them first.
+    await expect.poll(() => verdict.innerText()).toContain('All of the denials are those of 3 keys')
   })
 })
 
@@ -263,5 +270,5 @@ it('is smooth while it is asked for 10,000 keys', async () => {
     .getByText(/≈ (9,[5-9]\d\d|10K|10\.\dK) callers/)
     .first()
     .waitFor()
-  expect(await window.longestTaskMs()).toBeLessThan(1000)
+  expect(await window.longTaskMs()).toBeLessThan(1000)
 })

@@ -57,8 +57,8 @@ interface Row {
 async function compared({ page }: TestWindow, limit: string, window: string): Promise<Record<string, Row>> {
   await page
     .getByRole('heading', { name: `${limit} per ${window}, by each kind` })
-    .waitFor({ timeout: 60_000 })
-  await page.getByRole('progressbar', { name: 'Simulating' }).waitFor({ state: 'detached', timeout: 60_000 })
+    .waitFor({ timeout: 120_000 })
+  await page.getByRole('progressbar', { name: 'Simulating' }).waitFor({ state: 'detached', timeout: 120_000 })
   const rows = await page.getByRole('table', { name: 'The kinds compared' }).locator('tbody tr').all()
   const told = rows.map(async (row) => {
     const [kind = '', admitted, denied, , fullest] = await row.locator('th, td').allInnerTexts()
@@ -265,8 +265,10 @@ describe('a file', () => {
     await choose('Count by', 'who.id')
     await page.getByText('40 requests of 4 callers').waitFor()
     await choose('Field with the cost', 'units')
-    await compared(window, '100', '1m')
-    expect(await compared(window, '100', '1m')).toMatchObject({ 'Sliding window': { fullest: 30 } })
+    // What is there first may still be what was simulated without costs.
+    await expect
+      .poll(() => compared(window, '100', '1m'))
+      .toMatchObject({ 'Sliding window': { fullest: 30 } })
   })
 })
 
@@ -293,6 +295,12 @@ it('a service that captures nothing says so', async () => {
   await window.page.getByText('The service says: no requests are captured').waitFor()
 })
 
+/** Notes of what progress was shown, however shortly. */
+const WATCH_PROGRESS = `window.progressOf = new Set()
+new MutationObserver(() => {
+  for (const { ariaLabel } of document.querySelectorAll('progress')) window.progressOf.add(ariaLabel)
+}).observe(document.body, { childList: true, subtree: true })`
+
 describe('a log of a million lines', () => {
   const LINES = 1_000_000
   const file = join(folder.path, 'million.log')
@@ -315,10 +323,9 @@ describe('a log of a million lines', () => {
     await using window = await simulator()
     const { page } = window
     await window.watchLongTasks()
+    await page.evaluate(WATCH_PROGRESS)
     await load(window, file)
-    await page.getByRole('progressbar', { name: 'Reading the log' }).waitFor()
     await page.getByText('1,000,000 requests of').waitFor({ timeout: 120_000 })
-    await page.getByRole('progressbar', { name: 'Simulating' }).waitFor()
     // While the first run goes on, and each of these after it.
     const slider = page.getByLabel('Requests, slider')
     for (let i = 0; i < 30; i++) await slider.press('ArrowLeft')
@@ -327,10 +334,15 @@ describe('a log of a million lines', () => {
     const simulatedMs = performance.now() - movedMs
     for (const { admitted, denied } of Object.values(rows)) expect(admitted + denied).toBe(LINES)
     expect(rows['Sliding window']!.fullest).toBeLessThanOrEqual(70)
+    expect(await page.evaluate('[...window.progressOf].sort()')).toEqual(['Reading the log', 'Simulating'])
     // Of a machine that does nothing else it is less than a tenth; to read or to simulate on the page would take seconds.
-    expect(await window.longestTaskMs()).toBeLessThan(1000)
-    expect(simulatedMs).toBeLessThan(60_000)
-  }, 240_000)
+    expect(await window.longTaskMs()).toBeLessThan(1000)
+    // What was left took no time: one run more takes about as long as all of those together.
+    const oneMs = performance.now()
+    await page.getByLabel('Requests', { exact: true }).fill('71')
+    await compared(window, '71', '1m')
+    expect(simulatedMs).toBeLessThan(10 * (performance.now() - oneMs))
+  })
 })
 
 describe('with an outcome', () => {
@@ -353,6 +365,6 @@ describe('with an outcome', () => {
     await page.getByRole('button', { name: 'Load the sample' }).click()
     await page.getByRole('table', { name: 'The kinds compared' }).waitFor()
     await page.getByText('How lines are read').click()
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+    await expect.poll(() => page.evaluate('document.documentElement.scrollWidth')).toBe(390)
   })
 })

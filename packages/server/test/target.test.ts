@@ -45,7 +45,7 @@ it('reads no body', async () => {
   expect(await answerTo(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`, '1\r\nx\r\n')).toMatch(/^HTTP\/1.1 413/)
 })
 
-it('waits for no headers longer than for two seconds', { timeout: 60_000 }, async () => {
+it('waits for no headers longer than for two seconds', async () => {
   const startMs = performance.now()
   expect(await answerTo(HEAD)).toMatch(/^HTTP\/1.1 408/)
   expect(performance.now() - startMs).toBeGreaterThan(1900)

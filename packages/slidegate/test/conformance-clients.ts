@@ -24,6 +24,9 @@ Logger.init('off')
 
 const host = '127.0.0.1'
 
+/** By itself it gives up after 250 ms, and a connection after 2 s. */
+const PATIENT_GLIDE = { requestTimeout: 30_000, advancedConfiguration: { connectionTimeout: 30_000 } }
+
 /** Every client that the store is made for, with its own defaults; given the port of a server. */
 export const CLIENTS: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
@@ -50,13 +53,13 @@ export const CLIENTS: Readonly<Record<string, Connect>> = {
   },
   'a pool of node-redis 6': async (port) => {
     // Over several connections calls may overtake each other: the order of a list is kept over one.
-    const client = createClientPool({ socket: { port } }, { minimum: 1, maximum: 1 })
+    const pool = { minimum: 1, maximum: 1, acquireTimeout: 30_000 }
+    const client = createClientPool({ socket: { port } }, pool)
     await client.connect()
     return { client, close: () => client.close() }
   },
   'Valkey GLIDE': async (port) => {
-    // By itself it gives up after 250 ms.
-    const client = await GlideClient.createClient({ addresses: [{ host, port }], requestTimeout: 10_000 })
+    const client = await GlideClient.createClient({ addresses: [{ host, port }], ...PATIENT_GLIDE })
     return { client, close: async () => client.close() }
   },
   '{ command(words) }': async (port) => {
@@ -115,7 +118,7 @@ export const CLUSTER_CLIENTS: Readonly<Record<string, Connect>> = {
   },
   'Valkey GLIDE': async (port) => {
     const addresses = [{ host, port }]
-    const client = await GlideClusterClient.createClient({ addresses, requestTimeout: 10_000 })
+    const client = await GlideClusterClient.createClient({ addresses, ...PATIENT_GLIDE })
     return { client, close: async () => client.close() }
   },
 }

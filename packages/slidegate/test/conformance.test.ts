@@ -5,6 +5,7 @@ import { redisStore } from '../src/stores/redis/index.ts'
 import type { Store } from '../src/stores/store.ts'
 import { type CreateStore, storeConformance } from '../src/testing.ts'
 import { CLIENTS, CLUSTER_CLIENTS, type Connection, SENTINEL_CLIENTS } from './conformance-clients.ts'
+import { ask } from './support/ask.ts'
 import { type RedisCluster, startCluster } from './support/redis-cluster.ts'
 import { type RedisSentinel, startSentinel } from './support/redis-sentinel.ts'
 import { type RedisServer, startRedis } from './support/redis-server.ts'
@@ -53,7 +54,11 @@ describe('Redis with Sentinel', () => {
   let sentinel: RedisSentinel
   beforeAll(async () => {
     sentinel = await startSentinel()
-  }, 60_000)
+    const { sentinels, masterName } = sentinel
+    // A master that stands still is waited for: who takes its place has not heard of all that was charged.
+    for (const port of sentinels)
+      await ask(port, 'SENTINEL', 'SET', masterName, 'down-after-milliseconds', 60_000)
+  })
   afterAll(() => sentinel.stop())
 
   describe.each(Object.entries(SENTINEL_CLIENTS))('by %s', (_, connect) => {
@@ -65,7 +70,7 @@ describe('Redis Cluster', () => {
   let cluster: RedisCluster
   beforeAll(async () => {
     cluster = await startCluster({ masters: 3, replicas: 0 })
-  }, 60_000)
+  })
   afterAll(() => cluster.stop())
 
   describe.each(Object.entries(CLUSTER_CLIENTS))('by %s', (_, connect) => {

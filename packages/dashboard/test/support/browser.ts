@@ -29,16 +29,19 @@ export interface TestWindow extends AsyncDisposable {
   go(at: string): Promise<void>
   /** From now on it is noted for how long scripts and layout keep the page from answering. */
   watchLongTasks(): Promise<void>
-  /** The longest so far; those of less than 50 ms are not told. */
-  longestTaskMs(): Promise<number>
+  /**
+   * The third longest so far; those of less than 50 ms are not told. A machine that pauses makes any task long, once: a page
+   * that blocks does so each time.
+   */
+  longTaskMs(): Promise<number>
 }
 
 const DESKTOP = { width: 1280, height: 800 }
 const STEP_MS = 30_000
 
-const WATCH = `window.longestTaskMs = 0
+const WATCH = `window.longTasksMs = []
 new PerformanceObserver((list) => {
-  for (const { duration } of list.getEntries()) window.longestTaskMs = Math.max(window.longestTaskMs, duration)
+  window.longTasksMs.push(...list.getEntries().map(({ duration }) => duration))
 }).observe({ type: 'longtask' })`
 
 /** Debian's Chromium, without a window on a screen. `await using` ends it. */
@@ -78,7 +81,7 @@ export async function testBrowser(): Promise<TestBrowser> {
           expected = wanted
         },
         watchLongTasks: () => page.evaluate(WATCH),
-        longestTaskMs: () => page.evaluate<number>('window.longestTaskMs'),
+        longTaskMs: () => page.evaluate<number>('window.longTasksMs.toSorted((a, b) => b - a)[2] ?? 0'),
         [Symbol.asyncDispose]: async () => {
           await context.close()
           const wrong = errors.filter((error) => expected?.test(error) !== true)

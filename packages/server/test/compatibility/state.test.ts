@@ -34,7 +34,7 @@ const log = pino({ level: 'silent' })
 async function linked(): Promise<RedisLink> {
   const link = new RedisLink({ url: server.url }, '/')
   onTestFinished(() => link.close())
-  expect(await link.connected()).toBe(true)
+  await expect.poll(() => link.connected()).toBe(true)
   return link
 }
 

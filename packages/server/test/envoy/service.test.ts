@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } 
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { startProxy } from '../../../slidegate/test/support/tcp-proxy.ts'
 import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
+import { until } from '../../../slidegate/test/support/until.ts'
 import { METHOD, type RateLimitClient, type Response, rateLimitClient } from './support/client.ts'
 import { type EnvoyService, envoyService } from './support/envoy-service.ts'
 
@@ -90,7 +91,10 @@ it('quotas that deny say when the first of them has room again', async () => {
   await client.ask('rl', [{ own: 'ann' }, { common: '' }])
   const denied = await client.ask('rl', [{ own: 'ann' }, { common: '' }])
   expect(denied.overallCode).toBe('OVER_LIMIT')
-  expect(denied.responseHeadersToAdd).toMatchObject([{ key: 'Retry-After', value: '3600' }])
+  const [own, common] = denied.statuses.map((each) => each.durationUntilReset!.seconds)
+  expect(own).toBeLessThanOrEqual(3600)
+  expect(common).toBeGreaterThan(3600)
+  expect(denied.responseHeadersToAdd).toMatchObject([{ key: 'Retry-After', value: `${own}` }])
 })
 
 it('what was charged is returned where what has happened already cannot be charged', async () => {
@@ -354,7 +358,8 @@ describe('a store that gives no answer', () => {
     stops.push(() => service.stop())
     const client = rateLimitClient(service.grpcAddress)
     stops.push(async () => client[Symbol.dispose]())
-    await client.ask('rl', [{ user: 'before' }])
+    // Where little time is given the first call may be too late.
+    await until('it answers', () => client.ask('rl', [{ user: 'before' }]))
     return { service, client }
   }
 
@@ -365,11 +370,9 @@ describe('a store that gives no answer', () => {
   ] as const)('%s', async (onStoreError, code) => {
     const { client } = await behindProxy({ onStoreError, timeoutMs: 300 })
     proxy.blackHole()
-    const started = performance.now()
     const response = await client.ask('rl', [{ user: 'ann' }])
     expect(response.overallCode).toBe(code)
     expect(response.statuses[0]!.code).toBe(code)
-    expect(performance.now() - started).toBeLessThan(5000)
   })
 
   it('local: of a rule there is one share, in whatever company', async () => {
@@ -404,9 +407,9 @@ describe('a store that gives no answer', () => {
   it('throw: the call fails in time', async () => {
     const { client } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
     proxy.blackHole()
-    const started = performance.now()
-    expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAVAILABLE' })
-    expect(performance.now() - started).toBeLessThan(5000)
+    const deadline = Date.now() + 30_000
+    const refused = await refusal(client.ask('rl', [{ user: 'ann' }], { deadline }))
+    expect(refused).toMatchObject({ code: 'UNAVAILABLE' })
   })
 
   it('whoever is asked goes on until all is said, and returned, though others are in force', async () => {
@@ -423,23 +426,27 @@ describe('a store that gives no answer', () => {
 
   it('deadlines are honoured, and a charge that was on its way stands', async () => {
     const { client } = await behindProxy({})
-    proxy.delay(1500)
-    const started = performance.now()
-    const late = client.ask('rl', [{ user: 'ann' }], { deadline: Date.now() + 500 })
+    // Until then the charge has been made, on a machine that pauses meanwhile too.
+    proxy.dropReplies()
+    const late = client.ask('rl', [{ user: 'ann' }], { deadline: Date.now() + 4000 })
     expect(await refusal(late)).toMatchObject({ code: 'DEADLINE_EXCEEDED' })
-    expect(performance.now() - started).toBeLessThan(1400)
     proxy.heal()
     // It was let in by whoever heard nothing: by Envoy, unless it is told otherwise.
-    expect(remainingIn(await client.ask('rl', [{ user: 'ann' }]))).toEqual([1])
+    const check = [{ entries: [{ key: 'user', value: 'ann' }], hitsAddend: { value: 0 } }]
+    const left = await until('it answers', async () => remainingIn(await client.ask('rl', check)))
+    expect(left).toEqual([2])
   })
 
   it('so many calls are under way, and no more', async () => {
     const { service, client } = await behindProxy({}, { inFlight: 2 })
-    proxy.delay(1000)
+    redis.freeze()
     const first = [client.ask('rl', [{ user: '1' }]), client.ask('rl', [{ user: '2' }])]
     using another = rateLimitClient(service.grpcAddress, undefined, { 'grpc.use_local_subchannel_pool': 1 })
-    // They may come in any order.
-    const all = await Promise.allSettled([...first, another.ask('rl', [{ user: '3' }])])
+    // They may come in any order; the others are not answered before one is refused.
+    const asked = [...first, another.ask('rl', [{ user: '3' }])]
+    await Promise.race(asked).catch(() => {})
+    redis.thaw()
+    const all = await Promise.allSettled(asked)
     const refused = all.filter((each) => each.status === 'rejected')
     expect(refused.map(({ reason }) => status[reason.code])).toEqual(['RESOURCE_EXHAUSTED'])
   })
@@ -501,7 +508,7 @@ descriptors:
       ),
     )
     expect(users.flatMap(remainingIn).reduce((sum, left) => sum + left)).toBe(100)
-  }, 60_000)
+  })
 
   it('with 1,024 calls in flight on memory, in groups', async () => {
     await using service = await envoyService(MANY)
@@ -512,7 +519,7 @@ descriptors:
     expect(responses.filter(({ overallCode }) => overallCode === 'OK')).toHaveLength(300)
     const { statuses } = await client.ask('rl', [{ path: '/' }])
     expect(statuses[0]!.limitRemaining).toBe(199)
-  }, 60_000)
+  })
 })
 
 it('requests for limits of their own are said once in the log, without keys', async () => {

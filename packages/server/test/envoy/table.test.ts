@@ -44,7 +44,7 @@ describe.each(stores)('what envoyproxy/ratelimit documents, on $name', ({ start 
     const envoy = { files: [], timeoutMs: 10_000 }
     service = await envoyService({}, { store: backend.store, envoy })
     client = rateLimitClient(service.grpcAddress)
-  }, 60_000)
+  })
   afterAll(async () => {
     client?.[Symbol.dispose]()
     await service?.stop()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readingsOf } from '../../src/gateway/path.ts'
+import { cpuMsOf } from '../support/cpu-time.ts'
 
 describe('what servers may take a path for', () => {
   test.each([
@@ -56,11 +57,12 @@ describe('what servers may take a path for', () => {
     expect(readingsOf(uri)).toBeUndefined()
   })
 
-  test('a long path takes no longer than its length asks for', () => {
-    const started = performance.now()
-    for (const piece of ['/..', '//', ';', '/.;', '%2f', '/a/../', '.', '%20', '. ', '%']) {
-      for (const end of ['', 'x', '//x;']) readingsOf(`/${piece.repeat(16_384 / piece.length)}${end}`)
-    }
-    expect(performance.now() - started).toBeLessThan(2000)
+  test('a long path takes no longer than its length asks for', async () => {
+    const cpuMs = await cpuMsOf(() => {
+      for (const piece of ['/..', '//', ';', '/.;', '%2f', '/a/../', '.', '%20', '. ', '%']) {
+        for (const end of ['', 'x', '//x;']) readingsOf(`/${piece.repeat(16_384 / piece.length)}${end}`)
+      }
+    })
+    expect(cpuMs).toBeLessThan(2000)
   })
 })

@@ -102,6 +102,8 @@ describe('routers', () => {
       fastify.get(route, () => route)
     }
     const server = createServer(app)
+    // A connection is not closed just as a request comes, after a pause.
+    server.keepAliveTimeout = 0
     servers.push(server)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     ports.set('express', (server.address() as AddressInfo).port)

@@ -12,8 +12,17 @@ const EXAMPLE = join(ROOT, 'packages/server/examples/slidegate.yaml')
 /** The worked example, on any port. */
 async function example(): Promise<TestService> {
   const { config } = loadConfig(EXAMPLE, { environment: {} })
-  const { listen, ...others } = config
-  return testService({ ...others, store: { memory: {} } })
+  const { listen, limiters, ...others } = config
+  const { llm } = limiters!
+  // A bucket that is not full again while a machine pauses.
+  const limits = llm!.limits!.map((limit) =>
+    limit.kind === 'tokenBucket' ? { ...limit, interval: '1h' } : limit,
+  )
+  return testService({
+    ...others,
+    limiters: { ...limiters, llm: { ...llm, limits } },
+    store: { memory: {} },
+  })
 }
 
 describe('docs/api.md', () => {

@@ -361,5 +361,5 @@ describe('whatever is sent to any route', () => {
   it('is answered on Redis', async () => {
     await using redis = await withRedis()
     await check({ redis: { url: redis.url } }, 150)
-  }, 120_000)
+  })
 })

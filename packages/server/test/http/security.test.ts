@@ -301,7 +301,8 @@ describe('connections', () => {
     await once(socket, 'end')
     const open = () =>
       new Promise((resolve) => service.app.server.getConnections((_, count) => resolve(count)))
-    await expect.poll(open, { timeout: 6000 }).toBe(0)
+    // Sooner than what is too slow is closed.
+    await expect.poll(open, { timeout: 9000 }).toBe(0)
   })
 
   it('on which the last answers are given do not keep the service from ending', async () => {
@@ -335,7 +336,7 @@ describe('connections', () => {
     // In place of the 30 s after which all is cut off.
     expect(performance.now() - startedAtMs).toBeLessThan(15_000)
     agent.destroy()
-  }, 60_000)
+  })
 
   it('that are slow are closed', async () => {
     await using service = await testService({ limiters })

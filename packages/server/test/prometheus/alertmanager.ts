@@ -39,6 +39,9 @@ export async function alertmanagerConfig(
     'group_wait: 30s': 'group_wait: 1s',
     'group_wait: 10s': 'group_wait: 1s',
     'group_wait: 5m': 'group_wait: 1s',
+    // What a group is told of later must not wait because something else came first.
+    'group_interval: 5m': 'group_interval: 1s',
+    'group_interval: 1h': 'group_interval: 1s',
   })
 }
 

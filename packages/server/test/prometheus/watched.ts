@@ -46,16 +46,16 @@ export function watchedAlone(): Promise<TestService> {
   })
 }
 
-/** Requests to all limiters of these services, a few hundred a second at most and for a minute at most, until it is stopped. */
+/** Requests to all limiters of these services, a few hundred a second at most, until it is stopped. */
 export function startTraffic(services: readonly TestService[], alone: TestService): AsyncDisposable {
   let isStopped = false
-  const line = async (rounds: number, round: (number: number) => Promise<unknown>): Promise<void> => {
-    for (let number = 0; number < rounds && !isStopped; number++) await round(number)
+  const line = async (round: (number: number) => Promise<unknown>): Promise<void> => {
+    for (let number = 0; !isStopped; number++) await round(number)
   }
   const consume = (service: TestService, requests: readonly object[]) =>
     service.post('/v1/consume', { requests })
   const lines = services.flatMap((service) => [
-    line(1000, async (number) => {
+    line(async (number) => {
       // Every other request is by the same caller.
       const key = `user:${number % 2 === 0 ? 0 : number % 20}`
       await consume(service, [
@@ -71,13 +71,13 @@ export function startTraffic(services: readonly TestService[], alone: TestServic
     }),
     // More than there is room for: some wait for a while, and some in vain.
     ...[2000, 2000, 2000, 200].map((maxWaitMs) =>
-      line(1000, async () => {
+      line(async () => {
         await service.post('/v1/wait', { limiter: 'api', key: 'patient', maxWaitMs })
         await delay(50)
       }),
     ),
   ])
-  const flood = line(1000, async (number) => {
+  const flood = line(async (number) => {
     await consume(
       alone,
       Array.from({ length: 10 }, (_, i) => ({ limiter: 'alone', key: `user:${number}:${i}` })),

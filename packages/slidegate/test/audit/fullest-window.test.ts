@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fullestWindow } from './fullest-window.ts'
+import { fullestWindow, medianMsFor } from './fullest-window.ts'
 
 it('finds what trying every window finds', () => {
   const admission = fc.record({ atMs: fc.nat(60), cost: fc.integer({ min: 1, max: 3 }) })
@@ -17,4 +17,12 @@ it('finds what trying every window finds', () => {
       expect(fullestWindow(admissions, windowMs)).toBe(fullest)
     }),
   )
+})
+
+it('half of the time says nothing of a moment without admissions', () => {
+  const steady = Array.from({ length: 40 }, (_, i) => ({ atMs: 10 * i, cost: 2 }))
+  expect(medianMsFor(steady, 10)).toBe(50)
+  const paused = steady.map(({ atMs, cost }, i) => ({ atMs: i < 20 ? atMs : atMs + 5000, cost }))
+  expect(medianMsFor(paused, 10)).toBe(50)
+  expect(medianMsFor(steady, 100)).toBe(Number.POSITIVE_INFINITY)
 })

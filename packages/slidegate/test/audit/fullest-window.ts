@@ -4,6 +4,23 @@ export interface Admission {
   readonly cost: number
 }
 
+/**
+ * The time in which so many units more were admitted, for half of all admissions. Unlike the emptiest window it says little of
+ * moments in which the machine stood still.
+ */
+export function medianMsFor(admissions: readonly Admission[], units: number): number {
+  const inOrder = [...admissions].sort((a, b) => a.atMs - b.atMs)
+  const tookMs: number[] = []
+  let [more, end] = [0, 0]
+  for (const { atMs, cost } of inOrder) {
+    for (; end < inOrder.length && more < units + cost; end++) more += inOrder[end]!.cost
+    if (more < units + cost) break
+    tookMs.push(inOrder[end - 1]!.atMs - atMs)
+    more -= cost
+  }
+  return tookMs.sort((a, b) => a - b)[tookMs.length >> 1] ?? Number.POSITIVE_INFINITY
+}
+
 /** The most units that any half-open stretch of this length holds, wherever it begins. */
 export function fullestWindow(admissions: readonly Admission[], windowMs: number): number {
   const inOrder = [...admissions].sort((a, b) => a.atMs - b.atMs)

@@ -15,6 +15,7 @@ import {
 import { redisStore } from 'slidegate/redis'
 // What a decision remembers of its instants is told to nobody else.
 import { originOf } from '../../dist/origin.js'
+import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./audit.ts').Order} Order */
 /** @typedef {import('./audit.ts').LimitOrder} LimitOrder */
@@ -46,6 +47,7 @@ process.once('message', async (/** @type {Order} */ order) => {
         ...(order.maxStaleMs && { overrides: { maxStaleMs: order.maxStaleMs } }),
       })
   await limiter.peek(keyFrom(order, 0, 'ready'), order.values ? { value: 'ready' } : {})
+  await allReady(redis, order.processes ?? 1)
 
   /** @type {import('./audit.ts').Report} */
   const report = { admissions: [], denied: 0 }
@@ -67,6 +69,7 @@ process.once('message', async (/** @type {Order} */ order) => {
         isLeased,
         ...(value && { value }),
         ...(order.dimensions && allowed && { charges: chargesOf(key, decision) }),
+        ...(order.maxStaleMs && { limit: decision.limits[0]?.limit }),
       }
       if (permit?.allowed) {
         await delay(order.holdMs)
@@ -81,7 +84,9 @@ process.once('message', async (/** @type {Order} */ order) => {
       if (order.pauseMs !== undefined && i % 10 === 0) await delay(order.pauseMs)
     }
   })
-  await delay(order.durationMs)
+  if (order.durationMs !== 'until told') await delay(order.durationMs)
+  // See ENOUGH.
+  else while ((await redis.exists('slidegate:enough')) === 0) await delay(20)
   isDone = true
   await Promise.all(callers)
   // What is on its way back to a key gets there before what is asked of it now.

@@ -167,9 +167,7 @@ describe('what may have arrived', () => {
     const direct = createLimiter({ limits: [slidingWindow({ limit: 2, window: '1h' })], store: behind })
     const remaining = async () => (await direct.peek('k')).remaining
     const limiter = limiterAt(url, { timeoutMs: 50 })
-    const startedMs = performance.now()
     await expect(limiter.consume('k', { cost: 2 })).rejects.toMatchObject({ reason: 'timeout' })
-    expect(performance.now() - startedMs).toBeLessThan(5000)
     await until('it has come', async () => held.length === 1)
     expect(await remaining()).toBe(0)
     isHolding = false

@@ -38,7 +38,7 @@ const small = { limit: 6, windowMs: 200, events: 50, longWaits: 5, limits: 2 }
 const hours = { ...small, shortestMs: 600_000, windowMs: 1_200_000 }
 
 describe('a service and the oracle agree in every field of every answer', () => {
-  test('one key, all kinds', { timeout: 300_000 }, async () => {
+  test('one key, all kinds', async () => {
     const decisions = 2000
     const scale = { ...hours, kinds: KINDS }
     expect(await playAtRandom(scale, STORES, decisions)).toBeGreaterThanOrEqual(decisions)
@@ -50,7 +50,7 @@ describe('a service and the oracle agree in every field of every answer', () => 
     overrides: { ...hours, kinds: KINDS, sets: [2, 3], byOverrides: true, processes: 1 },
     'the clock set back': { kinds: SUMS, windowMs: 3000, clockSteps: true, bans: true, reservations: true },
   }
-  test.each(Object.entries(keyed))('%s', { timeout: 300_000 }, async (_, scale) => {
+  test.each(Object.entries(keyed))('%s', async (_, scale) => {
     const { decisions } = await playKeyedAtRandom(
       { ...small, dimensions: [1, 2, 3], ...scale } as KeyedScale,
       STORES,
@@ -59,7 +59,7 @@ describe('a service and the oracle agree in every field of every answer', () => 
     expect(decisions).toBeGreaterThanOrEqual(700)
   })
 
-  test.each(Object.entries(LINE_SCALES))('lines: %s', { timeout: 300_000 }, async (_, scale) => {
+  test.each(Object.entries(LINE_SCALES))('lines: %s', async (_, scale) => {
     let decisions = 0
     let behind = 0
     while (decisions < 600 || (behind === 0 && decisions < 10_000)) {

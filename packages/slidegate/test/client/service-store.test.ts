@@ -12,6 +12,7 @@ import {
   withLeases,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
 import { recorded } from '../resilience/stores.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { type Served, served } from './served.ts'
@@ -147,7 +148,7 @@ describe('as any store', () => {
   it('it is leased from: exactly the limit, by few ops', async () => {
     const behind = recorded(memoryStore())
     const service = await behindOne(behind)
-    const store = withLeases(service.connect(), { leaseMs: 1000 })
+    const store = withLeases(service.connect(), { leaseMs: 1000, clock: new ManualClock().now })
     const limiter = limiterOn(store, { limits: [slidingWindow({ limit: 500, window: '1h' })] })
     let admitted = 0
     for (let i = 0; i < 900; i++) if ((await limiter.consume('k')).allowed) admitted++
@@ -157,7 +158,7 @@ describe('as any store', () => {
 
   it('its denials are repeated without asking', async () => {
     const service = await behindOne()
-    const limiter = limiterOn(withDenyCache(service.connect()), {
+    const limiter = limiterOn(withDenyCache(service.connect(), { clock: new ManualClock().now }), {
       limits: [slidingWindow({ limit: 1, window: '1h' })],
     })
     for (let i = 0; i < 10; i++) await limiter.consume('k')

@@ -101,7 +101,10 @@ describe('nothing is said of', () => {
   afterAll(() => server.stop())
 
   it('Valkey GLIDE', async () => {
-    const client = await GlideClient.createClient({ addresses: [{ host: '127.0.0.1', port: server.port }] })
+    const client = await GlideClient.createClient({
+      addresses: [{ host: '127.0.0.1', port: server.port }],
+      advancedConfiguration: { connectionTimeout: 30_000 },
+    })
     expect(warningsOf(client)).toEqual([])
     client.close()
   })

@@ -15,7 +15,7 @@ import { limiterOn } from './store-on.ts'
 let cluster: RedisCluster
 beforeAll(async () => {
   cluster = await startCluster({ masters: 3, replicas: 0 })
-}, 60_000)
+})
 afterAll(() => cluster.stop())
 
 const limits = [slidingWindow({ limit: 10, window: '1h' })]
@@ -80,7 +80,8 @@ describe('a slot of which some keys have moved', () => {
     const limiter = limiterOn(connectionOf(client), { timeoutMs })
     const askAll = async () =>
       (await Promise.all(names.map((name) => limiter.consume(name)))).map(({ remaining }) => remaining)
-    await askAll()
+    // Within a short timeout it may not have connected yet.
+    await vi.waitFor(askAll, { timeout: 20_000, interval: 50 })
     const slot = crc16(tagsOf(1)[0]!) % 16_384
     const from = await cluster.masterOf(slot)
     const open = await cluster.openSlot(slot, cluster.nodes.find(({ id }) => id !== from.id)!)

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -13,6 +13,19 @@ import { makeCertificates, startTlsRedis } from '../support/tls.ts'
 import { limiterOn } from './store-on.ts'
 
 const LOADS = { 'node-redis': loadNodeRedis, ioredis: loadIoredis }
+
+/** What a machine that stands still may take. */
+const patient = { timeout: 30_000, interval: 50 }
+
+/** That it rejects without waiting for anything but its turn, however long that takes. */
+async function expectRejectedAtOnce(promise: Promise<unknown>, message: string | RegExp): Promise<void> {
+  let error: unknown
+  promise.catch((reason: unknown) => {
+    error = reason
+  })
+  for (let turn = 0; turn < 100 && error === undefined; turn++) await nextTurn()
+  expect(String(error)).toMatch(message)
+}
 
 let server: RedisServer
 beforeAll(async () => {
@@ -81,14 +94,14 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await expect(limiter.consume('k')).rejects.toThrow('ECONNREFUSED')
     expect(connection.isReady).toBe(true)
     await late.start()
-    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000, interval: 50 })
+    await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
   it('a first request waits for a server that is slow, rather than be told that there is none', async () => {
     const slow = await startRedis()
     onTestFinished(() => slow.stop())
     slow.freeze()
-    const limiter = limiterOn(connect({ url: slow.url }), { timeoutMs: 10_000 })
+    const limiter = limiterOn(connect({ url: slow.url }))
     const first = limiter.consume('k')
     await delay(1200)
     slow.thaw()
@@ -100,12 +113,11 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     onTestFinished(() => slow.stop())
     slow.freeze()
     const connection = connect({ url: slow.url })
-    const first = expect(connection.scriptRunner().run(['k'], [])).rejects.toThrow('has been closed')
+    const first = connection.scriptRunner().run(['k'], [])
+    first.catch(() => {})
     await delay(100)
-    const closedMs = performance.now()
     connection.close()
-    await first
-    expect(performance.now() - closedMs).toBeLessThan(1000)
+    await expectRejectedAtOnce(first, 'has been closed')
   })
 
   it('what cannot be sent is refused at once, and a restart is survived', async () => {
@@ -116,13 +128,14 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await limiter.consume('k')
     await mortal.kill()
     const run = connection.scriptRunner()
-    const refusal = () => expect(run.run(['k'], [])).rejects.toThrow(/no connection to Redis: .*ECONNREFUSED/)
-    await vi.waitFor(refusal, { timeout: 2000, interval: 5 })
-    const askedMs = performance.now()
-    await refusal()
-    expect(performance.now() - askedMs).toBeLessThan(500)
+    const reason = /no connection to Redis: .*ECONNREFUSED/
+    await vi.waitFor(() => expect(run.run(['k'], [])).rejects.toThrow(reason), {
+      timeout: 30_000,
+      interval: 5,
+    })
+    await expectRejectedAtOnce(run.run(['k'], []), reason)
     await mortal.start()
-    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000, interval: 50 })
+    await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
   it('a command that was lost is not sent again', async () => {
@@ -138,25 +151,25 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await mortal.kill()
     await mortal.start()
     await lost
-    await vi.waitFor(() => connection.scriptRunner().run(['slidegate:k'], []), { timeout: 5000 })
+    await vi.waitFor(() => connection.scriptRunner().run(['slidegate:k'], []), patient)
     await delay(100)
     expect(await ask(mortal.port, 'DBSIZE')).toBe(0)
   })
 
-  it('a connection that has died without a word is replaced', { timeout: 20_000 }, async () => {
+  it('a connection that has died without a word is replaced', async () => {
     const proxy = await startProxy(server.port)
     onTestFinished(() => proxy.stop())
     const connection = connect({ url: `redis://127.0.0.1:${proxy.port}` })
     const limiter = limiterOn(connection, { timeoutMs: 50 })
-    await vi.waitFor(() => limiter.consume('k'), { timeout: 5000 })
+    await vi.waitFor(() => limiter.consume('k'), patient)
     proxy.blackHole()
     await expect(limiter.consume('k')).rejects.toMatchObject({ reason: 'timeout' })
     // The connection stays open and silent; only a new one is answered.
     proxy.heal({ leaveSilent: true })
-    await vi.waitFor(() => limiter.consume('k'), { timeout: 10_000, interval: 50 })
+    await vi.waitFor(() => limiter.consume('k'), patient)
   })
 
-  it('a Cluster', { timeout: 60_000 }, async () => {
+  it('a Cluster', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 })
     onTestFinished(() => cluster.stop())
     const connection = connect({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
@@ -169,15 +182,17 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     const [node] = cluster.nodes
     await node!.kill()
     await node!.start()
-    await vi.waitFor(() => Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key))), {
-      timeout: 20_000,
-      interval: 100,
-    })
+    await vi.waitFor(() => Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key))), patient)
   })
 })
 
 it('without any client the reason is told', async () => {
-  const warned = new Promise<Error>((resolve) => process.once('warning', resolve))
+  // Others may warn as well.
+  const warned = new Promise<Error>((resolve) => {
+    const hear = (warning: Error) => void (warning.name === 'SlidegateWarning' && resolve(warning))
+    process.on('warning', hear)
+    onTestFinished(() => void process.off('warning', hear))
+  })
   const connection = connectionTo({ url: server.url }, async () => undefined)
   await expect(connection.scriptRunner().run(['k'], [])).rejects.toMatchObject({ code: 'invalid_option' })
   expect(await warned).toMatchObject({

@@ -40,7 +40,7 @@ it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, 
   client.on('error', () => {})
   const connection = connectionOf(client)
   const becomes = (isReady: boolean) =>
-    vi.waitFor(() => expect(connection.isReady).toBe(isReady), { timeout: 5000, interval: 1 })
+    vi.waitFor(() => expect(connection.isReady).toBe(isReady), { timeout: 30_000, interval: 1 })
 
   // Nothing has been asked yet: a client that is never asked might never connect.
   expect(connection.isReady).toBe(true)

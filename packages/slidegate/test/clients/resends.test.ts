@@ -33,6 +33,11 @@ function heard<Client extends { on(event: 'error', listener: () => void): unknow
   return client
 }
 
+const PATIENT_GLIDE = {
+  requestTimeout: 15_000,
+  advancedConfiguration: { connectionTimeout: 15_000 },
+} as const
+
 const SINGLE: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => {
     const client = heard(new Ioredis5(port))
@@ -70,7 +75,7 @@ const SINGLE: Readonly<Record<string, Connect>> = {
     return { client, resends: false, end: () => client.destroy() }
   },
   'Valkey GLIDE': async (port) => {
-    const client = await GlideClient.createClient({ addresses: [{ host, port }], requestTimeout: 5000 })
+    const client = await GlideClient.createClient({ addresses: [{ host, port }], ...PATIENT_GLIDE })
     return { client, resends: false, end: () => client.close() }
   },
 }
@@ -99,7 +104,7 @@ const CLUSTER: Readonly<Record<string, Connect>> = {
   'Valkey GLIDE': async (port) => {
     const client = await GlideClusterClient.createClient({
       addresses: [{ host, port }],
-      requestTimeout: 5000,
+      ...PATIENT_GLIDE,
     })
     return { client, resends: false, end: () => client.close() }
   },
@@ -107,17 +112,21 @@ const CLUSTER: Readonly<Record<string, Connect>> = {
 
 const SCRIPT = "return redis.call('INCR', KEYS[1])"
 
+/** For how long what is sent again is waited for, and for how long what is not. */
+const withinMs = ({ resends }: Connected, notMs: number): number => (resends ? 30_000 : notMs)
+
 /** A server takes the command and dies. If the command is executed by the one that comes after, it was sent twice. */
 async function isSentTwice(
   { client }: Connected,
   server: Pick<RedisProcess, 'port' | 'freeze' | 'kill' | 'start'>,
-  withinMs = 1500,
+  withinMs: number,
 ): Promise<boolean> {
   const { send } = dialectOf(client)!
   await send('EVAL', SCRIPT, ['slidegate:before{counter}'], [])
   server.freeze()
   void send('EVAL', SCRIPT, ['slidegate:{counter}'], []).catch(() => {})
-  await delay(100)
+  // Until it has been sent.
+  await delay(300)
   await server.kill()
   await server.start()
   const untilMs = performance.now() + withinMs
@@ -131,12 +140,12 @@ async function isSentTwice(
 
 describe('a command whose reply is lost', () => {
   // Most of it is waiting for what does not happen: at the same time, each at a server of its own.
-  it.concurrent.for(Object.entries(SINGLE))('%s', { timeout: 30_000 }, async ([, connect], test) => {
+  it.concurrent.for(Object.entries(SINGLE))('%s', async ([, connect], test) => {
     const server = await startRedis()
     test.onTestFinished(() => server.stop())
     const connected = await connect(server.port)
     expect(connectionOf(connected.client)).toMatchObject({ isCluster: false, resends: connected.resends })
-    expect(await isSentTwice(connected, server)).toBe(connected.resends)
+    expect(await isSentTwice(connected, server, withinMs(connected, 1500))).toBe(connected.resends)
     await connected.end()
   })
 })
@@ -145,16 +154,16 @@ describe('a command to a Cluster whose reply is lost', () => {
   let cluster: RedisCluster
   beforeAll(async () => {
     cluster = await startCluster({ masters: 3, replicas: 0 })
-  }, 60_000)
+  })
   afterAll(() => cluster.stop())
 
-  it.each(Object.entries(CLUSTER))('%s', { timeout: 30_000 }, async (_, connect) => {
+  it.each(Object.entries(CLUSTER))('%s', async (_, connect) => {
     await cluster.settled()
     // The others tell clients where to go while it is away.
     const node = await cluster.masterOf(crc16('counter') % 16_384)
     const connected = await connect(node.port)
     expect(connectionOf(connected.client)).toMatchObject({ isCluster: true, resends: connected.resends })
-    expect(await isSentTwice(connected, node, 4000)).toBe(connected.resends)
+    expect(await isSentTwice(connected, node, withinMs(connected, 4000))).toBe(connected.resends)
     await connected.end()
   })
 })
@@ -163,10 +172,10 @@ describe('a command to the master of a Sentinel whose reply is lost', () => {
   let sentinel: RedisSentinel
   beforeAll(async () => {
     sentinel = await startSentinel({ replicas: 0 })
-  }, 60_000)
+  })
   afterAll(() => sentinel.stop())
 
-  it('node-redis 6', { timeout: 30_000 }, async () => {
+  it('node-redis 6', async () => {
     const client = heard(
       createSentinel({
         name: sentinel.masterName,
@@ -176,7 +185,7 @@ describe('a command to the master of a Sentinel whose reply is lost', () => {
     await client.connect()
     const connected = { client, resends: true, end: () => client.destroy() }
     expect(connectionOf(client)).toMatchObject({ isCluster: false, resends: true })
-    expect(await isSentTwice(connected, sentinel.servers[0]!)).toBe(true)
+    expect(await isSentTwice(connected, sentinel.servers[0]!, 30_000)).toBe(true)
     await connected.end()
   })
 })

@@ -26,6 +26,6 @@ export function limiterOn(
     name: randomUUID(),
     limits: [slidingWindow({ limit: 1000, window: '1h' })],
     store: storeOn(connection, options.prefix),
-    timeoutMs: options.timeoutMs ?? 10_000,
+    timeoutMs: options.timeoutMs ?? 30_000,
   })
 }

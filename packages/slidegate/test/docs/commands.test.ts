@@ -39,7 +39,7 @@ async function run(script: string, ports: Ports): Promise<{ code: number | null;
     cwd: await copy(),
     // A group of its own, to end what it has started.
     detached: true,
-    timeout: 240_000,
+    timeout: 540_000,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''
@@ -56,7 +56,7 @@ async function run(script: string, ports: Ports): Promise<{ code: number | null;
 }
 
 describe('what a page says to type', () => {
-  it.each(sessions)('$page', { timeout: 300_000 }, async (session) => {
+  it.each(sessions)('$page', { timeout: 600_000 }, async (session) => {
     const ports = { 3000: await freePort(), 6379: await freePort(), 8080: await freePort() }
     const { code, printed } = await run(scriptOf(session, ports), ports)
     const blocks = session.steps.filter((step): step is Commands => 'commands' in step)

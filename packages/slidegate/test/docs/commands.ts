@@ -50,8 +50,8 @@ export interface Ports {
   readonly 8080: number
 }
 
-/** Enough for a slow machine, and bearable where a page stops Redis. */
-const TIMEOUT_MS = 3000
+/** Enough for a machine that stands still for seconds, and bearable where a page stops Redis. */
+const TIMEOUT_MS = 10_000
 
 /** Ends what a block has printed. */
 export const END = '\u0004'

@@ -52,6 +52,8 @@ export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
   // What is tested is what it prints, however slow the machine.
+  if (!own.includes('timeoutMs'))
+    own = own.replaceAll('store: serviceStore(', 'timeoutMs: 50, store: serviceStore(')
   return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
 }
 

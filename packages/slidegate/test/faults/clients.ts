@@ -16,9 +16,12 @@ type Connect = (port: number) => Promise<Connection>
 // It writes a line for each error that a server answers.
 Logger.init('off')
 
+/** What a busy machine may take for a request, or to connect. */
+const PATIENT_MS = 30_000
+
 /**
- * Clients with the settings that they have by themselves; they reconnect for ever. Their errors are events
- * that somebody has to listen to.
+ * Clients with the settings that they have by themselves, but for timeouts that a busy machine does not keep; they
+ * reconnect for ever. Their errors are events that somebody has to listen to.
  */
 export const CLIENTS: Readonly<Record<string, Connect>> = {
   'ioredis 5': async (port) => ofIoredis(new Ioredis5(port)),
@@ -26,9 +29,14 @@ export const CLIENTS: Readonly<Record<string, Connect>> = {
   iovalkey: async (port) => ofIoredis(new Iovalkey(port)),
   'node-redis 5': async (port) => ofNodeRedis(createNodeRedis5({ socket: { port } })),
   'node-redis 6': async (port) => ofNodeRedis(createNodeRedis6({ socket: { port } })),
-  'node-redis-6 pool': async (port) => ofNodeRedis(createClientPool({ socket: { port } })),
+  'node-redis-6 pool': async (port) =>
+    ofNodeRedis(createClientPool({ socket: { port } }, { acquireTimeout: PATIENT_MS })),
   'Valkey GLIDE': async (port) => {
-    const client = await GlideClient.createClient({ addresses: [{ host: '127.0.0.1', port }] })
+    const client = await GlideClient.createClient({
+      addresses: [{ host: '127.0.0.1', port }],
+      requestTimeout: PATIENT_MS,
+      advancedConfiguration: { connectionTimeout: PATIENT_MS },
+    })
     return { client, end: () => client.close() }
   },
 }

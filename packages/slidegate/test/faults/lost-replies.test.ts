@@ -25,7 +25,7 @@ class Losing implements CommandClient {
 const UNBREAKABLE = { minRequests: 2 ** 20 }
 
 /** For those who may wait; and longer than that nobody should have to, once replies come again. */
-const PATIENT_MS = 5000
+const PATIENT_MS = 20_000
 
 it.each([1, 2, 20, 200])(
   'after %i requests in a row whose replies were lost the next is answered',

@@ -24,7 +24,7 @@ const limiterOn = (client: RedisClient): Limiter =>
   createLimiter({
     limits: [slidingWindow({ limit: 9, window: '1h' })],
     store: redisStore(client),
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
   })
 
 async function reasonOf(request: Promise<unknown>): Promise<StoreUnavailableError> {

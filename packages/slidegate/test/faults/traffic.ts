@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type Decision, type Limiter, StoreUnavailableError } from '../../src/index.ts'
+import { fullestWindow } from '../audit/fullest-window.ts'
 
 /** Callers that ask one request after the other until they are told to stop. */
 export class Traffic {
@@ -42,8 +43,8 @@ export class Traffic {
   }
 }
 
-/** What a slow machine may add to a deadline. */
-const SLACK_MS = 1500
+/** What a machine that stands still may add to a deadline. */
+const SLACK_MS = 10_000
 
 /** However the store fared: nobody has seen anything but an answer or a `StoreUnavailableError`, or waited long for it. */
 export function expectOrderly(traffic: Traffic, timeoutMs: number): void {
@@ -66,10 +67,12 @@ export async function untilAnswered(limiter: Limiter): Promise<void> {
   }
 }
 
-/** That a key of which nothing is known is admitted its limit, and no more. */
+/** That a key of which nothing is known is admitted its limit, and no more; beyond a window, as many again. */
 export async function expectExact(limiter: Limiter, key: string): Promise<void> {
-  const { limit } = limiter.limits[0]!
+  const { limit, windowMs } = limiter.limits[0]!
   const decisions = await Promise.all(Array.from({ length: limit + 10 }, () => limiter.consume(key)))
-  expect(decisions.filter(({ allowed }) => allowed).length).toBe(limit)
-  expect((await limiter.consume(key)).allowed).toBe(false)
+  decisions.push(await limiter.consume(key))
+  const admitted = decisions.filter(({ allowed }) => allowed)
+  expect(fullestWindow(admitted, windowMs)).toBe(limit)
+  expect(decisions.slice(0, limit).every(({ allowed }) => allowed)).toBe(true)
 }

@@ -19,7 +19,7 @@ const TIME_ZONES = [
 function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> {
   const numbers = {
     limit: fc.integer({ min: 1, max: scale.limit }),
-    shadow: scale.oneLog ? fc.constant(false) : fc.constantFrom(false, false, false, true),
+    shadow: scale.oneLog || scale.noShadows ? fc.constant(false) : fc.constantFrom(false, false, false, true),
   }
   const shortest = scale.shortestMs ?? 10
   const window = fc.integer({ min: shortest, max: scale.windowMs })

@@ -14,6 +14,8 @@ export interface Scale {
   readonly limits?: number
   /** Whether all limits are sliding at the grain of 1 ms, enforced, and so share one log. */
   readonly oneLog?: boolean
+  /** Whether all limits are enforced. */
+  readonly noShadows?: boolean
   /** Whether the clock is also set back. */
   readonly clockSteps?: boolean
   /** Units that are charged at most without asking; unless told, little more than a limit admits. */

@@ -66,16 +66,24 @@ async function fill(store: Store, count: number, text = 'text', ttlMs: (i: numbe
   }
 }
 
-/** Microseconds that the slowest call of a script took, of those that were made meanwhile. */
-async function slowestMicros(act: () => Promise<unknown>): Promise<number> {
+/**
+ * Microseconds that each call of a script took that was made meanwhile, in their order: the least of several times, since
+ * Redis may have to wait for the processor.
+ */
+async function microsOf(act: () => Promise<unknown>): Promise<number[]> {
+  const times: number[][] = []
   await redis.config('SET', 'slowlog-log-slower-than', '0', 'slowlog-max-len', '1000')
-  await redis.slowlog('RESET')
-  await act()
-  const log = (await redis.slowlog('GET', '1000')) as [number, number, number, string[]][]
+  while (times.length < 5) {
+    await redis.slowlog('RESET')
+    await act()
+    const log = (await redis.slowlog('GET', '1000')) as [number, number, number, string[]][]
+    const calls = log.filter(([, , , words]) => words[0]!.toLowerCase() === 'evalsha')
+    times.push(calls.map(([, , micros]) => micros).toReversed())
+  }
   await redis.config('SET', 'slowlog-log-slower-than', '10000')
-  const calls = log.filter(([, , , words]) => words[0]!.toLowerCase() === 'evalsha')
-  expect(calls.length).toBeGreaterThan(0)
-  return Math.max(...calls.map(([, , micros]) => micros))
+  const [first = []] = times
+  expect(times.map(({ length }) => length)).toEqual(times.map(() => first.length))
+  return first.map((_, i) => Math.min(...times.map((each) => each[i]!)))
 }
 
 const clock = new ManualClock()
@@ -492,11 +500,12 @@ describe('in Redis', () => {
     expect(pages.length).toBe((await calls('evalsha')) - before)
     expect(pages.length).toBeLessThan(100)
     expect(whole(pages).notes).toHaveLength(MAX_NOTES)
-    // All at once it is 70 ms.
-    expect(await slowestMicros(() => pagesOf(store))).toBeLessThan(15_000)
-    expect(await slowestMicros(() => write(store, 'more', text))).toBeLessThan(15_000)
+    const micros = await microsOf(() => pagesOf(store))
+    const atOnce = micros.reduce((sum, each) => sum + each, 0)
+    expect(Math.max(...micros)).toBeLessThan(atOnce / 5)
+    expect(Math.max(...(await microsOf(() => write(store, 'more', text))))).toBeLessThan(atOnce / 5)
     for (let i = 0; i < 250; i++) await write(store, `n${i}`, text)
-    expect(await slowestMicros(() => pagesOf(store, version))).toBeLessThan(15_000)
+    expect(Math.max(...(await microsOf(() => pagesOf(store, version))))).toBeLessThan(atOnce / 5)
   })
 
   it('by its own clock, too', async () => {

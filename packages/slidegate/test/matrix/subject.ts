@@ -98,12 +98,13 @@ export class Subject {
     const [key] = keysWith('fresh')
     return this.#patiently(TIGHT, async (limiter) => {
       const decisions = await Promise.all(Array.from({ length: limit + 10 }, () => limiter.consume(key!)))
-      return { admitted: decisions.filter(({ allowed }) => allowed).length, limit }
+      const admitted = decisions.filter(({ allowed }) => allowed)
+      return { admitted: fullestWindow(admitted, WINDOW_MS), limit }
     })
   }
 
   async #patiently<T>(limit: Limit, ask: (limiter: Limiter) => Promise<T>): Promise<T> {
-    const limiter = createLimiter({ ...this.#options(limit), timeoutMs: 10_000 })
+    const limiter = createLimiter({ ...this.#options(limit), timeoutMs: 30_000 })
     try {
       return await ask(limiter)
     } finally {

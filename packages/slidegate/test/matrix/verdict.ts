@@ -24,12 +24,13 @@ const GROWN_BYTES_MAX = 6_000_000
 
 /** What is not as it is promised. */
 export function complaintsOf(report: Report, bounds: Bounds): string[] {
-  const { fault, policies, lateMs, blockedMs, grownBytes } = report
+  const { fault, policies, lateMs, blockedMs, stoodMs, grownBytes } = report
   // A timer that was as late as this shows that the machine was.
   const slackMs = Math.max(bounds.slackMs, percentile(lateMs, 99) + bounds.slackMs / 2)
   // A client may be the one who is slow.
   const theirs = slownessOf(fault, report.client).map(({ backWithinMs }) => backWithinMs)
-  const backWithinMs = Math.max(bounds.backWithinMs, fault.backWithinMs ?? 0, ...theirs)
+  // While this process stands still nobody comes back.
+  const backWithinMs = Math.max(bounds.backWithinMs, fault.backWithinMs ?? 0, ...theirs) + stoodMs
   const complaints = policies.flatMap((of) =>
     complaintsOfPolicy(of, fault, { ...bounds, slackMs, backWithinMs }),
   )

@@ -44,8 +44,11 @@ const decisions = Array.from({ length: 100 }, () => limiter.consumeSync('user:1'
 const counts = new DecisionCounts()
 const calls = new CallCounts()
 
-// The first leaves feedback for the compiler that the others have, too.
+// The first leave feedback for the compiler that the others have, too: of one that nobody measures, and of one that somebody does.
 consumed()
+const first = create()
+measure(first)
+consumed(first)
 const bytes = {
   never: consumed(),
   stopped: consumed(stopped),

@@ -135,6 +135,9 @@ describe('a limiter', () => {
   })
 
   it("counts how often the store's clock was set", async () => {
+    // What this process stands still for would be a step of a clock that is set by hand.
+    vi.useFakeTimers({ toFake: ['performance'] })
+    onTestFinished(() => void vi.useRealTimers())
     const clock = new ManualClock(Date.now())
     const limiter = createLimiter({ ...settings, store: redisStore(redis, { clock: clock.now }) })
     await limiter.consume('k')

@@ -279,7 +279,9 @@ describe('it is the limiter itself', () => {
     onTestFinished(() => server.close())
     for (let i = 0; i < 5; i++) {
       expect((await fetch(server.url)).status).toBe(200)
-      await vi.waitFor(async () => expect((await remote.inner.peek('k')).remaining).toBe(2))
+      await vi.waitFor(async () => expect((await remote.inner.peek('k')).remaining).toBe(2), {
+        timeout: 30_000,
+      })
     }
     expect(spans().map(({ name }) => name)).toEqual(Array.from({ length: 5 }, () => 'slidegate.consume'))
   })

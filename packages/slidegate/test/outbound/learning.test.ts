@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type MemoryStore, memoryStore, slidingWindow } from '../../src/index.ts'
 import type { Advice, Quota } from '../../src/outbound/advice.ts'
 import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound/index.ts'
@@ -20,6 +20,10 @@ function budget(options: Partial<UpstreamLimiterOptions> = {}) {
 const options = { key: 'k', retry: false } as const
 
 describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
+  // In this process no time passes: an answer that is late would be charged anew.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+  afterEach(() => void vi.useRealTimers())
+
   /** Sends so many requests, of which the answers carry these fields; resolves when all is learnt. */
   async function sent(
     here: ReturnType<typeof budget>['here'],
@@ -92,7 +96,11 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
 
   it('longer each time that no time is given, whoever else was refused together with it', async () => {
     const budgets = budget({ marginMs: 100 })
-    const { url } = await upstreamOf(answer(429))
+    // Answers come after all have asked.
+    const { url } = await upstreamOf((request, response) => {
+      vi.advanceTimersByTime(1)
+      return answer(429)(request, response)
+    })
     const send = sender(budgets.here, options)
     const lane = laneOf(budgets.here, 'k')
     lane.enter()
@@ -102,6 +110,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       await lane.learning
       holds.push(Math.floor((await holdOf(budgets)) / 1000))
       budgets.clock.advance(10_000)
+      vi.advanceTimersByTime(1)
     }
     expect(holds).toEqual([1, 2])
   })

@@ -8,11 +8,12 @@ import { errorOf } from '../input/refusal.ts'
 import { until } from '../support/until.ts'
 import { answer, hangUp, ok, SENDERS, upstreamOf } from './senders.ts'
 
-/** A budget of 10 per 10 s on a clock that stands still. */
+/** A budget of 10 per 10 s on a clock that stands still. No answer is so late that it is moved. */
 function budget() {
   const clock = new ManualClock()
   const limiter = upstreamLimiter({
     limits: [{ limit: 10, window: '10s' }],
+    marginMs: 10_000,
     store: memoryStore({ clock: clock.now }),
   })
   return { limiter, used: async () => 10 - (await limiter.peek('k')).remaining }

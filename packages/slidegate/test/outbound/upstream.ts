@@ -46,6 +46,8 @@ function machineMs(): number {
 /** Somebody else's service: admits so many requests in any window of true arrivals, and counts those beyond. */
 export class Upstream {
   readonly arrivals: Arrival[] = []
+  /** Whether it is gone: whoever comes from then on is told so, and counts for nothing. */
+  isOver = false
   url = ''
   #limit: number
   readonly #options: UpstreamOptions
@@ -78,6 +80,11 @@ export class Upstream {
   }
 
   async #answer(id: string, response: ServerResponse): Promise<void> {
+    if (this.isOver) {
+      response.statusCode = 410
+      response.end()
+      return
+    }
     const atMs = machineMs()
     const { windowMs, spelling, latencyMs } = this.#options
     const limit = this.#limit

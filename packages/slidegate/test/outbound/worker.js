@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { limitedFetch, limitedInterceptor, upstreamLimiter } from 'slidegate/outbound'
 import { redisStore } from 'slidegate/redis'
 import { Agent, fetch as undiciFetch } from 'undici'
+import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./outbound-processes.test.ts').Order} Order */
 
@@ -27,7 +28,7 @@ process.once('message', async (/** @type {Order} */ order) => {
   })
 
   /** @type {import('./outbound-processes.test.ts').Report} */
-  const report = { sent: {}, statuses: {}, taughtAtMs: undefined, failures: [] }
+  const report = { sent: {}, taughtAtMs: undefined, pausedMs: 0, failures: [] }
 
   /** A network that takes its time, now and then for longer than the margin. */
   function transit() {
@@ -75,18 +76,32 @@ process.once('message', async (/** @type {Order} */ order) => {
   }
 
   await limiter.peek('ready')
-  await delay(order.startAtMs - Date.now())
-  const endMs = performance.now() + order.durationMs
-  const ended = delay(order.durationMs)
+  await allReady(redis, order.processes)
+  let isOver = false
+  let end = () => {}
+  const ended = /** @type {Promise<void>} */ (
+    new Promise((resolve) => {
+      end = resolve
+    })
+  )
   let count = 0
   const callers = Array.from({ length: order.callers }, async () => {
-    while (performance.now() < endMs) {
-      const id = `${process.pid}-${count++}`
-      const status = await Promise.race([ask(id), ended])
-      if (status === undefined) return
-      report.statuses[status] = (report.statuses[status] ?? 0) + 1
+    while (!isOver) {
+      const status = await Promise.race([ask(`${process.pid}-${count++}`), ended])
+      if (status !== 410) continue
+      isOver = true
+      end()
     }
   })
-  await Promise.all(callers).catch((error) => report.failures.push(`${error?.stack}`))
+  // How long this process, or the store, stood still.
+  const watching = async () => {
+    while (!isOver) {
+      const sinceMs = machineMs()
+      await delay(50)
+      await limiter.peek('ready')
+      report.pausedMs = Math.max(report.pausedMs, machineMs() - sinceMs - 50)
+    }
+  }
+  await Promise.all([watching(), ...callers]).catch((error) => report.failures.push(`${error?.stack}`))
   process.send?.(report, () => process.exit(0))
 })

@@ -50,7 +50,7 @@ describe.each(Object.keys(stores))('former limits in %s', (name) => {
     one = processOn(store)
   })
   const limiterOf = (limits: readonly Limit[]): Limiter =>
-    createLimiter({ name: 'x', store, limits, overrides: true, timeoutMs: 5000 })
+    createLimiter({ name: 'x', store, limits, overrides: true, timeoutMs: 30_000 })
 
   it('numbers may be changed for ever: what is charged to the same logs is told by the set in force', async () => {
     await one.set('k', [fixedWindow({ limit: 5, window: '1d', name: 'day' })])

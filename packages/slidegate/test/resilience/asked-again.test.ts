@@ -25,7 +25,7 @@ it.each(['allow', 'local'] as const)(
       onStoreError,
       logger: false,
       dimensions: {
-        user: [slidingWindow({ limit: 1, window: '1s' })],
+        user: [slidingWindow({ limit: 1, window: '1h' })],
         ip: [slidingWindow({ limit: 100, window: '1h' })],
       },
     })

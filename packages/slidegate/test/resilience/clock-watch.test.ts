@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { ClockWatch } from '../../src/resilience/clock-watch.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -51,6 +51,9 @@ describe('a step of the clock', () => {
 
 describe('clockStep', async () => {
   const { redis } = await useRedis()
+  // In this process no time passes: what it stands still for would be a step of the store's clock, which is set by hand.
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+  afterEach(() => void vi.useRealTimers())
   const limits = [slidingWindow({ limit: 1000, window: '1m' })]
   const clock = new ManualClock()
   const stores = {

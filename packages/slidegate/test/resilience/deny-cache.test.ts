@@ -286,7 +286,8 @@ describe('while an answer is on its way', () => {
 it('on Redis, requests that are decided together and denied are all held as one', async () => {
   const behind = recorded(redisStore(redis, { prefix: 'slidegate:together' }))
   const limits = [slidingWindow({ limit: 3, window: '1h' })]
-  const limiter = createLimiter({ limits, store: withDenyCache(behind), timeoutMs: 30_000 })
+  const { now } = new ManualClock()
+  const limiter = createLimiter({ limits, store: withDenyCache(behind, { clock: now }), timeoutMs: 30_000 })
   const together = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))
   expect(together.map(({ allowed }) => allowed)).toEqual(Array.from({ length: 20 }, (_, i) => i < 3))
   const again = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('k')))

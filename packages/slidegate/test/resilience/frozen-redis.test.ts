@@ -48,7 +48,7 @@ describe.each(cases)('a Redis that is %s, %s', (_, onStoreError: OnStoreError, o
   it('each request has its answer, the breaker opens, and all is as before once it is back', async () => {
     const store = redisStore(client)
     const limiter: Limiter = createLimiter({ limits, store, onStoreError, instances: 2, logger: false })
-    const patient = createLimiter({ limits, store, timeoutMs: 10_000, logger: false })
+    const patient = createLimiter({ limits, store, timeoutMs: 30_000, logger: false })
     await patient.peek('before')
     const before = await fromStore(() => limiter.consume('before'))
     const events: string[] = []
@@ -66,13 +66,14 @@ describe.each(cases)('a Redis that is %s, %s', (_, onStoreError: OnStoreError, o
       },
       { timeout: 20_000 },
     )
-    await ask()
+    // One may be sent to find out; the other is not, then.
+    await Promise.all([ask(), ask()])
     const allowed = answers.filter((answer) => (answer as { allowed?: boolean }).allowed)
     const sources = new Set(answers.map((answer) => (answer as { source?: string }).source))
     switch (onStoreError) {
       case 'throw':
         expect(answers.every((answer) => answer instanceof StoreUnavailableError)).toBe(true)
-        expect(answers.at(-1)).toMatchObject({ reason: 'down' })
+        expect(answers).toContainEqual(expect.objectContaining({ reason: 'down' }))
         break
       case 'deny':
         expect([[...sources], allowed.length]).toEqual([['failClosed'], 0])

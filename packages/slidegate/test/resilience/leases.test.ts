@@ -342,7 +342,8 @@ describe('while a lease is on its way', () => {
       },
       close() {},
     })
-    const limiter = createLimiter({ limits: [MINUTE], store: withLeases(far), timeoutMs: 30_000 })
+    const store = withLeases(far, { clock: new ManualClock().now })
+    const limiter = createLimiter({ limits: [MINUTE], store, timeoutMs: 30_000 })
     await times(6, limiter)
     broken.error = new Error('down')
     far.isHolding = true

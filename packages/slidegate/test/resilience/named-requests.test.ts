@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   concurrency,
   createLimiter,
@@ -95,6 +95,8 @@ describe('an answer that comes too late', () => {
 })
 
 it('a request that comes again after a while is no step of a clock', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
   const clock = new ManualClock()
   const limiter = createLimiter({
     limits: [slidingWindow({ limit: 3, window: '1h', log: 'zset' })],
@@ -133,8 +135,7 @@ describe('the deny cache', () => {
   })
 
   it('forgets denials of a key when something of it is released, not when it is renewed or listed', async () => {
-    const behind = recorded(memoryStore())
-    const store = withDenyCache(behind)
+    const store = withDenyCache(memoryStore(), { clock: new ManualClock().now })
     const held = createLimiter({ limits: [concurrency({ limit: 1, ttl: '1h' })], store })
     const window = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
     const permit = await held.acquire('k')

@@ -55,13 +55,13 @@ const SEEN: readonly string[] = [
 ]
 
 if (SIMULATION_SEED !== undefined) {
-  it(`seed ${SIMULATION_SEED}`, { timeout: 0 }, async () => {
+  it(`seed ${SIMULATION_SEED}`, async () => {
     const { lines, violations } = await simulate(Number(SIMULATION_SEED), true)
     process.stdout.write(`${lines.join('\n')}\n`)
     expect(violations).toEqual([])
   })
 } else {
-  it('whatever befalls the store, what is told and what is charged agree', { timeout: 0 }, async () => {
+  it('whatever befalls the store, what is told and what is charged agree', async () => {
     const failures: string[] = []
     const seen = new Map<string, number>()
     const first = Number(SIMULATION_FROM)

@@ -7,8 +7,9 @@ export async function ask(port: number, name: string, ...words: (string | number
     enableReadyCheck: false,
     disableClientInfo: true,
     retryStrategy: () => null,
-    connectTimeout: 2000,
-    commandTimeout: 5000,
+    // Longer than a busy machine may stand still.
+    connectTimeout: 10_000,
+    commandTimeout: 15_000,
   })
   redis.on('error', () => {})
   try {

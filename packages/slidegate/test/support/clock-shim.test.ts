@@ -18,8 +18,8 @@ async function serverMs(): Promise<number> {
 
 const uptimeS = async () => Number(/uptime_in_seconds:(-?\d+)/.exec(await redis.info('server'))?.[1])
 
-/** What a slow machine may add between two readings. */
-const SLACK_MS = 1000
+/** What a slow machine may add between two readings; less than any step. */
+const SLACK_MS = 30_000
 
 describe.each([60_000, 3_600_000])('a step of %s ms', (stepMs) => {
   it.each([stepMs, -stepMs])('moves TIME by %s ms at once', async (ms) => {
@@ -29,20 +29,20 @@ describe.each([60_000, 3_600_000])('a step of %s ms', (stepMs) => {
     expect(movedMs).toBeGreaterThanOrEqual(ms)
     expect(movedMs).toBeLessThan(ms + SLACK_MS)
     const scriptMs = Number(await redis.eval("return redis.call('TIME')[1]", 0)) * 1000
-    expect(Math.abs(scriptMs - (await serverMs()))).toBeLessThan(SLACK_MS + 1000)
+    expect(Math.abs(scriptMs - (await serverMs()))).toBeLessThan(SLACK_MS)
   })
 
   it('takes keys with it: forward they expire early, back they last longer', async () => {
-    await redis.set('slidegate:short', 'x', 'PX', stepMs - 10_000)
-    await redis.set('slidegate:long', 'x', 'PX', stepMs + 10_000)
+    await redis.set('slidegate:short', 'x', 'PX', stepMs - SLACK_MS)
+    await redis.set('slidegate:long', 'x', 'PX', stepMs + SLACK_MS)
     await server.step(stepMs)
     expect(await redis.get('slidegate:short')).toBe(null)
     expect(await redis.get('slidegate:long')).toBe('x')
-    expect(await redis.pttl('slidegate:long')).toBeLessThanOrEqual(10_000)
+    expect(await redis.pttl('slidegate:long')).toBeLessThanOrEqual(SLACK_MS)
     await server.step(-stepMs)
     expect(await redis.get('slidegate:short')).toBe(null)
     expect(await redis.pttl('slidegate:long')).toBeGreaterThan(stepMs)
-    expect(await redis.pttl('slidegate:long')).toBeLessThanOrEqual(stepMs + 10_000)
+    expect(await redis.pttl('slidegate:long')).toBeLessThanOrEqual(stepMs + SLACK_MS)
   })
 })
 
@@ -51,9 +51,9 @@ it('leaves the monotonic clock alone', async () => {
   const notedS = async () => Number(/lru_clock:(\d+)/.exec(await redis.info('server'))?.[1])
   const beforeS = await notedS()
   await server.step(-3_600_000)
-  await until('the time is noted', async () => (await notedS()) < beforeS - 3500, 5000)
+  await until('the time is noted', async () => (await notedS()) < beforeS - 3500)
   await server.step(3_600_000)
-  await until('the time is noted', async () => (await notedS()) >= beforeS, 5000)
+  await until('the time is noted', async () => (await notedS()) >= beforeS)
 })
 
 it('keeps its clock over a restart', async () => {

@@ -50,12 +50,14 @@ export async function join(nodes: readonly ClusterNode[], masterCount: number): 
       return ask(port, 'CLUSTER', 'ADDSLOTSRANGE', first, last)
     }),
   )
-  // Everyone is introduced to everyone: hearsay would take longer.
-  for (const [i, { port }] of nodes.entries()) {
-    for (const other of nodes.slice(i + 1)) await ask(port, 'CLUSTER', 'MEET', '127.0.0.1', other.port)
-  }
   await until('all nodes know each other', async () => {
     const views = await Promise.all(nodes.map(({ port }) => askView(port)))
+    // Everyone is introduced to everyone: hearsay would take longer. Again while it has not come of it, since who does
+    // not answer in time is forgotten.
+    for (const [i, { port }] of nodes.entries()) {
+      const strangers = nodes.slice(i + 1).filter((other) => !views[i]!.some(({ id }) => id === other.id))
+      for (const other of strangers) await ask(port, 'CLUSTER', 'MEET', '127.0.0.1', other.port)
+    }
     return views.every(
       (view) => view.length === nodes.length && !view.some(({ flags }) => flags.includes('handshake')),
     )

@@ -6,6 +6,9 @@ import { createServer } from 'node:net'
  */
 const FIRST = 11_000
 const COUNT = 10_000
+/** Tests that run at the same time have ranges of their own: a port that is free may be taken before it is used. */
+const RANGES = 4
+const RANGE = Number(process.env.VITEST_POOL_ID ?? 0) % RANGES
 /** Where Redis Cluster puts its bus. */
 const BUS = 10_000
 
@@ -14,7 +17,7 @@ const given = new Set<number>()
 /** A port that nobody listens on at the moment, and that this process has not been given before. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = FIRST + Math.floor(Math.random() * COUNT)
+    const port = FIRST + Math.floor(((RANGE + Math.random()) * COUNT) / RANGES)
     if (given.has(port)) continue
     given.add(port)
     if (await isFree(port)) return port

@@ -62,7 +62,7 @@ it('brings back what has moved', async () => {
 
 it('fails over when asked to, and keeps its keys', async () => {
   await fill()
-  await onNode((await cluster.masterOf(SLOT)).port, ['WAIT', '1', '5000'])
+  await onNode((await cluster.masterOf(SLOT)).port, ['WAIT', '1', '30000'])
   const old = await cluster.masterOf(SLOT)
   const next = await cluster.failover(old)
   expect(next).not.toBe(old)

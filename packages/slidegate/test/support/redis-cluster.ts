@@ -49,7 +49,9 @@ export interface ClusterOptions {
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
   const { masters: masterCount = 3, replicas: replicaCount = 1, settings = [] } = options
   const size = masterCount * (1 + replicaCount)
-  const processes = await startAll(size, settings)
+  // Where there is nobody to take over, a master that stands still is waited for.
+  const patience = replicaCount === 0 ? ['--cluster-node-timeout', '10000'] : []
+  const processes = await startAll(size, [...patience, ...settings])
   const stop = async () => {
     await Promise.all(processes.map((process) => process.stop()))
   }

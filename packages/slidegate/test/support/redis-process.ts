@@ -56,7 +56,7 @@ export async function startProcess(options: ProcessOptions): Promise<RedisProces
     child = started
     running.add(started)
     started.once('exit', () => running.delete(started))
-    for (let attempt = 0; attempt < 500; attempt++) {
+    for (let attempt = 0; attempt < 3000; attempt++) {
       if (!runs()) throw new Error(`redis-server ended with ${started.exitCode ?? started.signalCode}`)
       if (await answers(port)) return
       await delay(10)

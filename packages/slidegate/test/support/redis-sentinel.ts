@@ -85,13 +85,14 @@ async function startWatcher(masterPort: number, quorum: number): Promise<RedisPr
   const lines = [
     `port ${port}`,
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${masterPort} ${quorum}`,
-    `sentinel down-after-milliseconds ${MASTER_NAME} 700`,
+    `sentinel down-after-milliseconds ${MASTER_NAME} 1500`,
     `sentinel failover-timeout ${MASTER_NAME} 2000`,
   ]
   const process = await startProcess({ port, words: (folder) => [configFile(folder, lines), '--sentinel'] })
-  // By themselves sentinels look around every 2 s, and ask servers about themselves every 10 s.
-  const hurry = () =>
-    ask(port, 'SENTINEL', 'DEBUG', 'info-period', 200, 'publish-period', 200, 'ask-period', 200)
+  // By themselves sentinels look around every 2 s, and ask servers about themselves every 10 s; and one that has stood
+  // still for 2 s does nothing but look for 30 s.
+  const periods = ['info-period', 200, 'publish-period', 200, 'ask-period', 200, 'tilt-period', 1000]
+  const hurry = () => ask(port, 'SENTINEL', 'DEBUG', ...periods)
   const { start } = process
   await hurry()
   return Object.assign(process, {

@@ -13,6 +13,8 @@ export interface TcpProxy {
   readonly port: number
   /** Connections that are open now. */
   readonly connections: number
+  /** Connections that are open and have lost something. */
+  readonly lossy: number
   /** Connections so far, those that were refused among them. */
   readonly accepted: number
   /** Requests that were handed to the server so far. */
@@ -90,6 +92,9 @@ export async function startProxy(targetPort: number): Promise<TcpProxy> {
     port,
     get connections() {
       return connections.size
+    },
+    get lossy() {
+      return [...connections].filter(({ hasLost }) => hasLost).length
     },
     get accepted() {
       return totals.accepted

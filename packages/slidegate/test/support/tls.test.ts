@@ -21,7 +21,8 @@ it('speaks TLS to clients that trust its authority, and to no other', async () =
   expect(await nodeRedis.ping()).toBe('PONG')
   nodeRedis.destroy()
 
-  const stranger = createClient({ url: server.url, socket: { reconnectStrategy: false } })
+  const patient = { reconnectStrategy: false, connectTimeout: 30_000 } as const
+  const stranger = createClient({ url: server.url, socket: patient })
   stranger.on('error', () => {})
   await expect(stranger.connect()).rejects.toThrow(/certificate/)
 })

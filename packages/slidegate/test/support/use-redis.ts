@@ -6,6 +6,8 @@ import { type RedisServer, startRedis } from './redis-server.ts'
 export async function useRedis(): Promise<{ server: RedisServer; redis: Redis }> {
   const server = await startRedis()
   const redis = new Redis(server.port, { autoResendUnfulfilledCommands: false })
+  // Tests may keep the process from noticing that it is connected.
+  await redis.ping()
   afterAll(async () => {
     await redis.quit()
     await server.stop()

@@ -8,22 +8,22 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** Runs a program in a process of its own, on the package as it was built. */
-async function run(program: string): Promise<{ code: number | null; output: string; ms: number }> {
-  const startMs = performance.now()
+/** Runs a program in a process of its own, on the package as it was built. One that does not end by itself has no code. */
+async function run(program: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     cwd: import.meta.dirname,
+    timeout: 50_000,
   })
   let output = ''
   child.stdout.on('data', (data) => (output += data))
   child.stderr.on('data', (data) => (output += data))
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
-  return { code, output, ms: performance.now() - startMs }
+  return { code, output }
 }
 
 describe('a process ends by itself, without a word', () => {
   it('with limits on a memory store, however long their windows', async () => {
-    const { code, output, ms } = await run(`
+    const { code, output } = await run(`
       import { createLimiter, fixedWindow, slidingWindow } from 'slidegate'
       const limiter = createLimiter({
         limits: [slidingWindow({ limit: 10, window: '366d' }), fixedWindow({ limit: 10, window: '25d' })],
@@ -31,11 +31,10 @@ describe('a process ends by itself, without a word', () => {
       for (let i = 0; i < 1000; i++) await limiter.consume('key' + i)
     `)
     expect({ code, output }).toEqual({ code: 0, output: '' })
-    expect(ms).toBeLessThan(10_000)
   })
 
   it('with limits on Redis once its client has ended, though nobody closed the limiter', async () => {
-    const { code, output, ms } = await run(`
+    const { code, output } = await run(`
       import { Redis } from 'ioredis'
       import { createLimiter, slidingWindow } from 'slidegate'
       import { redisStore } from 'slidegate/redis'
@@ -49,13 +48,12 @@ describe('a process ends by itself, without a word', () => {
       await redis.quit()
     `)
     expect({ code, output }).toEqual({ code: 0, output: '' })
-    expect(ms).toBeLessThan(10_000)
   })
 
   it.each(['throw', 'deny', 'allow', 'local'])(
     'with a store that is silent, and not asked any more, %s',
     async (policy) => {
-      const { code, output, ms } = await run(`
+      const { code, output } = await run(`
       import { createLimiter, slidingWindow } from 'slidegate'
       const limiter = createLimiter({
         limits: [slidingWindow({ limit: 10, window: '366d' })],
@@ -71,7 +69,6 @@ describe('a process ends by itself, without a word', () => {
       limiter.consume('k').catch(() => {})
     `)
       expect({ code, output }).toEqual({ code: 0, output: '' })
-      expect(ms).toBeLessThan(10_000)
     },
   )
 })

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT_SHA1 } from '../../src/stores/redis/script.generated.ts'
@@ -50,13 +50,15 @@ describe.each(Object.entries(CLIENTS))('%s', (_, connect) => {
     const flushing = (async () => {
       while (!isDone) await admin.script('FLUSH')
     })()
+    onTestFinished(async () => {
+      isDone = true
+      await flushing
+    })
     for (let round = 0; round < 20; round++) {
       const keys = Array.from({ length: 300 }, (_, i) => `round${round} ${i}`)
       const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
       expect(decisions.every(({ remaining }) => remaining === 1)).toBe(true)
     }
-    isDone = true
-    await flushing
   })
 })
 

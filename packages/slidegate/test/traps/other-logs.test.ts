@@ -69,15 +69,14 @@ describe('lives for as long as it matters:', () => {
 
   it('a ban by hand', async () => {
     const limiter = limiterWith({ ban: true })
-    for (const [duration, ms] of [
-      ['366d', 366 * 24 * HOUR] as const,
-      ['1m', 60_000] as const,
-      [10, 10] as const,
-    ]) {
+    for (const [duration, ms] of [['366d', 366 * 24 * HOUR] as const, ['1m', 60_000] as const]) {
       await limiter.block('k', duration)
       await expectLifetime('b', ms)
+      expect(await redis.dbsize()).toBe(1)
     }
-    expect(await redis.dbsize()).toBe(1)
+    await limiter.block('k', 10)
+    // It may be gone already.
+    expect(await redis.pttl(await keyOf('b'))).toBeLessThanOrEqual(lifetimeOf(10))
   })
 
   it('reservations', async () => {
@@ -159,7 +158,7 @@ describe('lives for as long as it matters:', () => {
           for (const key of await redis.keys('*')) {
             const ttlMs = await redis.pttl(key)
             expect(key).toMatch(/:k:(w1|b|q|r6000)$/)
-            expect(ttlMs, key).toBeGreaterThan(590_000)
+            expect(ttlMs, key).toBeGreaterThan(540_000)
             expect(ttlMs, key).toBeLessThanOrEqual(600_000)
           }
           limiter.close()

@@ -42,7 +42,9 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     const lateMs: number[] = []
     const chargedLateMs: number[] = []
     const controlLateMs: number[] = []
-    for (let i = 0; i < 60; i++) {
+    let turns = 0
+    // Where this process is held up, there may be room already.
+    for (; lateMs.length < 50; turns++) {
       // What a timer and a question to the store take on this machine now.
       const controlMs = performance.now()
       await delay(15)
@@ -61,11 +63,10 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     console.log(
       `${name}: charged ${charged} ms after it was due, and told ${medianOf(lateMs).toFixed(2)} ms (medians)`,
     )
-    expect(lateMs.length).toBeGreaterThan(40)
     expect(medianOf(lateMs)).toBeLessThan(10 + 3 * medianOf(controlLateMs))
     expectNoneEarly(room)
     // Each was asked for twice: when it came, and when there was room.
-    expect(room.asked.length).toBeLessThanOrEqual(2 * 121)
+    expect(room.asked.length).toBeLessThanOrEqual(2 * (2 * turns + 1))
   })
 
   it('of many at random, with some that give up, no window holds more than its limit', async () => {
@@ -116,11 +117,12 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
     await Promise.all(waits)
     expect(admitted).toEqual(Array.from({ length: 10_000 }, (_, i) => i))
     expect(fullestWindow(times, window)).toBeLessThanOrEqual(limit)
-    // Ten windows, of which the first needs no time.
+    // Ten windows, of which the first needs no time. A machine may stand still, but not in most of them.
     const tookMs = times.at(-1)!.atMs - times[0]!.atMs
+    const gapsMs = times.slice(limit).map(({ atMs }, i) => atMs - times[i]!.atMs)
     console.log(`${name}: ${tookMs} ms for 9 windows of ${window}, ${Math.round(perWaiter)} bytes a waiter`)
     expect(tookMs).toBeGreaterThanOrEqual(9 * window)
-    expect(tookMs).toBeLessThan(4 * 9 * window)
+    expect(medianOf(gapsMs)).toBeLessThan(8 * window)
     expect(perWaiter).toBeLessThan(3000)
     expectNoneEarly(room)
   })
@@ -128,11 +130,12 @@ describe.each(Object.entries(stores))('on %s', (name, create) => {
   it('a bucket that is refilled all the time is used up all the time', async () => {
     const room = roomOn(create(), [tokenBucket({ capacity: 10, refill: 10, interval: 20 })])
     const startMs = performance.now()
-    await Promise.all(Array.from({ length: 210 }, () => room.wait('k')))
+    const admitted = await Promise.all(Array.from({ length: 210 }, () => room.wait('k')))
     const tookMs = performance.now() - startMs
+    const gapsMs = admitted.slice(10).map(({ atMs }, i) => atMs - admitted[i]!.atMs)
     // What is beyond its capacity takes 2 ms each.
     expect(tookMs).toBeGreaterThanOrEqual(399)
-    expect(tookMs).toBeLessThan(1600)
+    expect(medianOf(gapsMs)).toBeLessThan(160)
     expectNoneEarly(room)
   })
 })

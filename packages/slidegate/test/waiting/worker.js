@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createLimiter, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
+import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./waiting-processes.test.ts').Order} Order */
 
@@ -18,21 +19,23 @@ process.once('message', async (/** @type {Order} */ order) => {
     timeoutMs: 60_000,
   })
   await limiter.peek('ready')
-  await delay(order.startAtMs - Date.now())
+  await allReady(redis, order.processes)
 
   /** @type {import('./waiting-processes.test.ts').Report} */
-  const report = { admissions: [], longestMs: 0 }
+  const report = { admissions: [], endedAtMs: 0 }
   const endMs = performance.now() + order.durationMs
   const callers = Array.from({ length: order.callers }, async () => {
     for (;;) {
-      const startMs = performance.now()
-      if (startMs >= endMs) return
+      const sinceMs = Date.now()
+      if (performance.now() >= endMs) return
       const { atMs, cost } = await limiter.wait('k', { cost: order.cost, maxWaitMs: 60_000 })
-      report.longestMs = Math.max(report.longestMs, performance.now() - startMs)
-      report.admissions.push({ atMs, cost })
+      report.admissions.push({ atMs, cost, sinceMs })
     }
   })
-  await Promise.all(callers)
+  const ended = delay(order.durationMs).then(() => {
+    report.endedAtMs = Date.now()
+  })
+  await Promise.all([ended, ...callers])
   limiter.close()
   await store.close()
   // Through a proxy that is slow, the reply to a QUIT would come too late.

@@ -56,6 +56,8 @@ export async function startUpstream(): Promise<Upstream> {
       response.end('hello\n')
     })
   })
+  // Gateways keep connections: none is closed just as a request comes, after a pause.
+  server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -128,6 +130,9 @@ export async function startNginx({ slidegate, upstream, token, changes = {} }: B
     '127.0.0.1:8000;': `127.0.0.1:${port};`,
     'server 127.0.0.1:8080;': `server ${slidegate};`,
     'server 127.0.0.1:3000;': `server ${upstream};`,
+    // A machine that pauses is no slidegate that is away.
+    'proxy_connect_timeout 1s;': 'proxy_connect_timeout 60s;',
+    'proxy_read_timeout 5s;': 'proxy_read_timeout 60s;',
     ...(token !== undefined && { [ofToken]: `proxy_set_header X-Slidegate-Token "${token}"` }),
     ...changes,
   })
@@ -179,6 +184,8 @@ async function startGateway(
 /** Connections of wrk: as many requests may be on their way when it ends. */
 export const CONNECTIONS = 64
 
+const ENOUGH_MS = 60_000
+
 /** What wrk has seen. Each of its requests has a number of its own, in `X-Sent`. */
 export interface Load {
   readonly requests: number
@@ -216,11 +223,11 @@ function done(summary)
 end
 `
 
-/** As fast as the machine allows, over 64 connections. */
+/** As fast as the machine allows, over 64 connections, until it is enough. */
 export async function wrk(
   url: string,
-  seconds: number,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Readonly<Record<string, string>>,
+  isEnough: () => Promise<boolean>,
 ): Promise<Load> {
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-wrk-'))
   try {
@@ -228,15 +235,11 @@ export async function wrk(
     const script = join(folder, 'count.lua')
     await writeFile(script, SCRIPT)
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const { stdout } = await run('wrk', [
-      `-c${CONNECTIONS}`,
-      '-t2',
-      `-d${seconds}s`,
-      ...fields,
-      '-s',
-      script,
-      url,
-    ])
+    const ended = run('wrk', [`-c${CONNECTIONS}`, '-t2', '-d5m', ...fields, '-s', script, url])
+    running.add(ended.child)
+    await until('enough', isEnough, ENOUGH_MS).finally(() => ended.child.kill('SIGINT'))
+    const { stdout } = await ended
+    running.delete(ended.child)
     const statuses = Object.fromEntries(
       Array.from(stdout.matchAll(/^STATUS (\d+) (\d+)$/gm), ([, status, count]) => [status!, Number(count)]),
     )

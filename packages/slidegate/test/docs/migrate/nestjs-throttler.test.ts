@@ -139,7 +139,7 @@ describe('several limits', () => {
   it('are charged one by one by theirs: the first, though the second denies', async () => {
     const storage = new ThrottlerStorageService()
     const throttlers = [
-      { name: 'short', limit: 9, ttl: 1000 },
+      { name: 'short', limit: 9, ttl: 30_000 },
       { name: 'long', limit: 1, ttl: 60_000 },
     ]
     const ask = await withTheirs({ throttlers, storage })

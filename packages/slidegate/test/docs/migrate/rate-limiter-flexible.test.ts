@@ -86,7 +86,7 @@ describe('a denied request', () => {
     const inRedis = createLimiter({
       limits: [slidingWindow({ limit: 10, window: '1m' })],
       store: redisStore(open.redis),
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     })
     for (const limiter of [ofOurs(10), inRedis]) {
       await limiter.consume('ada', { cost: 8 })
