@@ -1,8 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+
+/**
+ * - `unit` needs nothing but Node.
+ * - `integration` needs redis-server, or a few seconds.
+ * - `system` needs whatever it needs: other programs, packages of its own, minutes.
+ */
+const TIERS = ['unit', 'integration', 'system'] as const
+type Tier = (typeof TIERS)[number]
+
+/** A test file says which tier it belongs to in its first line, `// tier: system`. In packages/ it's a unit test otherwise. */
+function tierOf(file: string): Tier {
+  if (!file.startsWith('packages/')) return 'system'
+  const named = /^\/\/ tier: (.*)\n/.exec(readFileSync(join(import.meta.dirname, file), 'utf8'))?.[1]
+  const tier = TIERS.find((each) => each === (named ?? 'unit'))
+  if (tier === undefined)
+    throw new Error(`${file}: unknown tier "${named}". Expected one of: ${TIERS.join(', ')}.`)
+  return tier
+}
+
+const testFiles = [
+  'packages/slidegate/test',
+  'packages/server/test',
+  'packages/dashboard/test',
+  'bench/test',
+  'examples/test',
+]
+  .flatMap((folder) =>
+    readdirSync(join(import.meta.dirname, folder), { recursive: true, encoding: 'utf8' }).map(
+      (file) => `${folder}/${file}`,
+    ),
+  )
+  .filter((file) => file.endsWith('.test.ts') && !file.includes('/node_modules/'))
 
 export default defineConfig({
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'bench/test/**/*.test.ts', 'examples/test/**/*.test.ts'],
     // What programs print is compared, on whatever terminal.
     env: { FORCE_COLOR: '0' },
     pool: 'forks',
@@ -11,5 +44,13 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 30_000 } },
+    projects: TIERS.map((tier) => ({
+      extends: true as const,
+      test: {
+        name: tier,
+        include: testFiles.filter((file) => tierOf(file) === tier),
+        env: { TEST_TIER: tier },
+      },
+    })),
   },
 })

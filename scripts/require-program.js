@@ -1,11 +1,12 @@
-// Makes sure that programs which the tests or the linter need are on this machine.
+// Checks that the programs a command needs are on the PATH.
 //
 //   node scripts/require-program.js redis-server cc
 //
-// Found on the PATH: nothing to do. Missing, on Debian or Ubuntu with root: installed with apt.
-// Otherwise: says what to install, and fails.
+// On Debian or Ubuntu, root installs missing programs with apt; at a terminal it asks first.
+// Everywhere else it lists what to install, and fails.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
 
 /** @type {Record<string, { packages: string[], elsewhere: string, version?: string }>} */
 const PROGRAMS = {
@@ -32,7 +33,9 @@ const PROGRAMS = {
 const programs = process.argv.slice(2)
 const unknown = programs.filter((program) => PROGRAMS[program] === undefined)
 if (unknown.length > 0 || programs.length === 0) {
-  console.error(`unknown: "${unknown.join(' ')}"; known are: ${Object.keys(PROGRAMS).join(', ')}`)
+  console.error(
+    `Unknown program "${unknown.join(' ')}". Expected one of: ${Object.keys(PROGRAMS).join(', ')}.`,
+  )
   process.exit(2)
 }
 
@@ -41,17 +44,20 @@ const isInstalled = (program) =>
   !spawnSync(program, [PROGRAMS[program]?.version ?? '--version'], { stdio: 'ignore' }).error
 
 const missing = programs.filter((program) => !isInstalled(program))
-if (missing.length > 0) {
+if (missing.length > 0) await install(missing)
+
+/** @param {string[]} missing */
+async function install(missing) {
+  const packages = missing.flatMap((program) => PROGRAMS[program]?.packages ?? [])
   const mayInstall = existsSync('/etc/debian_version') && process.getuid?.() === 0
-  if (!mayInstall) {
+  if (!mayInstall || !(await isAgreed(missing, packages))) {
     for (const program of missing) {
-      console.error(`${program} is needed and was not found. Please install ${PROGRAMS[program]?.elsewhere}.`)
+      console.error(`${program} is not installed. Install ${PROGRAMS[program]?.elsewhere}.`)
     }
-    console.error('Then run this again.')
+    console.error('Then run this command again.')
     process.exit(1)
   }
-  const packages = missing.flatMap((program) => PROGRAMS[program]?.packages ?? [])
-  console.log(`${missing.join(', ')}: not found. Installing with apt: ${packages.join(' ')}`)
+  console.log(`Installing with apt: ${packages.join(' ')}`)
   // RUNLEVEL 1 keeps a package from starting a service of its own: the tests start theirs.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   execFileSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env })
@@ -61,7 +67,24 @@ if (missing.length > 0) {
   })
   const stillMissing = missing.filter((program) => !isInstalled(program))
   if (stillMissing.length > 0) {
-    console.error(`still missing after the installation: ${stillMissing.join(', ')}`)
+    console.error(`Still missing after the installation: ${stillMissing.join(', ')}`)
     process.exit(1)
   }
+}
+
+/**
+ * Without a terminal, as in CI, nobody can answer: then running the command is the agreement.
+ *
+ * @param {string[]} missing
+ * @param {string[]} packages
+ */
+async function isAgreed(missing, packages) {
+  if (process.env.CI || !process.stdin.isTTY || !process.stdout.isTTY) return true
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const question = `Missing: ${missing.join(', ')}. Run apt-get install ${packages.join(' ')}? [y/N] `
+  // Ctrl-D closes the terminal without an answer.
+  const closed = new Promise((resolve) => terminal.once('close', () => resolve('')))
+  const answer = await Promise.race([terminal.question(question), closed])
+  terminal.close()
+  return /^y(es)?$/i.test(String(answer).trim())
 }

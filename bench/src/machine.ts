@@ -5,6 +5,13 @@ import { dirname, join } from 'node:path'
 import { redisVersion } from './redis/info.ts'
 import { withRedis } from './redis/with-redis.ts'
 
+/** Packages that the bench measures and that the root has installed, so `bench/package.json` doesn't list them. */
+const FROM_THE_ROOT = [
+  ...['@grpc/grpc-js', '@hono/node-server', '@nestjs/common', '@nestjs/core', '@nestjs/platform-express'],
+  ...['@nestjs/throttler', '@opentelemetry/sdk-metrics', '@opentelemetry/sdk-trace-base', 'autocannon'],
+  ...['express', 'fastify', 'hono', 'ioredis', 'pino', 'reflect-metadata', 'rxjs', 'slidegate'],
+]
+
 /** What the figures were measured on and with. */
 export interface Machine {
   readonly versions: Readonly<Record<string, string>>
@@ -16,11 +23,12 @@ export interface Machine {
 
 export async function describeMachine(): Promise<Machine> {
   const { dependencies } = manifest(join(import.meta.dirname, '../package.json'))
+  const packages = [...Object.keys(dependencies), ...FROM_THE_ROOT]
   return {
     versions: {
       node: process.version,
       redis: await withRedis(redisVersion),
-      ...Object.fromEntries(Object.keys(dependencies).map((name) => [name, versionOf(name)])),
+      ...Object.fromEntries(packages.sort().map((name) => [name, versionOf(name)])),
     },
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,

@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

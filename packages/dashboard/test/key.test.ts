@@ -1,3 +1,4 @@
+// tier: system
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestService, testService } from '../../server/test/support/service.ts'

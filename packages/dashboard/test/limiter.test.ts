@@ -1,3 +1,4 @@
+// tier: system
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rateLimitClient } from '../../server/test/envoy/support/client.ts'

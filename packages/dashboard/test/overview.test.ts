@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Config } from '../../server/src/config/schema.ts'
 import { withRedis } from '../../server/test/support/redis.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../server/test/support/cli.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'

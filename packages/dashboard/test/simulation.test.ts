@@ -1,3 +1,4 @@
+// tier: integration
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { slidingCounter } from 'slidegate'

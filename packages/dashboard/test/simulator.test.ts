@@ -1,3 +1,4 @@
+// tier: system
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'

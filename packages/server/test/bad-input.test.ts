@@ -1,3 +1,4 @@
+// tier: integration
 import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, test } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: system
 import { expect, test } from 'vitest'
 import { barChart } from '../src/demo/chart.ts'
 import { slidegate } from './support/cli.ts'

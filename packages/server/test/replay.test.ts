@@ -1,3 +1,4 @@
+// tier: system
 import { spawn } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
 import { Redis } from 'ioredis'

@@ -1,3 +1,4 @@
+// tier: integration
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { slidingWindow } from 'slidegate'

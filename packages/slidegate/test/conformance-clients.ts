@@ -9,13 +9,7 @@ import {
   createSentinel as createSentinel6,
 } from 'redis'
 import { createClient as createNodeRedis5, createSentinel as createSentinel5 } from 'redis5'
-import type { RedisClient } from '../src/stores/redis/index.ts'
-
-/** A connected client, and how to end it. */
-export interface Connection {
-  readonly client: RedisClient
-  close(): Promise<unknown>
-}
+import type { Connection } from './conformance.ts'
 
 type Connect = (port: number) => Promise<Connection>
 

@@ -1,79 +1,19 @@
-import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+// tier: integration
+import { Redis } from 'ioredis'
+import { describe } from 'vitest'
 import { memoryStore } from '../src/index.ts'
-import { redisStore } from '../src/stores/redis/index.ts'
-import type { Store } from '../src/stores/store.ts'
-import { type CreateStore, storeConformance } from '../src/testing.ts'
-import { CLIENTS, CLUSTER_CLIENTS, type Connection, SENTINEL_CLIENTS } from './conformance-clients.ts'
-import { ask } from './support/ask.ts'
-import { type RedisCluster, startCluster } from './support/redis-cluster.ts'
-import { type RedisSentinel, startSentinel } from './support/redis-sentinel.ts'
-import { type RedisServer, startRedis } from './support/redis-server.ts'
+import { conforms, conformsBy } from './conformance.ts'
+import { useRedis } from './support/use-redis.ts'
 
-function conforms(createStore: (options: Parameters<CreateStore>[0], name: string) => Store): void {
-  for (const { name, run } of storeConformance) it(name, () => run((options) => createStore(options, name)))
-}
+// On memory and on Redis by one client. conformance-clients.test.ts runs it by every client, on Sentinel and on a Cluster.
 
-function conformsBy(connect: () => Promise<Connection>, bucketsFor?: (name: string) => number): void {
-  let connection: Connection
-  beforeAll(async () => {
-    connection = await connect()
-  })
-  afterAll(() => connection.close())
-
-  conforms(({ clock }, name) => {
-    const options = { clock, prefix: `slidegate:test:${randomUUID()}` }
-    return redisStore(connection.client, bucketsFor ? { ...options, buckets: bucketsFor(name) } : options)
-  })
-}
-
-/** Several keys are decided together where they share a bucket; by default few do. All others go to buckets of their own. */
-const bucketsOnCluster = (name: string) => (name === SEVERAL_KEYS ? 1 : 64)
-const SEVERAL_KEYS = 'a request of several keys is charged to all of them or to none'
+const { server } = await useRedis()
 
 describe('memory', () => conforms(({ clock }) => memoryStore({ clock })))
 
-describe('Redis', () => {
-  let server: RedisServer
-  beforeAll(async () => {
-    server = await startRedis()
-  })
-  afterAll(() => server.stop())
-
-  describe.each(Object.entries(CLIENTS))('by %s', (_, connect) => {
-    conformsBy(() => connect(server.port))
-  })
-
-  describe('by its URL', () =>
-    conforms(({ clock }) =>
-      redisStore({ url: server.url }, { clock, prefix: `slidegate:test:${randomUUID()}` }),
-    ))
-})
-
-describe('Redis with Sentinel', () => {
-  let sentinel: RedisSentinel
-  beforeAll(async () => {
-    sentinel = await startSentinel()
-    const { sentinels, masterName } = sentinel
-    // A master that stands still is waited for: who takes its place has not heard of all that was charged.
-    for (const port of sentinels)
-      await ask(port, 'SENTINEL', 'SET', masterName, 'down-after-milliseconds', 60_000)
-  })
-  afterAll(() => sentinel.stop())
-
-  describe.each(Object.entries(SENTINEL_CLIENTS))('by %s', (_, connect) => {
-    conformsBy(() => connect(sentinel.sentinels[0]!, sentinel.masterName))
-  })
-})
-
-describe('Redis Cluster', () => {
-  let cluster: RedisCluster
-  beforeAll(async () => {
-    cluster = await startCluster({ masters: 3, replicas: 0 })
-  })
-  afterAll(() => cluster.stop())
-
-  describe.each(Object.entries(CLUSTER_CLIENTS))('by %s', (_, connect) => {
-    conformsBy(() => connect(cluster.nodes[0]!.port), bucketsOnCluster)
+describe('Redis by ioredis 5', () => {
+  conformsBy(async () => {
+    const client = new Redis(server.port)
+    return { client, close: () => client.quit() }
   })
 })

@@ -1,3 +1,4 @@
+// tier: integration
 import { pino } from 'pino'
 import { type Decision, memoryStore } from 'slidegate'
 import { expect, it, onTestFinished } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import { pino } from 'pino'
 import { memoryStore } from 'slidegate'
 import { describe, expect, it, onTestFinished } from 'vitest'

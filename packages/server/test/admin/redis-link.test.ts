@@ -1,3 +1,4 @@
+// tier: integration
 import { expect, it, onTestFinished } from 'vitest'
 import { until } from '../../../slidegate/test/support/until.ts'
 import { useRedis } from '../../../slidegate/test/support/use-redis.ts'

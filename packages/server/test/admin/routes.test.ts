@@ -1,3 +1,4 @@
+// tier: integration
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { until } from '../../../slidegate/test/support/until.ts'

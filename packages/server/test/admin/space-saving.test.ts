@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it } from 'vitest'
 import { merged, SpaceSaving, type Summary } from '../../src/admin/space-saving.ts'
 import { randomSequence } from '../support/logs.ts'

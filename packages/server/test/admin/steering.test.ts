@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startCluster } from '../../../slidegate/test/support/redis-cluster.ts'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'

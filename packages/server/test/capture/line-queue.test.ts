@@ -1,3 +1,4 @@
+// tier: system
 import { expect, it } from 'vitest'
 import { type LineCounts, LineQueue } from '../../src/capture/line-queue.ts'
 

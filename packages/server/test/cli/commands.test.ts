@@ -1,3 +1,4 @@
+// tier: integration
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -5,7 +6,6 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
-import { makeCertificates } from '../../../slidegate/test/support/tls.ts'
 import { until } from '../../../slidegate/test/support/until.ts'
 import type { Config, LimiterConfig } from '../../src/config/schema.ts'
 import { type AdminService, adminService, forEachStore } from '../admin/support.ts'
@@ -394,20 +394,4 @@ describe('bench', () => {
     expect(JSON.parse(benching.said.out).other['503']).toBeGreaterThan(0)
     expect(benching.said.complaints).toContain('not all requests were decided')
   })
-})
-
-it('speaks TLS, with a certificate of its own where the service wants one', async () => {
-  const certificates = await makeCertificates()
-  onTestFinished(() => certificates.remove())
-  const { ca, certificate: cert, key } = certificates.files
-  await using service = await adminService({ limiters, listen: { tls: { cert, key, clientCa: ca } } })
-  expect(service.url).toMatch(/^https:/)
-  const trusted = ['--ca', ca]
-  const known = [...trusted, '--cert', cert, '--cert-key', key]
-  const asked = ['consume', 'api', 'ann']
-  expect(await run(service, [...asked, ...known])).toMatchObject({ code: 0, stderr: '' })
-  expect(await run(service, asked)).toMatchObject({ code: 4 })
-  expect(await run(service, [...asked, ...trusted])).toMatchObject({ code: 4 })
-  const bench = ['bench', 'api', '--seconds', '1', '--connections', '2', ...known]
-  expect(await run(service, bench)).toMatchObject({ code: 0, stderr: '' })
 })

@@ -1,3 +1,4 @@
+// tier: integration
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

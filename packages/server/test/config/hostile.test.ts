@@ -1,3 +1,4 @@
+// tier: system
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: that is how variables are written
 import { mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'

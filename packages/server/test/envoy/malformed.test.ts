@@ -1,3 +1,4 @@
+// tier: system
 import { connect as connectTcp } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'

@@ -1,3 +1,4 @@
+// tier: system
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { service as healthDefinition } from 'grpc-health-check'

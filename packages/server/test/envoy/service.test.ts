@@ -1,3 +1,4 @@
+// tier: system
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { credentials, type ServiceError, status } from '@grpc/grpc-js'

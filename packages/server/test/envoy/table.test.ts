@@ -1,3 +1,4 @@
+// tier: system
 import { type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startCluster } from '../../../slidegate/test/support/redis-cluster.ts'

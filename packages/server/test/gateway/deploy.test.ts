@@ -1,3 +1,4 @@
+// tier: system
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { get } from 'node:http'

@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { Config, StoreConfig } from '../../src/config/schema.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'

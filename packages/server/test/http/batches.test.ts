@@ -1,3 +1,4 @@
+// tier: integration
 import { expect, it } from 'vitest'
 import { type TestRedis, withRedis } from '../support/redis.ts'
 import { testService } from '../support/service.ts'

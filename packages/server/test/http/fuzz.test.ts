@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { Agent, type Dispatcher } from 'undici'

@@ -1,3 +1,4 @@
+// tier: integration
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'

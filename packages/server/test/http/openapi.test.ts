@@ -1,3 +1,4 @@
+// tier: system
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
 import type { Config, LimiterConfig } from '../../src/config/schema.ts'

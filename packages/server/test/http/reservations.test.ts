@@ -1,3 +1,4 @@
+// tier: integration
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../src/config/schema.ts'
 import { withRedis } from '../support/redis.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request as ask, type RequestOptions } from 'node:http'

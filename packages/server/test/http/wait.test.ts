@@ -1,3 +1,4 @@
+// tier: integration
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it } from 'vitest'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { until } from '../../../slidegate/test/support/until.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { type Logger, pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask } from '../../../slidegate/test/support/ask.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// tier: system
 import { slidingWindow } from 'slidegate'
 import { expect, it } from 'vitest'
 import { memoryDecider } from '../../src/replay/decider.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort, startRedis } from '../../../slidegate/test/support/redis-server.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { afterEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import { slidegate, temporaryFolder } from '../support/cli.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { createRequire } from 'node:module'
 import { Metadata } from '@grpc/grpc-js'
 import { pino } from 'pino'

@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module'
-import express5, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
+// tier: integration
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/express.ts'
 import { slidingWindow } from '../../src/index.ts'
@@ -8,9 +8,6 @@ import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
-// Express 4 has no types here; those of 5 describe what both have.
-const express4 = createRequire(import.meta.url)('express4') as typeof express5
-
 type Args = [req: Request, res: Response, next: NextFunction]
 
 const once = (): RateLimitOptions => ({
@@ -18,10 +15,7 @@ const once = (): RateLimitOptions => ({
   store: newStore(),
 })
 
-describe.each([
-  ['Express 5', express5],
-  ['Express 4', express4],
-])('%s', (_, express) => {
+describe('Express', () => {
   const adapter: AdapterUnderTest<Args> = {
     async serve(options, { behindProxy = false } = {}) {
       return await serve((app) => {
@@ -225,7 +219,7 @@ describe.each([
   })
 
   /** An app with what `mount` puts before a handler that serves everything, and an error handler. */
-  async function serve(mount: (app: ReturnType<typeof express5>) => void): Promise<Server> {
+  async function serve(mount: (app: ReturnType<typeof express>) => void): Promise<Server> {
     const errors: unknown[] = []
     let served = 0
     const app = express()
@@ -243,7 +237,7 @@ describe.each([
     return { ...(await listen(app)), served: () => served, errors }
   }
 
-  const temporaryApp = (mount: (app: ReturnType<typeof express5>) => void): Promise<Server> =>
+  const temporaryApp = (mount: (app: ReturnType<typeof express>) => void): Promise<Server> =>
     temporary(serve(mount))
 })
 

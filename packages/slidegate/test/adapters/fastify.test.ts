@@ -1,3 +1,4 @@
+// tier: integration
 import {
   type FastifyInstance,
   type FastifyReply,

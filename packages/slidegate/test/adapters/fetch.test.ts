@@ -1,3 +1,4 @@
+// tier: integration
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { type RateLimitOptions, rateLimit, withRateLimit } from '../../src/adapters/fetch.ts'

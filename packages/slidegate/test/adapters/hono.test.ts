@@ -1,3 +1,4 @@
+// tier: integration
 import { getRequestListener } from '@hono/node-server'
 import { type Context, Hono, type MiddlewareHandler, type Next } from 'hono'
 import { cors } from 'hono/cors'

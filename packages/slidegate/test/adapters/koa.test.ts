@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module'
-import Koa3, { type Context, type Middleware, type Next } from 'koa'
+// tier: integration
+import Koa, { type Context, type Middleware, type Next } from 'koa'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/koa.ts'
 import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
@@ -9,9 +9,6 @@ import { newStore } from './suite/fixture.ts'
 import { type AdapterUnderTest, adapterSuite, type Server } from './suite.ts'
 import { statuses, temporary } from './temporary.ts'
 
-// Koa 2 has no types here; those of 3 describe what both have.
-const Koa2 = createRequire(import.meta.url)('koa2') as typeof Koa3
-
 type Args = [ctx: Context, next: Next]
 
 const once = (): RateLimitOptions => ({
@@ -19,11 +16,8 @@ const once = (): RateLimitOptions => ({
   store: newStore(),
 })
 
-describe.each([
-  ['Koa 3', Koa3],
-  ['Koa 2', Koa2],
-])('%s', (_, Koa) => {
-  async function serve(mount: (app: Koa3) => void): Promise<Server> {
+describe('Koa', () => {
+  async function serve(mount: (app: Koa) => void): Promise<Server> {
     const errors: unknown[] = []
     let served = 0
     const app = new Koa()
@@ -41,7 +35,7 @@ describe.each([
     return { ...(await listen(app.callback())), served: () => served, errors }
   }
 
-  const temporaryApp = (mount: (app: Koa3) => void): Promise<Server> => temporary(serve(mount))
+  const temporaryApp = (mount: (app: Koa) => void): Promise<Server> => temporary(serve(mount))
 
   const adapter: AdapterUnderTest<Args> = {
     async serve(options, { behindProxy = false } = {}) {
@@ -61,7 +55,7 @@ describe.each([
   adapterSuite(adapter)
 
   describe('in particular', () => {
-    it.each<[string, Partial<Koa3>]>([
+    it.each<[string, Partial<Koa>]>([
       ['all of the header', { proxy: true }],
       ['a number of addresses that is none', { proxy: true, maxIpsCount: -1 }],
       ['more hops than there are', { proxy: true, maxIpsCount: 1000 }],

@@ -1,3 +1,4 @@
+// tier: system
 import { APP_GUARD } from '@nestjs/core'
 import {
   seconds,

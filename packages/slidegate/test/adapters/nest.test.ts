@@ -1,3 +1,4 @@
+// tier: system
 import {
   type ArgumentsHost,
   type CanActivate,

@@ -1,3 +1,4 @@
+// tier: integration
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { type RateLimitOptions, rateLimit } from '../../src/adapters/node.ts'
 import type { NodeRequest, NodeResponse } from '../../src/http/node.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, connect as connectTo } from 'node:net'

@@ -1,3 +1,4 @@
+// tier: system
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'

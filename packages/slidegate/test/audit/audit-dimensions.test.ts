@@ -1,3 +1,4 @@
+// tier: system
 import { Cluster } from 'ioredis'
 import { expect, it } from 'vitest'
 import { createLimiter, slidingWindow } from '../../src/index.ts'

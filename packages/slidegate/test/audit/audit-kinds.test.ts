@@ -1,3 +1,4 @@
+// tier: system
 import { beforeEach, expect, it } from 'vitest'
 import { useRedis } from '../support/use-redis.ts'
 import { audit, type LimitOrder, type Order, type Report } from './audit.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { memoryStore, type Store } from '../../src/index.ts'

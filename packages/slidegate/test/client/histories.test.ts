@@ -1,3 +1,4 @@
+// tier: system
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.ts'

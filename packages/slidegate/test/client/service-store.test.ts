@@ -1,3 +1,4 @@
+// tier: integration
 import { Cluster } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ServiceStoreOptions, serviceStore } from '../../src/client/index.ts'

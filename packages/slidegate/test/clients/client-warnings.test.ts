@@ -1,3 +1,4 @@
+// tier: system
 import { GlideClient, Logger } from '@valkey/valkey-glide'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis6'

@@ -1,3 +1,4 @@
+// tier: system
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'

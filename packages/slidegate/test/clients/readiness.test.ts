@@ -1,3 +1,4 @@
+// tier: system
 import { Redis as Ioredis5 } from 'ioredis'
 import { Redis as Ioredis6 } from 'ioredis6'
 import { Redis as Iovalkey } from 'iovalkey'

@@ -1,3 +1,4 @@
+// tier: system
 import { setTimeout as delay } from 'node:timers/promises'
 import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
 import { Cluster as Cluster5, Redis as Ioredis5 } from 'ioredis'

@@ -1,3 +1,4 @@
+// tier: integration
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { Declaration } from '../../src/index.ts'

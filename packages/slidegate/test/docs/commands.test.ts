@@ -1,3 +1,4 @@
+// tier: system
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// tier: system
 import { execFile, spawn } from 'node:child_process'
 import { get } from 'node:http'
 import { createInterface } from 'node:readline'

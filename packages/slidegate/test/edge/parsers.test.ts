@@ -1,3 +1,4 @@
+// tier: system
 import { isIPv4 as isIPv4OfNode } from 'node:net'
 import fc from 'fast-check'
 import forwardedParse from 'forwarded-parse'

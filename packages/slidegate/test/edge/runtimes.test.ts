@@ -1,3 +1,4 @@
+// tier: system
 import { runInThisContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

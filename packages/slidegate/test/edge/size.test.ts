@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it } from 'vitest'
 import { type Bundle, bundleOf, HTTP, SLIDEGATE } from './bundle.ts'
 

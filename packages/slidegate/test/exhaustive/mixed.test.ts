@@ -1,3 +1,4 @@
+// tier: system
 import { expect, test } from 'vitest'
 import { KINDS, type KindName } from '../history/declarations.ts'
 import { useRedis } from '../support/use-redis.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { execFileSync } from 'node:child_process'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'

@@ -1,3 +1,4 @@
+// tier: system
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: system
 import { Cluster as Cluster5, Redis as Ioredis5 } from 'ioredis'
 import { Cluster as Cluster6, Redis as Ioredis6 } from 'ioredis6'
 import { Redis as Iovalkey } from 'iovalkey'

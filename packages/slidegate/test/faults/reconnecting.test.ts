@@ -1,3 +1,4 @@
+// tier: system
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createLimiter, slidingWindow } from '../../src/index.ts'

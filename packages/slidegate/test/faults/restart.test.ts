@@ -1,3 +1,4 @@
+// tier: system
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, type Store, slidingWindow } from '../../src/index.ts'

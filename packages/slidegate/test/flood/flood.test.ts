@@ -1,3 +1,4 @@
+// tier: system
 import { expect, it } from 'vitest'
 import { flood } from './flood.ts'
 

@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { createLimiter, type Limiter, memoryStore, SlidegateError, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

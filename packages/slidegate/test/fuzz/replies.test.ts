@@ -1,3 +1,4 @@
+// tier: system
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { Redis as Redis6 } from 'ioredis6'

@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, expect } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import { expect, it } from 'vitest'
 import { memoryStore, withDenyCache } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, test } from 'vitest'
 import { KINDS, type KindName } from './declarations.ts'
 import type { KeyedScale } from './keyed-histories.ts'

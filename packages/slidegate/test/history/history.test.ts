@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, test } from 'vitest'
 import type { KindName } from './declarations.ts'
 import { playAtRandom } from './play.ts'

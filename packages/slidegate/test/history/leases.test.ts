@@ -1,3 +1,4 @@
+// tier: integration
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { storesOn } from '../support/stores.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'

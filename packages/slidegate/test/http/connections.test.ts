@@ -1,3 +1,4 @@
+// tier: integration
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import {

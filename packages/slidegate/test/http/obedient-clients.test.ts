@@ -1,3 +1,4 @@
+// tier: system
 import got from 'got'
 import ky from 'ky'
 import { Agent, interceptors, RetryAgent, request as undiciRequest } from 'undici'

@@ -1,3 +1,4 @@
+// tier: system
 import { once } from 'node:events'
 import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,4 @@
+// tier: system
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { parseDictionary, parseItem, parseList } from 'structured-headers'
 import { expect, it, onTestFinished } from 'vitest'

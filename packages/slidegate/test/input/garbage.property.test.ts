@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import {

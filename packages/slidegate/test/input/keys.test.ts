@@ -1,3 +1,4 @@
+// tier: integration
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'

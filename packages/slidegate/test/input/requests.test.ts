@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import {
   type ConsumeOptions,

@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Calendar } from '../../src/limits/calendar.ts'

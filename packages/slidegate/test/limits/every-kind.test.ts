@@ -1,3 +1,4 @@
+// tier: integration
 import { readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import * as api from '../../src/index.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,

@@ -1,3 +1,4 @@
+// tier: integration
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

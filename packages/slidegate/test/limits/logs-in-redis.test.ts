@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

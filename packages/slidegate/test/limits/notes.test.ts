@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'

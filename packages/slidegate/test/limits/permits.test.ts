@@ -1,3 +1,4 @@
+// tier: integration
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import { concurrency, createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, expect, it } from 'vitest'
 import { concurrency, createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, expect, it } from 'vitest'
 import { cellsInShort, cellsOf, policiesOf } from './cells.ts'
 import { stopShared } from './faults.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { expect, it } from 'vitest'
 import { soak } from './soak.ts'
 

@@ -1,3 +1,4 @@
+// tier: integration
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { concurrency, createLimiter, memoryStore, slidingWindow, WaitError } from '../../src/index.ts'

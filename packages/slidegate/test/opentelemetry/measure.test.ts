@@ -1,3 +1,4 @@
+// tier: integration
 import { type Attributes, metrics } from '@opentelemetry/api'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import { context, diag, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {

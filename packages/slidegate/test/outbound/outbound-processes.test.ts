@@ -1,3 +1,4 @@
+// tier: system
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'

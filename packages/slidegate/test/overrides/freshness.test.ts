@@ -1,3 +1,4 @@
+// tier: integration
 import { Redis } from 'ioredis'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { outcomesOf } from '../../src/stores/call.ts'

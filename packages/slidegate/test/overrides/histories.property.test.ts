@@ -1,3 +1,4 @@
+// tier: integration
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { fixedWindow, type Limit, slidingCounter, slidingWindow } from '../../src/index.ts'

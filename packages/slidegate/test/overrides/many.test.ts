@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, type LimiterOptions, slidingWindow } from '../../src/index.ts'
 import { MAX_NOTES } from '../../src/limits/notes.ts'

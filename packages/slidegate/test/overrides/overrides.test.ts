@@ -1,3 +1,4 @@
+// tier: integration
 import { beforeEach, describe, expect, it } from 'vitest'
 import { fixedWindow, type Limit, tokenBucket } from '../../src/index.ts'
 import { MAX_NOTES } from '../../src/limits/notes.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 import { beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: system
 import { execFile } from 'node:child_process'
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'

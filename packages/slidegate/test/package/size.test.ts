@@ -1,3 +1,4 @@
+// tier: system
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'

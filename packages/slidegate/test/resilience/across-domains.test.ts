@@ -1,3 +1,4 @@
+// tier: system
 import fc from 'fast-check'
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

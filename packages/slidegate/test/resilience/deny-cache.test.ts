@@ -1,3 +1,4 @@
+// tier: integration
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {

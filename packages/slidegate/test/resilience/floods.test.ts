@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it } from 'vitest'
 import { addressKey } from '../../src/http/index.ts'
 import { createLimiter, slidingWindow, withDenyCache, withLeases } from '../../src/index.ts'

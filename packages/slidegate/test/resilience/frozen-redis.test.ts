@@ -1,3 +1,4 @@
+// tier: integration
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {

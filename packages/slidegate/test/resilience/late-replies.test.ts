@@ -1,3 +1,4 @@
+// tier: integration
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,3 +1,4 @@
+// tier: integration
 import { AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {

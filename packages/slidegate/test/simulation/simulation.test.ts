@@ -1,3 +1,4 @@
+// tier: system
 import { expect, it, vi } from 'vitest'
 import { simulate } from './simulation.ts'
 

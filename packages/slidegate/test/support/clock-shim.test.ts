@@ -1,3 +1,4 @@
+// tier: system
 import { Redis } from 'ioredis'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { startRedisWithClock } from './clock-shim.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, expect, it } from 'vitest'
 import { askText } from './ask.ts'

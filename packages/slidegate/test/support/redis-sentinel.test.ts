@@ -1,3 +1,4 @@
+// tier: system
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisSentinel, startSentinel } from './redis-sentinel.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from './redis-server.ts'

@@ -1,3 +1,4 @@
+// tier: system
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, expect, it } from 'vitest'

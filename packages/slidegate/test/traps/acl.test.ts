@@ -1,3 +1,4 @@
+// tier: integration
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,12 +11,7 @@ import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { storeConformance } from '../../src/testing.ts'
 import { codeBlocks, ROOT } from '../docs/markdown.ts'
 import { COMMANDS, COMMANDS_FOR, COMMANDS_OF_TESTS, rulesFor } from '../support/access.ts'
-import { startRedisWithClock } from '../support/clock-shim.ts'
 import { SAMPLES } from '../support/kinds.ts'
-import { startCluster } from '../support/redis-cluster.ts'
-import { startSentinel } from '../support/redis-sentinel.ts'
-import { startRedis } from '../support/redis-server.ts'
-import { makeCertificates, startTlsRedis } from '../support/tls.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { server, redis: admin } = await useRedis()
@@ -191,76 +187,5 @@ describe('docs/production.md', () => {
     await admin.call('ACL', 'SETUSER', ...words(line).slice(1))
     await allow('right', COMMANDS)
     expect(await rightsOf(admin, 'limiter')).toEqual(await rightsOf(admin, 'right'))
-  })
-})
-
-describe('all tests have no more rights than that', () => {
-  async function expectRestricted(port: number, options = {}): Promise<void> {
-    const redis = new Redis(port, options)
-    const user = (await redis.call('ACL', 'GETUSER', 'default')) as unknown[]
-    const [flags, commands, keys, channels] = ['flags', 'commands', 'keys', 'channels'].map(
-      (name) => user[user.indexOf(name) + 1],
-    )
-    expect(flags).not.toEqual(expect.arrayContaining([expect.stringMatching(/^all/)]))
-    expect((commands as string).split(' ').sort()).toEqual(
-      ['-@all', ...COMMANDS.map((name) => `+${name}`)].sort(),
-    )
-    expect({ keys, channels }).toEqual({ keys: '~slidegate:*', channels: '' })
-    await expect(redis.set('elsewhere', 1)).rejects.toThrow('NOPERM')
-    await expect(redis.get('elsewhere')).rejects.toThrow('NOPERM')
-    redis.disconnect()
-  }
-
-  it('on one server, also after a restart', async () => {
-    const mortal = await startRedis()
-    await expectRestricted(mortal.port)
-    await mortal.kill()
-    await mortal.start()
-    await expectRestricted(mortal.port)
-    await mortal.stop()
-  })
-
-  it('with TLS', async () => {
-    const certificates = await makeCertificates()
-    const safe = await startTlsRedis(certificates)
-    await expectRestricted(safe.port, { tls: { ca: certificates.ca } })
-    await safe.stop()
-    await certificates.remove()
-  })
-
-  it('with a clock that can be set', async () => {
-    const stepped = await startRedisWithClock()
-    await expectRestricted(stepped.port)
-    await stepped.stop()
-  })
-
-  it('behind a Sentinel', async () => {
-    const sentinel = await startSentinel()
-    for (const { port } of sentinel.servers) await expectRestricted(port)
-    await sentinel.stop()
-  })
-
-  it('on a Cluster', async () => {
-    const cluster = await startCluster({ masters: 3, replicas: 0 })
-    for (const { port } of cluster.nodes) await expectRestricted(port)
-    await cluster.stop()
-  })
-
-  it('and start no other servers, nor give everybody more', () => {
-    // A replay writes beside the keys of limiters, and so do other limiters that the documentation compares with;
-    // what other versions have stored is put where it lay.
-    const mayDoSo =
-      /support.(access|redis-process|redis-server)\.ts$|server.test.replay|docs.open-redis|traps.acl|slidegate.test.compatibility/
-    const files = ['packages/slidegate/test', 'packages/server/test', 'examples/test'].flatMap((folder) =>
-      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
-        join(folder, file),
-      ),
-    )
-    const lifting = files
-      .filter((file) => /\.[jt]s$/.test(file) && !mayDoSo.test(file))
-      .filter((file) =>
-        /allowAll|'SETUSER', 'default'|--user|'redis-server'/.test(readFileSync(join(ROOT, file), 'utf8')),
-      )
-    expect(lifting).toEqual([])
   })
 })

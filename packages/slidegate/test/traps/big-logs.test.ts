@@ -1,3 +1,4 @@
+// tier: system
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'

@@ -1,3 +1,4 @@
+// tier: integration
 import { afterEach, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

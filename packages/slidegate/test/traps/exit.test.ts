@@ -1,3 +1,4 @@
+// tier: integration
 import { spawn } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'

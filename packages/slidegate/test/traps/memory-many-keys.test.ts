@@ -1,3 +1,4 @@
+// tier: system
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'

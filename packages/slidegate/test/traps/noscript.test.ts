@@ -1,9 +1,11 @@
+// tier: system
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type Limiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT_SHA1 } from '../../src/stores/redis/script.generated.ts'
-import { CLIENTS, type Connection } from '../conformance-clients.ts'
+import type { Connection } from '../conformance.ts'
+import { CLIENTS } from '../conformance-clients.ts'
 import { rulesFor } from '../support/access.ts'
 import { useRedis } from '../support/use-redis.ts'
 

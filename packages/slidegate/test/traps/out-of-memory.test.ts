@@ -1,3 +1,4 @@
+// tier: integration
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import {

@@ -1,3 +1,4 @@
+// tier: integration
 import { expect, it } from 'vitest'
 import {
   concurrency,

@@ -1,3 +1,4 @@
+// tier: integration
 import { AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'

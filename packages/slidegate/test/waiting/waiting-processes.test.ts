@@ -1,3 +1,4 @@
+// tier: system
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
 import { startProxy } from '../support/tcp-proxy.ts'

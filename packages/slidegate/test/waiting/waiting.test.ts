@@ -1,3 +1,4 @@
+// tier: integration
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'

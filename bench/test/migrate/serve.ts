@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { onTestFinished } from 'vitest'
-import { listen } from '../../adapters/listen.ts'
+import { listen } from '../../../packages/slidegate/test/adapters/listen.ts'
 import { START } from './fake-date.ts'
 
 /** Asks a server of this test's own. */

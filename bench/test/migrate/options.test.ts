@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { ROOT } from '../markdown.ts'
+import { ROOT } from '../../../packages/slidegate/test/docs/markdown.ts'
+import { installedVersion } from '../installed.ts'
 
 // What the pages about moving here say of other packages: of which version, and of all their options.
 
@@ -26,8 +27,7 @@ describe.each(Object.entries(OPTIONS))('%s', (name, types) => {
   const page = readFile(join(ROOT, 'docs/migrate', `${name.replace(/^@/, '').replace('/', '-')}.md`), 'utf8')
 
   it('is of the version that the page says', async () => {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'))
-    expect(await page).toContain(`\nOf ${name} ${version}.`)
+    expect(await page).toContain(`\nOf ${name} ${installedVersion(name)}.`)
   })
 
   it('has the options of the tables, and no others', async () => {
@@ -48,7 +48,7 @@ function optionsIn(page: string): string[] {
 
 /** What the compiler says where the properties of a type and the names are not the same. */
 async function complaints(type: string, named: readonly string[]): Promise<string> {
-  const cache = join(ROOT, 'node_modules/.cache')
+  const cache = join(ROOT, 'bench/node_modules/.cache')
   await mkdir(cache, { recursive: true })
   const folder = await mkdtemp(join(cache, 'slidegate-docs-'))
   try {

@@ -10,17 +10,18 @@ import { fastify } from 'fastify'
 import { Redis } from 'ioredis'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { PeerLimiter } from '../../../../bench/src/peers/peer.ts'
-import { REDIS_PEERS } from '../../../../bench/src/peers/redis.ts'
-import { measuredText } from '../../../../bench/src/report/text.ts'
-import type { Results } from '../../../../bench/src/results.ts'
-import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
-import { fullestWindow } from '../audit/fullest-window.ts'
-import { ROOT } from './markdown.ts'
+import { createLimiter, memoryStore, slidingWindow } from '../../packages/slidegate/src/index.ts'
+import { redisStore } from '../../packages/slidegate/src/stores/redis/index.ts'
+import { fullestWindow } from '../../packages/slidegate/test/audit/fullest-window.ts'
+import { ROOT } from '../../packages/slidegate/test/docs/markdown.ts'
+import { type OpenRedis, startOpenRedis } from '../../packages/slidegate/test/docs/open-redis.ts'
+import type { PeerLimiter } from '../src/peers/peer.ts'
+import { REDIS_PEERS } from '../src/peers/redis.ts'
+import { measuredText } from '../src/report/text.ts'
+import type { Results } from '../src/results.ts'
+import { folderOf, installedVersion, lockedVersion } from './installed.ts'
 import { START, setDate } from './migrate/fake-date.ts'
 import { serve } from './migrate/serve.ts'
-import { type OpenRedis, startOpenRedis } from './open-redis.ts'
 import { startUpstashShim, type UpstashShim } from './upstash-shim.ts'
 
 // What docs/comparison.md says of others, as far as it can be tried: on the packages themselves.
@@ -229,12 +230,9 @@ it.each(['rate-limiter-flexible', 'express-rate-limit', '@fastify/rate-limit', '
 
 describe('the page', () => {
   it('speaks of the versions that are installed and locked', () => {
-    const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
-      packages: Record<string, { version?: string }>
-    }
     const rows = tableUnder('Whom it is about').filter(([, version]) => version !== '')
     const told = Object.fromEntries(rows.map(([name, version]) => [name, version]))
-    const locked = Object.keys(told).map((name) => [name, lock.packages[`node_modules/${name}`]?.version])
+    const locked = Object.keys(told).map((name) => [name, lockedVersion(name)])
     expect(Object.keys(told).length).toBeGreaterThan(6)
     expect(told).toEqual(Object.fromEntries(locked))
   })
@@ -245,9 +243,8 @@ describe('the page', () => {
     )
     expect(links.length).toBeGreaterThan(10)
     for (const [link, name, version, file] of links) {
-      const folder = join(ROOT, 'node_modules', name!)
-      expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version, link).toBe(version)
-      expect(existsSync(join(folder, file!)), link).toBe(true)
+      expect(installedVersion(name!), link).toBe(version)
+      expect(existsSync(join(folderOf(name!), file!)), link).toBe(true)
     }
   })
 

@@ -6,10 +6,15 @@ import {
   RateLimiterUnion,
 } from 'rate-limiter-flexible'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, memoryStore, slidingWindow, tokenBucket } from '../../../src/index.ts'
-import { redisStore } from '../../../src/stores/redis/index.ts'
-import { ManualClock } from '../../../src/testing.ts'
-import { type OpenRedis, startOpenRedis } from '../open-redis.ts'
+import {
+  createLimiter,
+  memoryStore,
+  slidingWindow,
+  tokenBucket,
+} from '../../../packages/slidegate/src/index.ts'
+import { redisStore } from '../../../packages/slidegate/src/stores/redis/index.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis.ts'
 import { START, setDate } from './fake-date.ts'
 
 // What docs/migrate/rate-limiter-flexible.md says of both.

@@ -10,10 +10,10 @@ import {
   ThrottlerStorageService,
 } from '@nestjs/throttler'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { RateLimit, RateLimitModule, SkipRateLimit } from '../../../src/adapters/nest.ts'
-import { SlidegateThrottlerStorage } from '../../../src/adapters/nest-throttler.ts'
-import { memoryStore, slidingWindow } from '../../../src/index.ts'
-import { ManualClock } from '../../../src/testing.ts'
+import { RateLimit, RateLimitModule, SkipRateLimit } from '../../../packages/slidegate/src/adapters/nest.ts'
+import { SlidegateThrottlerStorage } from '../../../packages/slidegate/src/adapters/nest-throttler.ts'
+import { memoryStore, slidingWindow } from '../../../packages/slidegate/src/index.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
 import { START, setDate } from './fake-date.ts'
 import { admitted, statuses } from './serve.ts'
 

@@ -3,9 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis as UpstashRedis } from '@upstash/redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, memoryStore, slidingWindow, tokenBucket } from '../../../src/index.ts'
-import { ManualClock } from '../../../src/testing.ts'
-import { type OpenRedis, startOpenRedis } from '../open-redis.ts'
+import {
+  createLimiter,
+  memoryStore,
+  slidingWindow,
+  tokenBucket,
+} from '../../../packages/slidegate/src/index.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis.ts'
 import { startUpstashShim, type UpstashShim } from '../upstash-shim.ts'
 import { START, setDate } from './fake-date.ts'
 

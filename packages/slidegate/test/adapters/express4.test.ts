@@ -1,0 +1,18 @@
+// tier: system
+import { createRequire } from 'node:module'
+import { describe, expect, it, vi } from 'vitest'
+
+// Express 4 passes the tests of Express 5. It has no types here; those of Express 5 fit.
+
+const require = createRequire(import.meta.url)
+vi.mock('express', () => ({ default: require('express4') }))
+
+it('the tests below run on Express 4', async () => {
+  expect((await import('express')).default).toBe(require('express4'))
+  expect(require('express4/package.json').version).toMatch(/^4\./)
+})
+
+describe('Express 4', async () => {
+  await import('./express.test.ts')
+  await import('./routes.test.ts')
+})

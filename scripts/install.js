@@ -1,0 +1,36 @@
+// Installs what a command needs beyond the root's packages: a folder with a lockfile of its own.
+//
+//   node scripts/install.js bench docs
+//
+// Does nothing if the folder is installed already, as its lockfile says.
+
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+
+for (const folder of process.argv.slice(2)) install(folder)
+
+/** @param {string} folder relative to the root */
+function install(folder) {
+  const lockfile = join(root, folder, 'package-lock.json')
+  const stamp = join(root, folder, 'node_modules/.installed-from')
+  const version = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === version) return
+  console.log(`Installing the packages of ${folder}/, once`)
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: join(root, folder),
+    env: ownEnvironment(),
+    stdio: 'inherit',
+  })
+  if (status !== 0) process.exit(status ?? 1)
+  writeFileSync(stamp, version)
+}
+
+/** npm tells the scripts it runs which folder and workspace they belong to. Here that would be the wrong one. */
+function ownEnvironment() {
+  const inherited = /^npm_(package|lifecycle|config_(local_prefix|workspace))/
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !inherited.test(name)))
+}

@@ -1,0 +1,24 @@
+// Runs every test.
+//
+//   npm run test:all                        both tiers, as CI does
+//   npm run test:all -- --long              also random runs that take hours in all
+//   npm run test:all -- --mutants           also every planted fault of the Redis script
+import { spawnSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+
+const { values } = parseArgs({
+  options: { long: { type: 'boolean', default: false }, mutants: { type: 'boolean', default: false } },
+})
+
+const scripts = [
+  'test',
+  'test:system',
+  ...(values.mutants ? ['mutants', 'mutate'] : []),
+  ...(values.long ? ['faults', 'soak', 'fuzz', 'flood', 'simulate -- --seeds 10000'] : []),
+]
+
+for (const script of scripts) {
+  console.log(`\nnpm run ${script}`)
+  const { status } = spawnSync('npm', ['run', ...script.split(' ')], { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
