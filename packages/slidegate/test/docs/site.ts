@@ -57,7 +57,7 @@ async function build(folder: string): Promise<string> {
   let log = ''
   for (const [script, ...args] of [
     ['docs/.vitepress/reference.js'],
-    ['node_modules/vitepress/bin/vitepress.js', 'build', 'docs', '--base', BASE, '--outDir', folder],
+    ['docs/node_modules/vitepress/bin/vitepress.js', 'build', 'docs', '--base', BASE, '--outDir', folder],
   ]) {
     const env = { ...process.env, NODE_ENV: 'production' }
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [script!, ...args], {

@@ -39,6 +39,11 @@ process.once('exit', () => {
 
 /** Starts a redis-server in a temporary folder, and waits until it answers. */
 export async function startProcess(options: ProcessOptions): Promise<RedisProcess> {
+  if (process.env.TEST_TIER === 'unit') {
+    throw new Error(
+      'A unit test started redis-server. Make "// tier: integration" the first line of the test file.',
+    )
+  }
   const { port, answers = answersPing } = options
   const folder = await mkdtemp(join(tmpdir(), 'slidegate-redis-'))
   let child: ChildProcess | undefined

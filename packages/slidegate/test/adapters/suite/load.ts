@@ -1,18 +1,28 @@
 import autocannon from 'autocannon'
-import { expect, it } from 'vitest'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
 import { createLimiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { useRedis } from '../../support/use-redis.ts'
+import { type RedisServer, startRedis } from '../../support/redis-server.ts'
 import { type AdapterUnderTest, limitedTo, perMinute, START_MS, serve, time } from './fixture.ts'
 
 const AMOUNT = 1500
 const LIMIT = 500
 
-const { redis } = await useRedis()
-
 /** Many connections at once, and many requests at once on each. */
 export function loadSuite<Args extends HandlerArguments>(adapter: AdapterUnderTest<Args>): void {
+  let server: RedisServer
+  let redis: Redis
+  beforeAll(async () => {
+    server = await startRedis()
+    redis = new Redis(server.port)
+  })
+  afterAll(async () => {
+    await redis.quit()
+    await server.stop()
+  })
+
   it('under load is exact', async () => {
     const server = await serve(adapter, limitedTo(LIMIT))
     const result = await autocannon({ url: server.url, amount: AMOUNT, connections: 20, pipelining: 1 })
