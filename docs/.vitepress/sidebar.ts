@@ -114,6 +114,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
   Contributing: [
     ['Architecture', 'ARCHITECTURE.md'],
     ['Contributing', 'CONTRIBUTING.md'],
+    ['Prose lint', 'tools/prose/README.md'],
     ['Surviving mutants', 'packages/slidegate/test/mutation/survivors.md'],
     ['Decisions', 'docs/decisions/README.md'],
     ...pagesIn('docs/decisions'),

@@ -37,10 +37,11 @@ export async function served(name: string, ...words: string[]): Promise<string> 
 
 function start(name: string, words: string[] = []): ChildProcessByStdio<null, Readable, null> {
   const { NODE_ENV: _, REDIS_URL: __, ...env } = process.env
-  const programs = join(EXAMPLES, '../node_modules/.bin')
+  // As npm does for scripts.
+  const programs = ['', '..'].map((above) => join(EXAMPLES, above, 'node_modules/.bin'))
   const child = spawn([SCRIPTS[name], ...words].join(' '), {
     cwd: EXAMPLES,
-    env: { ...env, PORT: '0', PATH: `${programs}${delimiter}${env.PATH}` },
+    env: { ...env, PORT: '0', PATH: [...programs, env.PATH].join(delimiter) },
     stdio: ['ignore', 'pipe', 'inherit'],
     shell: true,
     // Some have processes of their own, which end with it.

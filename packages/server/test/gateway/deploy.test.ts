@@ -177,7 +177,7 @@ describe('Kubernetes', () => {
 
   test('and of fields that it knows', async () => {
     // What is written out is compared with the type in full: a misspelt field is an error.
-    const cache = join(ROOT, 'node_modules/.cache')
+    const cache = join(ROOT, 'packages/server/test/node_modules/.cache')
     await mkdir(cache, { recursive: true })
     const place = await mkdtemp(join(cache, 'slidegate-manifests-'))
     try {

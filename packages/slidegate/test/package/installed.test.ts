@@ -122,7 +122,11 @@ async function project(dependencies: Readonly<Record<string, string>>): Promise<
 }
 
 function readVersion(name: string): string {
-  for (const folder of ['packages/slidegate/node_modules', 'node_modules']) {
+  for (const folder of [
+    'packages/slidegate/node_modules',
+    'node_modules',
+    'packages/slidegate/test/node_modules',
+  ]) {
     try {
       return JSON.parse(readFileSync(join(ROOT, folder, name, 'package.json'), 'utf8')).version
     } catch {}

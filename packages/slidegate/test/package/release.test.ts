@@ -13,7 +13,7 @@ import { emptyFolder } from './npm.ts'
 // How a version is made, and what the workflows of CI do for it: their own words are run here, as far as that needs no host.
 
 const PACKAGES = ['slidegate', 'server']
-const PRIVATE = ['packages/dashboard', 'bench', 'examples', 'docs']
+const PRIVATE = ['packages/dashboard']
 
 interface Workflow {
   readonly jobs: Readonly<
@@ -22,7 +22,12 @@ interface Workflow {
       {
         readonly permissions?: object
         readonly strategy?: { readonly matrix: Readonly<Record<string, readonly (string | number)[]>> }
-        readonly steps: readonly { readonly name?: string; readonly uses?: string; readonly run?: string }[]
+        readonly steps: readonly {
+          readonly name?: string
+          readonly uses?: string
+          readonly run?: string
+          readonly with?: Readonly<Record<string, unknown>>
+        }[]
       }
     >
   >
@@ -64,9 +69,8 @@ describe('a changeset', () => {
     was = (await manifestIn(folder, 'packages/slidegate')).version
     const words = '---\n"slidegate": minor\n---\n\nBreaking: `consume` is called `take`.\n'
     await writeFile(join(folder, '.changeset/short-words.md'), words)
-    await run(process.execPath, [join(ROOT, 'node_modules/@changesets/cli/bin.js'), 'version'], {
-      cwd: folder,
-    })
+    const changeset = join(ROOT, 'tools/release/node_modules/@changesets/cli/bin.js')
+    await run(process.execPath, [changeset, 'version'], { cwd: folder })
     is = (await manifestIn(folder, 'packages/slidegate')).version
   })
 
@@ -107,7 +111,10 @@ describe('the workflows', () => {
   })
 
   it('check on each Node that is supported', () => {
-    expect(ci.jobs.node!.strategy!.matrix.node).toEqual(NODES.map((version) => Number.parseInt(version, 10)))
+    const { all, node } = ci.jobs
+    const setup = all!.steps.find(({ uses }) => uses?.startsWith('actions/setup-node@'))
+    const versions = [setup?.with?.['node-version'], ...node!.strategy!.matrix.node!]
+    expect(versions).toEqual(NODES.map((version) => Number.parseInt(version, 10)))
   })
 
   it('publish only what all of CI has passed, in a job that runs nothing else', () => {
