@@ -3,7 +3,7 @@ import { ClientError } from './client/exit-codes.ts'
 import { addClientCommands } from './commands/client.ts'
 import { addDemoCommand } from './commands/demo.ts'
 import { addReplayCommand } from './commands/replay.ts'
-import { addServeCommand } from './commands/serve.ts'
+import { addServeCommand, asServe } from './commands/serve.ts'
 import { addValidateCommand } from './commands/validate.ts'
 import { ConfigError } from './config/problem.ts'
 import { messageOf, UsageError } from './errors.ts'
@@ -13,15 +13,21 @@ import { VERSION } from './version.ts'
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
-function newProgram(): Command {
-  const program = new Command('slidegate')
-    .description(
-      'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
-    )
+/** The bins of this package. `npx slidegate-server` runs the one named like the package. */
+export type Bin = 'slidegate' | 'slidegate-server'
+
+function newProgram(bin: Bin): Command {
+  const program = new Command(bin)
     .version(VERSION)
     // Errors are thrown, and said once, below.
     .exitOverride()
     .configureOutput({ outputError: () => {} })
+  if (bin === 'slidegate-server') {
+    return asServe(program).addHelpText('after', '\nOther commands: npx -p slidegate-server slidegate help')
+  }
+  program.description(
+    'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
+  )
   addServeCommand(program)
   addValidateCommand(program)
   addClientCommands(program)
@@ -54,19 +60,19 @@ function complain(message: string): void {
 }
 
 /** Runs a command, and sets the exit code of the process. */
-export async function run(words: readonly string[]): Promise<void> {
+export async function run(words: readonly string[], bin: Bin = 'slidegate'): Promise<void> {
   try {
-    await newProgram().parseAsync(words, { from: 'user' })
+    await newProgram(bin).parseAsync(words, { from: 'user' })
   } catch (error) {
     process.exitCode = report(error)
   }
 }
 
-export async function main(): Promise<void> {
+export async function main(bin: Bin = 'slidegate'): Promise<void> {
   // Whoever reads our output may stop reading, as `head` does.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') complain(messageOf(error))
     process.exit(error.code === 'EPIPE' ? undefined : EXIT_FAILURE)
   })
-  await run(process.argv.slice(2))
+  await run(process.argv.slice(2), bin)
 }

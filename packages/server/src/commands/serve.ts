@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseDuration } from '../duration.ts'
 
 interface ServeOptions {
-  readonly config: string
+  readonly config?: string
   readonly http?: string
   readonly grpc?: string
   readonly workers: number
@@ -11,10 +11,14 @@ interface ServeOptions {
 }
 
 export function addServeCommand(program: Command): void {
-  program
-    .command('serve')
+  asServe(program.command('serve'))
+}
+
+/** Makes a command run the service: `slidegate serve`, or `slidegate-server` as a whole. */
+export function asServe(command: Command): Command {
+  return command
     .description('run the service: HTTP, forward auth for gateways, and the rate limit service of Envoy')
-    .requiredOption('-c, --config <file>', 'the configuration, YAML or JSON')
+    .option('-c, --config <file>', 'the configuration, YAML or JSON; default: the built-in example')
     .addOption(new Option('--http <address>', 'listen there in place of listen.http').env('SLIDEGATE_HTTP'))
     .addOption(new Option('--grpc <address>', 'listen there in place of listen.grpc').env('SLIDEGATE_GRPC'))
     .addOption(

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster'
+import { fileURLToPath } from 'node:url'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { UsageError } from '../errors.ts'
 import { openLog, type ServiceLog } from './log.ts'
@@ -8,8 +9,12 @@ import { type RunningService, startService } from './running.ts'
 import { storeConfigOf } from './store.ts'
 import { runPrimary, WorkerPeers } from './workers.ts'
 
+/** Shipped in the package, so that the service starts before anything has been written. */
+const EXAMPLE = fileURLToPath(new URL('../../examples/slidegate.yaml', import.meta.url))
+
 export interface ServeOptions {
-  readonly file: string
+  /** The configuration. Default: the built-in example. */
+  readonly file?: string | undefined
   readonly http?: string | undefined
   readonly grpc?: string | undefined
   /** Processes that share the listeners. */
@@ -24,8 +29,8 @@ export interface ServeOptions {
  * @throws {ConfigError} {UsageError}
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { http, grpc } = options
-  const load = () => loadConfig(options.file, { listen: { http, grpc } })
+  const { file = EXAMPLE, http, grpc } = options
+  const load = () => loadConfig(file, { listen: { http, grpc } })
   const loaded = load()
   const log = openLog(loaded.config.logging?.level ?? 'info')
   if (options.workers === 1 || cluster.isWorker) return serveHere(loaded, load, options, log)
@@ -40,7 +45,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 async function serveHere(
   loaded: LoadedConfig,
   load: () => LoadedConfig,
-  { drainMs }: ServeOptions,
+  { file, drainMs }: ServeOptions,
   { log, dropped }: ServiceLog,
 ): Promise<number> {
   const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
@@ -56,7 +61,10 @@ async function serveHere(
     const running = await startService({ loaded, log, droppedLines: dropped, peers })
     reloading = new Reloading({ load, loaded, running, log })
     log.info({ http: running.httpUrl, grpc: running.grpcAddress }, 'slidegate is listening')
-    if (process.stdout.isTTY) process.stdout.write(hintOf(running))
+    // Production logs stay pure JSON. Only the first worker prints, so the text appears once.
+    if ((file === undefined || process.stderr.isTTY) && (cluster.worker?.id ?? 1) === 1) {
+      process.stderr.write(welcomeOf(running, file))
+    }
     if (peers instanceof WorkerPeers) peers.ready()
     await told
     log.info({ drainMs }, 'slidegate is ending')
@@ -69,9 +77,23 @@ async function serveHere(
   }
 }
 
-/** For somebody who has just started it, and sees nothing but lines of JSON. */
-function hintOf({ httpUrl, service }: RunningService): string {
+/** Where to look and what to send first, for a person who started the service. */
+function welcomeOf({ httpUrl, service }: RunningService, file: string | undefined): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
-  return `\n  Try:  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}\n  Page: ${httpUrl}/\n  API:  ${httpUrl}/openapi.json\n\n`
+  const lines = [
+    '',
+    `Open ${httpUrl}`,
+    `Try  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}`,
+    `API  ${httpUrl}/openapi.json`,
+    '',
+  ]
+  if (file === undefined) {
+    lines.push(
+      'This is the built-in example configuration. To use your own, copy it and pass --config slidegate.yaml:',
+      `cp '${EXAMPLE}' slidegate.yaml`,
+      '',
+    )
+  }
+  return `${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }

@@ -1,10 +1,11 @@
 // tier: system
+import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort, startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { adminService } from '../admin/support.ts'
-import { slidegate, temporaryFolder } from '../support/cli.ts'
+import { slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
 import { testService } from '../support/service.ts'
 import { startProcess } from '../support/service-process.ts'
 
@@ -95,6 +96,59 @@ describe('a Redis that is away', () => {
   })
 })
 
+describe('serve without --config', () => {
+  it('runs the built-in example, and prints where to look on the standard error', async () => {
+    await using service = await startProcess([])
+    await expect.poll(() => service.stderr).toContain(`Open ${service.url}\n`)
+    const [, url, type, body] = /curl -i (\S+) -H '(.*?)' -d '(.*?)'\n/.exec(service.stderr)!
+    const headers = { [type!.split(': ')[0]!]: type!.split(': ')[1]! }
+    const answer = await fetch(url!, { method: 'POST', headers, body })
+    expect(await answer.json()).toMatchObject({ allowed: true, remaining: 9 })
+    const [, example] = /^ *cp '(.*)' slidegate\.yaml$/m.exec(service.stderr)!
+    expect(existsSync(example!)).toBe(true)
+  })
+
+  it('prints this once, however many workers there are', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    const REDIS_URL = `redis://127.0.0.1:${server.port}`
+    await using service = await startProcess(['--workers', '2'], { REDIS_URL })
+    await service.says('all workers are ready')
+    await expect.poll(() => service.stderr.match(/Open /g)).toHaveLength(1)
+  })
+
+  it('prints nothing but the log if it has a configuration, and no terminal', async () => {
+    await using service = await startProcess(['--config', config])
+    service.kill('SIGTERM')
+    expect(await service.ended).toEqual({ code: 0, signal: null })
+    expect(service.stderr).toBe('')
+  })
+})
+
+describe('slidegate-server', () => {
+  const server = (word: string) => slidegateHere([word], {}, 'slidegate-server')
+
+  it('has the options of serve, and names the command that does the rest', async () => {
+    const [all, serve] = [await server('--help'), await slidegateHere(['serve', '--help'])]
+    expect(all.stdout).toMatch(/^Usage: slidegate-server \[options\]\n/)
+    const flags = (text: string) => text.match(/^ {2}(-., )?--\w+( <\w+>)?/gm)
+    expect(flags(all.stdout)).toEqual(['  -V, --version', ...flags(serve.stdout)!])
+    expect(all.stdout).toContain('npx -p slidegate-server slidegate help')
+  })
+
+  it('has the version of slidegate', async () => {
+    expect(await server('--version')).toEqual(await slidegateHere(['--version']))
+  })
+
+  it('rejects words, so that a command is not mistaken for one of slidegate', async () => {
+    expect(await server('replay')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'slidegate: too many arguments. Expected 0 arguments but got 1.\n',
+    })
+  })
+})
+
 describe('an address that something else listens on', () => {
   async function takenAddress(): Promise<string> {
     const server = createServer()
@@ -115,6 +169,15 @@ describe('an address that something else listens on', () => {
       })
     },
   )
+
+  it('ends serve in the same way if it runs the built-in example', async () => {
+    const address = await takenAddress()
+    const { code, stderr } = await slidegate(['serve', '--http', address], '', { REDIS_URL: '' })
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(`^slidegate: cannot listen on ${address}: .*\n$`),
+    ])
+  })
 
   it('leaves no other listener behind', async () => {
     const http = `127.0.0.1:${await freePort()}`

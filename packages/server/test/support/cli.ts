@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { run } from '../../src/main.ts'
+import { type Bin, run } from '../../src/main.ts'
 import type { Report } from '../../src/replay/report.ts'
 
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
@@ -39,7 +39,11 @@ export function slidegate(
 }
 
 /** The same in this process, which takes a fraction of the time: for commands that read no input. One at a time. */
-export async function slidegateHere(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+export async function slidegateHere(
+  words: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  bin: Bin = 'slidegate',
+): Promise<Outcome> {
   const { exitCode, env: before, stdout, stderr } = process
   const writes = [stdout.write, stderr.write] as const
   const said = ['', '']
@@ -53,7 +57,7 @@ export async function slidegateHere(words: readonly string[], env: NodeJS.Proces
   Object.assign(stdout, { write: keep(0) })
   Object.assign(stderr, { write: keep(1) })
   try {
-    await run(words)
+    await run(words, bin)
     return { code: Number(process.exitCode ?? 0), stdout: said[0]!, stderr: said[1]! }
   } finally {
     Object.assign(stdout, { write: writes[0] })

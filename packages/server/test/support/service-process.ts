@@ -10,6 +10,8 @@ export interface ServiceProcess extends AsyncDisposable {
   readonly pid: number
   /** Lines of its log so far. */
   readonly lines: readonly Record<string, unknown>[]
+  /** Its standard error so far. */
+  readonly stderr: string
   kill(signal: NodeJS.Signals): void
   /** Resolves to the line that says so, which may have been written before. */
   says(message: string, times?: number): Promise<Record<string, unknown>>
@@ -34,9 +36,9 @@ export async function startProcess(
   running.add(child)
   const lines: Record<string, unknown>[] = []
   const waiting = new Set<() => void>()
-  let complaints = ''
+  let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaints += text
+    stderr += text
   })
   createInterface(child.stdout).on('line', (line) => {
     lines.push(JSON.parse(line))
@@ -57,7 +59,7 @@ export async function startProcess(
         resolve(found[times - 1]!)
       }
       waiting.add(look)
-      void ended.then(() => reject(new Error(`it ended without saying ${message}: ${complaints}`)))
+      void ended.then(() => reject(new Error(`it ended without saying ${message}: ${stderr}`)))
       look()
     })
   const { http } = await says('slidegate is listening')
@@ -65,6 +67,9 @@ export async function startProcess(
     url: http as string,
     pid: child.pid!,
     lines,
+    get stderr() {
+      return stderr
+    },
     says,
     ended,
     kill: (signal) => void child.kill(signal),

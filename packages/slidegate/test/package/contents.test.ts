@@ -24,7 +24,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
     compiled: ['.js'],
     besides: new RegExp(
       `^(${[
-        'bin/slidegate\\.js',
+        'bin/slidegate(-server)?\\.js',
         'examples/slidegate\\.(json|yaml)',
         'page/(index\\.html|icon\\.svg|licenses\\.txt|assets/[\\w-]+\\.(js|css))',
         'proto/(README\\.md|licenses/[\\w-]+\\.txt|(envoy|udpa|validate|xds)/[\\w/]+\\.proto)',

@@ -3,7 +3,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
@@ -21,7 +21,7 @@ import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { installNodes, NODES, type NodeVersion } from './nodes.ts'
-import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.ts'
+import { emptyFolder, importsOf, manifestOf, NPM_ENV, npm, pack, type Ran } from './npm.ts'
 
 // Both packages, installed from their tarballs into empty projects outside of this repository, as a stranger has them.
 
@@ -259,11 +259,8 @@ describe.each(NODES)('on Node %s', (version) => {
       stdio: ['ignore', 'pipe', 2],
     })
     onTestFinished(() => void child.kill('SIGKILL'))
-    const url = await listening(child.stdout!)
-    const body = JSON.stringify({ limiter: 'api', key: 'user:42' })
-    const headers = { 'content-type': 'application/json' }
-    const answer = await fetch(`${url}/v1/consume`, { method: 'POST', headers, body })
-    expect(await answer.json()).toMatchObject({ allowed: true, remaining: 9 })
+    const { http: url } = await listening(child.stdout!)
+    expect(await consume(url)).toMatchObject({ allowed: true, remaining: 9 })
     const page = await (await fetch(`${url}/`)).text()
     const [, script] = /<script [^>]*src="\.\/([^"]+)"/.exec(page)!
     const { status, headers: of } = await fetch(`${url}/${script}`)
@@ -272,12 +269,49 @@ describe.each(NODES)('on Node %s', (version) => {
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
   })
+
+  it('npx slidegate-server starts the service without a configuration, and prints where it is', async () => {
+    const port = await freePort()
+    const PATH = `${dirname(nodeOf(version))}${delimiter}${process.env.PATH}`
+    const npx = spawn('npx', ['slidegate-server', '--http', `127.0.0.1:${port}`], {
+      cwd: whole,
+      env: { ...NPM_ENV, PATH, REDIS_URL: '' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A group of its own: npx starts the service as another process, and leaves it behind if it is killed itself.
+      detached: true,
+    })
+    onTestFinished(() => endGroup(npx.pid!))
+    let stderr = ''
+    npx.stderr!.setEncoding('utf8').on('data', (text) => (stderr += text))
+    const ended = once(npx, 'exit')
+    const { http, pid } = await listening(npx.stdout!)
+    expect(http).toBe(`http://127.0.0.1:${port}`)
+    expect(await consume(http)).toMatchObject({ allowed: true, remaining: 9 })
+    await expect.poll(() => stderr).toContain(`Open ${http}\n`)
+    process.kill(pid, 'SIGTERM')
+    expect(await ended).toEqual([0, null])
+  })
 })
 
-async function listening(log: NodeJS.ReadableStream): Promise<string> {
+async function consume(url: string): Promise<unknown> {
+  const body = JSON.stringify({ limiter: 'api', key: 'user:42' })
+  const headers = { 'content-type': 'application/json' }
+  return (await fetch(`${url}/v1/consume`, { method: 'POST', headers, body })).json()
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** The line of the log that says so. */
+async function listening(log: NodeJS.ReadableStream): Promise<{ http: string; pid: number }> {
   for await (const line of createInterface(log)) {
-    const { msg, http } = JSON.parse(line)
-    if (msg === 'slidegate is listening') return http
+    const logged = JSON.parse(line)
+    if (logged.msg === 'slidegate is listening') return logged
   }
   throw new Error('it has ended')
 }

@@ -1,0 +1,113 @@
+// Runs commands, and the service, for release-dry.js. Whatever still runs when this process exits is killed.
+
+import { spawn } from 'node:child_process'
+import { setTimeout } from 'node:timers/promises'
+
+const MAX_LISTEN_S = 60
+const MAX_END_S = 15
+
+// npm tells its scripts where it was started. Commands in other folders must not use that.
+const ENV = Object.fromEntries(
+  Object.entries({ ...process.env, REDIS_URL: '' }).filter(
+    ([name]) => !/^(npm_(package|lifecycle|config_(local_prefix|workspace))|INIT_CWD)/.test(name),
+  ),
+)
+
+/** @type {Set<number>} Process groups that still run. */
+const groups = new Set()
+process.once('exit', () => {
+  for (const pid of groups) {
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // It has just ended.
+    }
+  }
+})
+
+/**
+ * Starts a command in a process group of its own: npx leaves behind what it has started if it is killed.
+ *
+ * @param {string} script
+ * @param {string} cwd
+ * @param {Record<string, string>} [env]
+ */
+export function start(script, cwd, env = {}) {
+  const child = spawn('bash', ['-e', '-c', script], {
+    cwd,
+    env: { ...ENV, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const pid = /** @type {number} */ (child.pid)
+  groups.add(pid)
+  const started = { script, output: '', exitCode: /** @type {number | null | undefined} */ (undefined) }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      started.output += text
+    })
+  }
+  /** @type {Promise<void>} */
+  const ended = new Promise((resolve) => {
+    child.once('close', (code) => {
+      groups.delete(pid)
+      started.exitCode = code
+      resolve()
+    })
+  })
+  return Object.assign(started, { ended })
+}
+
+/** @typedef {ReturnType<typeof start>} Started */
+
+/**
+ * Resolves to what a command prints, once it has succeeded.
+ *
+ * @param {string} script
+ * @param {string} cwd
+ * @param {Record<string, string>} [env]
+ */
+export async function run(script, cwd, env) {
+  const started = start(script, cwd, env)
+  await started.ended
+  if (started.exitCode !== 0) throw new Error(`this should succeed, but failed: ${tailOf(started)}`)
+  return started.output
+}
+
+/**
+ * Waits until the service that a command starts listens, and passes its address to `ask`. Then ends it by its own pid.
+ *
+ * @template T
+ * @param {Started} started
+ * @param {(url: string) => Promise<T>} ask
+ */
+export async function whileServing(started, ask) {
+  /** @type {RegExpExecArray | null} */
+  let line = null
+  const deadline = Date.now() + MAX_LISTEN_S * 1000
+  while (!line && started.exitCode === undefined && Date.now() < deadline) {
+    await setTimeout(10)
+    line = /^\{.*"slidegate is listening".*\}$/m.exec(started.output)
+  }
+  if (!line) throw new Error(`the service should listen, but does not: ${tailOf(started)}`)
+  const { http, pid } = JSON.parse(line[0])
+  const answer = await ask(http)
+  process.kill(pid, 'SIGTERM')
+  await Promise.race([started.ended, setTimeout(MAX_END_S * 1000, undefined, { ref: false })])
+  if (started.exitCode === 0) return answer
+  const how = started.exitCode === undefined ? `still runs ${MAX_END_S} s later` : `exits ${started.exitCode}`
+  throw new Error(`the service should exit 0 on SIGTERM, but ${how}: ${tailOf(started)}`)
+}
+
+/** Asks the service for a first decision. @param {string} url @param {Record<string, string>} [headers] */
+export async function decide(url, headers) {
+  const body = JSON.stringify({ limiter: 'api', key: 'user:42' })
+  const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }
+  const text = await (await fetch(`${url}/v1/consume`, init)).text()
+  if (!text.includes('"allowed":true')) throw new Error(`a first request should be allowed, not: ${text}`)
+}
+
+/** @param {Started} started */
+function tailOf({ script, output }) {
+  return `${script.trim()}\n${output.slice(-2000)}`
+}
