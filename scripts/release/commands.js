@@ -26,7 +26,7 @@ process.once('exit', () => {
 })
 
 /**
- * Starts a command in a process group of its own: npx leaves behind what it has started if it is killed.
+ * Starts a command in its own process group. Killing npx alone would leave its children running.
  *
  * @param {string} script
  * @param {string} cwd

@@ -12,7 +12,7 @@ import { basename, dirname, join, resolve } from 'node:path'
  * @property {Record<string, string>} commands ENTRYPOINT, CMD and HEALTHCHECK, for a shell, with their paths within `root`
  */
 
-/** What an image has that a folder can't have. */
+/** Instructions that mean nothing outside an image. */
 const IGNORED = ['ARG', 'USER', 'EXPOSE', 'STOPSIGNAL']
 
 /**
@@ -82,7 +82,11 @@ function instructionsOf(text) {
   return Array.from(lines.matchAll(/^(\w+)\s+(.+)$/gm), ([, word = '', rest = '']) => [word, rest])
 }
 
-/** What Docker gets of a clean checkout: committed files that .dockerignore lets through. @param {string} context */
+/**
+ * Lists the files that Docker gets from a clean checkout: committed, and not ignored by .dockerignore.
+ *
+ * @param {string} context
+ */
 function filesSent(context) {
   const rules = readFileSync(join(context, '.dockerignore'), 'utf8')
     .split('\n')
@@ -99,7 +103,11 @@ function filesSent(context) {
     .filter((path) => rules.findLast(({ pattern }) => pattern.test(path))?.isSent ?? true)
 }
 
-/** In a glob `*` stays within a folder, and a pattern also matches what is below it. @param {string} glob */
+/**
+ * Converts a glob to a pattern. `*` stays within a folder, and the pattern also matches everything below a folder.
+ *
+ * @param {string} glob
+ */
 function patternOf(glob) {
   const parts = glob.split(/(\*\*\/|\*)/).map((part) => {
     if (part === '**/') return '(.*/)?'

@@ -5,7 +5,7 @@ const DIFF = ['diff', '-U0', '--relative', '--no-color', '--no-ext-diff', '--no-
 const HEADER = /^(?:\+\+\+ (.*?)\t?|@@ -\S+ \+(\d+)(?:,(\d+))? @@.*)$/gm
 
 /**
- * Returns a function that checks whether a line has changed since `main`. Without that branch: since the last commit.
+ * Finds lines that changed since the counts were last committed.
  * @returns {(path: string, line: number) => boolean}
  */
 export function changedLines() {
@@ -14,16 +14,9 @@ export function changedLines() {
   return (path, line) => untracked.has(path) || (added.get(path)?.has(line) ?? false)
 }
 
-/** The commit that this branch left `main` at. */
+/** The commit that counted last: what has changed since then made a count rise. A shallow clone may not have it. */
 function base() {
-  for (const main of ['main', 'origin/main']) {
-    try {
-      return git('merge-base', 'HEAD', main).trim()
-    } catch {
-      // No such branch here, as in the shallow clones of CI.
-    }
-  }
-  return 'HEAD'
+  return git('log', '-1', '--format=%H', '--', 'tools/prose/findings.json').trim() || 'HEAD'
 }
 
 /**

@@ -128,7 +128,7 @@ describe('serve without --config', () => {
 describe('slidegate-server', () => {
   const server = (word: string) => slidegateHere([word], {}, 'slidegate-server')
 
-  it('has the options of serve, and names the command that does the rest', async () => {
+  it('--help lists the options of serve, and names the command for everything else', async () => {
     const [all, serve] = [await server('--help'), await slidegateHere(['serve', '--help'])]
     expect(all.stdout).toMatch(/^Usage: slidegate-server \[options\]\n/)
     const flags = (text: string) => text.match(/^ {2}(-., )?--\w+( <\w+>)?/gm)
@@ -136,7 +136,7 @@ describe('slidegate-server', () => {
     expect(all.stdout).toContain('npx -p slidegate-server slidegate help')
   })
 
-  it('has the version of slidegate', async () => {
+  it('--version prints the version of slidegate', async () => {
     expect(await server('--version')).toEqual(await slidegateHere(['--version']))
   })
 

@@ -307,7 +307,7 @@ function endGroup(pid: number): void {
   }
 }
 
-/** The line of the log that says so. */
+/** Returns the log line of a service that has started to listen. */
 async function listening(log: NodeJS.ReadableStream): Promise<{ http: string; pid: number }> {
   for await (const line of createInterface(log)) {
     const logged = JSON.parse(line)
