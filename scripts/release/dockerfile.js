@@ -83,7 +83,7 @@ function instructionsOf(text) {
 }
 
 /**
- * Lists the files that Docker gets from a clean checkout: committed, and not ignored by .dockerignore.
+ * Lists the files that Docker gets: committed, and not ignored by .dockerignore.
  *
  * @param {string} context
  */
