@@ -64,7 +64,7 @@ export async function runDockerfile({ file, context, folder, run }) {
       const found = words.map((each) => (each.startsWith('/') ? within(each) : each))
       stage.commands[word] = found.map((each) => `'${each.replaceAll("'", "'\\''")}'`).join(' ')
     } else if (!IGNORED.includes(word)) {
-      throw new Error(`${word} in ${basename(file)} is unknown here: add it to scripts/dockerfile.js`)
+      throw new Error(`${word} in ${basename(file)} is unknown here: add it to scripts/release/dockerfile.js`)
     }
   }
   return stage
