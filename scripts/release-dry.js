@@ -189,11 +189,11 @@ await check(
         !commands.HEALTHCHECK?.includes(asked) && `the HEALTHCHECK should ask ${asked}, where it listens`,
       ])
       await run(commands.HEALTHCHECK?.replace(asked, `${url}/`) ?? '', root)
+      report([(await fetch(url)).status !== 200 && 'the image should have the live page at /'])
       await decide(url, { authorization: `Bearer ${secrets.SLIDEGATE_TOKEN}` })
     })
   },
 )
 
 for (const each of notChecked) console.log(`not checked: ${each}`)
-// A service that didn't end would keep this process alive. Exiting kills it.
-process.exit()
+process.exit() // A service that didn't end would keep this process alive. Exiting kills it.
