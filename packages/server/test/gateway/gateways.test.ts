@@ -79,9 +79,9 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       upstream,
       ask: (path: string, init?: RequestInit) => fetch(gateway.url + path, init),
       gateway,
-      async deniedByKeys() {
+      async decisions(outcome: 'allowed' | 'denied') {
         const { body } = await service.get('/metrics', { authorization: `Bearer ${READ_TOKEN}` })
-        const labels = { limiter: 'keys', outcome: 'denied', source: 'store' }
+        const labels = { limiter: 'keys', outcome, source: 'store' }
         return new Scraped(body).value('slidegate_decisions_total', labels) ?? 0
       },
       async [Symbol.asyncDispose]() {
@@ -101,11 +101,17 @@ describe.each(Object.entries(GATEWAYS))('behind %s', (name, start) => {
       // By their numbers: a gateway may send a request again whose connection has failed.
       const passed = () => new Set(all.upstream.served.map(({ headers }) => headers['x-sent'])).size
       const load = await wrk(`${all.gateway.url}/keys/of-ann?page=1`, headers, async () => {
-        const denied = await all.deniedByKeys()
+        const denied = await all.decisions('denied')
         return denied > 10 * LIMIT && passed() >= LIMIT
       })
 
-      expect(passed()).toBe(LIMIT)
+      const unnumbered = all.upstream.served.filter(({ headers }) => headers['x-sent'] === undefined)
+      const allowed = await all.decisions('allowed')
+      expect({ passed: passed(), allowed, unnumbered }).toEqual({
+        passed: LIMIT,
+        allowed: LIMIT,
+        unnumbered: [],
+      })
       expect(load.requests).toBeGreaterThan(2 * LIMIT)
       // What was on its way when wrk ended, it has not counted.
       const { 200: admitted = 0, 429: denied = 0, ...others } = load.statuses
