@@ -105,7 +105,7 @@ npm() {
   esac
 }
 
-started() { cd "$1"; exec bash -c "exec \${scripts[start]}"; }
+started() { cd "$1"; exec bash -c "\${scripts[start]}"; }
 
 # Packed packages are unpacked; all others are found in the folders above.
 install() {
