@@ -8,6 +8,7 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ownEnvironment } from './own-environment.js'
 
 const root = join(import.meta.dirname, '..')
 
@@ -27,10 +28,4 @@ function install(folder) {
   })
   if (status !== 0) process.exit(status ?? 1)
   writeFileSync(stamp, version)
-}
-
-/** npm tells the scripts it runs which folder and workspace they belong to. Here that would be the wrong one. */
-function ownEnvironment() {
-  const inherited = /^npm_(package|lifecycle|config_(local_prefix|workspace))/
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !inherited.test(name)))
 }

@@ -2,16 +2,12 @@
 
 import { spawn } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
+import { ownEnvironment } from '../own-environment.js'
 
 const MAX_LISTEN_S = 60
 const MAX_END_S = 15
 
-// npm tells its scripts where it was started. Commands in other folders must not use that.
-const ENV = Object.fromEntries(
-  Object.entries({ ...process.env, REDIS_URL: '' }).filter(
-    ([name]) => !/^(npm_(package|lifecycle|config_(local_prefix|workspace))|INIT_CWD)/.test(name),
-  ),
-)
+const ENV = { ...ownEnvironment(), REDIS_URL: '' }
 
 /** @type {Set<number>} Process groups that still run. */
 const groups = new Set()
