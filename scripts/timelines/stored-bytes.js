@@ -3,7 +3,7 @@ import { PAGE, RECORD, storedLog } from './stored-log.js'
 import { COLOURS, element, line, picture, text } from './svg.js'
 
 const LEFT = 64
-const BYTE = 14
+const BYTE = 12
 const ROW = 34
 const GAP = 26
 
@@ -55,6 +55,7 @@ export async function drawStoredBytes({ title, limit, requests }) {
     ['format', 1, header.format],
     ['keep', 6, seconds(header.keep)],
     ['expires', 6, seconds(header.expires)],
+    ['since', 6, seconds(header.since)],
     ['lease', 6, header.lease],
     ['leased', 6, header.leased],
     ['slots', 2, header.slots],
@@ -65,7 +66,7 @@ export async function drawStoredBytes({ title, limit, requests }) {
     ['front', 1, header.front],
     ['back', 1, header.back],
   ])
-  drawn.push(text(LEFT, y - 6, 'header, 51 bytes', { size: 12, bold: true }))
+  drawn.push(text(LEFT, y - 6, 'header, 57 bytes', { size: 12, bold: true }))
   offset(0)
   let x = LEFT
   fields.forEach(([name, width, value], i) => {
@@ -90,11 +91,11 @@ export async function drawStoredBytes({ title, limit, requests }) {
     }
   }
   const parts = /** @type {const} */ ([
-    ['back: the newest but one, and those before it', [51], FILL.back],
-    ['front: the oldest, which leave the window next', [99], FILL.front],
+    ['back: the newest but one, and those before it', [57], FILL.back],
+    ['front: the oldest, which leave the window next', [105], FILL.front],
     [
       `ring: ${header.slots} pages of four; the oldest of the ${header.pages} in use is page ${header.head}`,
-      Array.from({ length: header.slots }, (_, i) => 147 + i * PAGE * RECORD),
+      Array.from({ length: header.slots }, (_, i) => 153 + i * PAGE * RECORD),
       FILL.ring,
     ],
   ])

@@ -5,9 +5,9 @@ import { KEY, START_MS } from './play.js'
 
 // What stands in Redis, read off its bytes: docs/state.md tells where.
 
-const BACK = 51
-const FRONT = 99
-const RING = 147
+const BACK = 57
+const FRONT = 105
+const RING = 153
 export const RECORD = 12
 export const PAGE = 4
 
@@ -51,15 +51,16 @@ function readLog(bytes) {
     format: number(0, 1),
     keep: number(1),
     expires: number(7) - START_MS,
-    lease: number(13),
-    leased: number(19),
-    slots: number(25, 2),
-    base: number(27),
-    newest: record(33),
-    head: number(45, 2),
-    pages: number(47, 2),
-    front: number(49, 1),
-    back: number(50, 1),
+    since: number(13) - START_MS,
+    lease: number(19),
+    leased: number(25),
+    slots: number(31, 2),
+    base: number(33),
+    newest: record(39),
+    head: number(51, 2),
+    pages: number(53, 2),
+    front: number(55, 1),
+    back: number(56, 1),
   }
   const { slots, head, pages, front, back } = header
   const from = (/** @type {number} */ at, /** @type {number} */ count) =>

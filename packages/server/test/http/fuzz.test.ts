@@ -296,7 +296,7 @@ function textsIn(value: unknown, depth = 5): string[] {
 }
 
 async function fuzz(service: TestService, numRuns: number): Promise<Map<number, number>> {
-  // A request without an answer fails by itself, and so is shown.
+  // A request without an answer fails here, and its path and body are printed.
   const agent = new Agent({ connections: 4, headersTimeout: 20_000, bodyTimeout: 20_000 })
   const document = (await service.get('/openapi.json')).body as OpenApi
   const described = new Described(document)

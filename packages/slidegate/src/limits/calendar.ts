@@ -19,8 +19,8 @@ const NOMINAL_MS: Readonly<Record<CalendarUnit, number>> = {
 /** Windows before the present one, and as many after it, whose edges are told to a store with a clock of its own. */
 const AROUND = 2
 
-/** Windows whose ends are remembered. */
-const MAX_KNOWN = 1000
+/** Windows that are remembered. */
+const MAX_KNOWN = 64
 
 /** From `startMs` on, before `endMs`. */
 interface Window {
@@ -42,10 +42,8 @@ export class Calendar {
   readonly unit: CalendarUnit
   /** In the spelling of the IANA. */
   readonly timeZone: string
-  /** The window that was last asked for. */
-  #present: Window = { startMs: 0, endMs: 0 }
-  /** By the starts of windows their ends: logs are of few windows at a time. */
-  readonly #ends = new Map<number, number>()
+  /** The latest windows found, newest first. Logs use few windows at a time. */
+  #known: readonly Window[] = []
   #edges: readonly number[] = []
 
   /** @throws {SlidegateError} `invalid_window` */
@@ -61,14 +59,12 @@ export class Calendar {
 
   /** The start of the window that an instant is in. None begins before the epoch. */
   startOf(ms: number): number {
-    if (!isIn(this.#present, ms)) this.#present = this.#windowAt(ms)
-    return this.#present.startMs
+    return this.#windowAt(ms).startMs
   }
 
   /** The end of the window that an instant is in, which is the start of the next one. */
   endOf(ms: number): number {
-    if (isIn(this.#present, ms)) return this.#present.endMs
-    return this.#ends.get(ms) ?? this.#windowAt(ms).endMs
+    return this.#windowAt(ms).endMs
   }
 
   /** The edges of the windows around an instant: of two before its own, of its own, and of two after it. */
@@ -85,11 +81,12 @@ export class Calendar {
   }
 
   #windowAt(ms: number): Window {
+    const known = this.#known.find((window) => isIn(window, ms))
+    if (known !== undefined) return known
     const local = Instant.toZonedDateTimeISO(Instant.fromEpochMilliseconds(ms), this.timeZone)
     const { startMs, endMs } = this.unit === 'hour' ? hourAt(local) : dateWindowAt(local, this.unit)
     const window = { startMs: Math.max(0, startMs), endMs }
-    if (this.#ends.size === MAX_KNOWN) this.#ends.clear()
-    this.#ends.set(window.startMs, endMs)
+    this.#known = [window, ...this.#known.slice(0, MAX_KNOWN - 1)]
     return window
   }
 }

@@ -3,9 +3,9 @@
 -- Params: LogParams and, for windows of a calendar, `edges`: when the windows around now begin, one behind the other and
 -- without a gap, as the process that asks knows its calendar. `fromFirstHit`, where windows begin with their first charge.
 -- Else they are of the length `precision`, aligned to the epoch.
--- Reads and writes: one string per log: format (1 byte, 1), start of the window (6 bytes, milliseconds),
--- units charged in it (6 bytes); unsigned, big-endian.
--- TTL: set at the first charge in a window, to its length + slack.
+-- Reads and writes: one string per log: format (1 byte, 1), time of the first charge in the window (6 bytes,
+-- milliseconds), units charged in it (6 bytes); unsigned, big-endian.
+-- TTL: set at the first charge in a window, to what is left of the window + slack.
 
 local COUNTER_FORMAT = '>BI6I6'
 local COUNTER_SIZE = 13
@@ -27,16 +27,14 @@ local function earliest_start(params, now)
   return edges[i]
 end
 
--- When a window begins that is charged for the first time.
-local function new_start(params, now)
-  return params.fromFirstHit and now or earliest_start(params, now)
-end
-
-local function end_of(params, start)
+-- When the window that was first charged at `since` ends.
+local function end_of(params, since)
   local edges = params.edges
-  if not edges then return start + params.precision end
+  if not edges then
+    return (params.fromFirstHit and since or since - since % params.precision) + params.precision
+  end
   for i = 1, #edges do
-    if start < edges[i] then return edges[i] end
+    if since < edges[i] then return edges[i] end
   end
   return math.huge
 end
@@ -65,15 +63,15 @@ function fixed_window.save(counter, _, is_clock_given)
   end
   local raw = struct_pack(COUNTER_FORMAT, 1, counter.stamp, counter.units)
   if counter.fresh then
-    local length = end_of(counter.params, counter.stamp) - counter.stamp
-    call_redis('SET', counter.key, raw, 'PX', ttl_of(length, is_clock_given))
+    local left = end_of(counter.params, counter.stamp) - counter.stamp
+    call_redis('SET', counter.key, raw, 'PX', ttl_of(left, is_clock_given))
   else
     call_redis('SET', counter.key, raw, 'KEEPTTL')
   end
 end
 
-function fixed_window.restamp(counter, params, now)
-  counter.stamp, counter.fresh = new_start(params, now), true
+function fixed_window.restamp(counter, _, now)
+  counter.stamp, counter.fresh = now, true
 end
 
 function fixed_window.check(counter, params, now, used, is_later)
@@ -85,7 +83,7 @@ end
 
 function fixed_window.commit(counter, params, now, units)
   if not is_open(counter, params, now) then
-    counter.stamp, counter.units, counter.fresh = new_start(params, now), 0, true
+    counter.stamp, counter.units, counter.fresh = now, 0, true
   end
   counter.units = math.min(counter.units + units, MAX_UNITS)
 end

@@ -120,13 +120,13 @@ function calendarWindow(
   )
 }
 
-/** The units charged in the window that began at `start`. */
+/** The units charged in one window, and when the first of them were. */
 class Counter extends Row {
-  get start(): number {
+  get since(): number {
     return this.numbers[this.at]!
   }
-  set start(start: number) {
-    this.numbers[this.at] = start
+  set since(since: number) {
+    this.numbers[this.at] = since
   }
 
   get units(): number {
@@ -156,10 +156,10 @@ const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
 
   createLogs: () => new RowLogs(2, new Counter()),
 
-  newest: (counter) => counter.start,
+  newest: (counter) => counter.since,
 
-  restamp(counter, params, nowMs) {
-    counter.start = newStart(params, nowMs)
+  restamp(counter, _params, nowMs) {
+    counter.since = nowMs
   },
 
   check(counter, params, nowMs, used) {
@@ -179,23 +179,23 @@ const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
   },
 
   retryAfter(counter, params, i, nowMs, cost) {
-    return cost > params.limits[i]! ? Number.POSITIVE_INFINITY : endOf(params, counter.start) - nowMs
+    return cost > params.limits[i]! ? Number.POSITIVE_INFINITY : endOf(params, counter.since) - nowMs
   },
 
   resetAfter(counter, params, _i, nowMs) {
-    return isOpen(counter, params, nowMs) ? endOf(params, counter.start) - nowMs : 0
+    return isOpen(counter, params, nowMs) ? endOf(params, counter.since) - nowMs : 0
   },
 
   refund(counter, params, nowMs, atMs, units) {
-    const { start } = counter
-    if (!isOpen(counter, params, nowMs) || atMs < start || atMs >= endOf(params, start)) return 0
+    const { since } = counter
+    if (!isOpen(counter, params, nowMs) || atMs < since || atMs >= endOf(params, since)) return 0
     const returned = Math.min(units, counter.units)
     counter.units -= returned
-    if (counter.units === 0) counter.start = 0
+    if (counter.units === 0) counter.since = 0
     return returned
   },
 
-  expiresAt: (counter, params) => endOf(params, counter.start),
+  expiresAt: (counter, params) => endOf(params, counter.since),
 }
 
 /** Apart from the other, which need not be told the time. */
@@ -227,12 +227,12 @@ function commonParams(limits: readonly Limit[]): LogParams {
 
 /** Whether what it holds is of the window of now. */
 function isOpen(counter: Counter, params: FixedWindowParams, nowMs: number): boolean {
-  return counter.units > 0 && counter.start >= earliestStart(params, nowMs)
+  return counter.units > 0 && counter.since >= earliestStart(params, nowMs)
 }
 
 function charge(counter: Counter, params: FixedWindowParams, nowMs: number, units: number): void {
   if (!isOpen(counter, params, nowMs)) {
-    counter.start = newStart(params, nowMs)
+    counter.since = nowMs
     counter.units = 0
   }
   counter.units = Math.min(counter.units + units, MAX_UNITS)
@@ -244,13 +244,10 @@ function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams,
   return fromFirstHit ? nowMs - precision + 1 : nowMs - (nowMs % precision)
 }
 
-/** When a window begins that is charged for the first time. */
-function newStart(params: FixedWindowParams, nowMs: number): number {
-  return params.fromFirstHit ? nowMs : earliestStart(params, nowMs)
-}
-
-function endOf({ calendar, precision }: FixedWindowParams, start: number): number {
-  return calendar === undefined ? start + precision : calendar.endOf(start)
+/** When the window that was first charged at `since` ends. */
+function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
+  if (calendar !== undefined) return calendar.endOf(since)
+  return (fromFirstHit ? since : since - (since % precision)) + precision
 }
 
 function isUnit(align: unknown): align is CalendarUnit {

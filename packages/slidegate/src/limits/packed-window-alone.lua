@@ -75,14 +75,14 @@ local function decide_alone(
   key, clock, is_clock_given, windows, limits, longest, records_wanted, new_stamp, cost, wanted, reply, filled
 )
   local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_EDGES)
-  local keep, expires, slots, base, total, stamp, head, pages, front, back
+  local keep, expires, since, slots, base, total, stamp, head, pages, front, back
   if raw == '' then
     keep, expires, slots, base, total, stamp, head, pages, front, back = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
   else
     local size = #raw
     if size < BACK then return nil end
     local format, leased, _
-    format, keep, expires, _, leased, slots, base, total, stamp, head, pages, front, back =
+    format, keep, expires, since, _, leased, slots, base, total, stamp, head, pages, front, back =
       struct_unpack(HEADER_FORMAT, raw)
     -- Besides damage: leases, a clock that was set back, totals to be rebased.
     if format ~= FORMAT or leased > 0 or stamp > clock or total > MAX_UNITS or pages > slots
@@ -175,7 +175,7 @@ local function decide_alone(
     local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
     local is_new = raw == '' or is_empty and slots > KEPT_SLOTS
     if is_empty then
-      base, total, head, pages, front, back = 0, 0, 0, 0, 0, 0
+      since, base, total, head, pages, front, back = clock, 0, 0, 0, 0, 0, 0
       -- Written anew, without the ring.
       if is_new then expires, slots = 0, 0 end
     else
@@ -236,7 +236,7 @@ local function decide_alone(
       ))
     else
       local value = struct_pack(
-        HEADER_FORMAT, FORMAT, kept, expires, 0, 0, slots, base, total, new_stamp, head, pages, front, back
+        HEADER_FORMAT, FORMAT, kept, expires, since, 0, 0, slots, base, total, new_stamp, head, pages, front, back
       ) .. older
       if newest_total then value = value .. struct_pack(RECORD_FORMAT, newest_total, stamp) end
       if new_front then value = value .. string.rep('\0', FRONT - #value) .. new_front end

@@ -19,6 +19,7 @@ packed_window.save = save_log
 
 function packed_window.restamp(log, params, now)
   merge(log, now - now % params.precision)
+  log.since = math.min(log.since, now)
   log.leased = math.min(log.leased, now + log.lease)
 end
 
@@ -43,7 +44,7 @@ function packed_window.commit(log, params, now, units, lease)
   for i = 1, #windows do
     log.keep = math.max(log.keep, windows[i] + log.lease)
   end
-  append(log, now - now % params.precision, math.min(units, MAX_UNITS))
+  append(log, now, now - now % params.precision, math.min(units, MAX_UNITS))
 end
 
 function packed_window.retry_after(log, params, i, now, cost)
@@ -60,7 +61,7 @@ end
 
 function packed_window.refund(log, params, now, at_ms, units)
   local stamp = at_ms - at_ms % params.precision
-  if stamp <= now - log.keep then return 0 end
+  if at_ms < log.since or stamp <= now - log.keep then return 0 end
   return subtract(log, stamp, units)
 end
 

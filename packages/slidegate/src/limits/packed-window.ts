@@ -50,6 +50,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   restamp(log, params, nowMs) {
     merge(log, grainOf(nowMs, params.precision))
+    log.since = Math.min(log.since, nowMs)
     const { leaseMs, leasedUntil } = log.lease
     if (leaseMs > 0) log.lease = { leaseMs, leasedUntil: Math.min(leasedUntil, nowMs + leaseMs) }
   },
@@ -74,7 +75,7 @@ export const packedWindowKind: Kind<WindowLog> = {
       const neededMs = params.windows[i]! + log.lease.leaseMs
       if (neededMs > log.keepMs) log.keepMs = neededMs
     }
-    append(log, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
+    append(log, nowMs, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
   },
 
   admit(log, params, nowMs, cost, used) {
@@ -104,7 +105,7 @@ export const packedWindowKind: Kind<WindowLog> = {
     if (stamp <= nowMs - keepMs) clear(log)
     else drop(log, gone)
     log.keepMs = longestMs
-    append(log, grainOf(nowMs, params.precision), cost)
+    append(log, nowMs, grainOf(nowMs, params.precision), cost)
     return true
   },
 
@@ -120,7 +121,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   refund(log, params, nowMs, atMs, units) {
     const stamp = grainOf(atMs, params.precision)
-    return stamp <= nowMs - log.keepMs ? 0 : subtract(log, stamp, units)
+    return atMs < log.since || stamp <= nowMs - log.keepMs ? 0 : subtract(log, stamp, units)
   },
 
   expiresAt: (log) => log.stamp + log.keepMs,

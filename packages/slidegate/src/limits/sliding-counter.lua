@@ -1,15 +1,15 @@
 -- The twin of sliding-counter.ts.
 --
 -- Reads and writes: one string per log: format (1 byte, 1), start of the newer window (6 bytes, milliseconds), units
--- charged in it and in the one before it (7 bytes each); unsigned, big-endian.
+-- charged in it and in the one before it (7 bytes each), time of the first charge (6 bytes); unsigned, big-endian.
 -- TTL: set when it is first written in a window, to the length of two + slack.
 -- Invariants: the start is a multiple of params.window; units <= params.mostUnits in each; two windows without units
 -- are no key at all.
 
-local TWO_WINDOWS_FORMAT = '>BI6I7I7'
-local TWO_WINDOWS_SIZE = 21
+local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
+local TWO_WINDOWS_SIZE = 27
 -- One byte more than it should have.
-local LAST_OF_TWO_WINDOWS = '21'
+local LAST_OF_TWO_WINDOWS = '27'
 
 local sliding_counter = {}
 
@@ -39,11 +39,11 @@ end
 function sliding_counter.load(counter)
   local raw, params = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_TWO_WINDOWS), counter.params
   if type(raw) ~= 'string' then return raw.err end
-  counter.stamp, counter.current, counter.previous, counter.fresh = 0, 0, 0, raw == ''
+  counter.stamp, counter.current, counter.previous, counter.since, counter.fresh = 0, 0, 0, 0, raw == ''
   if raw == '' then return nil end
   if #raw == TWO_WINDOWS_SIZE and string.byte(raw) == 1 then
     local _
-    _, counter.stamp, counter.current, counter.previous = struct_unpack(TWO_WINDOWS_FORMAT, raw)
+    _, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
     local is_aligned = counter.stamp % params.window == 0
     if is_aligned and math.max(counter.current, counter.previous) <= params.mostUnits then return nil end
   end
@@ -55,7 +55,9 @@ function sliding_counter.save(counter, _, is_clock_given)
     call_redis('DEL', counter.key)
     return
   end
-  local raw = struct_pack(TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous)
+  local raw = struct_pack(
+    TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous, counter.since
+  )
   if counter.fresh then
     call_redis('SET', counter.key, raw, 'PX', ttl_of(2 * counter.params.window, is_clock_given))
   else
@@ -66,6 +68,7 @@ end
 function sliding_counter.restamp(counter, params, now)
   counter.stamp, counter.fresh = start_of(now, params.window), true
   counter.current, counter.previous = math.min(counter.current + counter.previous, params.mostUnits), 0
+  counter.since = math.min(counter.since, now)
 end
 
 function sliding_counter.check(counter, params, now, used)
@@ -78,6 +81,7 @@ end
 
 function sliding_counter.commit(counter, params, now, units)
   roll(counter, params, start_of(now, params.window))
+  if counter.current == 0 and counter.previous == 0 then counter.since = now end
   counter.current = math.min(counter.current + units, params.mostUnits)
 end
 
@@ -98,6 +102,7 @@ function sliding_counter.reset_after(counter, params, _, now)
 end
 
 function sliding_counter.refund(counter, params, now, at_ms, units)
+  if at_ms < counter.since then return 0 end
   local start, charged_in = start_of(now, params.window), start_of(at_ms, params.window)
   local current, previous = units_at(counter, params, start)
   local held = 0

@@ -80,6 +80,14 @@ class TwoWindows extends Row {
   set previous(units: number) {
     this.numbers[this.at + 2] = units
   }
+
+  /** When the first of them were charged. */
+  get since(): number {
+    return this.numbers[this.at + 3]!
+  }
+  set since(since: number) {
+    this.numbers[this.at + 3] = since
+  }
 }
 
 const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
@@ -101,7 +109,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     }
   },
 
-  createLogs: () => new RowLogs(3, new TwoWindows()),
+  createLogs: () => new RowLogs(4, new TwoWindows()),
 
   newest: (counter) => counter.start,
 
@@ -109,6 +117,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     counter.start = startOf(nowMs, params.window)
     counter.current = Math.min(counter.current + counter.previous, params.mostUnits)
     counter.previous = 0
+    counter.since = Math.min(counter.since, nowMs)
   },
 
   check(counter, params, nowMs, used) {
@@ -149,6 +158,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   },
 
   refund(counter, params, nowMs, atMs, units) {
+    if (atMs < counter.since) return 0
     const start = startOf(nowMs, params.window)
     const chargedIn = startOf(atMs, params.window)
     let held = 0
@@ -168,6 +178,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
 function charge(counter: TwoWindows, params: CounterParams, nowMs: number, units: number): void {
   roll(counter, params, startOf(nowMs, params.window))
+  if (counter.current === 0 && counter.previous === 0) counter.since = nowMs
   counter.current = Math.min(counter.current + units, params.mostUnits)
 }
 

@@ -1,14 +1,15 @@
 -- The twin of token-bucket.ts.
 --
 -- Reads and writes: one string per log: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
--- that time (7 bytes, parts of a token, of which params.parts make one); unsigned, big-endian.
+-- that time (7 bytes, parts of a token, of which params.parts make one), time of the first charge of a full bucket
+-- (6 bytes); unsigned, big-endian.
 -- TTL: set whenever it is written, to the time in which the debt is paid + slack.
 -- Invariants: 0 < debt <= params.mostDebt <= 2^52; a bucket without debt is no key at all.
 
-local BUCKET_FORMAT = '>BI6I7'
-local BUCKET_SIZE = 14
+local BUCKET_FORMAT = '>BI6I7I6'
+local BUCKET_SIZE = 20
 -- One byte more than it should have.
-local LAST_OF_BUCKET = '14'
+local LAST_OF_BUCKET = '20'
 
 local token_bucket = {}
 
@@ -20,11 +21,11 @@ end
 function token_bucket.load(bucket)
   local raw = pcall_redis('GETRANGE', bucket.key, '0', LAST_OF_BUCKET)
   if type(raw) ~= 'string' then return raw.err end
-  bucket.stamp, bucket.debt = 0, 0
+  bucket.stamp, bucket.debt, bucket.since = 0, 0, 0
   if raw == '' then return nil end
   if #raw == BUCKET_SIZE and string.byte(raw) == 1 then
     local _
-    _, bucket.stamp, bucket.debt = struct_unpack(BUCKET_FORMAT, raw)
+    _, bucket.stamp, bucket.debt, bucket.since = struct_unpack(BUCKET_FORMAT, raw)
     if bucket.debt <= bucket.params.mostDebt then return nil end
   end
   return 'not a token bucket of format 1'
@@ -35,13 +36,13 @@ function token_bucket.save(bucket, _, is_clock_given)
     call_redis('DEL', bucket.key)
     return
   end
-  local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt)
+  local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt, bucket.since)
   local keep = math.ceil(bucket.debt / bucket.params.refill)
   call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))
 end
 
 function token_bucket.restamp(bucket, _, now)
-  bucket.stamp = now
+  bucket.stamp, bucket.since = now, math.min(bucket.since, now)
 end
 
 function token_bucket.check(bucket, params, now, used)
@@ -50,7 +51,9 @@ function token_bucket.check(bucket, params, now, used)
 end
 
 function token_bucket.commit(bucket, params, now, units)
-  bucket.debt = math.min(debt_at(bucket, params, now) + units * params.parts, params.mostDebt)
+  local debt = debt_at(bucket, params, now)
+  if debt == 0 then bucket.since = now end
+  bucket.debt = math.min(debt + units * params.parts, params.mostDebt)
   bucket.stamp = now
 end
 
@@ -65,7 +68,7 @@ function token_bucket.reset_after(bucket, params, _, now)
 end
 
 function token_bucket.refund(bucket, params, now, at_ms, units)
-  if at_ms > bucket.stamp then return 0 end
+  if at_ms > bucket.stamp or at_ms < bucket.since then return 0 end
   local owed = units * params.parts - math.max(0, now - at_ms) * params.refill
   local debt = debt_at(bucket, params, now)
   local returned = math.max(0, math.min(owed, debt))

@@ -99,6 +99,14 @@ class Bucket extends Row {
   set debt(debt: number) {
     this.numbers[this.at + 1] = debt
   }
+
+  /** When it was last full, and charged. */
+  get since(): number {
+    return this.numbers[this.at + 2]!
+  }
+  set since(since: number) {
+    this.numbers[this.at + 2] = since
+  }
 }
 
 const tokenBucketKind: Kind<Bucket, BucketParams> = {
@@ -133,12 +141,13 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return { ...limit, limit: capacity, rule }
   },
 
-  createLogs: () => new RowLogs(2, new Bucket()),
+  createLogs: () => new RowLogs(3, new Bucket()),
 
   newest: (bucket) => bucket.stamp,
 
   restamp(bucket, _params, nowMs) {
     bucket.stamp = nowMs
+    bucket.since = Math.min(bucket.since, nowMs)
   },
 
   check(bucket, params, nowMs, used) {
@@ -167,7 +176,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 
   refund(bucket, params, nowMs, atMs, units) {
     // A charge by a clock that was set back since: it counts from another time than it says.
-    if (atMs > bucket.stamp) return 0
+    if (atMs > bucket.stamp || atMs < bucket.since) return 0
     // Had it not been made, the bucket might have been full for all the time since, and no token come back.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
@@ -184,7 +193,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 // Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.
 
 function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: number): void {
-  bucket.debt = Math.min(debtAt(bucket, params, nowMs) + units * params.parts, params.mostDebt)
+  const debt = debtAt(bucket, params, nowMs)
+  if (debt === 0) bucket.since = nowMs
+  bucket.debt = Math.min(debt + units * params.parts, params.mostDebt)
   bucket.stamp = nowMs
 }
 

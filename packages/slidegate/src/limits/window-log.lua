@@ -8,7 +8,7 @@ local MAX_PADDING = 4096
 
 -- Front and back are lists of numbers: total, stamp, total, stamp, ... `count` is all records but the newest.
 local function empty_log(log)
-  log.keep, log.expires, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0
+  log.keep, log.expires, log.since, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0, 0
   log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0
   log.front, log.back = {}, {}
   -- The ring's pages, where all of it is written anew.
@@ -38,8 +38,8 @@ local function load_log(log)
   end
   if string.byte(raw) ~= FORMAT or #raw < BACK then return 'not a window log of format 1' end
   local _, front, back
-  _, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head, log.pages,
-    front, back = struct_unpack(HEADER_FORMAT, raw)
+  _, log.keep, log.expires, log.since, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head,
+    log.pages, front, back = struct_unpack(HEADER_FORMAT, raw)
   log.ring = nil
   local is_whole = log.slots == 0 and log.pages == 0 or call_redis('STRLEN', log.key) == EDGES + log.slots * PAGE_WIDTH
   if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
@@ -135,8 +135,8 @@ local function save_log(log, clock, is_clock_given)
   end
   local front, back = log.front, log.back
   local value = struct_pack(
-    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.lease, log.leased, log.slots, log.base, log.total, log.stamp,
-    log.head, log.pages, #front / 2, #back / 2
+    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.since, log.lease, log.leased, log.slots, log.base, log.total,
+    log.stamp, log.head, log.pages, #front / 2, #back / 2
   ) .. records_of(back, 1, #back)
   if log.slots > 0 or #front > 0 then
     local padding = string.rep('\0', EDGES - #value - #front * STAMP)
@@ -334,9 +334,13 @@ local function push(log)
   log.count = log.count + 1
 end
 
-local function append(log, stamp, units)
+local function append(log, now, stamp, units)
   if log.total + units > MAX_TOTAL then rebase(log, units) end
-  if log.stamp ~= stamp and log.total > log.base then push(log) end
+  if log.total == log.base then
+    log.since = now
+  elseif log.stamp ~= stamp then
+    push(log)
+  end
   log.stamp = stamp
   log.total = log.total + units
 end

@@ -82,10 +82,11 @@ export function trim(log: WindowLog, nowMs: number): void {
   else drop(log, firstAbove(log, STAMP, cut))
 }
 
-/** Adds units at `stamp`, which is not before the newest record's. */
-export function append(log: WindowLog, stamp: number, units: number): void {
+/** Adds units that are charged now, at `stamp`, which is not before the newest record's. */
+export function append(log: WindowLog, nowMs: number, stamp: number, units: number): void {
   if (log.total + units > MAX_TOTAL) rebase(log, units)
-  if (log.stamp !== stamp && log.total > log.base) push(log)
+  if (log.total === log.base) log.since = nowMs
+  else if (log.stamp !== stamp) push(log)
   log.stamp = stamp
   log.total += units
 }

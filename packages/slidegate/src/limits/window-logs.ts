@@ -6,12 +6,12 @@ export const STAMP = 0
 export const TOTAL = 1
 export const WIDTH = 2
 
-/** Doubles in a header: four of its numbers are doubles, and four behind them are integers. */
-const HEADER = 6
-const RING = 8
-const SLOTS = 9
-const HEAD = 10
-const COUNT = 11
+/** Doubles in a header. It holds five doubles, then four 32-bit integers. */
+const HEADER = 7
+const RING = 10
+const SLOTS = 11
+const HEAD = 12
+const COUNT = 13
 
 /** Records in a chunk of rings, as a power of two; a larger ring has a chunk of its own. */
 const CHUNK_RECORDS_SHIFT = 13
@@ -91,6 +91,14 @@ export class WindowLog {
   }
   set keepMs(keepMs: number) {
     this.#doubles[this.#at + 3] = keepMs
+  }
+
+  /** When it was charged for the first time since it was last empty. */
+  get since(): number {
+    return this.#doubles[this.#at + 4]!
+  }
+  set since(since: number) {
+    this.#doubles[this.#at + 4] = since
   }
 
   /** Records that the ring has room for: 0, or a power of two. */
@@ -192,6 +200,7 @@ export class WindowLogs implements Logs<WindowLog> {
     log.total = original.total
     log.base = original.base
     log.keepMs = original.keepMs
+    log.since = original.since
     log.lease = original.lease
     const { slots, records, recordsAt } = original
     if (slots > 0) {

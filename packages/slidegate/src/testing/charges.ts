@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
+import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
+import { tokenBucket } from '../limits/token-bucket.ts'
 import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
 
 /** What is charged without asking, returned and forgotten. */
@@ -113,6 +115,28 @@ export const charges: readonly ConformanceCase[] = [
     clock.advance(1000)
     assert.equal(await limited.refund('k', forgotten), 0)
     assert.equal(await left(limited, 'k'), 3)
+  }),
+
+  conformanceCase('a refund takes nothing that was charged after a reset', async ({ clock, limiter }) => {
+    const window = '10s'
+    for (const limit of [
+      slidingWindow({ limit: 5, window }),
+      slidingWindow({ limit: 5, window, precision: '1s' }),
+      fixedWindow({ limit: 5, window }),
+      fixedWindow({ limit: 5, window, align: 'first-hit' }),
+      fixedWindow({ limit: 5, align: 'month' }),
+      slidingCounter({ limit: 5, window }),
+      tokenBucket({ capacity: 5, refill: 1, interval: window }),
+    ]) {
+      const limited = limiter([limit])
+      const before = await admits(limited, 'k', 2)
+      await limited.reset('k')
+      clock.advance(1)
+      const after = await admits(limited, 'k', 3)
+      assert.equal(await limited.refund('k', before), 0)
+      assert.equal(await left(limited, 'k'), 2)
+      assert.equal(await limited.refund('k', after), 3)
+    }
   }),
 
   conformanceCase('a refund mints nothing in a fixed window that is over', async ({ clock, limiter }) => {

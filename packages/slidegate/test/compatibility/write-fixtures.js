@@ -13,5 +13,11 @@ if (!/^\d+\.\d+\.\d+$/.test(version)) {
 }
 process.env.FIXTURES_VERSION = version
 const writer = fileURLToPath(new URL('write-fixtures.ts', import.meta.url))
-const vitest = await startVitest('test', [writer], { watch: false }, { test: { include: [writer] } })
+// Not a test file, so it is in none of the tiers.
+const vitest = await startVitest('test', [writer], {
+  watch: false,
+  config: false,
+  include: [writer],
+  testTimeout: 300_000,
+})
 await vitest.close()

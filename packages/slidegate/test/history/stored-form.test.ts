@@ -13,8 +13,8 @@ import { generalDriverClient } from './general-driver.ts'
 const { redis } = await useRedis()
 const general = await generalDriverClient(redis)
 
-const HEADER = 51
-const FRONT_END = 147
+const HEADER = 57
+const FRONT_END = 153
 const PAGE = 48
 const WIDTH = 12
 
@@ -31,8 +31,8 @@ interface StoredLog {
 
 function parse(value: Buffer): StoredLog {
   const number = (at: number) => value.readUIntBE(at, 6)
-  const [slots, head, pages] = [25, 45, 47].map((at) => value.readUInt16BE(at)) as [number, number, number]
-  const [front, back] = [value[49]!, value[50]!]
+  const [slots, head, pages] = [31, 51, 53].map((at) => value.readUInt16BE(at)) as [number, number, number]
+  const [front, back] = [value[55]!, value[56]!]
   const places = [
     ...Array.from({ length: front }, (_, i) => FRONT_END - (front - i) * WIDTH),
     ...Array.from({ length: 4 * pages }, (_, i) => {
@@ -40,9 +40,9 @@ function parse(value: Buffer): StoredLog {
       return FRONT_END + slot * PAGE + (i % 4) * WIDTH
     }),
     ...Array.from({ length: back }, (_, i) => HEADER + i * WIDTH),
-    33,
+    39,
   ]
-  const totals = [number(27), ...places.map(number)]
+  const totals = [number(33), ...places.map(number)]
   return { slots, head, pages, front, back, totals, stamps: places.map((at) => number(at + 6)) }
 }
 

@@ -52,11 +52,11 @@ it('its totals stay exact, however many units have passed through it', () => {
 it('it keeps no more records than its bound', () => {
   const logs = new WindowLogs()
   const number = logs.create()
-  for (let i = 0; i <= MAX_RECORDS; i++) append(logs.at(number), 1000 + i, 1)
+  for (let i = 0; i <= MAX_RECORDS; i++) append(logs.at(number), 1000 + i, 1000 + i, 1)
   const log = logs.at(number)
   // The newest is apart.
   expect([log.count, log.slots, log.total]).toEqual([MAX_RECORDS - 1, MAX_RECORDS, MAX_RECORDS + 1])
-  append(log, 1000 + MAX_RECORDS + 1, 1)
+  append(log, 1000 + MAX_RECORDS + 1, 1000 + MAX_RECORDS + 1, 1)
   expect([log.count, totalUpTo(log, 1001), totalUpTo(log, 1003)]).toEqual([MAX_RECORDS - 1, 0, 4])
 })
 

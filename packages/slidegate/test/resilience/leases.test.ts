@@ -9,7 +9,9 @@ import {
   type Limit,
   type Limiter,
   memoryStore,
+  slidingCounter,
   slidingWindow,
+  tokenBucket,
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
@@ -130,6 +132,22 @@ describe.each(Object.entries(stores))('on %s', (_, storeOf) => {
     clock.advance(1)
     expect(await limiter.consume('k')).toMatchObject({ source: 'store', atMs: clock.now() })
     expect(await usedOf(plain)).toBe(10 + 1 + 9)
+  })
+
+  it.each([
+    ['a window of coarse precision', slidingWindow({ limit: 100, window: '1m', precision: '1s' })],
+    ['a fixed window', fixedWindow({ limit: 100, window: '1m' })],
+    ['a sliding counter', slidingCounter({ limit: 100, window: '1m' })],
+    ['a token bucket', tokenBucket({ capacity: 100, refill: 1, interval: '1m' })],
+  ])('units held across a reset elsewhere take nothing from later charges: %s', async (_, limit) => {
+    const { clock, limiter, plain, store } = scene([limit], {}, storeOf)
+    await times(8, limiter)
+    expect(await usedOf(plain)).toBeGreaterThan(8)
+    await plain.reset('k')
+    clock.advance(1)
+    await plain.consume('k', { cost: 50 })
+    await store.close()
+    expect(await usedOf(plain)).toBe(50)
   })
 
   it('closing returns what is held; after it nothing is leased', async () => {

@@ -12,6 +12,7 @@ local MIN_GIVEN_TTL = 600000
 --   format        1  always 1; any other is refused, never guessed at
 --   keep          6  the longest time for which any commit needed charges to count; after it they are gone
 --   expires       6  when the key's TTL ends, by the store's clock
+--   since         6  the time of its first charge, since it was last empty
 --   lease         6  units taken on lease may be spent elsewhere for so long after their stamp,
 --   leased        6  and none of them later than this
 --   slots         2  pages that the ring has room for
@@ -35,11 +36,11 @@ local MIN_GIVEN_TTL = 600000
 -- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring holds pages,
 -- the front is not empty; a log without units is no key at all.
 local FORMAT = 1
-local HEADER_FORMAT = '>BI6I6I6I6I2I6I6I6I2I2BB'
-local BACK = 51
+local HEADER_FORMAT = '>BI6I6I6I6I6I2I6I6I6I2I2BB'
+local BACK = 57
 -- What nearly every commit changes, and is written alone: from base to the last record of the back.
 local PUSH_FORMAT = '>I6I6I6I2I2BBc0I6I6'
-local HOT_OFFSET = '27'
+local HOT_OFFSET = '33'
 local RECORD_FORMAT = '>I6I6'
 local PAGE_FORMAT = '>I6I6I6I6I6I6I6I6'
 local NUMBER_FORMAT = '>I6'
@@ -48,9 +49,9 @@ local STAMP = 6
 local WIDTH = 12
 local PAGE = 4
 local PAGE_WIDTH = 48
-local FRONT = 99
-local EDGES = 147
-local LAST_OF_EDGES = '146'
+local FRONT = 105
+local EDGES = 153
+local LAST_OF_EDGES = '152'
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
 local KEPT_SLOTS = 64
 local FEW_PAGES = 32

@@ -31,6 +31,8 @@ const MOST_UNITS = 2 ** 46
 export class FixedModel implements LogModel {
   readonly #windowAt: WindowAt
   #window: Window | undefined
+  /** When it was charged for the first time. */
+  #sinceMs = 0
   #units = 0
 
   constructor(windowAt: WindowAt) {
@@ -40,16 +42,18 @@ export class FixedModel implements LogModel {
   copy(): FixedModel {
     const copied = new FixedModel(this.#windowAt)
     copied.#window = this.#window
+    copied.#sinceMs = this.#sinceMs
     copied.#units = this.#units
     return copied
   }
 
   newest(): number {
-    return this.#window?.startMs ?? 0
+    return this.#window === undefined ? 0 : this.#sinceMs
   }
 
   restamp(nowMs: number): void {
     this.#window = this.#windowAt(nowMs, undefined)
+    this.#sinceMs = nowMs
   }
 
   used(_limit: Limit, nowMs: number): number {
@@ -61,14 +65,17 @@ export class FixedModel implements LogModel {
   }
 
   charge(_limits: readonly Limit[], nowMs: number, { units }: Request): void {
-    if (!this.#counts(nowMs)) this.#units = 0
+    if (!this.#counts(nowMs)) {
+      this.#units = 0
+      this.#sinceMs = nowMs
+    }
     this.#window = this.#windowAt(nowMs, this.#window)
     this.#units = Math.min(this.#units + units, MOST_UNITS)
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
     if (this.#window === undefined || nowMs >= this.#window.endMs) return 0
-    if (atMs < this.#window.startMs || atMs >= this.#window.endMs) return 0
+    if (atMs < this.#sinceMs || atMs >= this.#window.endMs) return 0
     const returned = Math.min(units, this.#units)
     this.#units -= returned
     if (this.#units === 0) this.#window = undefined

@@ -11,6 +11,7 @@ export class SlidingCounterModel implements LogModel {
   #startMs = 0
   #current = 0n
   #previous = 0n
+  #sinceMs = 0
 
   constructor(windowMs: number, precisionMs: number) {
     this.#windowMs = windowMs
@@ -23,6 +24,7 @@ export class SlidingCounterModel implements LogModel {
     copied.#startMs = this.#startMs
     copied.#current = this.#current
     copied.#previous = this.#previous
+    copied.#sinceMs = this.#sinceMs
     return copied
   }
 
@@ -34,6 +36,7 @@ export class SlidingCounterModel implements LogModel {
     this.#startMs = this.#startOf(nowMs)
     this.#current = this.#saturated(this.#current + this.#previous)
     this.#previous = 0n
+    this.#sinceMs = Math.min(this.#sinceMs, nowMs)
   }
 
   used(_limit: Limit, nowMs: number): number {
@@ -50,12 +53,14 @@ export class SlidingCounterModel implements LogModel {
 
   charge(_limits: readonly Limit[], nowMs: number, { units }: Request): void {
     const { current, previous } = this.#at(nowMs)
+    if (current + previous === 0n) this.#sinceMs = nowMs
     this.#startMs = this.#startOf(nowMs)
     this.#current = this.#saturated(current + BigInt(units))
     this.#previous = previous
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
+    if (atMs < this.#sinceMs) return 0
     const { current, previous } = this.#at(nowMs)
     const startMs = this.#startOf(nowMs)
     const madeMs = this.#startOf(atMs)

@@ -7,6 +7,7 @@ export class SlidingModel implements LogModel {
   #events: readonly Stamped[] = []
   /** Those charges are known that a commit's windows have needed. */
   #keepMs = 0
+  #sinceMs = 0
 
   constructor(precisionMs: number) {
     this.#precisionMs = precisionMs
@@ -16,6 +17,7 @@ export class SlidingModel implements LogModel {
     const copied = new SlidingModel(this.#precisionMs)
     copied.#events = this.#events
     copied.#keepMs = this.#keepMs
+    copied.#sinceMs = this.#sinceMs
     return copied
   }
 
@@ -26,6 +28,7 @@ export class SlidingModel implements LogModel {
   restamp(nowMs: number): void {
     const units = this.#events.reduce((sum, event) => sum + event.units, 0)
     this.#events = [{ stampMs: this.#stampOf(nowMs), units }]
+    this.#sinceMs = Math.min(this.#sinceMs, nowMs)
   }
 
   used(limit: Limit, nowMs: number): number {
@@ -44,14 +47,17 @@ export class SlidingModel implements LogModel {
   charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
     // Judged by what was kept so far, before it is kept for longer.
     this.#events = this.#events.filter(({ stampMs }) => nowMs < stampMs + this.#keepMs)
-    if (this.#events.length === 0) this.#keepMs = 0
+    if (this.#events.length === 0) {
+      this.#keepMs = 0
+      this.#sinceMs = nowMs
+    }
     this.#keepMs = Math.max(this.#keepMs, ...limits.map((limit) => this.#neededMs(limit)))
     this.#events = [...this.#events, { stampMs: this.#stampOf(nowMs), units }]
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
     const stamp = this.#stampOf(atMs)
-    if (nowMs >= stamp + this.#keepMs) return 0
+    if (atMs < this.#sinceMs || nowMs >= stamp + this.#keepMs) return 0
     let left = units
     const reduced = this.#events.map(({ stampMs, units: held }) => {
       const taken = stampMs === stamp ? Math.min(left, held) : 0

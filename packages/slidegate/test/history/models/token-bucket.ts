@@ -9,6 +9,7 @@ export class TokenBucketModel implements LogModel {
   readonly #intervalMs: bigint
   #debt = 0n
   #stampMs = 0
+  #sinceMs = 0
 
   constructor(refill: number, intervalMs: number) {
     const common = greatestCommonDivisor(BigInt(refill), BigInt(intervalMs))
@@ -20,6 +21,7 @@ export class TokenBucketModel implements LogModel {
     const copied = new TokenBucketModel(Number(this.#refill), Number(this.#intervalMs))
     copied.#debt = this.#debt
     copied.#stampMs = this.#stampMs
+    copied.#sinceMs = this.#sinceMs
     return copied
   }
 
@@ -29,6 +31,7 @@ export class TokenBucketModel implements LogModel {
 
   restamp(nowMs: number): void {
     this.#stampMs = nowMs
+    this.#sinceMs = Math.min(this.#sinceMs, nowMs)
   }
 
   used(_limit: Limit, nowMs: number): number {
@@ -40,15 +43,17 @@ export class TokenBucketModel implements LogModel {
   }
 
   charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
-    const owed = this.#debtAt(nowMs) + BigInt(units) * this.#intervalMs
+    const debt = this.#debtAt(nowMs)
+    if (debt === 0n) this.#sinceMs = nowMs
+    const owed = debt + BigInt(units) * this.#intervalMs
     const most = this.#mostDebt(limits)
     this.#debt = owed < most ? owed : most
     this.#stampMs = nowMs
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
-    // By a clock that was set back since.
-    if (atMs > this.#stampMs) return 0
+    // By a clock that was set back since, or before all was forgotten.
+    if (atMs > this.#stampMs || atMs < this.#sinceMs) return 0
     const refilled = BigInt(Math.max(0, nowMs - atMs)) * this.#refill
     const owed = this.#debtAt(nowMs)
     const missing = BigInt(units) * this.#intervalMs - refilled
