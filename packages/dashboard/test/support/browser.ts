@@ -37,7 +37,7 @@ export interface TestWindow extends AsyncDisposable {
 }
 
 const DESKTOP = { width: 1280, height: 800 }
-const STEP_MS = 30_000
+const STEP_MS = 120_000
 
 const WATCH = `window.longTasksMs = []
 new PerformanceObserver((list) => {

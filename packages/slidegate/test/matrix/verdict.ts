@@ -12,27 +12,46 @@ export interface Bounds {
   readonly blockedMs: number
   /** Of calls by the store, where nothing should be felt. */
   readonly answeredShare: number
+  /** When timers are later than this (99th percentile), the machine is too busy to judge how long calls took. */
+  readonly starvedMs: number
 }
 
 /** What is promised. */
-export const STRICT: Bounds = { slackMs: 20, backWithinMs: 1000, blockedMs: 100, answeredShare: 0.98 }
+export const STRICT: Bounds = {
+  slackMs: 20,
+  backWithinMs: 1000,
+  blockedMs: 100,
+  answeredShare: 0.98,
+  starvedMs: Number.POSITIVE_INFINITY,
+}
 
 /** For a machine that has other things to do. */
-export const LOOSE: Bounds = { slackMs: 150, backWithinMs: 4000, blockedMs: 250, answeredShare: 0.8 }
+export const LOOSE: Bounds = {
+  slackMs: 150,
+  backWithinMs: 4000,
+  blockedMs: 250,
+  answeredShare: 0.8,
+  starvedMs: TIMEOUT_MS / 2,
+}
 
 const GROWN_BYTES_MAX = 6_000_000
 
 /** What is not as it is promised. */
 export function complaintsOf(report: Report, bounds: Bounds): string[] {
   const { fault, policies, lateMs, blockedMs, stoodMs, grownBytes } = report
+  const late99Ms = percentile(lateMs, 99)
+  const isStarved = late99Ms > bounds.starvedMs
   // A timer that was as late as this shows that the machine was.
-  const slackMs = Math.max(bounds.slackMs, percentile(lateMs, 99) + bounds.slackMs / 2)
+  const slackMs = isStarved
+    ? Number.POSITIVE_INFINITY
+    : Math.max(bounds.slackMs, late99Ms + bounds.slackMs / 2)
+  const answeredShare = isStarved ? 0 : bounds.answeredShare
   // A client may be the one who is slow.
   const theirs = slownessOf(fault, report.client).map(({ backWithinMs }) => backWithinMs)
   // While this process stands still nobody comes back.
   const backWithinMs = Math.max(bounds.backWithinMs, fault.backWithinMs ?? 0, ...theirs) + stoodMs
   const complaints = policies.flatMap((of) =>
-    complaintsOfPolicy(of, fault, { ...bounds, slackMs, backWithinMs }),
+    complaintsOfPolicy(of, fault, { ...bounds, slackMs, backWithinMs, answeredShare }),
   )
   if (blockedMs > bounds.blockedMs)
     complaints.push(`the event loop was blocked for ${blockedMs.toFixed()} ms`)
