@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ownEnvironment } from '../../../../scripts/own-environment.js'
 import { ROOT } from '../docs/markdown.ts'
 import {
   expectedOutput,
@@ -21,7 +22,7 @@ import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { installNodes, NODES, type NodeVersion } from './nodes.ts'
-import { emptyFolder, importsOf, manifestOf, NPM_ENV, npm, pack, type Ran } from './npm.ts'
+import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.ts'
 
 // Both packages, installed from their tarballs into empty projects outside of this repository, as a stranger has them.
 
@@ -275,7 +276,7 @@ describe.each(NODES)('on Node %s', (version) => {
     const PATH = `${dirname(nodeOf(version))}${delimiter}${process.env.PATH}`
     const npx = spawn('npx', ['slidegate-server', '--http', `127.0.0.1:${port}`], {
       cwd: whole,
-      env: { ...NPM_ENV, PATH, REDIS_URL: '' },
+      env: { ...ownEnvironment(), PATH, REDIS_URL: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
       // A group of its own: npx starts the service as another process, and leaves it behind if it is killed itself.
       detached: true,

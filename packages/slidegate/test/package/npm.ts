@@ -4,14 +4,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll } from 'vitest'
+import { ownEnvironment } from '../../../../scripts/own-environment.js'
 import { ROOT } from '../docs/markdown.ts'
-
-/** npm itself says where its settings are when it runs these tests; here it is asked anew, for another folder. */
-export const NPM_ENV: NodeJS.ProcessEnv = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => !/^npm_(package|lifecycle|config_(local_prefix|workspace))/.test(name),
-  ),
-)
 
 export interface Ran {
   readonly stdout: string
@@ -20,7 +14,10 @@ export interface Ran {
 
 /** Runs npm, by the node in `node` if told. It takes from its cache what it finds there. */
 export async function npm(cwd: string, words: readonly string[], node?: string): Promise<Ran> {
-  const env = { ...NPM_ENV, ...(node && { PATH: `${join(node, '..')}${delimiter}${process.env.PATH}` }) }
+  const env = {
+    ...ownEnvironment(),
+    ...(node && { PATH: `${join(node, '..')}${delimiter}${process.env.PATH}` }),
+  }
   const settings = ['--prefer-offline', '--no-audit', '--no-fund']
   return promisify(execFile)('npm', [...words, ...settings], { cwd, env, maxBuffer: 2 ** 26 })
 }
