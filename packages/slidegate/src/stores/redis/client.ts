@@ -1,4 +1,6 @@
-import { invalidOption, show } from '../../errors.ts'
+import { invalidOption, type Silence, show } from '../../errors.ts'
+import { Start } from '../start.ts'
+import type { StoreConnection } from '../store.ts'
 import type { CallCounts } from './call-counts.ts'
 import { dialectOf, type Send } from './dialects.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
@@ -40,7 +42,9 @@ export interface ScriptRunner {
 }
 
 /** What is known of a client. */
-export interface Connection {
+export interface Connection extends StoreConnection {
+  /** For messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't show the address. */
+  readonly server: string
   /** Whether it is one of a Cluster: then the keys of a call have to lie in one slot. */
   readonly isCluster: boolean
   /** Whether it sends a command again whose reply got lost. */
@@ -68,14 +72,30 @@ export function connectionOf(client: RedisClient): Connection {
       client,
     )
   }
+  const server = serverOf(dialect.address)
+  const start = dialect.isStarting() ? new Start(() => !dialect.isStarting()) : undefined
   return {
+    server,
     isCluster: dialect.isCluster,
     resends: dialect.resends,
     get isReady() {
       return dialect.isReady()
     },
+    whenStarted: () => start?.whenOver,
+    silence: () => silenceOf(server, dialect.isReady(), dialect.lastError()),
     scriptRunner: (counts) => scriptRunner(dialect.send, counts),
   }
+}
+
+/** @param address left out if it isn't known */
+export function serverOf(address: string | undefined): string {
+  return address === undefined ? 'Redis' : `Redis at ${address}`
+}
+
+export function silenceOf(server: string, isConnected: boolean, cause: Error | undefined): Silence {
+  return isConnected
+    ? { message: `${server} did not answer` }
+    : { message: `no connection to ${server}`, cause }
 }
 
 export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
