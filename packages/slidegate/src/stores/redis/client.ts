@@ -73,7 +73,9 @@ export function connectionOf(client: RedisClient): Connection {
     )
   }
   const server = serverOf(dialect.address)
-  const start = dialect.isStarting() ? new Start(() => !dialect.isStarting()) : undefined
+  // With the first answer it is over: the script may have to be loaded, too.
+  const hasFailed = () => !dialect.isStarting() && !dialect.isReady()
+  const start = dialect.isStarting() ? new Start(hasFailed) : undefined
   return {
     server,
     isCluster: dialect.isCluster,
@@ -83,7 +85,7 @@ export function connectionOf(client: RedisClient): Connection {
     },
     whenStarted: () => start?.whenOver,
     silence: () => silenceOf(server, dialect.isReady(), dialect.lastError()),
-    scriptRunner: (counts) => scriptRunner(dialect.send, counts),
+    scriptRunner: (counts) => scriptRunner(dialect.send, counts, start),
   }
 }
 
@@ -98,7 +100,8 @@ export function silenceOf(server: string, isConnected: boolean, cause: Error | u
     : { message: `no connection to ${server}`, cause }
 }
 
-export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
+/** @param start ended with the first answer */
+export function scriptRunner(send: Send, counts?: CallCounts, start?: Pick<Start, 'end'>): ScriptRunner {
   let isLoaded = false
   return {
     get isLoaded() {
@@ -114,7 +117,9 @@ export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
         // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
         isLoaded = false
         counts?.scriptLoaded()
-        return send('EVAL', SCRIPT, keys, words)
+        return await send('EVAL', SCRIPT, keys, words)
+      } finally {
+        start?.end()
       }
     },
   }

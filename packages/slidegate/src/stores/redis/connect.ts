@@ -107,6 +107,9 @@ class LastingClient {
   /** All that are open: the one in use, and the one that is to take its place. */
   readonly #open = new Set<OwnClient>()
   #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
+  /** Until it is connected and knows the script, or has failed. */
+  #connecting: Start | undefined
+  /** Until the first answer, or the failure. */
   #start: Start | undefined
   #isUsed = false
   /** Whether it stopped trying to connect, since it wasn't used. */
@@ -136,7 +139,7 @@ class LastingClient {
 
   /** The first requests wait for the connection. After that, what cannot be sent is refused at once. */
   get isReady(): boolean {
-    return this.whenStarted() === undefined
+    return this.#connecting?.isOver ?? true
   }
 
   whenStarted(): Promise<void> | undefined {
@@ -178,13 +181,13 @@ class LastingClient {
         heardMs = performance.now()
       }
     }
-    return scriptRunner(send, counts)
+    return scriptRunner(send, counts, { end: () => this.#start?.end() })
   }
 
   close(): void {
     this.#isClosed = true
     this.#end()
-    this.#start?.end()
+    this.#endStart()
   }
 
   #end(): void {
@@ -195,11 +198,21 @@ class LastingClient {
 
   /** Connects, and loads the script: the first request need not. */
   #begin(): void {
-    const start = new Start()
-    this.#start = start
+    const connecting = new Start()
+    this.#connecting = connecting
+    this.#start = new Start()
     const load = () => scriptRunner(this.#inUse!.dialect.send).run([], [])
-    const over = () => start.end()
-    this.#openOne().then(load).then(over, over)
+    this.#openOne()
+      .then(load)
+      .then(
+        () => connecting.end(),
+        () => this.#endStart(),
+      )
+  }
+
+  #endStart(): void {
+    this.#connecting?.end()
+    this.#start?.end()
   }
 
   async #openOne(): Promise<void> {
@@ -254,7 +267,7 @@ class LastingClient {
   #failed(error: unknown): void {
     this.#lastError = plainError(error)
     // A server that refuses will refuse the next attempt too. One that is slow may still answer.
-    if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#start?.end()
+    if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
   /** What a client says of a command that it cannot send tells nobody why. */
@@ -267,7 +280,7 @@ class LastingClient {
   }
 
   async #first(): Promise<{ readonly dialect: Dialect }> {
-    await this.whenStarted()
+    await this.#connecting?.whenOver
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#inUse === undefined) throw this.#unconnected()

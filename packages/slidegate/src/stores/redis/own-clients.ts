@@ -68,8 +68,13 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
     }
     if (!isCluster) {
       const client = nodeRedis.createClient({ ...common, database, socket: { ...socket, host, port } })
+      let isHeld = false
       client.on('error', onError)
-      client.unref()
+      client.on('connect', () => void (isHeld || client.unref()))
+      const hold = () => {
+        isHeld = true
+        client.ref()
+      }
       // Its own `pingInterval` would keep the process alive.
       const pinging = setInterval(() => {
         if (client.isReady) client.ping().catch(onError)
@@ -78,7 +83,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
         clearInterval(pinging)
         client.destroy()
       }
-      return { client, connected: client.connect(), hold: () => client.ref(), close }
+      return { client, connected: client.connect(), hold, close }
     }
     const rootNodes = addresses.map(({ host, port }) => ({ socket: { host, port } }))
     const cluster = nodeRedis.createCluster({

@@ -1,0 +1,102 @@
+// tier: system
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { freePort } from '../support/ports.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+}
+
+async function run(script: string, ...words: readonly string[]): Promise<Ended> {
+  const file = fileURLToPath(new URL(script, import.meta.url))
+  const child = spawn(process.execPath, [file, ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, output }
+}
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe('the first request after a start', () => {
+  const STARTS = 20
+  const AT_A_TIME = 4
+
+  it.each(['url', 'ioredis'])(
+    'is decided within the default deadline, on a machine under load, 20 times of 20: %s',
+    async (kind) => {
+      const burners = Array.from({ length: availableParallelism() }, () =>
+        spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+      )
+      try {
+        const outputs: string[] = []
+        for (let i = 0; i < STARTS; i += AT_A_TIME) {
+          const starts = Array.from({ length: AT_A_TIME }, () => run('cold-start.js', `${server.port}`, kind))
+          for (const { output } of await Promise.all(starts)) outputs.push(output)
+        }
+        expect(outputs).toEqual(Array.from({ length: STARTS }, () => 'true store\n'))
+      } finally {
+        for (const burner of burners) burner.kill('SIGKILL')
+      }
+    },
+    300_000,
+  )
+})
+
+describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (kind) => {
+  it.each([0, 500])('does not keep the process alive, %i ms after it was made', async (ms) => {
+    const { code, output } = await run('idle-store.js', `${server.port}`, kind, `${ms}`)
+    expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${server.port}\n` })
+  })
+
+  it('does not keep the process alive, nor print anything, if there is no Redis', async () => {
+    const port = await freePort()
+    const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
+    expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
+  })
+})
+
+describe('ready()', () => {
+  it('resolves with the first answer', async () => {
+    const store = redisStore({ url: server.url })
+    await store.ready()
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+    expect((await limiter.consume('ready')).source).toBe('store')
+    await store.close()
+  })
+
+  it('waits for a Redis that comes within 2 s', async () => {
+    const late = await startRedis()
+    await late.kill()
+    const store = redisStore({ url: late.url })
+    const ready = store.ready()
+    await late.start()
+    await ready
+    await store.close()
+    await late.stop()
+  })
+
+  it('rejects after 2 s, and says why', async () => {
+    const port = await freePort()
+    const store = redisStore({ url: `redis://:secret@127.0.0.1:${port}` })
+    const beganMs = performance.now()
+    const error = await store.ready().catch((error: unknown) => error)
+    expect(performance.now() - beganMs).toBeGreaterThan(1900)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({
+      message: `no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`,
+      cause: { message: `connect ECONNREFUSED 127.0.0.1:${port}`, code: 'ECONNREFUSED' },
+    })
+    await store.close()
+  })
+})
