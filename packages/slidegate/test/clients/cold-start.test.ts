@@ -2,10 +2,14 @@
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { serviceStore } from '../../src/client/index.ts'
 import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { freePort } from '../support/ports.ts'
+import { startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 interface Ended {
@@ -51,6 +55,17 @@ describe('the first request after a start', () => {
     },
     300_000,
   )
+
+  it('is decided within the default deadline on each server of a Cluster', async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 0 })
+    onTestFinished(() => cluster.stop())
+    const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
+    onTestFinished(() => store.close())
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+    const keys = Array.from({ length: 30 }, (_, i) => `k${i}`)
+    const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
+    expect(decisions.map(({ source }) => source)).toEqual(keys.map(() => 'store'))
+  })
 })
 
 describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (kind) => {
@@ -63,6 +78,57 @@ describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (k
     const port = await freePort()
     const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
+  })
+})
+
+describe('without a connection the error names limiter, address and reason', () => {
+  const declared = { name: 'api', limits: [slidingWindow({ limit: 1, window: '1h' })] }
+
+  it('of a store with a URL, also when it is not asked any more', async () => {
+    const port = await freePort()
+    const lines: string[] = []
+    const store = redisStore({ url: `redis://user:secret@127.0.0.1:${port}` })
+    onTestFinished(() => store.close())
+    const logger = { warn: (line: string) => void lines.push(line) }
+    const limiter = createLimiter({ ...declared, store, logger })
+    const why = `no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`
+    const cause = { message: `connect ECONNREFUSED 127.0.0.1:${port}`, code: 'ECONNREFUSED' }
+    const errors: unknown[] = []
+    for (let i = 0; i < 6; i++) errors.push(await limiter.consume('k').catch((error: unknown) => error))
+    expect(errors[0]).toMatchObject({ reason: 'error', message: `limiter "api": ${why}`, cause })
+    expect(errors[5]).toMatchObject({
+      reason: 'down',
+      message: `limiter "api": the store is not asked, since it has failed lately: ${why}`,
+      cause,
+    })
+    expect(lines).toEqual([
+      `slidegate: limiter "api": the store is down (${why}); requests fail until it answers`,
+    ])
+    expect(inspect([errors, lines], { depth: 10, showHidden: true })).not.toContain('secret')
+  })
+
+  it('of a client of ioredis', async () => {
+    const port = await freePort()
+    const client = new Redis(`redis://user:secret@127.0.0.1:${port}`)
+    client.on('error', () => {})
+    onTestFinished(() => client.disconnect())
+    const limiter = createLimiter({ ...declared, store: redisStore(client), logger: false })
+    const error = await limiter.consume('k').catch((error: unknown) => error)
+    expect(error).toMatchObject({
+      reason: 'timeout',
+      message: `limiter "api": no connection to Redis at 127.0.0.1:${port} within 50 ms (connect ECONNREFUSED 127.0.0.1:${port})`,
+      cause: { code: 'ECONNREFUSED' },
+    })
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('secret')
+  })
+
+  it('of a service', async () => {
+    const port = await freePort()
+    const store = serviceStore(`http://127.0.0.1:${port}`)
+    const limiter = createLimiter({ ...declared, store, logger: false })
+    await expect(limiter.consume('k')).rejects.toThrow(
+      `limiter "api": the service at http://127.0.0.1:${port} gave no answer: fetch failed: connect ECONNREFUSED`,
+    )
   })
 })
 
