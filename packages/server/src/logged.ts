@@ -30,7 +30,7 @@ const NAMING: readonly string[] = ['state', 'full']
 /**
  * An error as it stands in a log: nothing but what all errors have, since others may bear what a caller has sent, as the
  * commands of Redis clients do. The message of a `SlidegateError` shows what was wrong with it, so it is left out. So is
- * the stack of a `StoreUnavailableError`: it is no fault of the program.
+ * the stack of a `StoreUnavailableError`: the program isn't at fault.
  */
 export function loggedError(error: unknown, causes = MOST_CAUSES, hasStack = true): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -91,8 +91,9 @@ export function noAnswer({ message, cause }: Silence, withinMs: number): StoreUn
 }
 
 /**
- * The message and the code of an error, and nothing else: clients attach commands to theirs, with keys and passwords,
- * and a stack would keep the request that failed.
+ * The message and the code of an error, and nothing else.
+ *
+ * Clients attach commands to their errors, with keys and passwords. A stack would keep the failed request alive.
  */
 export function plainError(error: unknown): Error {
   const { message, code, errors } = (error ?? {}) as {

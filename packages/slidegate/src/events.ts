@@ -94,7 +94,7 @@ export class Announcer {
     return this.#listeners[event].length > 0
   }
 
-  /** The same error, saying which limiter it befell. */
+  /** The same error with the name of the limiter. */
   named({ reason, message, cause }: StoreUnavailableError): StoreUnavailableError {
     const options = cause === undefined ? undefined : { cause }
     return new StoreUnavailableError(reason, `limiter "${this.#limiter}": ${message}`, options)

@@ -36,7 +36,7 @@ export function guardedStore(
 
 let isWarned = false
 
-/** Once. Where processes don't know of each other there is no telling. */
+/** Once. Only workers of `node:cluster` can detect that there are others. */
 function warnOfShare({ onStoreError, instances }: StoreOptions): void {
   if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
   isWarned = true

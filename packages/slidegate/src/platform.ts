@@ -116,7 +116,7 @@ export function isClusterWorker(): boolean {
   return cluster?.isWorker === true
 }
 
-/** A warning of the process, where there is such a thing. */
+/** Emits a warning of the process, if the runtime has such warnings. */
 export function warn(message: string, code: string): void {
   nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
 }

@@ -5,12 +5,13 @@ const COUNT_MS = 1000
 /** A kind that was not seen for this long is logged in full again. */
 const FORGET_MS = 60_000
 
-/** Kinds that are told apart. */
+/** Kinds that it distinguishes. */
 const MOST_KINDS = 64
 
 /**
- * Logs requests that the service failed: the first of a kind in full, the others counted in one line a second. In an
- * outage nearly all requests fail, and a line for each would fill the disk.
+ * Logs failed requests: the first of a kind in full, then counts.
+ *
+ * Counts take one line a second. In an outage nearly all requests fail, and a line for each would fill the disk.
  */
 export class FailureLog {
   readonly #log: Logger
@@ -24,8 +25,8 @@ export class FailureLog {
   }
 
   /**
-   * @param code of what the caller was told: failures are counted by it
-   * @param kind what else tells failures apart
+   * @param code the one in the response: failures are counted by it
+   * @param kind distinguishes failures of the same code
    */
   failed(level: 'warn' | 'error', code: string, kind: string, fields: object): void {
     if (this.#isNew(`${code} ${kind}`)) {

@@ -12,7 +12,7 @@ import { FailureLog } from './failure-log.ts'
 /** For a client to read why its connection is closed. */
 const LINGER_MS = 1000
 
-/** Characters of an error by which it is told apart from others. */
+/** Characters of an error that distinguish it from others. */
 const MOST_KIND = 200
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
@@ -89,7 +89,7 @@ export function answerErrors(app: App, { log, service }: Context): void {
     return sendProblem(reply, body)
   })
 
-  /** What was asked of which limiter by whom, never the words of a caller. */
+  /** Logs the limiter and the caller, never the text of a request. */
   function logFailure(error: unknown, { status, code }: ErrorBody, request: FastifyRequest): void {
     const level = status === 500 ? 'error' : status > 500 ? 'warn' : 'info'
     if (!log.isLevelEnabled(level)) return

@@ -22,7 +22,7 @@ export interface ServiceObserver {
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
-  /** Gets a line when the store goes down or comes back, whatever the number of limiters. */
+  /** Where limiters log that the store goes down or comes back. */
   readonly logger?: Logger
   /** Each limiter, with something around it. */
   around?<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key>

@@ -67,7 +67,7 @@ it('a kind that was not seen for more than a minute is logged in full again', ()
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['a request has failed', 'a request has failed'])
 })
 
-it('failures of many kinds are told apart up to a bound', () => {
+it('failures are distinguished by up to 64 kinds', () => {
   const { failures, lines } = recorded()
   for (let i = 0; i < 1000; i++) failures.failed('error', 'internal', `bug ${i}`, { status: 500 })
   vi.advanceTimersByTime(1000)
@@ -75,7 +75,7 @@ it('failures of many kinds are told apart up to a bound', () => {
   expect(JSON.parse(lines.at(-1)!)).toMatchObject({ requests: { internal: 936 } })
 })
 
-it('what was counted and not yet logged is logged at the end', () => {
+it('counts that are not yet logged are logged when the service ends', () => {
   const { failures, lines } = recorded()
   for (let i = 0; i < 3; i++) failAt(failures, 0)
   failures.flush()

@@ -30,7 +30,7 @@ function recorded() {
 const SECRET = 'ann@example.com'
 
 describe('the log', () => {
-  it('has a few lines a second of an outage, whatever the number of limiters', async () => {
+  it('an outage takes one log line a second with 200 limiters', async () => {
     const { log, lines } = recorded()
     const redis = await startRedis()
     onTestFinished(() => redis.stop())

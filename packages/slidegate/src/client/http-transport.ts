@@ -39,7 +39,7 @@ export class HttpTransport implements Transport {
   readonly #origin = asyncOrigin('slidegate.client')
 
   /**
-   * @param underWay where calls are to be found that can be ended
+   * @param underWay holds the calls that `close` can end
    * @param start ended with the first answer
    */
   constructor(address: Address, underWay: Set<AbortController>, start: Start) {
@@ -105,7 +105,7 @@ function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `${service} gave no answer: ${detail}`, { cause: error })
+  return new StoreUnavailableError('error', `${service} did not answer: ${detail}`, { cause: error })
 }
 
 /** What a service says where it does not decide, or whoever else answers in its place. */

@@ -42,7 +42,7 @@ export class GuardedLocalStore implements LocalStore {
 
   close(): void {}
 
-  /** Says which limiter it befell. */
+  /** The same error with the name of the limiter. */
   named(error: unknown): unknown {
     return error instanceof StoreUnavailableError ? this.#announcer.named(error) : error
   }

@@ -2,11 +2,11 @@ import type { Logger } from '../events.ts'
 import { backgroundTimer } from '../platform.ts'
 import type { Store } from '../stores/store.ts'
 
-/** Lines in a stretch, at most. What changes after that is logged at its end. */
+/** Lines in a stretch, at most. Later changes are logged at its end. */
 const MOST_LINES = 10
 const STRETCH_MS = 10_000
 
-/** Whether a store is down, as one log was told: once, however many limiters find out. */
+/** Logs that a store is down: once, however many limiters notice. */
 export class StoreLog {
   #downSinceMs: number | undefined
   /** Requests that were answered without the store since then. */

@@ -268,9 +268,9 @@ export type Outcome =
   | Notes
   | undefined
 
-/** What a store knows of its connection. */
+/** The connection of a store. */
 export interface StoreConnection {
-  /** While the first connection is under way, for 2 s at most: resolves when it is over. Deadlines begin then. */
+  /** Resolves when the first connection is over, after up to 2 s; `undefined` after that. Deadlines begin then. */
   whenStarted(): Promise<void> | undefined
   /** Why a request was not answered in time. */
   silence(): Silence

@@ -37,7 +37,7 @@ describe('the first request after a start', () => {
   const AT_A_TIME = 4
 
   it.each(['url', 'ioredis'])(
-    'is decided within the default deadline, on a machine under load, 20 times of 20: %s',
+    '20 of 20 first requests are decided in time on a machine under load: %s',
     async (kind) => {
       const burners = Array.from({ length: availableParallelism() }, () =>
         spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
@@ -56,7 +56,7 @@ describe('the first request after a start', () => {
     300_000,
   )
 
-  it('is decided within the default deadline on each server of a Cluster', async () => {
+  it('the first requests are decided in time on each server of a Cluster', async () => {
     const cluster = await startCluster({ masters: 3, replicas: 0 })
     onTestFinished(() => cluster.stop())
     const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
@@ -69,12 +69,12 @@ describe('the first request after a start', () => {
 })
 
 describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (kind) => {
-  it.each([0, 500])('does not keep the process alive, %i ms after it was made', async (ms) => {
+  it.each([0, 500])('an unused store does not keep the process alive: %i ms', async (ms) => {
     const { code, output } = await run('idle-store.js', `${server.port}`, kind, `${ms}`)
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${server.port}\n` })
   })
 
-  it('does not keep the process alive, nor print anything, if there is no Redis', async () => {
+  it('an unused store prints nothing and lets the process end if there is no Redis', async () => {
     const port = await freePort()
     const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
     expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
@@ -84,7 +84,7 @@ describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (k
 describe('without a connection the error names limiter, address and reason', () => {
   const declared = { name: 'api', limits: [slidingWindow({ limit: 1, window: '1h' })] }
 
-  it('of a store with a URL, also when it is not asked any more', async () => {
+  it('a store with a URL names them, also while the breaker is open', async () => {
     const port = await freePort()
     const lines: string[] = []
     const store = redisStore({ url: `redis://user:secret@127.0.0.1:${port}` })
@@ -107,7 +107,7 @@ describe('without a connection the error names limiter, address and reason', () 
     expect(inspect([errors, lines], { depth: 10, showHidden: true })).not.toContain('secret')
   })
 
-  it('of a client of ioredis', async () => {
+  it('a client of ioredis shows its address and error', async () => {
     const port = await freePort()
     const client = new Redis(`redis://user:secret@127.0.0.1:${port}`)
     client.on('error', () => {})
@@ -122,12 +122,12 @@ describe('without a connection the error names limiter, address and reason', () 
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('secret')
   })
 
-  it('of a service', async () => {
+  it('a store in a service names its URL', async () => {
     const port = await freePort()
     const store = serviceStore(`http://127.0.0.1:${port}`)
     const limiter = createLimiter({ ...declared, store, logger: false })
     await expect(limiter.consume('k')).rejects.toThrow(
-      `limiter "api": the service at http://127.0.0.1:${port} gave no answer: fetch failed: connect ECONNREFUSED`,
+      `limiter "api": the service at http://127.0.0.1:${port} did not answer: fetch failed: connect ECONNREFUSED`,
     )
   })
 })
@@ -152,7 +152,7 @@ describe('ready()', () => {
     await late.stop()
   })
 
-  it('rejects after 2 s, and says why', async () => {
+  it('rejects after 2 s with the reason', async () => {
     const port = await freePort()
     const store = redisStore({ url: `redis://:secret@127.0.0.1:${port}` })
     const beganMs = performance.now()

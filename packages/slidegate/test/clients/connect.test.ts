@@ -90,7 +90,7 @@ describe.each(Object.entries(LOADS))('by %s', (_, load) => {
     await late.kill()
     const connection = connect({ url: late.url })
     const limiter = limiterOn(connection)
-    // Before the first attempt has failed, requests wait; after that, the reason is told at once.
+    // Requests wait until the first attempt has failed. After that they fail at once.
     expect(connection.isReady).toBe(false)
     await expect(limiter.consume('k')).rejects.toThrow('ECONNREFUSED')
     expect(connection.isReady).toBe(true)

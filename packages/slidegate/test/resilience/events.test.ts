@@ -215,7 +215,7 @@ describe('the log', () => {
     },
   )
 
-  it('has one line for each change of a store, whatever the number of its limiters', async () => {
+  it('200 limiters log one line for each change of their store', async () => {
     vi.useFakeTimers()
     const logger = lines()
     const limiters = Array.from({ length: 200 }, (_, i) =>
@@ -236,7 +236,7 @@ describe('the log', () => {
     await askAll(5)
     expect(logger.lines.length).toBe(2)
     expect(logger.lines[1]).toContain('the store is up again')
-    // Another log hears of it, too.
+    // Another log gets a line of its own.
     const other = lines()
     const late = create({ name: 'late', logger: other })
     store.failure = FAILURES.rejects
@@ -244,7 +244,7 @@ describe('the log', () => {
     expect(other.lines.length).toBe(1)
   })
 
-  it('has a line a second at most of a store that comes and goes, and ends with what is so', async () => {
+  it('a store that comes and goes takes a line a second at most, and the last one is true', async () => {
     vi.useFakeTimers()
     const logger = lines()
     const limiter = create({ logger, onStoreError: 'allow', breaker: { minRequests: 1, maxPauseMs: 10 } })

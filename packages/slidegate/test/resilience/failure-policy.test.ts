@@ -328,7 +328,7 @@ describe('the first connection of a store', () => {
     return { store: Object.assign(store, { connection }), start }
   }
 
-  it('is not part of the deadline, which begins with it', async () => {
+  it('the deadline begins with the first connection', async () => {
     const { store, start } = startingStore()
     const limiter = limiterOn(store, { name: 'api' })
     let error: unknown
@@ -348,7 +348,7 @@ describe('the first connection of a store', () => {
     })
   })
 
-  it('is waited for through wrappers, too', async () => {
+  it('the deadline begins with the first connection through wrappers, too', async () => {
     const { store, start } = startingStore()
     const requests = [withDenyCache(store), withLeases(store)].map((wrapped) =>
       createLimiter({ limits, store: wrapped, logger: false })

@@ -20,6 +20,6 @@ it.each([
   [{ onStoreError: 'allow' }, 'worker'],
   [{ onStoreError: 'local', onMemory: true }, 'worker'],
   [{ onStoreError: 'local' }, 'a process of its own'],
-])('nobody is warned with %o in %s', async (options, where) => {
+])('no warning is emitted with %o in %s', async (options, where) => {
   expect(await warningsOf(options, where)).toBe(0)
 })

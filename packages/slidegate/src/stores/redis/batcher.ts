@@ -70,7 +70,7 @@ export class Batcher {
     else call.reject(new StoreUnavailableError('overload', 'too many requests wait for the store already'))
   }
 
-  /** Whether nobody waits for an answer any more. */
+  /** Whether no caller waits for an answer any more. */
   isIdle(): boolean {
     this.#waiting.dropGivenUp(performance.now())
     return this.#waiting.isEmpty && this.#calls.every((batch) => batch.isGivenUp)

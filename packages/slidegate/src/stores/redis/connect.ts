@@ -33,7 +33,7 @@ export function isUrlOptions(source: unknown): source is UrlOptions {
 
 /** A connection of the store's own. */
 export interface OwnConnection extends Connection {
-  /** From now on it keeps the process alive, and tries to connect for as long as it takes. */
+  /** Keeps the process alive from now on, and connects for as long as it takes. */
   use(): void
   close(): void
 }
@@ -48,9 +48,10 @@ const SILENT_MS = 2000
 const MOST_NAMED = 3
 
 /**
- * Connects by node-redis or ioredis, whichever is installed, with settings under which nothing is queued, sent twice or
- * given up for good. To one server it connects at once, and does not keep the process alive until it is used. To a Cluster
- * it connects with the first use: its clients would keep the process alive.
+ * Connects by node-redis or ioredis, whichever is installed.
+ *
+ * Its settings queue nothing, send nothing twice and always reconnect. To one server it connects at once, and does not keep
+ * the process alive until it is used. To a Cluster it connects with the first use: its clients would keep the process alive.
  *
  * @throws {SlidegateError} `invalid_option` for what cannot be used
  */
@@ -246,7 +247,7 @@ class LastingClient {
     return make
   }
 
-  /** A limiter that lets everybody pass without its store would say nothing of it. */
+  /** Without it, a limiter that fails open would hide that. */
   #warn(): void {
     const error = this.#failure
     process.emitWarning(error instanceof Error ? error.message : String(error), {
@@ -270,7 +271,7 @@ class LastingClient {
     if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
-  /** What a client says of a command that it cannot send tells nobody why. */
+  /** The errors of clients for commands that they cannot send lack the reason. */
   #unconnected(): StoreUnavailableError {
     const cause = this.#lastError
     // The address is there already.

@@ -34,8 +34,8 @@ export interface RedisStoreOptions {
 /** A store in Redis. */
 export interface RedisStore extends Store {
   /**
-   * Connects, and resolves with the first answer. Tries for 2 s, and rejects with a `StoreUnavailableError` that says why
-   * there was none. Requests need not wait for it: the deadline of the first ones begins when the connection is there.
+   * Connects, and resolves with the first answer. Tries for 2 s, then rejects with a `StoreUnavailableError`. Requests
+   * need not wait for it: the deadline of the first ones begins when the connection is there.
    */
   ready(): Promise<void>
   /** What was asked of Redis since the store was made: numbers, never keys. */
@@ -86,7 +86,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   }
 }
 
-/** With a connection of its own: begins to use it with the first request, and ends it when all are answered. */
+/** Uses the connection from the first request on, and ends it when all are answered. */
 function owned(
   own: OwnConnection,
   apply: Store['apply'],

@@ -8,7 +8,7 @@ export interface OwnSettings {
   readonly addresses: readonly [Address, ...Address[]]
   readonly isCluster: boolean
   readonly tls: ConnectionOptions
-  /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: the client gives up. */
+  /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: it ends. */
   backoffMs(attempts: number): number | undefined
   /** Why there is no connection. */
   onError(error: unknown): void
@@ -17,7 +17,7 @@ export interface OwnSettings {
 /** A client that was made here, and is on its way to its server. */
 export interface OwnClient {
   readonly client: RedisClient
-  /** As soon as it is connected: it tries until it is closed, or gives up, which rejects. */
+  /** Resolves when it is connected. Rejects when it is closed, or ends by `backoffMs`. */
   readonly connected: Promise<unknown>
   /** Keeps the process alive from now on. A client of one server doesn't before. */
   hold(): void
@@ -153,7 +153,7 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
     client.on('error', onError)
     const connected = new Promise((resolve, reject) => {
       client.once('ready', resolve)
-      client.once('end', () => reject(new Error('the client has given up')))
+      client.once('end', () => reject(new Error('the client has ended')))
     })
     let isHeld = false
     const stream = () => ('stream' in client ? client.stream : undefined)
