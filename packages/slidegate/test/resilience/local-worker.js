@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 
-const [, , options, where] = process.argv
+const [options = '{}', where] = process.argv.slice(2)
 if (cluster.isPrimary && where === 'worker') {
   cluster.fork()
 } else {
