@@ -29,22 +29,23 @@ const NAMING: readonly string[] = ['state', 'full']
 
 /**
  * An error as it stands in a log: nothing but what all errors have, since others may bear what a caller has sent, as the
- * commands of Redis clients do. The message of a `SlidegateError` shows what was wrong with it, so it is left out.
+ * commands of Redis clients do. The message of a `SlidegateError` shows what was wrong with it, so it is left out. So is
+ * the stack of a `StoreUnavailableError`: the program isn't at fault.
  */
-export function loggedError(error: unknown, causes = MOST_CAUSES): LoggedError {
+export function loggedError(error: unknown, causes = MOST_CAUSES, hasStack = true): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error }
   const { code } = error as { code?: unknown }
   const named = { type: error.name, ...(typeof code === 'string' && { code }) }
   if (error instanceof SlidegateError) return named
   const { message, stack, cause } = error
-  if (error instanceof StoreUnavailableError && NAMING.includes(error.reason)) {
-    return { ...named, code: `store_${error.reason}` }
-  }
+  const isOutage = error instanceof StoreUnavailableError
+  if (isOutage && NAMING.includes(error.reason)) return { ...named, code: `store_${error.reason}` }
+  const withStack = hasStack && !isOutage
   return {
     ...named,
     message,
-    stack,
-    ...(cause !== undefined && causes > 0 && { cause: loggedError(cause, causes - 1) }),
+    ...(withStack && { stack }),
+    ...(cause !== undefined && causes > 0 && { cause: loggedError(cause, causes - 1, withStack) }),
   }
 }
 

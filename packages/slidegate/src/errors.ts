@@ -77,6 +77,37 @@ export function asUnavailable(error: unknown, store = 'the store'): StoreUnavail
   return new StoreUnavailableError('error', `${store} did not decide: ${message}`, { cause: error })
 }
 
+/** Why a store was silent, as far as its connection shows. */
+export interface Silence {
+  /** Such as `Redis at 127.0.0.1:6379 did not answer`. */
+  readonly message: string
+  /** The last error of the connection. */
+  readonly cause?: Error | undefined
+}
+
+export function noAnswer({ message, cause }: Silence, withinMs: number): StoreUnavailableError {
+  const why = cause === undefined ? '' : ` (${cause.message})`
+  return new StoreUnavailableError('timeout', `${message} within ${withinMs} ms${why}`, cause && { cause })
+}
+
+/**
+ * The message and the code of an error, and nothing else.
+ *
+ * Clients attach commands to their errors, with keys and passwords. A stack would keep the failed request alive.
+ */
+export function plainError(error: unknown): Error {
+  const { message, code, errors } = (error ?? {}) as {
+    readonly message?: unknown
+    readonly code?: unknown
+    readonly errors?: readonly unknown[]
+  }
+  // A host with several addresses fails with an error for each, and no message.
+  if (message === '' && Array.isArray(errors) && errors.length > 0) return plainError(errors.at(-1))
+  const plain = new Error(typeof message === 'string' && message !== '' ? message : show(code ?? error))
+  plain.stack = `Error: ${plain.message}`
+  return typeof code === 'string' ? Object.assign(plain, { code }) : plain
+}
+
 /** Whether it is an error of ours, be it from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate

@@ -1,5 +1,5 @@
 import type { Decision } from './decision.ts'
-import { invalidOption, type StoreUnavailableError, show } from './errors.ts'
+import { invalidOption, StoreUnavailableError, show } from './errors.ts'
 import type { AnyKey } from './key-limits.ts'
 import { Tally } from './tally.ts'
 
@@ -58,7 +58,7 @@ export interface Logger {
  */
 export class Announcer {
   readonly #limiter: string
-  readonly #logger: Logger | undefined
+  readonly logger: Logger | undefined
   /** Lists are never changed but replaced: whoever comes or goes while an event is told does so for the next. */
   readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = {
     decision: [],
@@ -73,7 +73,7 @@ export class Announcer {
 
   constructor(limiter: string, logger: Logger | undefined) {
     this.#limiter = limiter
-    this.#logger = logger
+    this.logger = logger
   }
 
   /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
@@ -92,6 +92,12 @@ export class Announcer {
 
   isHeard(event: LimiterEvent): boolean {
     return this.#listeners[event].length > 0
+  }
+
+  /** The same error with the name of the limiter. */
+  named({ reason, message, cause }: StoreUnavailableError): StoreUnavailableError {
+    const options = cause === undefined ? undefined : { cause }
+    return new StoreUnavailableError(reason, `limiter "${this.#limiter}": ${message}`, options)
   }
 
   /** Something was asked of the store without an answer. */
@@ -121,7 +127,7 @@ export class Announcer {
 
   log(line: string): void {
     try {
-      this.#logger?.warn(`slidegate: limiter "${this.#limiter}": ${line}`)
+      this.logger?.warn(`slidegate: limiter "${this.#limiter}": ${line}`)
     } catch {
       // A log that fails is no reason to refuse a request.
     }

@@ -1,5 +1,6 @@
 import { invalidOption, show } from './errors.ts'
 import { Announcer } from './events.ts'
+import { isClusterWorker, warn } from './platform.ts'
 import { checkFailureOptions, type FailureOptions } from './resilience/failure-options.ts'
 import { withFailurePolicy } from './resilience/failure-policy.ts'
 import { type MemoryStore, memoryStore } from './stores/memory.ts'
@@ -28,8 +29,22 @@ export function guardedStore(
     throw invalidOption(`the store is ${show(store)}; use memoryStore() or redisStore(client)`, store)
   }
   const { logger, ...policy } = checkFailureOptions(options)
+  if (store.applySync === undefined) warnOfShare(options)
   const announcer = new Announcer(name, logger)
   return { store: withFailurePolicy(store, { ...policy, announcer, createLocalStore }), announcer }
+}
+
+let isWarned = false
+
+/** Once. Only workers of `node:cluster` can detect that there are others. */
+function warnOfShare({ onStoreError, instances }: StoreOptions): void {
+  if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
+  isWarned = true
+  warn(
+    "onStoreError is 'local' without instances, in one of several processes: while the store is down, each admits the whole " +
+      'limit. Set instances to the number of processes. See docs/failures.md.',
+    'SLIDEGATE_LOCAL_INSTANCES',
+  )
 }
 
 function createLocalStore(): MemoryStore {

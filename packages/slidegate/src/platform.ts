@@ -110,6 +110,17 @@ export function backgroundTimer(onTime: () => void, ms: number): Timer {
 
 export type Turn = object | number
 
+/** Whether other processes surely run the same program: this one is a worker of `node:cluster`. PM2 makes such workers, too. */
+export function isClusterWorker(): boolean {
+  const cluster = builtin((get) => get('node:cluster')) as { readonly isWorker?: boolean } | undefined
+  return cluster?.isWorker === true
+}
+
+/** Emits a warning of the process, if the runtime has such warnings. */
+export function warn(message: string, code: string): void {
+  nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
+}
+
 /** Runs it when what has arrived meanwhile has been read: in the next turn of the event loop. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)

@@ -211,7 +211,7 @@ export class RuleLimiters {
       store: this.#store,
       dimensions,
       formerly,
-      logger: false,
+      logger: this.#observer.logger ?? false,
     })
     const limiter = this.#observer.around?.(made) ?? made
     this.#observer.opened?.(limiter)

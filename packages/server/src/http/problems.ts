@@ -7,9 +7,13 @@ import { loggedKey } from '../logged.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
+import { FailureLog } from './failure-log.ts'
 
 /** For a client to read why its connection is closed. */
 const LINGER_MS = 1000
+
+/** Characters of an error that distinguish it from others. */
+const MOST_KIND = 200
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
@@ -71,6 +75,8 @@ export function sendProblem(reply: FastifyReply, body: ErrorBody): FastifyReply 
 }
 
 export function answerErrors(app: App, { log, service }: Context): void {
+  const failures = new FailureLog(log)
+  app.addHook('onClose', async () => failures.flush())
   app.setErrorHandler((error, request, reply) => {
     const body = errorBodyOf(error)
     logFailure(error, body, request)
@@ -83,25 +89,24 @@ export function answerErrors(app: App, { log, service }: Context): void {
     return sendProblem(reply, body)
   })
 
-  /** One line: what was asked of which limiter by whom, never the words of a caller. */
+  /** Logs the limiter and the caller, never the text of a request. */
   function logFailure(error: unknown, { status, code }: ErrorBody, request: FastifyRequest): void {
     const level = status === 500 ? 'error' : status > 500 ? 'warn' : 'info'
     if (!log.isLevelEnabled(level)) return
     const { limiter, key } = (request.body ?? {}) as { limiter?: unknown; key?: unknown }
     const isKnown = typeof limiter === 'string' && service.has(limiter)
-    log[level](
-      {
-        method: request.method,
-        route: request.routeOptions.url,
-        status,
-        code,
-        caller: request.caller?.name,
-        ...(isKnown && { limiter }),
-        ...(key !== undefined && { key: loggedKey(key, service.config) }),
-        ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
-      },
-      'a request has failed',
-    )
+    const fields = {
+      method: request.method,
+      route: request.routeOptions.url,
+      status,
+      code,
+      caller: request.caller?.name,
+      ...(isKnown && { limiter }),
+      ...(key !== undefined && { key: loggedKey(key, service.config) }),
+      ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
+    }
+    if (level === 'info') log.info(fields, 'a request has failed')
+    else failures.failed(level, code, status === 500 ? String(error).slice(0, MOST_KIND) : '', fields)
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type Limiter,
   type LimiterOptions,
   type LimitsOf,
+  type Logger,
   limitOf,
   SlidegateError,
   type Store,
@@ -76,7 +77,11 @@ export class DeclaredLimiter {
    * @param before declarations that this one takes the place of, the latest first
    * @throws {SlidegateError} for options that cannot be
    */
-  limiter(store: Store, before: readonly DeclaredLimiter[] = []): Limiter<AnyKey> {
+  limiter(
+    store: Store,
+    before: readonly DeclaredLimiter[] = [],
+    logger: Logger | false = false,
+  ): Limiter<AnyKey> {
     const {
       ban = false,
       plans,
@@ -88,7 +93,7 @@ export class DeclaredLimiter {
       formerly,
       ...rest
     } = this.config
-    const common = { ...rest, name: this.name, store, overrides: true as const, logger: false as const }
+    const common = { ...rest, name: this.name, store, overrides: true as const, logger }
     const isFixed = plans === undefined && overrides === undefined
     const told = (dimension: string): LimitsOf =>
       isFixed

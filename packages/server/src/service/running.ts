@@ -85,14 +85,9 @@ export async function startService(options: StartOptions): Promise<RunningServic
     opened: (limiter) => metrics.limiters.opened(limiter),
     closed: (limiter) => metrics.limiters.closed(limiter),
     storeFailed: (limiter) => metrics.limiters.storeFailed(limiter),
-    storeDown: (limiter, error) => {
-      metrics.limiters.storeDown(limiter)
-      log.warn({ limiter, err: error }, 'the store gives no answer')
-    },
-    storeUp: (limiter, downMs) => {
-      metrics.limiters.storeUp(limiter)
-      log.info({ limiter, downMs }, 'the store answers again')
-    },
+    storeDown: (limiter) => metrics.limiters.storeDown(limiter),
+    storeUp: (limiter) => metrics.limiters.storeUp(limiter),
+    logger: { warn: (line) => log.warn(line) },
     ...(tracing && { around: (limiter) => tracing.traced(limiter) }),
   }
   const { decided: _, ...unwatched } = observer
@@ -125,7 +120,8 @@ export async function startService(options: StartOptions): Promise<RunningServic
     await Promise.all([capture.close(), decisionLog.close(), tracing?.close()])
     await store.close()
   }
-  // The first of all requests is not the one that has to wait for a connection and for the script.
+  // The first request should not have to wait for a connection. Without Redis the service starts all the same.
+  if ('ready' in store) await store.ready().catch(() => {})
   await readiness.state()
   try {
     await app.listen(address)

@@ -1,4 +1,4 @@
-import type { AnyKey, Decision, Limiter, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
+import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
 import { ServiceError } from './service-error.ts'
@@ -22,6 +22,8 @@ export interface ServiceObserver {
   storeFailed?(limiter: string, error: StoreUnavailableError): void
   storeDown?(limiter: string, error: StoreUnavailableError): void
   storeUp?(limiter: string, downMs: number): void
+  /** Where limiters log that the store goes down or comes back. */
+  readonly logger?: Logger
   /** Each limiter, with something around it. */
   around?<Key extends AnyKey>(limiter: Limiter<Key>): Limiter<Key>
 }
@@ -144,7 +146,9 @@ export class Service {
           next.set(name, present)
           continue
         }
-        const limiter = this.#observed(declared.limiter(this.store, this.#before(name, declared)))
+        const limiter = this.#observed(
+          declared.limiter(this.store, this.#before(name, declared), this.#observer.logger),
+        )
         made.push(limiter)
         next.set(name, { declared, limiter })
       }

@@ -2,7 +2,8 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { loggedError } from '../../src/logged.ts'
 import { withRedis } from '../support/redis.ts'
@@ -29,6 +30,35 @@ function recorded() {
 const SECRET = 'ann@example.com'
 
 describe('the log', () => {
+  it('an outage takes one log line a second with 200 limiters', async () => {
+    const { log, lines } = recorded()
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const { limits } = limiters.api!
+    const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`limiter-${i}`, { limits }]))
+    await using service = await testService({ limiters: many, store: { redis: { url: redis.url } } }, log)
+    const ask = (i: number) =>
+      service.post('/v1/consume', { limiter: `limiter-${i % 200}`, key: 'k' }).then(({ status }) => status)
+    expect(await ask(0)).toBe(200)
+    lines.length = 0
+    await redis.kill()
+    const beganMs = performance.now()
+    let requests = 0
+    while (requests < 600 || performance.now() - beganMs < 2500) {
+      const statuses = await Promise.all(Array.from({ length: 50 }, () => ask(requests++)))
+      expect(new Set(statuses)).toEqual(new Set([503]))
+    }
+    const seconds = Math.ceil((performance.now() - beganMs) / 1000)
+    const down = lines.filter(({ msg }) => String(msg).includes('the store is down'))
+    expect(down.length).toBe(1)
+    expect(down[0]!.msg).toContain(new URL(redis.url).host)
+    // First of each kind, what each part of the service says once, and a line a second.
+    expect(lines.length).toBeLessThanOrEqual(seconds + 12)
+    const text = lines.map((line) => JSON.stringify(line)).join('\n')
+    expect(text.length).toBeLessThan(1000 * lines.length)
+    expect(text).not.toContain('"stack"')
+  })
+
   it('has a line for each request that fails, and none for others', async () => {
     const { log, failures } = recorded()
     await using service = await testService({ limiters }, log)

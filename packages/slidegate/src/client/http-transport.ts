@@ -2,6 +2,7 @@ import { StoreUnavailableError, type StoreUnavailableReason, show } from '../err
 import { asyncOrigin, backgroundTimer } from '../platform.ts'
 import type { Request } from '../stores/redis/protocol.ts'
 import type { Result, Transport } from '../stores/redis/transport.ts'
+import type { Start } from '../stores/start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'
 import { isReason } from './outcomes.ts'
 
@@ -30,15 +31,22 @@ export class HttpTransport implements Transport {
   /** Of two calls either may arrive first: one at a time, so that what is asked first is decided first. */
   readonly isOrdered = false
   readonly isReady = true
+  readonly server: string
   readonly #address: Address
   readonly #underWay: Set<AbortController>
+  readonly #start: Start
   /** For sockets and timers: made on behalf of a request, they would keep its async context. */
   readonly #origin = asyncOrigin('slidegate.client')
 
-  /** @param underWay where calls are to be found that can be ended */
-  constructor(address: Address, underWay: Set<AbortController>) {
+  /**
+   * @param underWay holds the calls that `close` can end
+   * @param start ended with the first answer
+   */
+  constructor(address: Address, underWay: Set<AbortController>, start: Start) {
     this.#address = address
     this.#underWay = underWay
+    this.#start = start
+    this.server = serviceAt(address)
   }
 
   async send(batch: readonly Request[]): Promise<readonly Result[]> {
@@ -48,7 +56,7 @@ export class HttpTransport implements Transport {
         results.push(...(await this.#origin.runInAsyncScope(() => this.#ask(body))))
       } catch (error) {
         // Others may have been decided.
-        const failed = asNoAnswer(error)
+        const failed = asNoAnswer(error, this.server)
         for (const _ of body.asked) results.push(failed)
       }
     }
@@ -75,31 +83,37 @@ export class HttpTransport implements Transport {
         // Nobody else is told the token, nor asked to charge. (Workers do not know `error`.)
         redirect: 'manual',
       })
-      if (response.status !== 200) throw await problemIn(response)
+      if (response.status !== 200) throw await problemIn(response, this.server)
       return readAnswer(asked, JSON.parse(await textOf(response, MAX_ANSWER)))
     } finally {
       clearTimeout(timer)
+      this.#start.end()
       this.#underWay.delete(ending)
     }
   }
 }
 
+/** For messages. */
+export function serviceAt({ url }: Address): string {
+  return `the service at ${url.replace(/\/v1\/store$/, '')}`
+}
+
 /** Whether anything was charged nobody knows, unless the reason says so. */
-function asNoAnswer(error: unknown): StoreUnavailableError {
+function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   // What `fetch` rejects with has the reason behind it.
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `the service gave no answer: ${detail}`, { cause: error })
+  return new StoreUnavailableError('error', `${service} did not answer: ${detail}`, { cause: error })
 }
 
 /** What a service says where it does not decide, or whoever else answers in its place. */
-async function problemIn(response: Response): Promise<StoreUnavailableError> {
+async function problemIn(response: Response, service: string): Promise<StoreUnavailableError> {
   const { status } = response
   const { code, detail } = await problemOf(response)
   const told = typeof detail === 'string' ? `: ${detail.slice(0, 1000)}` : ''
-  return new StoreUnavailableError(reasonOf(status, code), `the service answered ${status}${told}`)
+  return new StoreUnavailableError(reasonOf(status, code), `${service} answered ${status}${told}`)
 }
 
 /** Those who ask too much are refused before anything is charged. */

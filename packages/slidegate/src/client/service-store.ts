@@ -1,11 +1,13 @@
 import { checkOptions, invalidOption, SlidegateError, show } from '../errors.ts'
 import type { Call } from '../stores/call.ts'
+import { whenIdle } from '../stores/idle.ts'
 import { batchedStore } from '../stores/redis/batched-store.ts'
 import { Batcher, type Width } from '../stores/redis/batcher.ts'
 import { Backlog } from '../stores/redis/queue.ts'
-import type { Op, Store } from '../stores/store.ts'
+import { Start } from '../stores/start.ts'
+import type { Op, Store, StoreConnection } from '../stores/store.ts'
 import { MAX_OPS } from './bodies.ts'
-import { type Address, type Fetch, HttpTransport } from './http-transport.ts'
+import { type Address, type Fetch, HttpTransport, serviceAt } from './http-transport.ts'
 
 /** Who asks the service, and how. */
 export interface ServiceStoreOptions {
@@ -35,38 +37,53 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
   return new ServiceStore(address)
 }
 
+interface Begun {
+  /** The first connection. */
+  readonly start: Start
+  readonly batcher: Batcher
+  readonly batched: ReturnType<typeof batchedStore>
+}
+
 class ServiceStore implements Store {
+  readonly connection: StoreConnection
   readonly #address: Address
   readonly #underWay = new Set<AbortController>()
-  #batched: ReturnType<typeof batchedStore> | undefined
+  #begun: Begun | undefined
   #isClosed = false
 
   constructor(address: Address) {
     this.#address = address
+    this.connection = {
+      // The first request loads the runtime's `fetch`, and connects.
+      whenStarted: () => this.#begin().start.whenOver,
+      silence: () => ({ message: `${serviceAt(address)} did not answer` }),
+    }
   }
 
   apply(ops: readonly Op[], call: Call): void {
     if (this.#isClosed) call.reject(new SlidegateError('closed', 'the store is closed'))
-    else this.#begun.apply(ops, call)
+    else this.#begin().batched.apply(ops, call)
   }
 
   isCrowded(op: Op, sinceMs: number): boolean {
-    return this.#begun.isCrowded(op, sinceMs)
+    return this.#begin().batcher.isCrowded(op, sinceMs)
   }
 
-  /** Ends what is under way. */
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true
+    await whenIdle(() => this.#begun?.batcher.isIdle() ?? true)
     for (const ending of this.#underWay) ending.abort()
   }
 
-  /** Begun with the first request: there are runtimes in which nothing may be drawn before. */
-  get #begun(): ReturnType<typeof batchedStore> {
-    this.#batched ??= batchedStore(
-      [new Batcher(new HttpTransport(this.#address, this.#underWay), WIDTH, new Backlog())],
-      () => 0,
-    )
-    return this.#batched
+  /** With the first request: there are runtimes in which nothing may be drawn before. */
+  #begin(): Begun {
+    if (this.#begun === undefined) {
+      const start = new Start()
+      const transport = new HttpTransport(this.#address, this.#underWay, start)
+      const batcher = new Batcher(transport, WIDTH, new Backlog())
+      this.#begun = { start, batcher, batched: batchedStore([batcher], () => 0) }
+    }
+    return this.#begun
   }
 }
 

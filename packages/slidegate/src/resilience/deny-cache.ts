@@ -55,6 +55,7 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
     },
     domainOf: store.domainOf?.bind(store),
     isCrowded: store.isCrowded?.bind(store),
+    connection: store.connection,
     close: () => store.close(),
   }
 }

@@ -1,7 +1,9 @@
 import {
   asUnavailable,
+  noAnswer,
+  type Silence,
   SlidegateError,
-  StoreUnavailableError,
+  type StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../errors.ts'
 import type { Announcer } from '../events.ts'
@@ -29,6 +31,8 @@ export interface FailurePolicy {
 
 /** What has these reasons is the matter of one key, or of this process. */
 const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
+
+const SILENCE: Silence = { message: 'the store did not answer' }
 
 /** A step of a clock that is seen so soon after another, and differs by so little, is taken for the same one. */
 const SAME_STEP_MS = 1000
@@ -68,7 +72,7 @@ class GuardedStore implements Store {
     this.#breaker = policy.breaker
     this.timeoutMs = policy.timeoutMs
     this.#announcer = policy.announcer
-    this.#health = new StoreHealth(policy.announcer, policy.onStoreError, store.domainOf !== undefined)
+    this.#health = new StoreHealth(policy.announcer, policy.onStoreError, store)
     this.#late = new LateCharges(store)
     this.#answers = new Answers(policy.onStoreError, policy.instances, policy.createLocalStore)
   }
@@ -93,6 +97,15 @@ class GuardedStore implements Store {
       guarded.reject(error)
     }
     // What was answered in this process has no deadline to watch.
+    if (guarded.isSettled) return
+    const started = this.#store.connection?.whenStarted()
+    if (started === undefined) this.deadlines.watch(guarded)
+    else void started.then(() => this.#watchFromNow(guarded))
+  }
+
+  /** A deadline that includes the first connection would fail the first requests of a process. */
+  #watchFromNow(guarded: GuardedCall): void {
+    guarded.sentAtMs = this.deadlines.now()
     if (!guarded.isSettled) this.deadlines.watch(guarded)
   }
 
@@ -127,6 +140,10 @@ class GuardedStore implements Store {
     this.#announcer.tell('clockStep', { byMs })
   }
 
+  noAnswer(): StoreUnavailableError {
+    return noAnswer(this.#store.connection?.silence() ?? SILENCE, this.timeoutMs)
+  }
+
   /** Answers whether the caller was told that it may pass. */
   failed({ domain, ops, call, sentAtMs, isAttempt }: GuardedCall, reason: unknown): boolean {
     if (reason instanceof SlidegateError) {
@@ -134,7 +151,8 @@ class GuardedStore implements Store {
       call.reject(reason)
       return false
     }
-    const error = asUnavailable(reason)
+    const unnamed = asUnavailable(reason)
+    const error = this.#announcer.named(unnamed)
     const isCrowd = this.#isCrowd(ops[0]!, error, sentAtMs)
     if (HAS_ANSWERED.includes(error.reason)) {
       domain.breaker.succeeded(sentAtMs, isAttempt)
@@ -142,7 +160,7 @@ class GuardedStore implements Store {
       // A key's own flood says nothing of the store.
       if (isAttempt) domain.breaker.notAsked(performance.now())
     } else if (error.reason !== 'overload' || isAttempt) {
-      domain.breaker.failed(performance.now(), error, isAttempt)
+      domain.breaker.failed(performance.now(), unnamed, isAttempt)
     }
     this.#announcer.storeFailed(error)
     return this.#answer(ops, call, domain, error, isCrowd)
@@ -182,7 +200,7 @@ class GuardedStore implements Store {
     if (error === undefined) tally.storeErrors.down++
     const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(performance.now()))
     const answers = this.#answers.to(ops, pauseMs, isCrowd)
-    if (answers === undefined) call.reject(error ?? new StoreUnavailableError('down', this.#health.reason))
+    if (answers === undefined) call.reject(error ?? this.#announcer.named(this.#health.error()))
     else {
       tally.count(answers)
       call.resolve(answers, 0)
@@ -207,7 +225,8 @@ class GuardedCall implements Call, Due {
   readonly domain: Domain
   readonly ops: readonly Op[]
   readonly call: Call
-  readonly sentAtMs: number
+  /** Not before the store's first connection. */
+  sentAtMs: number
   /** The outage in which it is to find out if the store answers again; 0 in none. */
   readonly #outage: number
   readonly #store: GuardedStore
@@ -258,7 +277,6 @@ class GuardedCall implements Call, Due {
   }
 
   giveUp(): void {
-    const { timeoutMs } = this.#store
-    this.reject(new StoreUnavailableError('timeout', `the store did not answer within ${timeoutMs} ms`))
+    this.reject(this.#store.noAnswer())
   }
 }

@@ -33,13 +33,19 @@ export class GuardedLocalStore implements LocalStore {
     try {
       return this.#store.applySync(ops)
     } catch (error) {
-      const answers = this.answersTo(ops, error)
-      if (answers === undefined) throw error
+      const named = this.named(error)
+      const answers = this.answersTo(ops, named)
+      if (answers === undefined) throw named
       return answers
     }
   }
 
   close(): void {}
+
+  /** The same error with the name of the limiter. */
+  named(error: unknown): unknown {
+    return error instanceof StoreUnavailableError ? this.#announcer.named(error) : error
+  }
 
   /** What requests are told where the store has failed; nothing where they fail, too. */
   answersTo(ops: readonly Op[], error: unknown): readonly Outcome[] | undefined {
@@ -71,8 +77,9 @@ class LocalCall implements Call {
   }
 
   reject(error: unknown): void {
-    const answers = this.#store.answersTo(this.#ops, error)
-    if (answers === undefined) this.#call.reject(error)
+    const named = this.#store.named(error)
+    const answers = this.#store.answersTo(this.#ops, named)
+    if (answers === undefined) this.#call.reject(named)
     else this.#call.resolve(answers, 0)
   }
 }

@@ -43,6 +43,7 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
     apply: (ops, call) => leases.apply(ops, call),
     domainOf: store.domainOf?.bind(store),
     isCrowded: (op, sinceMs) => leases.isCrowded(op, sinceMs),
+    connection: store.connection,
     async close() {
       await leases.close()
       await store.close()

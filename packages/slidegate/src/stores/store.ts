@@ -1,4 +1,5 @@
 import type { Source } from '../decision.ts'
+import type { Silence } from '../errors.ts'
 import type { BanState, Charged, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
@@ -267,6 +268,14 @@ export type Outcome =
   | Notes
   | undefined
 
+/** The connection of a store. */
+export interface StoreConnection {
+  /** Resolves when the first connection is over, after up to 2 s; `undefined` after that. Deadlines begin then. */
+  whenStarted(): Promise<void> | undefined
+  /** Why a request was not answered in time. */
+  silence(): Silence
+}
+
 /**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
  * present and later need of a limiter is an op, so that there is one door.
@@ -291,6 +300,8 @@ export interface Store {
    * @param sinceMs by `performance.now()`
    */
   isCrowded?(op: Op, sinceMs: number): boolean
+  /** Left out by stores in this process. */
+  readonly connection?: StoreConnection | undefined
   /** Ends what the store started, never what it was given; a promise where that takes time. */
   close(): void | Promise<void>
 }

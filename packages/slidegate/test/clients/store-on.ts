@@ -13,6 +13,7 @@ function storeOn(connection: Connection, prefix = 'slidegate'): Store {
   const batcher = new Batcher(transport, { eager: 2, most: 16, readsFirst: false }, new Backlog())
   return {
     apply: ([op], call) => batcher.send(op!, undefined, call),
+    connection,
     close() {},
   }
 }

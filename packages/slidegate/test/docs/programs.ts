@@ -48,12 +48,13 @@ export function onServers(program: Program, redisUrl: string): Program {
   return { ...program, code: codeOnServers(program.code, redisUrl) }
 }
 
+const MAKES_LIMITER = /\b(createLimiter|upstreamLimiter|slidingCount|new SlidegateThrottlerStorage)\(\{/g
+
 export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
   // What is tested is what it prints, however slow the machine.
-  if (!own.includes('timeoutMs'))
-    own = own.replaceAll('store: serviceStore(', 'timeoutMs: 50, store: serviceStore(')
+  if (!own.includes('timeoutMs')) own = own.replaceAll(MAKES_LIMITER, '$& timeoutMs: 50,')
   return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
 }
 

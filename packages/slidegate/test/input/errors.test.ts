@@ -77,6 +77,7 @@ it('a store that is not asked any more says so, and why', async () => {
   expect(await errorOf(() => limiter.consume('k'))).toMatchObject({ reason: 'error' })
   expect(await errorOf(() => limiter.consume('k'))).toMatchObject({
     ...{ name: 'StoreUnavailableError', code: 'store_unavailable', reason: 'down' },
-    message: 'the store is not asked, since it has failed lately: the store did not decide: ECONNREFUSED',
+    message:
+      'limiter "default": the store is not asked, since it has failed lately: the store did not decide: ECONNREFUSED',
   })
 })

@@ -84,7 +84,7 @@ describe('storeError, storeDown and storeUp', () => {
       .on('storeUp', ({ downMs, requests }) => told.push(['up', Math.round(downMs), requests]))
     store.failure = FAILURES.rejects
     for (let i = 0; i < 10; i++) await limiter.consume('k')
-    const message = 'the store did not decide: ECONNREFUSED'
+    const message = 'limiter "api": the store did not decide: ECONNREFUSED'
     expect(told).toEqual([message, message, ['down', message], message])
     await vi.advanceTimersByTimeAsync(100)
     store.failure = undefined
@@ -214,6 +214,52 @@ describe('the log', () => {
       )
     },
   )
+
+  it('200 limiters log one line for each change of their store', async () => {
+    vi.useFakeTimers()
+    const logger = lines()
+    const limiters = Array.from({ length: 200 }, (_, i) =>
+      create({ name: `limiter-${i}`, logger, onStoreError: 'allow' }),
+    )
+    const askAll = async (times: number) => {
+      for (let i = 0; i < times; i++) {
+        await Promise.all(limiters.map((limiter) => limiter.consume('k')))
+        await vi.advanceTimersByTimeAsync(10)
+      }
+    }
+    store.failure = FAILURES.rejects
+    await askAll(20)
+    expect(logger.lines.length).toBe(1)
+    expect(logger.lines[0]).toContain('the store is down')
+    await vi.advanceTimersByTimeAsync(1000)
+    store.failure = undefined
+    await askAll(5)
+    expect(logger.lines.length).toBe(2)
+    expect(logger.lines[1]).toContain('the store is up again')
+    // Another log gets a line of its own.
+    const other = lines()
+    const late = create({ name: 'late', logger: other })
+    store.failure = FAILURES.rejects
+    for (let i = 0; i < 5; i++) await late.consume('k').catch(() => undefined)
+    expect(other.lines.length).toBe(1)
+  })
+
+  it('a store that comes and goes takes a line a second at most, and the last one is true', async () => {
+    vi.useFakeTimers()
+    const logger = lines()
+    const limiter = create({ logger, onStoreError: 'allow', breaker: { minRequests: 1, maxPauseMs: 10 } })
+    for (let i = 0; i < 60_000; i += 20) {
+      store.failure = i % 200 < 100 ? FAILURES.rejects : undefined
+      await limiter.consume('k')
+      await vi.advanceTimersByTimeAsync(20)
+    }
+    expect(logger.lines.length).toBeGreaterThan(20)
+    expect(logger.lines.length).toBeLessThanOrEqual(70)
+    store.failure = FAILURES.rejects
+    for (let i = 0; i < 5; i++) await limiter.consume('k')
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(logger.lines.at(-1)).toContain('the store is down')
+  })
 
   it('a failure now and then is not worth a line', async () => {
     const logger = lines()

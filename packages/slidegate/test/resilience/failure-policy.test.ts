@@ -9,6 +9,8 @@ import {
   SlidegateError,
   StoreUnavailableError,
   slidingWindow,
+  withDenyCache,
+  withLeases,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
@@ -304,5 +306,58 @@ describe('a memory store that is full', () => {
     expect(await limiter.refund('a', decision)).toBe(1)
     await limiter.reset('a')
     expect(await limiter.peek('a')).toMatchObject({ allowed: true, source: 'store' })
+  })
+})
+
+describe('the first connection of a store', () => {
+  function startingStore() {
+    let begin = () => {}
+    const whenOver = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    const store = storeThat(FAILURES['says nothing'])
+    let isOver = false
+    const connection = {
+      whenStarted: () => (isOver ? undefined : whenOver),
+      silence: () => ({ message: 'no connection to Redis at redis:6379', cause: new Error('refused') }),
+    }
+    const start = () => {
+      isOver = true
+      begin()
+    }
+    return { store: Object.assign(store, { connection }), start }
+  }
+
+  it('the deadline begins with the first connection', async () => {
+    const { store, start } = startingStore()
+    const limiter = limiterOn(store, { name: 'api' })
+    let error: unknown
+    limiter.consume('k').catch((reason: unknown) => {
+      error = reason
+    })
+    await vi.advanceTimersByTimeAsync(1900)
+    expect(error).toBeUndefined()
+    start()
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 5)
+    expect(error).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(10)
+    expect(error).toMatchObject({
+      reason: 'timeout',
+      message: 'limiter "api": no connection to Redis at redis:6379 within 50 ms (refused)',
+      cause: { message: 'refused' },
+    })
+  })
+
+  it('the deadline begins with the first connection through wrappers, too', async () => {
+    const { store, start } = startingStore()
+    const requests = [withDenyCache(store), withLeases(store)].map((wrapped) =>
+      createLimiter({ limits, store: wrapped, logger: false })
+        .consume('k')
+        .catch((error: unknown) => error),
+    )
+    await vi.advanceTimersByTimeAsync(1000)
+    start()
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 5)
+    for (const request of requests) expect(await request).toMatchObject({ cause: { message: 'refused' } })
   })
 })

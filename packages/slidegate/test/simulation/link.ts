@@ -14,6 +14,7 @@ const PATIENCE_MS = 24
 
 /** The way of one process to one server: what it carries takes its time, and may get lost. */
 export class Link implements Transport {
+  readonly server = 'the server'
   weather: Weather = FINE
   isOrdered = false
   readonly #world: World

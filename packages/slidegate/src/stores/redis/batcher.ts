@@ -70,6 +70,12 @@ export class Batcher {
     else call.reject(new StoreUnavailableError('overload', 'too many requests wait for the store already'))
   }
 
+  /** Whether no caller waits for an answer any more. */
+  isIdle(): boolean {
+    this.#waiting.dropGivenUp(performance.now())
+    return this.#waiting.isEmpty && this.#calls.every((batch) => batch.isGivenUp)
+  }
+
   /** See `Store.isCrowded`. */
   isCrowded(op: Op, sinceMs: number): boolean {
     return this.#waiting.isCrowded(op, sinceMs) && this.#owesSinceMs >= sinceMs && this.#transport.isReady
@@ -167,7 +173,7 @@ export class Batcher {
     } catch (error) {
       this.#counts?.failed()
       // A client that is not installed is no outage.
-      const failure = error instanceof SlidegateError ? error : asUnavailable(error, 'Redis')
+      const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
       for (const { calls } of ops) settle(calls, failure)
     } finally {
       const index = this.#calls.indexOf(batch)

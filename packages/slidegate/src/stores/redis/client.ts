@@ -1,4 +1,6 @@
-import { invalidOption, show } from '../../errors.ts'
+import { invalidOption, type Silence, show } from '../../errors.ts'
+import { Start } from '../start.ts'
+import type { StoreConnection } from '../store.ts'
 import type { CallCounts } from './call-counts.ts'
 import { dialectOf, type Send } from './dialects.ts'
 import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
@@ -40,7 +42,9 @@ export interface ScriptRunner {
 }
 
 /** What is known of a client. */
-export interface Connection {
+export interface Connection extends StoreConnection {
+  /** For messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't show the address. */
+  readonly server: string
   /** Whether it is one of a Cluster: then the keys of a call have to lie in one slot. */
   readonly isCluster: boolean
   /** Whether it sends a command again whose reply got lost. */
@@ -68,17 +72,36 @@ export function connectionOf(client: RedisClient): Connection {
       client,
     )
   }
+  const server = serverOf(dialect.address)
+  // With the first answer it is over: the script may have to be loaded, too.
+  const hasFailed = () => !dialect.isStarting() && !dialect.isReady()
+  const start = dialect.isStarting() ? new Start(hasFailed) : undefined
   return {
+    server,
     isCluster: dialect.isCluster,
     resends: dialect.resends,
     get isReady() {
       return dialect.isReady()
     },
-    scriptRunner: (counts) => scriptRunner(dialect.send, counts),
+    whenStarted: () => start?.whenOver,
+    silence: () => silenceOf(server, dialect.isReady(), dialect.lastError()),
+    scriptRunner: (counts) => scriptRunner(dialect.send, counts, start),
   }
 }
 
-export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
+/** @param address left out if it isn't known */
+export function serverOf(address: string | undefined): string {
+  return address === undefined ? 'Redis' : `Redis at ${address}`
+}
+
+export function silenceOf(server: string, isConnected: boolean, cause: Error | undefined): Silence {
+  return isConnected
+    ? { message: `${server} did not answer` }
+    : { message: `no connection to ${server}`, cause }
+}
+
+/** @param start ended with the first answer */
+export function scriptRunner(send: Send, counts?: CallCounts, start?: Pick<Start, 'end'>): ScriptRunner {
   let isLoaded = false
   return {
     get isLoaded() {
@@ -94,7 +117,9 @@ export function scriptRunner(send: Send, counts?: CallCounts): ScriptRunner {
         // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
         isLoaded = false
         counts?.scriptLoaded()
-        return send('EVAL', SCRIPT, keys, words)
+        return await send('EVAL', SCRIPT, keys, words)
+      } finally {
+        start?.end()
       }
     },
   }

@@ -1,8 +1,16 @@
 import type { ConnectionOptions } from 'node:tls'
-import { checkOptions, invalidOption } from '../../errors.ts'
+import {
+  checkOptions,
+  invalidOption,
+  plainError,
+  type Silence,
+  SlidegateError,
+  StoreUnavailableError,
+} from '../../errors.ts'
+import { Start } from '../start.ts'
 import type { CallCounts } from './call-counts.ts'
-import { type Connection, type ScriptRunner, scriptRunner } from './client.ts'
-import { type Dialect, dialectOf, type Send } from './dialects.ts'
+import { type Connection, type ScriptRunner, scriptRunner, serverOf, silenceOf } from './client.ts'
+import { type Dialect, dialectOf, hostPort, type Send } from './dialects.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './own-clients.ts'
 import { type Address, addressOf } from './url.ts'
 
@@ -25,14 +33,10 @@ export function isUrlOptions(source: unknown): source is UrlOptions {
 
 /** A connection of the store's own. */
 export interface OwnConnection extends Connection {
+  /** Keeps the process alive from now on, and connects for as long as it takes. */
+  use(): void
   close(): void
 }
-
-/** A request that comes before the connection stands waits for it: so long where an attempt has failed. */
-const REFUSED_MS = 1000
-
-/** And so long where none has: it may be this process that is slow, as many are when they start. */
-const SLOW_MS = 5000
 
 /** A connection that was replaced may still be answered. */
 const REPLACED_MS = 1000
@@ -40,21 +44,30 @@ const REPLACED_MS = 1000
 /** Without an answer for so long a connection is replaced: the system would take minutes to find that it is dead. */
 const SILENT_MS = 2000
 
+/** Servers of a Cluster that a message names. */
+const MOST_NAMED = 3
+
 /**
- * Connects at once, by node-redis or ioredis, whichever is installed, with settings under which nothing is queued, sent
- * twice or given up for good.
+ * Connects by node-redis or ioredis, whichever is installed.
+ *
+ * Its settings queue nothing, send nothing twice and always reconnect. To one server it connects at once, and does not keep
+ * the process alive until it is used. To a Cluster it connects with the first use: its clients would keep the process alive.
  *
  * @throws {SlidegateError} `invalid_option` for what cannot be used
  */
 export function connectionTo(options: UrlOptions, load: typeof loadClients = loadClients): OwnConnection {
   const lasting = new LastingClient(settingsOf(options), load)
   return {
+    server: lasting.server,
     isCluster: lasting.isCluster,
     resends: false,
     get isReady() {
       return lasting.isReady
     },
+    whenStarted: () => lasting.whenStarted(),
+    silence: () => lasting.silence(),
     scriptRunner: (counts) => lasting.scriptRunner(counts),
+    use: () => lasting.use(),
     close: () => lasting.close(),
   }
 }
@@ -89,49 +102,71 @@ function backoffMs(attempts: number): number {
 /** A client that is replaced when it has fallen silent. */
 class LastingClient {
   readonly isCluster: boolean
+  readonly server: string
   readonly #settings: OwnSettings
-  readonly #load: typeof loadClients
-  #make: ((settings: OwnSettings) => OwnClient) | undefined
+  readonly #loading: ReturnType<typeof loadClients>
   /** All that are open: the one in use, and the one that is to take its place. */
   readonly #open = new Set<OwnClient>()
   #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
-  /** Until the first is connected, or all is over. */
-  readonly #connected: Promise<void>
-  #end!: () => void
-  readonly #madeAtMs: number = performance.now()
+  /** Until it is connected and knows the script, or has failed. */
+  #connecting: Start | undefined
+  /** Until the first answer, or the failure. */
+  #start: Start | undefined
+  #isUsed = false
+  /** Whether it stopped trying to connect, since it wasn't used. */
+  #hasGivenUp = false
   #isReplacing = false
   #isClosed = false
   /** Why there will never be a client. */
   #failure: unknown
-  #lastError: string | undefined
+  #lastError: Error | undefined
 
   constructor(settings: Settings, load: typeof loadClients) {
     this.isCluster = settings.isCluster
-    this.#load = load
+    const named = settings.addresses.slice(0, MOST_NAMED).map(({ host, port }) => hostPort(host, port))
+    this.server = serverOf(named.join(', '))
     this.#settings = {
       ...settings,
-      onError: (error) => {
-        // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
-        if (error instanceof Error && error.message !== '') this.#lastError = error.message
+      backoffMs: (attempts) => {
+        this.#hasGivenUp = !this.#isUsed
+        return this.#isUsed ? settings.backoffMs(attempts) : undefined
       },
+      onError: (error) => this.#failed(error),
     }
-    const ended = new Promise<never>((_, reject) => {
-      this.#end = () => reject(closed())
-    })
-    this.#connected = Promise.race([this.#connect(), ended])
-    this.#connected.catch(() => {})
+    this.#loading = load()
+    this.#loading.catch(() => {})
+    if (!this.isCluster) this.#begin()
   }
 
   /** The first requests wait for the connection. After that, what cannot be sent is refused at once. */
   get isReady(): boolean {
-    const isStarting = this.#inUse === undefined && this.#failure === undefined && !this.#isClosed
-    return !isStarting || this.#leftMs() === 0
+    return this.#connecting?.isOver ?? true
+  }
+
+  whenStarted(): Promise<void> | undefined {
+    return this.#start?.whenOver
+  }
+
+  silence(): Silence {
+    return silenceOf(this.server, this.#inUse !== undefined, this.#lastError)
+  }
+
+  use(): void {
+    if (this.#isUsed || this.#isClosed) return
+    this.#isUsed = true
+    if (this.#failure !== undefined) this.#warn()
+    if (this.#start === undefined || this.#hasGivenUp) {
+      this.#end()
+      this.#begin()
+    }
+    for (const own of this.#open) own.hold()
   }
 
   scriptRunner(counts?: CallCounts): ScriptRunner {
     let pending = 0
     let heardMs = 0
     const send: Send = async (...command) => {
+      this.use()
       const { dialect } = this.#inUse ?? (await this.#first())
       const nowMs = performance.now()
       if (pending === 0) heardMs = nowMs
@@ -140,44 +175,53 @@ class LastingClient {
       try {
         return await dialect.send(...command)
       } catch (error) {
+        if (this.#isClosed) throw closed()
         throw saysOffline(error) ? this.#unconnected() : error
       } finally {
         pending--
         heardMs = performance.now()
       }
     }
-    return scriptRunner(send, counts)
+    return scriptRunner(send, counts, { end: () => this.#start?.end() })
   }
 
   close(): void {
     this.#isClosed = true
     this.#end()
-    for (const own of this.#open) own.close()
-    this.#open.clear()
+    this.#endStart()
   }
 
-  async #connect(): Promise<void> {
-    try {
-      this.#make = await this.#load()
-      if (this.#make === undefined)
-        throw invalidOption('redisStore({ url }) needs a client: install redis, or ioredis')
-    } catch (error) {
-      this.#failure = error
-      // A limiter that lets everybody pass without its store would say nothing of it.
-      process.emitWarning(error instanceof Error ? error.message : String(error), {
-        type: 'SlidegateWarning',
-        code: 'SLIDEGATE_NO_CLIENT',
-      })
-      throw error
-    }
-    await this.#openOne()
+  #end(): void {
+    for (const own of this.#open) own.close()
+    this.#open.clear()
+    this.#inUse = undefined
+  }
+
+  /** Connects, and loads the script: the first request need not. */
+  #begin(): void {
+    const connecting = new Start()
+    this.#connecting = connecting
+    this.#start = new Start()
+    const load = () => scriptRunner(this.#inUse!.dialect.send).run([], [])
+    this.#openOne()
+      .then(load)
+      .then(
+        () => connecting.end(),
+        () => this.#endStart(),
+      )
+  }
+
+  #endStart(): void {
+    this.#connecting?.end()
+    this.#start?.end()
   }
 
   async #openOne(): Promise<void> {
-    if (this.#isClosed) throw closed()
-    const own = this.#make!(this.#settings)
+    const own = (await this.#make())(this.#settings)
     this.#open.add(own)
+    if (this.#isUsed) own.hold()
     await own.connected
+    if (!this.#open.has(own)) throw closed()
     const before = this.#inUse
     this.#inUse = { own, dialect: dialectOf(own.client)! }
     if (before === undefined) return
@@ -186,6 +230,30 @@ class LastingClient {
       if (this.#open.delete(before.own)) before.own.close()
     }
     setTimeout(close, REPLACED_MS).unref()
+  }
+
+  async #make(): Promise<(settings: OwnSettings) => OwnClient> {
+    let make: Awaited<ReturnType<typeof loadClients>>
+    try {
+      make = await this.#loading
+      if (make === undefined)
+        throw invalidOption('redisStore({ url }) needs a client: install redis, or ioredis')
+    } catch (error) {
+      this.#failure = error
+      if (this.#isUsed) this.#warn()
+      throw error
+    }
+    if (this.#isClosed) throw closed()
+    return make
+  }
+
+  /** Without it, a limiter that fails open would hide that. */
+  #warn(): void {
+    const error = this.#failure
+    process.emitWarning(error instanceof Error ? error.message : String(error), {
+      type: 'SlidegateWarning',
+      code: 'SLIDEGATE_NO_CLIENT',
+    })
   }
 
   #replace(): void {
@@ -197,39 +265,32 @@ class LastingClient {
     this.#openOne().then(done, done)
   }
 
-  /** What a client says of a command that it cannot send tells nobody why. */
-  #unconnected(): Error {
-    return new Error(`no connection to Redis: ${this.#lastError ?? 'it takes too long'}`)
+  #failed(error: unknown): void {
+    this.#lastError = plainError(error)
+    // A server that refuses will refuse the next attempt too. One that is slow may still answer.
+    if (!/timeout|timed out|ETIMEDOUT/i.test(this.#lastError.message)) this.#endStart()
   }
 
-  /** Until a request is refused rather than made to wait for the first connection. */
-  #leftMs(): number {
-    const mostMs = this.#lastError === undefined ? SLOW_MS : REFUSED_MS
-    return Math.max(0, this.#madeAtMs + mostMs - performance.now())
+  /** The errors of clients for commands that they cannot send lack the reason. */
+  #unconnected(): StoreUnavailableError {
+    const cause = this.#lastError
+    // The address is there already.
+    const [, address = ''] = this.server.split(' at ')
+    const why = cause?.message.replace(` ${address}`, '') ?? 'it takes too long'
+    return new StoreUnavailableError('error', `no connection to ${this.server} (${why})`, cause && { cause })
   }
 
   async #first(): Promise<{ readonly dialect: Dialect }> {
+    await this.#connecting?.whenOver
     if (this.#isClosed) throw closed()
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      const look = () => {
-        const leftMs = this.#leftMs()
-        if (leftMs === 0) reject(this.#unconnected())
-        else timer = setTimeout(look, Math.min(leftMs, REFUSED_MS))
-      }
-      look()
-    })
-    try {
-      await Promise.race([this.#connected, late])
-    } finally {
-      clearTimeout(timer)
-    }
-    return this.#inUse!
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#inUse === undefined) throw this.#unconnected()
+    return this.#inUse
   }
 }
 
-function closed(): Error {
-  return new Error('the connection to Redis has been closed')
+function closed(): SlidegateError {
+  return new SlidegateError('closed', 'the connection to Redis has been closed')
 }
 
 /** What clients say of a command that they could not send. */

@@ -1,3 +1,4 @@
+import { plainError } from '../../errors.ts'
 import type { CommandClient, GlideClient, IoredisClient, NodeRedisClient } from './client.ts'
 
 /** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself. */
@@ -12,8 +13,14 @@ export type Send = (
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
+  /** `host:port` of a client of one server, if it shows that. */
+  readonly address?: string | undefined
   /** False while it would queue what it is given. */
   isReady(): boolean
+  /** Whether it connects for the first time; false if it doesn't show that. */
+  isStarting(): boolean
+  /** Why it isn't connected, if it shows that. */
+  lastError(): Error | undefined
   readonly send: Send
 }
 
@@ -32,16 +39,33 @@ interface Ioredis extends IoredisClient {
   readonly options?: {
     readonly autoResendUnfulfilledCommands?: boolean
     readonly enableOfflineQueue?: boolean
+    readonly host?: string
+    readonly port?: number
+    readonly path?: string
+    readonly sentinels?: unknown
   }
+  readonly connector?: { readonly firstError?: Error }
 }
 
 /** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
 
+const NEVER = () => false
+const NOTHING = () => undefined
+
 function ioredis(client: Ioredis): Dialect {
   const isCluster = client.isCluster === true
+  const { host, port, path, sentinels } = client.options ?? {}
+  const isOneServer = !isCluster && path === undefined && (sentinels ?? undefined) === undefined
   return {
     isCluster,
+    address: isOneServer ? addressText(host, port) : undefined,
+    // A failed attempt ends in another status.
+    isStarting: () => client.status === 'connecting' || client.status === 'connect',
+    lastError: () => {
+      const error = client.connector?.firstError
+      return error && plainError(error)
+    },
     // A Cluster sends it to another server when the connection of the first has closed, whatever is set.
     resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
     isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
@@ -55,7 +79,10 @@ function ioredis(client: Ioredis): Dialect {
 interface NodeRedis extends NodeRedisClient {
   readonly isOpen?: boolean
   readonly isReady?: boolean
-  readonly options?: { readonly disableOfflineQueue?: boolean }
+  readonly options?: {
+    readonly disableOfflineQueue?: boolean
+    readonly socket?: { readonly host?: string; readonly port?: number }
+  }
 }
 
 function nodeRedis(client: NodeRedis): Dialect {
@@ -64,6 +91,9 @@ function nodeRedis(client: NodeRedis): Dialect {
   return {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
+    address: addressText(client.options?.socket?.host, client.options?.socket?.port),
+    isStarting: NEVER,
+    lastError: NOTHING,
     // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
     isReady: () =>
       isSentinel ||
@@ -83,6 +113,8 @@ function glide(client: GlideClient): Dialect {
     resends: false,
     // It does not tell; what it queues it gives up after its `requestTimeout`.
     isReady: () => true,
+    isStarting: NEVER,
+    lastError: NOTHING,
     send: (name, script, keys, words) =>
       client.customCommand([name, script, String(keys.length), ...keys, ...words]),
   }
@@ -93,9 +125,19 @@ function other(client: CommandClient): Dialect {
     isCluster: client.isCluster === true,
     resends: client.resends === true,
     isReady: () => true,
+    isStarting: NEVER,
+    lastError: NOTHING,
     send: (name, script, keys, words) =>
       client.command([name, script, String(keys.length), ...keys, ...words]),
   }
+}
+
+function addressText(host: string | undefined, port: number | undefined): string | undefined {
+  return host === undefined || port === undefined ? undefined : hostPort(host, port)
+}
+
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 export function has(client: unknown, method: string): boolean {

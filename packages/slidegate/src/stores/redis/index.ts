@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import { checkOptions } from '../../errors.ts'
+import { checkOptions, SlidegateError } from '../../errors.ts'
+import { whenIdle } from '../idle.ts'
 import { checkClock, readClock } from '../instant.ts'
 import type { Op, Store } from '../store.ts'
 import { batchedStore } from './batched-store.ts'
@@ -7,7 +8,8 @@ import { Batcher, type Width } from './batcher.ts'
 import { CallCounts, type RedisStoreStats } from './call-counts.ts'
 import { type Connection, connectionOf, type RedisClient } from './client.ts'
 import { warnOfClient } from './client-warnings.ts'
-import { connectionTo, isUrlOptions, type UrlOptions } from './connect.ts'
+import { connectionTo, isUrlOptions, type OwnConnection, type UrlOptions } from './connect.ts'
+import { firstAnswer } from './first-answer.ts'
 import { bucketOf, keyspace } from './keyspace.ts'
 import { Backlog } from './queue.ts'
 import { ScriptTransport } from './transport.ts'
@@ -31,6 +33,11 @@ export interface RedisStoreOptions {
 
 /** A store in Redis. */
 export interface RedisStore extends Store {
+  /**
+   * Connects, and resolves with the first answer. Tries for 2 s, then rejects with a `StoreUnavailableError`. Requests
+   * need not wait for it: the deadline of the first ones begins when the connection is there.
+   */
+  ready(): Promise<void>
   /** What was asked of Redis since the store was made: numbers, never keys. */
   stats(): RedisStoreStats
 }
@@ -42,7 +49,10 @@ const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
  * prefix: one server, one with replicas, or a Cluster. The server's clock counts. A client that is handed over stays the
- * caller's: it is neither configured nor closed. By a URL the store makes one of its own, which `close` ends.
+ * caller's: it is neither configured nor closed.
+ *
+ * By a URL the store makes a client of its own. To one server it connects at once, without keeping the process alive until
+ * the first request; to a Cluster with the first request. `close` finishes what is under way, for up to 2 s, and ends it.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -68,9 +78,35 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const { apply, isCrowded } = batchedStore(batchers, domainOf, now)
   // One server is up or down as a whole, and reaches all keys at once.
   return {
-    ...{ apply, isCrowded, ...(connection.isCluster && { domainOf }) },
+    ...{ apply, isCrowded, connection, ...(connection.isCluster && { domainOf }) },
+    ready: () => firstAnswer(connection),
     stats: () => counts.stats(),
-    close: () => own?.close(),
+    close() {},
+    ...(own && owned(own, apply, () => batchers.every((batcher) => batcher.isIdle()))),
+  }
+}
+
+/** Uses the connection from the first request on, and ends it when all are answered. */
+function owned(
+  own: OwnConnection,
+  apply: Store['apply'],
+  isIdle: () => boolean,
+): Pick<Store, 'apply' | 'close'> {
+  let isClosed = false
+  return {
+    apply(ops, call) {
+      if (isClosed) {
+        call.reject(new SlidegateError('closed', 'the store is closed'))
+        return
+      }
+      own.use()
+      apply(ops, call)
+    },
+    async close() {
+      isClosed = true
+      await whenIdle(isIdle)
+      own.close()
+    },
   }
 }
 

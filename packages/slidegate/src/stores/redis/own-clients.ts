@@ -8,8 +8,8 @@ export interface OwnSettings {
   readonly addresses: readonly [Address, ...Address[]]
   readonly isCluster: boolean
   readonly tls: ConnectionOptions
-  /** Until the next attempt to connect, after so many. */
-  backoffMs(attempts: number): number
+  /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: it ends. */
+  backoffMs(attempts: number): number | undefined
   /** Why there is no connection. */
   onError(error: unknown): void
 }
@@ -17,8 +17,10 @@ export interface OwnSettings {
 /** A client that was made here, and is on its way to its server. */
 export interface OwnClient {
   readonly client: RedisClient
-  /** As soon as it is connected: it tries for as long as it takes, unless it is closed. */
+  /** Resolves when it is connected. Rejects when it is closed, or ends by `backoffMs`. */
   readonly connected: Promise<unknown>
+  /** Keeps the process alive from now on. A client of one server doesn't before. */
+  hold(): void
   close(): void
 }
 
@@ -54,7 +56,6 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       ...credentialsOf(addresses[0]),
       disableOfflineQueue: true,
       commandsQueueMaxLength: QUEUE_MAX,
-      pingInterval: PING_INTERVAL_MS,
       disableClientInfo: true,
       maintNotifications: 'disabled' as const,
     }
@@ -63,17 +64,31 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: SOCKET_TIMEOUT_MS,
       // A strategy of its own would end the client for good at a socketTimeout.
-      reconnectStrategy: backoffMs,
+      reconnectStrategy: (attempts: number) => backoffMs(attempts) ?? false,
     }
     if (!isCluster) {
       const client = nodeRedis.createClient({ ...common, database, socket: { ...socket, host, port } })
+      let isHeld = false
       client.on('error', onError)
-      return { client, connected: client.connect(), close: () => client.destroy() }
+      client.on('connect', () => void (isHeld || client.unref()))
+      const hold = () => {
+        isHeld = true
+        client.ref()
+      }
+      // Its own `pingInterval` would keep the process alive.
+      const pinging = setInterval(() => {
+        if (client.isReady) client.ping().catch(onError)
+      }, PING_INTERVAL_MS).unref()
+      const close = () => {
+        clearInterval(pinging)
+        client.destroy()
+      }
+      return { client, connected: client.connect(), hold, close }
     }
     const rootNodes = addresses.map(({ host, port }) => ({ socket: { host, port } }))
     const cluster = nodeRedis.createCluster({
       rootNodes,
-      defaults: { ...common, socket },
+      defaults: { ...common, pingInterval: PING_INTERVAL_MS, socket },
       // While a node cannot be reached it asks the others who has taken its place: by itself every 5 seconds.
       topologyRefreshOnReconnectionAttemptStrategy: 250,
     })
@@ -87,7 +102,9 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       } catch (error) {
         if (isClosed) throw error
         onError(error)
-        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempts)))
+        const pauseMs = backoffMs(attempts)
+        if (pauseMs === undefined) throw error
+        await new Promise((resolve) => setTimeout(resolve, pauseMs))
         if (isClosed) throw error
         return connect(Math.min(attempts + 1, 16))
       }
@@ -96,7 +113,7 @@ export async function loadNodeRedis(): Promise<MakeClient | undefined> {
       isClosed = true
       if (cluster.isOpen) cluster.destroy()
     }
-    return { client: cluster, connected: connect(0), close }
+    return { client: cluster, connected: connect(0), hold: () => {}, close }
   }
 }
 
@@ -118,23 +135,34 @@ export async function loadIoredis(): Promise<MakeClient | undefined> {
       maxRetriesPerRequest: 0,
       disableClientInfo: true,
     }
+    const retryStrategy = (attempts: number) => backoffMs(attempts) ?? null
     const client = isCluster
       ? new ioredis.Cluster(
           addresses.map(({ host, port }) => ({ host, port })),
           {
             // With no queue, what comes before a node was first connected would be refused.
             redisOptions: { ...common, lazyConnect: false },
-            clusterRetryStrategy: backoffMs,
+            clusterRetryStrategy: retryStrategy,
             enableOfflineQueue: false,
             // With any, it would send a command again whose connection has closed.
             retryDelayOnFailover: 0,
             slotsRefreshInterval: PING_INTERVAL_MS,
           },
         )
-      : new ioredis.Redis({ ...common, host, port, db: database, retryStrategy: backoffMs })
+      : new ioredis.Redis({ ...common, host, port, db: database, retryStrategy })
     client.on('error', onError)
-    const connected = new Promise((resolve) => client.once('ready', resolve))
-    return { client, connected, close: () => client.disconnect() }
+    const connected = new Promise((resolve, reject) => {
+      client.once('ready', resolve)
+      client.once('end', () => reject(new Error('the client has ended')))
+    })
+    let isHeld = false
+    const stream = () => ('stream' in client ? client.stream : undefined)
+    client.on('connect', () => void (isHeld || stream()?.unref()))
+    const hold = () => {
+      isHeld = true
+      stream()?.ref()
+    }
+    return { client, connected, hold, close: () => client.disconnect() }
   }
 }
 

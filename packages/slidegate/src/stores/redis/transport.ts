@@ -11,6 +11,8 @@ export type Result = Outcome | StoreUnavailableError | SlidegateError
 
 /** Carries batches to where they are decided, and back what has become of them. */
 export interface Transport {
+  /** For messages: what it carries them to. */
+  readonly server: string
   /** Whether calls keep their order; where they do not, they are better sent one by one. */
   readonly isOrdered: boolean
   /** Whether a call leaves at once. */
@@ -38,6 +40,10 @@ export class ScriptTransport implements Transport {
     this.#connection = connection
     this.#script = connection.scriptRunner(counts)
     this.#keyspace = keyspace
+  }
+
+  get server(): string {
+    return this.#connection.server
   }
 
   get isOrdered(): boolean {
@@ -86,7 +92,7 @@ export class ScriptTransport implements Transport {
         try {
           return (await this.#call([request]))[0]
         } catch (error) {
-          return asUnavailable(error, 'Redis')
+          return asUnavailable(error, this.server)
         }
       }),
     )

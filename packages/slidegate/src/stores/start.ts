@@ -1,0 +1,42 @@
+import { backgroundTimer } from '../platform.ts'
+
+/** Milliseconds that a first connection may take. */
+export const START_MS = 2000
+
+const LOOK_MS = 20
+
+/**
+ * A first connection while it is under way, for 2 s at most. Time in which the process was blocked doesn't count: it
+ * couldn't connect either.
+ */
+export class Start {
+  /** Resolves when the connection is there, or has failed; `undefined` after that. */
+  whenOver: Promise<void> | undefined
+  #resolve!: () => void
+
+  /** @param isOver called every 20 ms */
+  constructor(isOver: () => boolean = () => false) {
+    this.whenOver = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    let leftMs = START_MS
+    let lastMs = performance.now()
+    const look = () => {
+      const nowMs = performance.now()
+      leftMs -= Math.min(nowMs - lastMs, 2 * LOOK_MS)
+      lastMs = nowMs
+      if (leftMs <= 0 || isOver()) this.end()
+      if (!this.isOver) backgroundTimer(look, LOOK_MS)
+    }
+    backgroundTimer(look, LOOK_MS)
+  }
+
+  get isOver(): boolean {
+    return this.whenOver === undefined
+  }
+
+  end(): void {
+    this.whenOver = undefined
+    this.#resolve()
+  }
+}

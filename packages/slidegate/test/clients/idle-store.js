@@ -1,0 +1,12 @@
+// Makes a connection, and never uses it: `node idle-store.js <port> <node-redis | ioredis> <ms>`.
+import { connectionTo } from '../../dist/stores/redis/connect.js'
+import { loadIoredis, loadNodeRedis } from '../../dist/stores/redis/own-clients.js'
+
+const [, , port, kind, ms] = process.argv
+const connection = connectionTo(
+  { url: `redis://127.0.0.1:${port}` },
+  kind === 'ioredis' ? loadIoredis : loadNodeRedis,
+)
+// Something else keeps the process alive, for a while.
+await new Promise((resolve) => setTimeout(resolve, Number(ms)))
+process.stdout.write(`${connection.server}\n`)
