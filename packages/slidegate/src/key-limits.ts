@@ -181,10 +181,6 @@ export class KeyLimits {
     return this.overrides === undefined ? this.#only?.set : undefined
   }
 
-  get hasDimensions(): boolean {
-    return this.#only === undefined
-  }
-
   /** The limits that are declared for a key of a dimension. */
   declaredFor(dimension: string | undefined, key: string): readonly Limit[] {
     return this.dimensions.find(({ name }) => name === dimension)!.declaredFor(key, undefined)
