@@ -49,8 +49,8 @@ const STALE = -1
 export function encode(requests: readonly Request[], receipt: readonly string[] = []): string[] {
   const words = [...receipt]
   for (let first = 0; first < requests.length; ) {
-    const { op, nowMs = SERVERS_OWN } = requests[first]!
-    const usual = usualWords(op)
+    const { nowMs = SERVERS_OWN } = requests[first]!
+    const usual = usualWords(requests[first]!)
     words.push(`${nowMs}`)
     if (usual === undefined) {
       words.push('0', jsonOf(requests[first]!))
@@ -88,7 +88,7 @@ function differInNames(a: Request, b: Request): boolean {
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
     ours.mayRepeat === theirs.mayRepeat &&
     (ours.value === undefined) === (theirs.value === undefined) &&
-    usualWords(one) === undefined
+    usualWords(a) === undefined
   )
 }
 
@@ -134,7 +134,7 @@ function encodeGroups(requests: readonly Request[], first: number, words: string
 
 /** Whether two usual requests are held to the same limits at the same time. */
 function isLike(a: Request, b: Request): boolean {
-  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a.op) !== undefined
+  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a) !== undefined
 }
 
 /** Whether two usual requests differ in nothing but their keys. */
@@ -175,12 +175,19 @@ function isPersonal({ ticket, reservation }: ConsumeOp): boolean {
   return ticket !== undefined || reservation !== undefined
 }
 
+/**
+ * Units that a usual op may charge. A log holds up to 2^46 before it, and a total has room for less than 2^48.
+ * The general driver caps any larger charge.
+ */
+const MAX_USUAL_UNITS: number = 2 ** 46
+
 /** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
 const wordsOfSets = new WeakMap<LimitSet, readonly string[] | undefined>()
 
 /** What nearly every op is, and goes without JSON: a request against limits that share one window log. */
-function usualWords(op: Op): readonly string[] | undefined {
+function usualWords({ op, count }: Request): readonly string[] | undefined {
   if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1 || isPersonal(op)) return undefined
+  if (op.cost * count > MAX_USUAL_UNITS) return undefined
   const { set } = op.parts[0]!
   if (wordsOfSets.has(set)) return wordsOfSets.get(set)
   const { kind, shadow, params } = set.logs[0]!
