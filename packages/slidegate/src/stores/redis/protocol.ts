@@ -2,6 +2,7 @@ import { StoreUnavailableError, show } from '../../errors.ts'
 import type { BanState, Charged, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
+  bannedBy,
   type ConsumeOp,
   type ConsumeOutcome,
   type ExplainOp,
@@ -15,7 +16,6 @@ import {
   type RequestOp,
   takesOnce,
 } from '../store.ts'
-import { blockedOutcome } from '../unseen.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -39,7 +39,7 @@ const UNREADABLE = -1
 const AHEAD = -2
 const AGAIN = -3
 const BLOCKED = -4
-const UNSEEN = -5
+const BANNED = -5
 const BEHIND = -6
 
 /** In place of all that is answered: the call has come after a later one of its place. */
@@ -216,8 +216,12 @@ function jsonOf({ op, count, nowMs }: Request): string {
     hasId: requestId !== undefined,
     hasValue: value !== undefined,
   }
-  const isDenialKept = parts.some(({ set }) => set.logs.some(({ role }) => role === 'ban'))
+  const isDenialKept = parts.some(({ set }) => hasBan(set))
   return JSON.stringify({ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept })
+}
+
+function hasBan({ logs }: LimitSet): boolean {
+  return logs.some(({ role }) => role === 'ban')
 }
 
 function wordsOfPart({ set: { logs } }: Part, nowMs: number): object[] {
@@ -266,6 +270,8 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       blockedMs = next()
       first = next()
     }
+    const banned = first === BANNED ? bannedBy(op.parts.map(({ set }) => (hasBan(set) ? next() : 0))) : {}
+    if (first === BANNED) first = next()
     const isBehind = first === BEHIND
     if (isBehind) first = next()
     const isRepeat = first === AGAIN
@@ -276,11 +282,14 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     switch (op.type) {
       case 'consume':
       case 'peek':
-        if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
-        return withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
+        return {
+          ...withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind),
+          ...banned,
+        }
       case 'explain': {
-        const outcome = withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
-        return { ...outcome, ...explanation(op, atMs, next) }
+        const outcome = consumeOutcome(op, atMs, first, isRepeat, next)
+        const more = explanation(op, atMs, next)
+        return { ...outcome, ...bannedBy(more.bans.map((ban) => ban?.blockedMs ?? 0)), ...more }
       }
       case 'refund':
         place--
@@ -372,7 +381,7 @@ function explanation(
     first += set.limits.length
   }
   const bans = parts.map(({ set }): BanState | undefined => {
-    if (!set.logs.some(({ role }) => role === 'ban')) return undefined
+    if (!hasBan(set)) return undefined
     const [level, denials, blockedMs] = [next(), next(), next()]
     return { blockedMs, level, denials }
   })
