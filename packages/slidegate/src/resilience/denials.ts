@@ -20,7 +20,7 @@ class Denial {
     this.set.limits.forEach(({ shadow }, i) => {
       if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
     })
-    // What is denied after a ban counts towards the next.
+    // A denial after the ban counts towards the next one, so the store has to see it.
     waitMs = outcome.blockedMs ?? waitMs
     // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
     this.#lastsMs = Math.min(waitMs, maxStaleMs) - 1

@@ -51,7 +51,7 @@ function expectTold(told: Told, wanted: Told): void {
 /** It is told by the time that this process has gone through since it was read: a machine may stand still for seconds. */
 function patient(name: string, value: unknown): unknown {
   if (isUnnamedBan(value)) {
-    // Nor did it look at the limits, unless they were to be explained.
+    // Only `explain` looked at the limits.
     const { deniedBy, allowed, atMs, blockedMs } = value
     return 'bans' in value ? { ...value, deniedBy: ['ban', ...deniedBy] } : { allowed, atMs, blockedMs }
   }

@@ -101,7 +101,7 @@ export class LineOracle {
     return this.#oracle.beside(this.#ban)
   }
 
-  /** Whoever waits in line makes no difference to it. */
+  /** The line makes no difference to it. */
   #blocked(atMs: number, cost: number, blockedMs: number): LineAnswer {
     const limits = this.#ruled.flatMap((each) => [
       this.#oracle.used(each, atMs),

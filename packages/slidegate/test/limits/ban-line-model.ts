@@ -123,7 +123,7 @@ export class KeyModel {
     this.#line = { atMs: 0, waiting: [] }
   }
 
-  /** The bucket is reported as it is, whoever waits in line. */
+  /** The bucket is reported as it is, without the line. */
   #whileBlocked(nowMs: number, cost: number, count: number): ConsumeOutcome | undefined {
     const { blockedMs } = this.#look(nowMs)
     if (blockedMs === 0) return undefined
