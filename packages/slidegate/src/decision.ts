@@ -43,18 +43,21 @@ export interface Decision {
   readonly cost: number
   /**
    * Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0
-   * with `failClosed`.
+   * with `failClosed` and if a ban denies.
    */
   readonly remaining: number
   /**
    * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
-   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit. Of a key that was blocked before: until its
-   * limits are asked again.
+   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit. Of a blocked key: until both the ban is over
+   * and its limits have room.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all quota is back, the greatest over the enforced limits. */
   readonly resetAfterMs: number
-  /** Names of the enforced limits without room, in the order in which they were declared. */
+  /**
+   * Names of what denies the request: first bans in force (`ban`, or `ip.ban` of a dimension), then enforced limits without
+   * room, in the order in which they were declared.
+   */
   readonly deniedBy: readonly string[]
   /**
    * One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed`
@@ -63,8 +66,8 @@ export interface Decision {
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Only on a denial of a key that is blocked: for how many milliseconds more. `deniedBy` names the limits that
-   * brought it about; it is empty where the key was blocked before, for then they are not asked.
+   * Only on a denial of a blocked key: the milliseconds until its ban is over, of several keys the most. `deniedBy` names
+   * bans that were in force, or only limits if this denial has brought the ban about.
    */
   readonly blockedMs?: number
   /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
@@ -72,6 +75,22 @@ export interface Decision {
 }
 
 const NOBODY: readonly string[] = Object.freeze([])
+
+/**
+ * How `deniedBy` names a ban of a part's key.
+ *
+ * @param limiter the limiter's name, with that of a dimension behind a slash
+ */
+export function banName(limiter: string): string {
+  const slash = limiter.indexOf('/')
+  return slash < 0 ? 'ban' : `${limiter.slice(slash + 1)}.ban`
+}
+
+/** The bans that have denied the request; none if this denial has brought one about. */
+export function bansIn({ blockedMs, deniedBy, limits }: Decision): readonly string[] {
+  if (blockedMs === undefined) return NOBODY
+  return deniedBy.filter((name) => limits.every((limit) => limit.name !== name))
+}
 
 /** Whether what this source admits is charged anywhere. */
 export function isCounted(source: Source): boolean {
@@ -91,26 +110,26 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
 /** The decision of the request at `position` (from 0) among those that an op asked for together. */
 export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
   const { blockedMs } = outcome
-  if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted)
+  if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted) {
     return denialOfBlocked(op, outcome, blockedMs)
+  }
   return decisionByLimits(limitsOf(op.parts), op, outcome, position)
 }
 
-/** One that is blocked. Where its limits were not looked at, none has anything to give until it is over. */
+/** A denial of a key that is blocked, by its ban or by the limits that have brought it about. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, blockedMs: number): Decision {
   const decision = decisionByLimits(limitsOf(op.parts), op, outcome, outcome.admitted)
-  const { retryAfterMs, resetAfterMs, limits } = decision
-  if (outcome.isUnseen !== true) {
-    return {
-      ...decision,
-      retryAfterMs: Math.max(retryAfterMs, blockedMs),
-      resetAfterMs: Math.max(resetAfterMs, blockedMs),
-      blockedMs,
-    }
+  const { retryAfterMs, resetAfterMs, deniedBy } = decision
+  const { bannedParts = [] } = outcome
+  const bans = bannedParts.map((part) => banName(op.parts[part]!.set.limiter))
+  return {
+    ...decision,
+    remaining: bans.length > 0 ? 0 : decision.remaining,
+    retryAfterMs: Math.max(retryAfterMs, blockedMs),
+    resetAfterMs: Math.max(resetAfterMs, blockedMs),
+    deniedBy: [...bans, ...deniedBy],
+    blockedMs,
   }
-  const closed = { allowed: false, remaining: 0, retryAfterMs: blockedMs, resetAfterMs: blockedMs }
-  const verdicts = limits.map((limit) => ({ ...limit, ...closed }))
-  return { ...decision, ...closed, deniedBy: NOBODY, limits: verdicts, blockedMs }
 }
 
 function decisionByLimits(

@@ -63,7 +63,7 @@ export interface Explanation {
   /** Whether a request of this cost would be admitted now. */
   readonly allowed: boolean
   readonly cost: number
-  /** The enforced limits that deny it. */
+  /** Bans in force, then enforced limits without room. */
   readonly deniedBy: readonly string[]
   /** Until it would be admitted; `Infinity` where it never will. */
   readonly retryAfterMs: number

@@ -1,3 +1,4 @@
+import { banName } from './decision.ts'
 import { SlidegateError, show } from './errors.ts'
 import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
@@ -136,7 +137,14 @@ export class Dimension {
     const named = checkedLimits(limits).map((limit) => this.#qualified(limit))
     const before = formerly.map((set) => set.map((limit) => this.#qualified(limit)))
     const set = limitSet(this.limiter, named, before)
-    return this.#ban === undefined ? set : withLog(set, this.#ban)
+    if (this.#ban === undefined) return set
+    const ban = banName(this.limiter)
+    if (!named.some(({ name }) => name === ban)) return withLog(set, this.#ban)
+    throw new SlidegateError(
+      'duplicate_limit',
+      `a limit is named ${show(ban)}, as deniedBy names the ban; give it another name`,
+      ban,
+    )
   }
 
   #qualified(limit: Limit): Limit {
@@ -179,10 +187,6 @@ export class KeyLimits {
   /** The limits of every key, where all have the same, and a key is just one. */
   get set(): LimitSet | undefined {
     return this.overrides === undefined ? this.#only?.set : undefined
-  }
-
-  get hasDimensions(): boolean {
-    return this.#only === undefined
   }
 
   /** The limits that are declared for a key of a dimension. */

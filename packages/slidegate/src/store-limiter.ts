@@ -106,7 +106,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     })
     this.#room = new WaitingRoom({
       asker,
-      hasDimensions: keys.hasDimensions,
       maxWaiting: settings.maxWaiting,
       counts: announcer.tally.waits,
     })
@@ -250,7 +249,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
     const { value } = this.#names.asked({ value: request.value }, parts())
-    const decision = await this.#room.wait(wordsOf(parts()).join(), parts, { ...request, value })
+    const decision = await this.#room.wait(wordsOf(parts()), parts, { ...request, value })
     this.decided(key, decision)
     return decision
   }

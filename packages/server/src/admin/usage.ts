@@ -138,7 +138,7 @@ export class Usage {
   }
 }
 
-/** Whether a limit of this dimension has denied; where nobody says which has, it may be this one's ban. */
+/** Whether a limit or ban of this dimension has denied, as far as that is known. */
 function isBlamed(dimension: string, { deniedBy }: Decision): boolean {
   if (deniedBy.length === 0) return true
   const own = `${dimension}.`

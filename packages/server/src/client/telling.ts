@@ -52,13 +52,13 @@ export function decisionLines(decision: DecisionTold): string[] {
 function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs }: DecisionTold): string {
   const by = source === 'store' ? '' : `, decided by ${printable(source)}`
   if (allowed) return `allowed${remaining === null ? '' : `, ${formatCount(remaining)} left`}${by}`
-  const why =
-    blockedMs === undefined
-      ? deniedBy.length === 0
-        ? ''
-        : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
-      : `: blocked for ${lasting(blockedMs)}`
-  return `denied${why}; try again ${after(retryAfterMs)}${by}`
+  const blocked = blockedMs === undefined ? '' : `, blocked for ${lasting(blockedMs)}`
+  return `denied${byWhat(deniedBy)}${blocked}; try again ${after(retryAfterMs)}${by}`
+}
+
+/** The bans and limits that deny a request, if they are known. */
+export function byWhat(deniedBy: readonly string[]): string {
+  return deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
 }
 
 export function nameOf({ name, shadow }: { readonly name: string; readonly shadow: boolean }): string {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { clientOf, print } from '../client/command.ts'
 import { keyOf, keyText } from '../client/key-words.ts'
-import { after, endWith, type LimitTold, lasting, limitText, nameOf } from '../client/telling.ts'
+import { after, byWhat, endWith, type LimitTold, lasting, limitText, nameOf } from '../client/telling.ts'
 import { formatCount, printable } from '../text.ts'
 import { type AskFlags, addAskCommand, bodyOf } from './ask.ts'
 
@@ -47,8 +47,7 @@ export function addExplainCommand(program: Command): void {
 
 function linesOf(limiter: string, key: string, explanation: ExplanationTold): string[] {
   const { allowed, cost, deniedBy, retryAfterMs, blockedMs, limits, bans, overrides } = explanation
-  const by = deniedBy.length === 0 ? '' : ` by ${deniedBy.map((name) => printable(name)).join(', ')}`
-  const verdict = allowed ? 'allowed now' : `denied${by}; it fits ${after(retryAfterMs)}`
+  const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; it fits ${after(retryAfterMs)}`
   const width = Math.max(0, ...limits.map((limit) => nameOf(limit).length))
   const details = [
     ...(blockedMs > 0 ? [`blocked for ${lasting(blockedMs)}`] : []),

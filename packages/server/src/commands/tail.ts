@@ -3,7 +3,7 @@ import type { TailLine } from '../admin/overview.ts'
 import { addServiceCommand, clientOf, isForPeople, type ServiceFlags, write } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/exit-codes.ts'
 import { keyText } from '../client/key-words.ts'
-import { after, lasting } from '../client/telling.ts'
+import { after, byWhat, lasting } from '../client/telling.ts'
 import { numberUpTo } from '../client/values.ts'
 import { formatCount, printable, printableJson } from '../text.ts'
 
@@ -62,8 +62,7 @@ function lineOf(line: TailLine): string {
 }
 
 function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailLine): string {
-  if (blockedMs !== undefined) return `blocked for ${lasting(blockedMs)}`
-  const by =
-    deniedBy.length === 0 ? printable(source) : `by ${deniedBy.map((name) => printable(name)).join(', ')}`
-  return `${by}, fits ${after(retryAfterMs)}`
+  const by = deniedBy.length === 0 ? printable(source) : byWhat(deniedBy).trim()
+  const blocked = blockedMs === undefined ? '' : `, blocked for ${lasting(blockedMs)}`
+  return `${by}${blocked}, fits ${after(retryAfterMs)}`
 }

@@ -72,7 +72,8 @@ const limitDecision = {
 }
 
 const DeniedBy = Type.Array(Type.String(), {
-  description: 'The enforced limits without room, in the order of the configuration.',
+  description:
+    'The bans in force (ban, or ip.ban of a dimension), then the enforced limits without room, in the order of the configuration.',
 })
 const AtMs = Type.Integer({
   description: "The instant of the decision, in epoch milliseconds by the store's clock.",
@@ -83,10 +84,12 @@ const decision = {
   allowed: Type.Boolean(),
   cost: Type.Integer({ minimum: 1 }),
   remaining: Type.Union([Units, Type.Null()], {
-    description: 'Whole units left, the least over the enforced limits; null where none is enforced.',
+    description:
+      'Whole units left, the least over the enforced limits; null where none is enforced, 0 if a ban denies.',
   }),
   retryAfterMs: Type.Union([Ms, Type.Null()], {
-    description: 'Until the same request would be admitted; 0 when allowed, null where it never will be.',
+    description:
+      'Until the same request would be admitted: the ban is over, and the limits have room. 0 when allowed, null where it never will be.',
   }),
   resetAfterMs: Type.Union([Ms, Type.Null()], { description: 'Until all quota is back.' }),
   deniedBy: DeniedBy,
@@ -96,7 +99,7 @@ const decision = {
       'Who has decided. store: the store. fallback: this process, by its share of the limits, while the store gave no answer. failOpen, failClosed: nothing could be known.',
   }),
   blockedMs: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Of a key that is blocked: for how long more.' }),
+    Type.Integer({ minimum: 0, description: 'Of a blocked key: until the ban is over.' }),
   ),
   atMs: AtMs,
 }

@@ -80,7 +80,7 @@ forEachStore((store) => {
       ])
       expect(await said('reset api ann')).toEqual([0, { done: true }])
       expect(await said('ban api ann --for 1h')).toEqual([0, { done: true }])
-      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: [] }])
+      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['ban'] }])
       expect(await said('unban api ann')).toEqual([0, { done: true }])
       expect(await said('override set api ann --limit 7/1h --for 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])

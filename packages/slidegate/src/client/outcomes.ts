@@ -87,11 +87,11 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
 
 const REQUESTS = [
   ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'costs'],
-  ...['blockedMs', 'isUnseen', 'isBehind', 'isJoined', 'instants'],
+  ...['blockedMs', 'bannedParts', 'isBehind', 'isJoined', 'instants'],
 ]
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, isRepeat, costs, blockedMs, isUnseen, isBehind, isJoined, instants } = told
+  const { source, isRepeat, costs, blockedMs, bannedParts, isBehind, isJoined, instants } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
   const limits = limitsOf(op.parts).length
   return {
@@ -104,7 +104,7 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
     ...(isRepeat !== undefined && { isRepeat: flagIn(isRepeat, 'isRepeat') }),
     ...(costs !== undefined && { costs: integers(costs, 'costs', limits) }),
     ...(blockedMs !== undefined && { blockedMs: whole(blockedMs, 'blockedMs') }),
-    ...(isUnseen !== undefined && { isUnseen: flagIn(isUnseen, 'isUnseen') }),
+    ...(bannedParts !== undefined && { bannedParts: partsIn(bannedParts, op.parts.length) }),
     ...(isBehind !== undefined && { isBehind: flagIn(isBehind, 'isBehind') }),
     ...(isJoined !== undefined && { isJoined: flagIn(isJoined, 'isJoined') }),
     ...(instants !== undefined && { instants: integers(instants, 'instants', op.parts.length) }),
@@ -183,6 +183,10 @@ function whole(value: unknown, what: string): number {
 /** `null` for ever. */
 function waitIn(value: unknown): number {
   return value === null ? Number.POSITIVE_INFINITY : whole(value, 'a number of limits')
+}
+
+function partsIn(value: unknown, parts: number): number[] {
+  return listIn(value, 'bannedParts', 1, parts).map((each) => integerIn(each, 'bannedParts', 0, parts - 1))
 }
 
 function integers(value: unknown, what: string, length: number): number[] {

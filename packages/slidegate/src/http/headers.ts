@@ -1,4 +1,4 @@
-import type { Decision, LimitDecision } from '../decision.ts'
+import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 
 /** A header field of a response. */
@@ -125,17 +125,28 @@ export function generationsOf(headers: HeaderGenerations): readonly HeaderGenera
  *     RateLimit: "burst";r=0;t=12, "hourly";r=480
  *
  * `t`, in seconds, is when all quota of a limit is back; on a denial it is when the same request fits a limit
- * that denied it, stands on no other, and never exceeds `Retry-After`.
+ * that denied it, stands on no other, and never exceeds `Retry-After`. A ban in force is a policy without quota, before
+ * the limits, which keep the room that they have:
+ *
+ *     RateLimit-Policy: "ip.ban";q=0, "ip.burst";q=100;w=60
+ *     RateLimit: "ip.ban";r=0;t=600, "ip.burst";r=100
  */
 export function draft11Headers(decision: Decision): readonly Header[] {
   const policies = policiesOf(decision.limits)
   if (policies === undefined) return []
-  let states = ''
+  const bans = bansIn(decision)
+  let states = bans.map((ban) => `"${ban}";r=0${banTime(decision)}`).join(', ')
   for (const limit of decision.limits) {
     if (limit.shadow) continue
     states += `${states && ', '}"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`
   }
-  return [policies, { name: 'RateLimit', value: states }]
+  const { name, value } = policies
+  const inForce = bans.length === 0 ? policies : { name, value: [...bans.map(policyOfBan), value].join(', ') }
+  return [inForce, { name: 'RateLimit', value: states }]
+}
+
+function policyOfBan(ban: string): string {
+  return `"${ban}";q=0`
 }
 
 /** Those that were spelt last. Most requests meet the same limits as the one before. */
@@ -168,6 +179,10 @@ function spellPolicies(limits: readonly LimitDecision[]): Header | undefined {
   return { name: 'RateLimit-Policy', value: policies.join(', ') }
 }
 
+function banTime({ retryAfterMs, blockedMs = 0 }: Decision): string {
+  return retryAfterMs === Number.POSITIVE_INFINITY ? '' : `;t=${seconds(blockedMs)}`
+}
+
 function timeParameter(decision: Decision, limit: LimitDecision): string {
   if (decision.allowed) return `;t=${seconds(limit.resetAfterMs)}`
   // A wait would mislead where another limit never admits the request.
@@ -192,7 +207,7 @@ function withoutTime(states: string): string {
 export function draft7Headers(decision: Decision): readonly Header[] {
   const limit = tightest(decision)
   if (limit === undefined) return []
-  const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(limit))}`
+  const state = `limit=${limit.limit}, remaining=${limit.remaining}, reset=${seconds(waitMs(decision, limit))}`
   return [...draft7Policy(limit), { name: 'RateLimit', value: state }]
 }
 
@@ -207,7 +222,7 @@ export function draft6Headers(decision: Decision): readonly Header[] {
     ...draft7Policy(limit),
     { name: 'RateLimit-Limit', value: `${limit.limit}` },
     { name: 'RateLimit-Remaining', value: `${limit.remaining}` },
-    { name: 'RateLimit-Reset', value: `${seconds(waitMs(limit))}` },
+    { name: 'RateLimit-Reset', value: `${seconds(waitMs(decision, limit))}` },
   ]
 }
 
@@ -227,7 +242,7 @@ export function legacyHeaders(decision: Decision): readonly Header[] {
   return [
     { name: 'X-RateLimit-Limit', value: `${limit.limit}` },
     { name: 'X-RateLimit-Remaining', value: `${limit.remaining}` },
-    { name: 'X-RateLimit-Reset', value: `${seconds(decision.atMs + waitMs(limit))}` },
+    { name: 'X-RateLimit-Reset', value: `${seconds(decision.atMs + waitMs(decision, limit))}` },
   ]
 }
 
@@ -249,7 +264,11 @@ function tightest(decision: Decision): LimitDecision | undefined {
 }
 
 /** Until the request fits the limit if it does not fit now but will, else until all of the limit is free again. */
-function waitMs({ allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
+function waitMs(decision: Decision, { allowed, retryAfterMs, resetAfterMs }: LimitDecision): number {
+  // A ban may be over later than any limit has room.
+  if (decision.blockedMs !== undefined && decision.retryAfterMs !== Number.POSITIVE_INFINITY) {
+    return decision.retryAfterMs
+  }
   return allowed || retryAfterMs === Number.POSITIVE_INFINITY ? resetAfterMs : retryAfterMs
 }
 

@@ -1,7 +1,7 @@
 import { checkOptions } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
+import { sha256 } from '../platform.ts'
 import type { Store } from '../stores/store.ts'
-import { textHash } from '../text-hash.ts'
 import type { Binding, HandlerArguments } from './binding.ts'
 import { createGuard, type Guard } from './guard.ts'
 import { checkGuardOptions, GUARD_NAMES, type GuardOptions } from './options.ts'
@@ -85,8 +85,11 @@ export function routeName(method: string | readonly string[], url: string): stri
 
 const MAX_NAME = 64
 
-/** Of the alphabet of names, and the same in all processes. */
+/** Characters of base64url: with 132 bits, no two routes share a name and its count. */
+const HASH_LENGTH = 22
+
+/** Within the alphabet of names, and the same in all processes. */
 function nameOf(around: string, route: string): string {
-  const hash = (textHash(route, textHash(around, 0x811c9dc5)) >>> 0).toString(36)
-  return `${around.slice(0, MAX_NAME - 1 - hash.length)}.${hash}`
+  const hash = sha256(JSON.stringify([around, route])).slice(0, HASH_LENGTH)
+  return `${around.slice(0, MAX_NAME - 1 - HASH_LENGTH)}.${hash}`
 }

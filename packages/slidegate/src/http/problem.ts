@@ -11,7 +11,7 @@ export interface QuotaExceededProblem {
   readonly type: 'https://iana.org/assignments/http-problem-types#quota-exceeded'
   readonly title: string
   readonly status: 429
-  /** Names of the limits without room, in declared order; absent where limits are not disclosed. */
+  /** Bans in force, then limits without room. Absent if limits aren't disclosed. */
   readonly 'violated-policies'?: readonly string[]
 }
 

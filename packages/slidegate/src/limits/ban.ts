@@ -82,7 +82,7 @@ interface BanParams extends LogParams {
   readonly forgetAfter: number
 }
 
-/** One who is blocked has used a limit of 1: so the memory store does not drop it for others. */
+/** A log with content counts as a used limit of 1. So a full memory store keeps its key. */
 const BY_HAND: BanParams = {
   precision: 1,
   records: 1,
@@ -133,22 +133,19 @@ const banKind: Kind<Ban, BanParams> = {
     ban.stampMs = nowMs
   },
 
-  check(ban, _params, nowMs, used) {
-    used[0] = ban.blockedUntilMs > nowMs ? 1 : 0
+  check(ban, params, nowMs, used) {
+    used[0] = expiresAt(ban, params) > nowMs ? 1 : 0
   },
 
   commit() {},
 
-  retryAfter: (ban, _params, _i, nowMs) => Math.max(0, ban.blockedUntilMs - nowMs),
+  retryAfter: (ban, params, _i, nowMs) => Math.max(0, expiresAt(ban, params) - nowMs),
 
-  resetAfter: (ban, _params, _i, nowMs) => Math.max(0, ban.blockedUntilMs - nowMs),
+  resetAfter: (ban, params, _i, nowMs) => Math.max(0, expiresAt(ban, params) - nowMs),
 
   refund: () => 0,
 
-  expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }, { within }) {
-    const newestMs = denialsMs.at(-1)
-    return Math.max(blockedUntilMs, levelUntilMs, newestMs === undefined ? 0 : newestMs + within)
-  },
+  expiresAt,
 
   ban: {
     counts: ({ after }) => after > 0,
@@ -186,6 +183,12 @@ const banKind: Kind<Ban, BanParams> = {
       settle(ban, params, nowMs)
     },
   },
+}
+
+/** When the ban is over, its level forgotten, and none of the denials counts. */
+function expiresAt({ blockedUntilMs, levelUntilMs, denialsMs }: Ban, { within }: BanParams): number {
+  const newestMs = denialsMs.at(-1)
+  return Math.max(blockedUntilMs, levelUntilMs, newestMs === undefined ? 0 : newestMs + within)
 }
 
 /** The denials that count. */

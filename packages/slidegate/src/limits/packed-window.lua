@@ -35,15 +35,14 @@ end
 
 function packed_window.commit(log, params, now, units, lease)
   trim(log, now)
+  -- Other limits may read the log over longer windows: of leased units, these have to know for longer, too.
+  local longest = math.max(log.keep - log.lease, unpack(params.windows))
   if lease > 0 then
     local in_force = now < log.leased + log.keep
     log.lease = in_force and math.max(log.lease, lease) or lease
     log.leased = math.max(log.leased, now + lease)
   end
-  local windows = params.windows
-  for i = 1, #windows do
-    log.keep = math.max(log.keep, windows[i] + log.lease)
-  end
+  log.keep = longest + log.lease
   append(log, now, now - now % params.precision, math.min(units, MAX_UNITS))
 end
 

@@ -63,6 +63,8 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   commit(log, params, nowMs, { units, leaseMs }) {
     trim(log, nowMs)
+    // Other limits may read the log over longer windows: of leased units, these have to know for longer, too.
+    const longestMs = Math.max(log.keepMs - log.lease.leaseMs, ...params.windows)
     if (leaseMs > 0) {
       const { lease } = log
       const inForce = nowMs < lease.leasedUntil + log.keepMs
@@ -71,10 +73,7 @@ export const packedWindowKind: Kind<WindowLog> = {
         leasedUntil: Math.max(lease.leasedUntil, nowMs + leaseMs),
       }
     }
-    for (let i = 0; i < params.windows.length; i++) {
-      const neededMs = params.windows[i]! + log.lease.leaseMs
-      if (neededMs > log.keepMs) log.keepMs = neededMs
-    }
+    log.keepMs = longestMs + log.lease.leaseMs
     append(log, nowMs, grainOf(nowMs, params.precision), Math.min(units, MAX_UNITS))
   },
 

@@ -1,4 +1,4 @@
-import { type Decision, isDecided, type LimitDecision, type Source } from '../decision.ts'
+import { bansIn, type Decision, isDecided, type LimitDecision, type Source } from '../decision.ts'
 import { mapKey } from '../map-key.ts'
 import { Histogram, type HistogramCounts } from './histogram.ts'
 
@@ -32,7 +32,7 @@ export interface LimitCounts {
 export interface DecisionCountsRead {
   /** All of them, by who has decided. */
   readonly decisions: Readonly<Record<Source, { readonly allowed: number; readonly denied: number }>>
-  /** Those denied because the key was blocked before: no limit was asked. */
+  /** Requests denied by a ban that was in force. They count for no limit. */
   readonly blocked: number
   /** Denials that have brought a ban about. */
   readonly bans: number
@@ -45,8 +45,8 @@ type Outcomes = { allowed: number; denied: number }
 /**
  * Counts decisions, in bounded memory and without any key:
  * `limiter.on('decision', ({ decision }) => counts.add(decision))`. Adding one allocates nothing and takes some tens of
- * nanoseconds. What was decided while nothing could be known (`failOpen`, `failClosed`), and of keys that were blocked
- * before, says nothing of any limit, and counts among the decisions only.
+ * nanoseconds. Decisions without knowledge (`failOpen`, `failClosed`) and denials by a ban in force count for no limit,
+ * only among the decisions.
  */
 export class DecisionCounts {
   readonly #decisions: Record<Source, Outcomes> = {
@@ -65,13 +65,13 @@ export class DecisionCounts {
 
   /** Counts a decision. */
   add(decision: Decision): void {
-    const { allowed, source, blockedMs, deniedBy, limits } = decision
+    const { allowed, source, blockedMs, limits } = decision
     const outcomes = this.#decisions[source]
     if (allowed) outcomes.allowed++
     else outcomes.denied++
     if (!isDecided(source)) return
     if (blockedMs !== undefined) {
-      if (deniedBy.length === 0) {
+      if (bansIn(decision).length > 0) {
         this.#blocked++
         return
       }

@@ -20,7 +20,8 @@ class Denial {
     this.set.limits.forEach(({ shadow }, i) => {
       if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
     })
-    waitMs = Math.max(waitMs, outcome.blockedMs ?? 0)
+    // A denial after the ban counts towards the next one, so the store has to see it.
+    waitMs = outcome.blockedMs ?? waitMs
     // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
     this.#lastsMs = Math.min(waitMs, maxStaleMs) - 1
   }
@@ -33,9 +34,9 @@ class Denial {
 
   outcomeAfter(ageMs: number): ConsumeOutcome {
     const limits = numbersAfter(ageMs, this.#outcome.limits, this.set, this.cost)
-    const { atMs, blockedMs, isUnseen } = this.#outcome
+    const { atMs, blockedMs, bannedParts } = this.#outcome
     const denied = { source: 'denyCache', atMs: atMs + ageMs, admitted: 0, limits, waitMs: 0 } as const
-    return isUnseen ? { ...denied, blockedMs: blockedMs! - ageMs, isUnseen } : denied
+    return bannedParts ? { ...denied, blockedMs: blockedMs! - ageMs, bannedParts } : denied
   }
 }
 

@@ -26,8 +26,10 @@ export function joinedOutcome(
   const outcomes = said.map(({ outcome }) => outcome)
   const admitted = Math.min(count, ...outcomes.map((outcome) => outcome.admitted))
   const denials = outcomes.filter((outcome) => outcome.admitted <= 0)
-  const isUnseen = outcomes.some((outcome) => outcome.isUnseen)
   const blockedMs = Math.max(0, ...outcomes.map((outcome) => outcome.blockedMs ?? 0))
+  const bannedParts = said
+    .flatMap(({ places, outcome }) => outcome.bannedParts?.map((part) => places[part]!) ?? [])
+    .sort((a, b) => a - b)
   const costs = said.flatMap(({ places, outcome }) => {
     return outcome.costs === undefined ? [] : [[places, outcome.costs] as const]
   })
@@ -35,11 +37,11 @@ export function joinedOutcome(
     source: admitted > 0 ? leastOf(outcomes) : sourceOf(denials),
     atMs: Math.max(...outcomes.map(({ atMs }) => atMs)),
     admitted,
-    limits: isUnseen ? zerosFor(parts) : numbersOf(parts, said, known),
+    limits: numbersOf(parts, said, known),
     waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
-    ...(costs.length > 0 && !isUnseen && { costs: joined(parts, costs, limitsIn, cost) }),
+    ...(costs.length > 0 && { costs: joined(parts, costs, limitsIn, cost) }),
     ...(blockedMs > 0 && { blockedMs }),
-    ...(isUnseen && { isUnseen }),
+    ...(bannedParts.length > 0 && { bannedParts }),
     ...(op.type === 'consume' && op.ticket !== undefined && { isJoined: true }),
     ...(op.type === 'consume' && admitted > 0 && originsOf(parts, said)),
   }

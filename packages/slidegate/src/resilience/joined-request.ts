@@ -122,13 +122,12 @@ export class JoinedRequest {
     for (const each of this.#asked) if (each.admitted === 0) this.#suspect(each, nowMs)
     const said = this.#asked.map((each) => asReturned(each, this.#op, 0))
     const known = this.#knownOf(nowMs)
-    // Whoever knows nothing, or does not look, needs no numbers of others.
+    // A denial without knowledge needs no numbers of others.
     const needsAll = said.some(({ outcome }) => outcome.admitted === 0 && isDecided(outcome.source))
-    const isUnseen = said.some(({ outcome }) => outcome.isUnseen)
     const unknown = Array.from(this.#unasked).filter(({ places }) =>
       places.some((place) => !known.has(place)),
     )
-    if (unknown.length === 0 || isUnseen || !needsAll) {
+    if (unknown.length === 0 || !needsAll) {
       this.#answer(said, known)
       return
     }
@@ -144,7 +143,7 @@ export class JoinedRequest {
     const { parts, cost } = this.#op
     const nowMs = this.#clock()
     for (const { places, outcome } of said) {
-      if (!isDecided(outcome.source) || outcome.isUnseen || outcome.costs !== undefined) continue
+      if (!isDecided(outcome.source) || outcome.costs !== undefined) continue
       const numbers = byPart(parts, [[places, outcome.limits]], numbersIn)
       for (const place of places) this.#denied.hold(parts[place]!, nowMs, cost, numbers[place]!)
     }
@@ -166,16 +165,15 @@ export class JoinedRequest {
   /** Remembers which of its parts it was that has denied the request. */
   #suspect({ told: { share }, outcome }: Charged, nowMs: number): void {
     const { parts } = share.op
-    const { isUnseen, source, blockedMs = 0, waitMs, limits } = outcome
+    const { bannedParts, source, blockedMs = 0, waitMs, limits } = outcome
     const numbers = byPart(parts, [[parts.map((_, i) => i), limits]], numbersIn)
     parts.forEach((part, i) => {
+      const ownWaitMs = waitIn(part, numbers[i]!)
+      // Without a ban in force, the denial has brought one about for parts without room.
+      const isBlocked = bannedParts?.includes(i) ?? ownWaitMs > 0
+      const closedMs = isBlocked ? Math.max(ownWaitMs, blockedMs) : ownWaitMs
       if (!isDecided(source)) this.#denied.suspect(part, nowMs, waitMs)
-      else if (isUnseen) {
-        if (part.set.logs.some(({ role }) => role === 'ban')) this.#denied.suspect(part, nowMs, blockedMs)
-      } else {
-        const ownWaitMs = waitIn(part, numbers[i]!)
-        if (ownWaitMs > 0) this.#denied.suspect(part, nowMs, Math.max(ownWaitMs, blockedMs))
-      }
+      else if (closedMs > 0) this.#denied.suspect(part, nowMs, closedMs)
     })
   }
 

@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { Store } from '../stores/store.ts'
-import { Leases, MIN_LEASE_MS } from './lease-keys.ts'
+import { Leases, MAX_LEASE_MS, MIN_LEASE_MS } from './lease-keys.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
 /** For how long units are held, and of how many keys. */
 export interface LeaseOptions {
   /**
-   * Milliseconds, from 2 to 60,000, for which units are held at most; never more than a tenth of the shortest
-   * window. While a key is leased its sliding windows are longer by that, for every process: the longer, the fewer
+   * Milliseconds, from 2 to 3,000, for which units are held at most; never more than a tenth of the shortest
+   * window. A log takes units back until 4,096 records have followed, and each millisecond can add one. While a key is leased its sliding windows are longer by that, for every process: the longer, the fewer
    * calls, and the less is admitted. Default: 100.
    */
   readonly leaseMs?: number
@@ -35,7 +35,7 @@ export interface LeasingStore extends Store {
 export function withLeases(store: Store, options: LeaseOptions = {}): LeasingStore {
   checkWrapped(store, options, 'withLeases', { leaseMs: true, maxKeys: true, clock: true })
   const { leaseMs = 100, maxKeys = 1000, clock = () => performance.now() } = options
-  checkInteger('leaseMs', leaseMs, MIN_LEASE_MS, 60_000)
+  checkInteger('leaseMs', leaseMs, MIN_LEASE_MS, MAX_LEASE_MS)
   checkInteger('maxKeys', maxKeys, 1, 2 ** 20)
   const leases = new Leases(store, clock, leaseMs, maxKeys)
 

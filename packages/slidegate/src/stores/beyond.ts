@@ -14,18 +14,6 @@ const HELD_MS = 100
 const FILL_MS = 100
 const MOST_FILLS_MS = 1000
 
-/** For how many milliseconds more any part is blocked. */
-export function blockedFor(loaded: Loaded, nowMs: number): number {
-  let blockedMs = 0
-  for (const held of loaded) {
-    const { kind, params } = held.log
-    if (kind.ban !== undefined) {
-      blockedMs = Math.max(blockedMs, kind.ban.look(stateOf(held), params, nowMs).blockedMs)
-    }
-  }
-  return blockedMs
-}
-
 /** What is to be told of bans, by part. */
 export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
   const bans = new Array<BanState | undefined>(parts).fill(undefined)

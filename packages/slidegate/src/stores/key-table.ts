@@ -45,7 +45,7 @@ const NO_SLOTS: readonly number[] = []
 /**
  * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
  * expired keys first, then the least recently used one that is not at its limit: never one whose limit would
- * be forgotten by that.
+ * be forgotten by that. A key counts as at its limit while its log of bans remembers anything.
  */
 export class KeyTable {
   readonly #maxKeys: number

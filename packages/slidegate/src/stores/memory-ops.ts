@@ -1,6 +1,6 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Noted, Notes } from '../limits/limit.ts'
-import { banDenied, bansOf, blockedFor, chargesOf, freesOf, queue, settle } from './beyond.ts'
+import { banDenied, bansOf, chargesOf, freesOf, queue, settle } from './beyond.ts'
 import {
   answer,
   answerAgain,
@@ -17,32 +17,32 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
-import type {
-  BlockOp,
-  ChargeOp,
-  ConsumeOp,
-  ConsumeOutcome,
-  ExplainOp,
-  ExplainOutcome,
-  HoldOp,
-  HoldOutcome,
-  LeaveOp,
-  ListOp,
-  ListOutcome,
-  NoteOp,
-  NotesOp,
-  Op,
-  Outcome,
-  Part,
-  PeekOp,
-  RefundOp,
-  RefundOutcome,
-  RequestOp,
-  ResetOp,
-  SettleOp,
-  SettleOutcome,
+import {
+  type BlockOp,
+  bannedBy,
+  type ChargeOp,
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type ExplainOp,
+  type ExplainOutcome,
+  type HoldOp,
+  type HoldOutcome,
+  type LeaveOp,
+  type ListOp,
+  type ListOutcome,
+  type NoteOp,
+  type NotesOp,
+  type Op,
+  type Outcome,
+  type Part,
+  type PeekOp,
+  type RefundOp,
+  type RefundOutcome,
+  type RequestOp,
+  type ResetOp,
+  type SettleOp,
+  type SettleOutcome,
 } from './store.ts'
-import { blockedOutcome } from './unseen.ts'
 
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
@@ -94,10 +94,10 @@ export class MemoryOps {
   #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
     const { parts } = op
     const loaded = this.#load(parts)
-    const barred = this.#barred(loaded, clockMs, op)
-    if (barred !== undefined) return barred
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
+    const banned = denialByBan(loaded, nowMs, op)
+    if (banned !== undefined) return banned
     const firstAtMs = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
     if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
@@ -118,22 +118,12 @@ export class MemoryOps {
     return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
   }
 
-  /** The answer where a part is blocked: nothing but the logs of bans has a say in it. */
-  #barred(loaded: Loaded, clockMs: number, op: RequestOp): ConsumeOutcome | undefined {
-    if (!loaded.some(isBan)) return undefined
-    const bans = loaded.filter(isBan)
-    const nowMs = settleInstant(bans, clockMs)
-    restamp(bans, nowMs)
-    const blockedMs = blockedFor(bans, nowMs)
-    return blockedMs > 0 ? blockedOutcome(op, nowMs, blockedMs) : undefined
-  }
-
   #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
-      const barred = this.#barred(loaded, clockMs, op)
-      if (barred !== undefined) return barred
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
+      const banned = denialByBan(loaded, nowMs, op)
+      if (banned !== undefined) return banned
       const firstAtMs = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
       if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
@@ -145,11 +135,9 @@ export class MemoryOps {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
-      const blockedMs = blockedFor(loaded, nowMs)
-      const admitted = check(loaded, nowMs, op)
+      const outcome = denialByBan(loaded, nowMs, op) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
       return {
-        ...decided(loaded, nowMs, blockedMs > 0 ? 0 : admitted, op),
-        ...(blockedMs > 0 && { blockedMs }),
+        ...outcome,
         frees: freesOf(loaded, nowMs),
         bans: bansOf(loaded, op.parts.length, nowMs),
         ...(op.charges !== undefined && { charges: chargesOf(loaded, nowMs, op.charges) }),
@@ -346,16 +334,22 @@ export class MemoryOps {
   }
 }
 
-function isBan({ log }: LoadedLog): boolean {
-  return log.role === 'ban'
-}
-
 /** Whether it keeps something of those that were denied. */
 function remembers({ log: { kind, params } }: LoadedLog): boolean {
   return kind.ban?.counts(params) === true || kind.line !== undefined
 }
 
 const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
+
+/** The outcome if a key is blocked. It tells how its limits are, but not who waits for them. */
+function denialByBan(loaded: Loaded, nowMs: number, op: RequestOp): ConsumeOutcome | undefined {
+  if (loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
+  const blocked = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
+  const banned = bannedBy(blocked)
+  if (banned.blockedMs === undefined) return undefined
+  check(loaded, nowMs, op.type === 'consume' ? { ...op, ticket: undefined } : op)
+  return { ...decided(loaded, nowMs, 0, op), ...banned }
+}
 
 function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)

@@ -12,7 +12,8 @@ export type { OnFull }
 export interface MemoryStoreOptions {
   /**
    * Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its
-   * limit. Default: 1,000,000.
+   * limit. A key that is blocked, whose denials count towards a ban, or whose next ban will be longer, is kept like one
+   * at its limit. Default: 1,000,000.
    */
   readonly maxKeys?: number
   /**

@@ -44,6 +44,16 @@ export interface ConsumeOp extends Named {
   readonly reservation?: string | undefined
 }
 
+/**
+ * How an outcome reports bans that were in force before the op.
+ *
+ * @param blocked milliseconds per part, 0 for parts without a ban in force
+ */
+export function bannedBy(blocked: readonly number[]): Pick<ConsumeOutcome, 'blockedMs' | 'bannedParts'> {
+  const bannedParts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
+  return bannedParts.length === 0 ? {} : { blockedMs: Math.max(...blocked), bannedParts }
+}
+
 /** What `consume` would answer. Writes nothing. */
 export interface PeekOp extends Named {
   readonly type: 'peek'
@@ -200,10 +210,10 @@ export interface ConsumeOutcome {
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number
-  /** For how many milliseconds more a key is blocked, the most over all parts; left out where none is. */
+  /** Milliseconds for which a key is blocked, the most over all parts; absent if none is. */
   readonly blockedMs?: number
-  /** Whether it was blocked before, so that its limits were not looked at: `limits` are all 0. */
-  readonly isUnseen?: boolean
+  /** Parts with a ban that was in force before the op, by number; absent if there are none. They deny every request. */
+  readonly bannedParts?: readonly number[]
   /** Whether others wait before it, whose units are counted in its waits: it may be sooner, where they give up. */
   readonly isBehind?: boolean
   /** Whether parts were decided apart: a denial may come of another who held one of them for a moment. Said to those who wait. */

@@ -34,42 +34,63 @@ export const bans: readonly ConformanceCase[] = [
     await admits(limiter, 'other')
   }),
 
-  conformanceCase(
-    'a blocked key is answered for as long as it is blocked, and then as ever',
-    async (scene) => {
-      const limiter = banning(scene)
-      await bringOn(limiter)
-      for (const [afterMs, blockedMs] of [
-        [0, 20_000],
-        [5000, 15_000],
-        [14_999, 1],
-      ] as const) {
-        scene.clock.advance(afterMs)
-        for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
-          const { allowed, blockedMs: told, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
-          assert.deepEqual(
-            { allowed, told, retryAfterMs, resetAfterMs, remaining, deniedBy },
-            {
-              allowed: false,
-              told: blockedMs,
-              retryAfterMs: blockedMs,
-              resetAfterMs: blockedMs,
-              remaining: 0,
-              deniedBy: [],
-            },
-          )
-          const [limit] = denial.limits
-          assert.deepEqual(
-            [limit!.allowed, limit!.remaining, limit!.retryAfterMs, limit!.resetAfterMs],
-            [false, 0, blockedMs, blockedMs],
-          )
-        }
+  conformanceCase('a blocked key is denied by its ban, by name, until the ban is over', async (scene) => {
+    const limiter = banning(scene)
+    await bringOn(limiter)
+    for (const [afterMs, blockedMs] of [
+      [0, 20_000],
+      [5000, 15_000],
+      [14_999, 1],
+    ] as const) {
+      scene.clock.advance(afterMs)
+      for (const denial of [await denies(limiter, 'k'), await limiter.peek('k')]) {
+        const { allowed, blockedMs: told, retryAfterMs, resetAfterMs, remaining, deniedBy } = denial
+        // The window was used up when the ban began, for a second.
+        const waitMs = Math.max(0, blockedMs - 19_000)
+        assert.deepEqual(
+          { allowed, told, retryAfterMs, resetAfterMs, remaining, deniedBy },
+          {
+            allowed: false,
+            told: blockedMs,
+            retryAfterMs: blockedMs,
+            resetAfterMs: blockedMs,
+            remaining: 0,
+            deniedBy: waitMs > 0 ? ['ban', '1-per-1s'] : ['ban'],
+          },
+        )
+        const [limit] = denial.limits
+        assert.deepEqual(
+          [limit!.allowed, limit!.remaining, limit!.retryAfterMs, limit!.resetAfterMs],
+          [waitMs === 0, waitMs > 0 ? 0 : 1, waitMs, waitMs],
+        )
       }
-      scene.clock.advance(1)
-      assert.equal(await limiter.isBlocked('k'), false)
-      assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
-    },
-  ),
+    }
+    scene.clock.advance(1)
+    assert.equal(await limiter.isBlocked('k'), false)
+    assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
+  }),
+
+  conformanceCase('a blocked key waits for its limits, too, if they open after the ban', async (scene) => {
+    const limiter = scene.create({
+      limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
+      ban: true,
+    })
+    await admits(limiter, 'k', 2)
+    await limiter.block('k', '10s')
+    const { retryAfterMs: explainedMs, deniedBy: explained } = await limiter.explain('k')
+    const denial = await denies(limiter, 'k')
+    assert.deepEqual([denial.blockedMs, denial.retryAfterMs, denial.remaining], [10_000, 3_600_000, 0])
+    assert.deepEqual(denial.deniedBy, ['ban', '2-per-1h'])
+    assert.deepEqual([explainedMs, explained], [denial.retryAfterMs, denial.deniedBy])
+    assert.deepEqual(
+      denial.limits.map(({ allowed, remaining, retryAfterMs }) => [allowed, remaining, retryAfterMs]),
+      [
+        [false, 0, 3_600_000],
+        [true, 48, 0],
+      ],
+    )
+    assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
+  }),
 
   conformanceCase('denials of a key that is blocked neither count nor lengthen anything', async (scene) => {
     const limiter = banning(scene)
@@ -252,20 +273,29 @@ export const bans: readonly ConformanceCase[] = [
     const before = await left(limiter, { user: null, ip: 'x' })
     for (let i = 0; i < 5; i++) {
       const denial = await denies(limiter, key)
-      assert.deepEqual([denial.blockedMs, denial.deniedBy], [20_000, []])
+      assert.deepEqual([denial.blockedMs, denial.deniedBy], [20_000, ['user.ban', 'user.1-per-1s']])
       assert.deepEqual(
         denial.limits.map(({ allowed, remaining }) => [allowed, remaining]),
         [
           [false, 0],
-          [false, 0],
+          [true, 98],
         ],
       )
     }
     assert.equal(await left(limiter, { user: null, ip: 'x' }), before)
     await limiter.block({ ip: 'x' }, '1m')
-    assert.equal((await denies(limiter, { user: 'b', ip: 'x' })).blockedMs, 60_000)
+    const other = await denies(limiter, { user: 'c', ip: 'x' })
+    assert.deepEqual([other.blockedMs, other.deniedBy], [60_000, ['ip.ban']])
+    assert.deepEqual(
+      other.limits.map(({ allowed, remaining }) => [allowed, remaining]),
+      [
+        [true, 1],
+        [true, 98],
+      ],
+    )
     // Of both, the one that lasts for longer.
-    assert.equal((await denies(limiter, key)).blockedMs, 60_000)
+    const both = await denies(limiter, key)
+    assert.deepEqual([both.blockedMs, both.deniedBy], [60_000, ['user.ban', 'ip.ban', 'user.1-per-1s']])
     await limiter.unblock({ user: 'a', ip: 'x' })
     assert.equal(await limiter.isBlocked(key), false)
   }),
@@ -274,12 +304,11 @@ export const bans: readonly ConformanceCase[] = [
     const limiter = banning(scene)
     await bringOn(limiter)
     scene.clock.advance(-3_600_000)
-    const { blockedMs = 0 } = await denies(limiter, 'k')
+    const { blockedMs = 0, retryAfterMs } = await denies(limiter, 'k')
     assert.ok(blockedMs > 0 && blockedMs <= 20_000, `blocked for ${blockedMs} ms`)
+    assert.equal(retryAfterMs, blockedMs)
     scene.clock.advance(blockedMs)
     assert.equal(await limiter.isBlocked('k'), false)
-    // Its limits were not asked meanwhile.
-    scene.clock.advance((await denies(limiter, 'k')).retryAfterMs)
     await admits(limiter, 'k')
   }),
 ]

@@ -157,6 +157,14 @@ export const operations: readonly ConformanceCase[] = [
     await opensIn(scene, 800, short, 'k')
   }),
 
+  conformanceCase('a lease lengthens longer windows of other limiters, too', async (scene) => {
+    const short = [slidingWindow({ limit: 5, window: '1s' })]
+    const long = scene.limiter([slidingWindow({ limit: 2, window: '2s' })])
+    await admits(long, 'k')
+    await scene.apply({ ...consume(setOf(short), ['k']), leaseMs: 400 })
+    await opensIn(scene, 2400, long, 'k')
+  }),
+
   conformanceCase('a refund returns no more than was charged at its instant', async ({ apply, clock }) => {
     for (const limit of [
       slidingWindow({ limit: 9, window: '10s' }),

@@ -75,7 +75,10 @@ interface Denial {
  * never before.
  */
 export class Queue {
+  /** All of its words. */
   readonly key: string
+  /** One for each key of its requests. */
+  readonly words: readonly string[]
   /** How many wait, and for how many units. */
   length = 0
   units = 0
@@ -97,8 +100,9 @@ export class Queue {
   #lastDenial: Decision | undefined
   #parts: readonly Part[] = []
 
-  constructor(key: string, ticketId: string, around: Surroundings) {
+  constructor(key: string, words: readonly string[], ticketId: string, around: Surroundings) {
     this.key = key
+    this.words = words
     this.#ticketId = ticketId
     this.#around = around
     this.#alarm = new Alarm(around.origin, () => this.turn())

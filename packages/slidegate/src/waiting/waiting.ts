@@ -22,8 +22,6 @@ export interface WaitingState {
 
 export interface WaitingRoomOptions {
   readonly asker: Asker
-  /** Whether requests have several keys, whose words make the name of a queue. */
-  readonly hasDimensions?: boolean
   /** Requests that wait at most, over all keys: from 1 to 2^20; of one key nine tenths of it. Default: 10,000. */
   readonly maxWaiting?: number | undefined
   /** Where it is counted what becomes of them. */
@@ -32,11 +30,12 @@ export interface WaitingRoomOptions {
 
 /** All who wait for a limiter in this process, in a queue for each key. */
 export class WaitingRoom {
-  readonly #hasDimensions: boolean
   readonly #maxWaiting: number
   readonly #around: Surroundings
-  /** By key; none is empty. */
+  /** By all words of a request; none is empty. */
   readonly #queues = new Map<string, Queue>()
+  /** By each of several words, so that a reset doesn't visit every queue. */
+  readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new Aborts<Waiter>((waiters, reason) => this.#abort(waiters, reason))
   /** What tells the tickets of this room from all others; drawn for the first. */
   #head: string | undefined
@@ -46,28 +45,20 @@ export class WaitingRoom {
   #isClosed = false
 
   /** @throws {SlidegateError} `invalid_option` */
-  constructor({
-    asker,
-    hasDimensions = false,
-    maxWaiting = 10_000,
-    counts = new WaitCounts(),
-  }: WaitingRoomOptions) {
+  constructor({ asker, maxWaiting = 10_000, counts = new WaitCounts() }: WaitingRoomOptions) {
     if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 1 || maxWaiting > 2 ** 20) {
       throw invalidOption(
         `maxWaiting is ${show(maxWaiting)}; it must be an integer from 1 to 2^20`,
         maxWaiting,
       )
     }
-    this.#hasDimensions = hasDimensions
     this.#maxWaiting = maxWaiting
     this.#around = {
       asker,
       origin: asyncOrigin('slidegate.waiting'),
       counts,
       gone: (waiter) => this.#gone(waiter),
-      emptied: (queue) => {
-        if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key)
-      },
+      emptied: (queue) => this.#emptied(queue),
     }
   }
 
@@ -77,10 +68,11 @@ export class WaitingRoom {
    * Rejects with a {@link WaitError}, with whatever asking the store or `parts` has failed with, or with a
    * {@link SlidegateError} `closed`.
    *
-   * @param key tells the keys of the request from all others
+   * @param words an identifier for each key of the request
    * @param parts its keys, and the limits that are in force when it is asked for
    */
-  wait(key: string, parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
+  wait(words: readonly string[], parts: () => readonly Part[], request: WaitRequest): Promise<Decision> {
+    const key = words.join()
     const { signal } = request
     if (this.#isClosed) return Promise.reject(closed())
     if (signal?.aborted) {
@@ -99,18 +91,20 @@ export class WaitingRoom {
     const waiter = new Waiter(key, request, parts, this.#places++)
     this.#length++
     if (signal !== undefined) this.#aborts.watch(signal, waiter)
-    this.#queueOf(key).join(waiter)
+    this.#queueOf(key, words).join(waiter)
     return waiter.promise
   }
 
   /** Something was returned to these keys here, or their limits are others now: whoever waits for any of them asks again. */
   wake(words: readonly string[]): void {
-    if (!this.#hasDimensions) {
-      this.#queues.get(words[0]!)?.wake()
-      return
+    // A queue that has several of the words is woken once.
+    const woken = new Set<Queue>()
+    for (const word of words) {
+      const alone = this.#queues.get(word)
+      if (alone !== undefined) woken.add(alone)
+      for (const queue of this.#queuesWith.get(word) ?? []) woken.add(queue)
     }
-    // A queue of several keys has them all in its name.
-    for (const [name, queue] of this.#queues) if (words.some((word) => name.includes(word))) queue.wake()
+    for (const queue of woken) queue.wake()
   }
 
   /** Of one key, or of all: of these, the longest wait. */
@@ -137,13 +131,28 @@ export class WaitingRoom {
     return room <= 0 || (room <= reserve && waiting >= reserve)
   }
 
-  #queueOf(key: string): Queue {
+  #queueOf(key: string, words: readonly string[]): Queue {
     let queue = this.#queues.get(key)
     if (queue === undefined) {
-      queue = new Queue(key, this.#ticketId(), this.#around)
+      queue = new Queue(key, words, this.#ticketId(), this.#around)
       this.#queues.set(key, queue)
+      for (const word of words.length > 1 ? words : []) {
+        const sharing = this.#queuesWith.get(word)
+        if (sharing === undefined) this.#queuesWith.set(word, new Set([queue]))
+        else sharing.add(queue)
+      }
     }
     return queue
+  }
+
+  #emptied(queue: Queue): void {
+    const { key, words } = queue
+    if (this.#queues.get(key) === queue) this.#queues.delete(key)
+    for (const word of words) {
+      const sharing = this.#queuesWith.get(word)
+      sharing?.delete(queue)
+      if (sharing?.size === 0) this.#queuesWith.delete(word)
+    }
   }
 
   /** Of 12 characters. One for each queue: what a queue leaves behind is not taken for the next one's. */

@@ -137,6 +137,16 @@ describe('Fastify 5', () => {
         ])
       })
 
+      it('routes count apart whose names have the same 32-bit hash', async () => {
+        // By FNV-1a, after the name of the limiter around them.
+        const urls = ['/v1/reports/42079', '/v1/reports/490456']
+        const server = await temporaryApp((app) => {
+          app.register(rateLimit({ ...around, store: newStore() }))
+          for (const url of urls) app.get(url, { config: { rateLimit: { limits: [one!] } } }, handler)
+        })
+        expect(await statuses(server, [...urls, ...urls])).toEqual([200, 200, 429, 429])
+      })
+
       it('under a name they count together, and with another store elsewhere', async () => {
         const store = memoryStore()
         const own = { limits: [one!], name: 'shared', store }

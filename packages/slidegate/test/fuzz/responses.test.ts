@@ -27,13 +27,13 @@ const anyDecisions: fc.Arbitrary<Decision> = fc
       source,
     } as const
     if (blockedMs === null) return made
-    const closed = { allowed: false, remaining: 0, retryAfterMs: blockedMs, resetAfterMs: blockedMs }
     return {
       ...made,
-      ...closed,
-      deniedBy: [],
-      limits: made.limits.map((limit) => ({ ...limit, ...closed })),
-      blockedMs,
+      ...{ allowed: false, remaining: 0, blockedMs },
+      retryAfterMs: Math.max(made.retryAfterMs, blockedMs),
+      resetAfterMs: Math.max(made.resetAfterMs, blockedMs),
+      // No limit has this name.
+      deniedBy: ['a dimension.ban', ...made.deniedBy],
     }
   })
 
@@ -55,9 +55,10 @@ fuzz('responses', fc.array(anyDecisions, { minLength: 1, maxLength: 3 }), (all) 
       response.set(name, value)
   }
   for (const [name, value] of response) if (!/^[ -~]+$/.test(value)) throw new Error(`${name}: ${value}`)
-  const names = upToDenial.flatMap(({ limits }) =>
-    limits.filter(({ shadow }) => !shadow).map(({ name }) => name),
-  )
+  const names = upToDenial.flatMap(({ limits, deniedBy }) => [
+    ...deniedBy.filter((name) => limits.every((limit) => limit.name !== name)),
+    ...limits.filter(({ shadow }) => !shadow).map(({ name }) => name),
+  ])
   const lists = ['RateLimit-Policy', 'RateLimit'].map((name) => parseList(response.get(name) ?? ''))
   for (const list of lists) expect(list.map(([name]) => name)).toEqual(names)
   const retryAfter = Number(response.get('Retry-After') ?? Number.POSITIVE_INFINITY)

@@ -68,7 +68,7 @@ const NO_LIMIT = Number.POSITIVE_INFINITY
 
 /** A decision on which somebody could act. No expectation of its own for each number: those take longer than decisions. */
 export function expectSense(decision: Decision): void {
-  const { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits, atMs } = decision
+  const { allowed, cost, remaining, retryAfterMs, resetAfterMs, deniedBy, limits, atMs, blockedMs } = decision
   const isSense =
     isWhole(remaining) &&
     isWhole(retryAfterMs) &&
@@ -87,7 +87,11 @@ export function expectSense(decision: Decision): void {
         limit.resetAfterMs !== NO_LIMIT &&
         (limit.retryAfterMs !== NO_LIMIT || (!limit.allowed && cost > limit.limit)),
     ) &&
-    deniedBy.every((name) => limits.some((limit) => limit.name === name && !limit.allowed && !limit.shadow))
+    deniedBy.every(
+      (name) =>
+        limits.some((limit) => limit.name === name && !limit.allowed && !limit.shadow) ||
+        (blockedMs !== undefined && /^([\w-]+\.)?ban$/.test(name)),
+    )
   if (!isSense) throw new Error(`a decision that makes no sense: ${JSON.stringify(decision)}`)
 }
 

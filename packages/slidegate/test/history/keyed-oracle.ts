@@ -148,8 +148,8 @@ export class KeyedOracle {
   #decide(parts: readonly KeyPart[], request: Request, besides: readonly Beside[]): Decision {
     this.decisions++
     if (parts.some(({ ruled }) => ruled.some(({ formerly = [] }) => formerly.length > 0))) this.seen.former++
-    const barred = this.#barred(this.#oracle, parts, request)
-    if (barred !== undefined) return barred
+    const banned = this.#denialByBan(this.#oracle, parts, request, besides)
+    if (banned !== undefined) return banned
     const decision = this.#oracle.consume(ruledIn(parts), this.#clock.now(), request, besides)
     if (decision.allowed) return decision
     let blockedMs = 0
@@ -170,25 +170,42 @@ export class KeyedOracle {
     }
   }
 
-  /** What is told while a key is blocked: its limits are not looked at. */
-  #barred(oracle: Oracle, parts: readonly KeyPart[], { units }: Request): Decision | undefined {
-    const atMs = oracle.settle([], this.#clock.now(), bansIn(parts))
-    const blockedMs = this.#blockedMs(oracle, parts, atMs)
+  /** The decision while a key is blocked: how the limits are, and until both they and the ban let it pass. */
+  #denialByBan(
+    oracle: Oracle,
+    parts: readonly KeyPart[],
+    request: Request,
+    besides: readonly Beside[],
+  ): Decision | undefined {
+    const nowMs = oracle.settle(ruledIn(parts), this.#clock.now(), besides)
+    const blockedMs = this.#blockedMs(oracle, parts, nowMs)
     if (blockedMs === 0) return undefined
     this.seen.blocked++
-    const closed = { allowed: false, remaining: 0, retryAfterMs: blockedMs, resetAfterMs: blockedMs }
-    const limits = ruledIn(parts).map(({ limit: { name, limit, windowMs, precisionMs, shadow } }) => {
-      return { name, limit, windowMs, precisionMs, shadow, ...closed }
-    })
-    return { ...closed, cost: units, deniedBy: [], limits, source: 'store', blockedMs, atMs }
+    const { decision } = oracle.explain(ruledIn(parts), nowMs, request)
+    return {
+      ...decision,
+      allowed: false,
+      remaining: 0,
+      retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
+      resetAfterMs: Math.max(decision.resetAfterMs, blockedMs),
+      deniedBy: [...this.#bansOf(oracle, parts, nowMs), ...decision.deniedBy],
+      blockedMs,
+    }
+  }
+
+  /** The names of bans in force. */
+  #bansOf(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): string[] {
+    return parts
+      .filter(({ ban }) => ban !== undefined && oracle.beside(ban).look(nowMs).blockedMs > 0)
+      .map(({ dimension }) => (dimension === undefined ? 'ban' : `${dimension}.ban`))
   }
 
   #peek(asked: Asked): Decision {
     this.decisions++
     const parts = this.#partsOf(asked.key)
     const request = this.#request(asked)
-    const barred = this.#barred(this.#oracle.copy(), parts, request)
-    return barred ?? this.#oracle.peek(ruledIn(parts), this.#clock.now(), request, bansIn(parts))
+    const banned = this.#denialByBan(this.#oracle.copy(), parts, request, bansIn(parts))
+    return banned ?? this.#oracle.peek(ruledIn(parts), this.#clock.now(), request, bansIn(parts))
   }
 
   #explain(asked: Asked): KeyedResult {
@@ -205,7 +222,7 @@ export class KeyedOracle {
       atMs,
       allowed: decision.allowed && blockedMs === 0,
       cost,
-      deniedBy,
+      deniedBy: [...this.#bansOf(copied, parts, nowMs), ...deniedBy],
       retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
       blockedMs,
       limits: limits.map((limit, i) => {

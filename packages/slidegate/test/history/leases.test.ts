@@ -9,6 +9,7 @@ import {
   type Limit,
   type Limiter,
   memoryStore,
+  type Store,
   slidingWindow,
   withLeases,
 } from '../../src/index.ts'
@@ -34,12 +35,20 @@ type Event =
   | { readonly type: 'charge'; readonly who: number; readonly units: number }
   | { readonly type: 'wait'; readonly ms: number }
   /** To about where something ends that began now, give or take a part of a lease's time; or where the fixed window does. */
-  | { readonly type: 'waitFor'; readonly end: 'lease' | 'window' | 'fixed'; readonly offBy: number }
+  | {
+      readonly type: 'waitFor'
+      readonly end: 'lease' | 'window' | 'longer' | 'fixed'
+      readonly offBy: number
+    }
+  /** Adds a limit to this process: a longer window of the same log. */
+  | { readonly type: 'widen'; readonly who: number }
   /** From now on, answers to this process take their time; or all that wait arrive. */
   | { readonly type: 'hold' | 'release'; readonly who: number }
 
 interface History {
   readonly limits: readonly { readonly limit: number; readonly window: number; readonly precision: number }[]
+  /** The limit of widened processes, `times` as long as the first limit's window. */
+  readonly longer: { readonly limit: number; readonly times: number }
   readonly fixed: { readonly limit: number; readonly window: number } | undefined
   readonly shadow: number | undefined
   readonly leaseMs: readonly number[]
@@ -62,9 +71,16 @@ const EVENTS = {
   wait: fc.record({ type: fc.constant('wait' as const), ms: fc.constantFrom(0, 1, 2, 5) }),
   waitFor: fc.record({
     type: fc.constant('waitFor' as const),
-    end: fc.constantFrom('lease' as const, 'lease' as const, 'window' as const, 'fixed' as const),
+    end: fc.constantFrom<'lease' | 'window' | 'longer' | 'fixed'>(
+      'lease',
+      'lease',
+      'window',
+      'longer',
+      'fixed',
+    ),
     offBy: fc.constantFrom(-1, -0.5, -0.1, 0, 0.5, 1),
   }),
+  widen: fc.record({ type: fc.constant('widen' as const), who }),
   hold: fc.record({ type: fc.constant('hold' as const), who }),
   release: fc.record({ type: fc.constant('release' as const), who }),
   refund: fc.record({ type: fc.constant('refund' as const), which: fc.nat(), units: fc.constantFrom(1, 2) }),
@@ -75,6 +91,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   { weight: 12, arbitrary: EVENTS.consume },
   { weight: 3, arbitrary: EVENTS.wait },
   { weight: 6, arbitrary: EVENTS.waitFor },
+  { weight: 1, arbitrary: EVENTS.widen },
   { weight: 1, arbitrary: EVENTS.hold },
   { weight: 2, arbitrary: EVENTS.release },
   { weight: 1, arbitrary: EVENTS.refund },
@@ -89,13 +106,19 @@ const trial: fc.Arbitrary<Event[]> = fc
     times: fc.constantFrom(1, 5, 10),
     spentAfter: fc.constantFrom(0.5, 0.9, 1, 1.1),
     takenAfter: fc.constantFrom(0, 1),
+    end: fc.constantFrom('window' as const, 'longer' as const),
   })
-  .map(({ who: tenant, other, times, spentAfter, takenAfter }) => [
+  .map(({ who: tenant, other, times, spentAfter, takenAfter, end }) => [
+    // In a log without a lease.
+    ...(end === 'longer'
+      ? [{ type: 'widen', who: other } as const, { type: 'waitFor', end, offBy: 2 } as const]
+      : []),
+    { type: 'consume', who: other, cost: 1, times: 1 },
     { type: 'consume', who: tenant, cost: 1, times: 7 },
     { type: 'consume', who: tenant, cost: 1, times: 1 },
     { type: 'waitFor', end: 'lease', offBy: spentAfter - 1 },
     { type: 'consume', who: tenant, cost: 1, times },
-    { type: 'waitFor', end: 'window', offBy: takenAfter - spentAfter },
+    { type: 'waitFor', end, offBy: takenAfter - spentAfter },
     { type: 'consume', who: other, cost: 1, times: 100 },
   ])
 
@@ -109,6 +132,10 @@ const historyOf = (shortestMs: number, longestMs: number) =>
       }),
       { minLength: 1, maxLength: 2 },
     ),
+    longer: fc.record({
+      limit: fc.integer({ min: 5, max: 200 }),
+      times: fc.constantFrom(1.05, 1.2, 2),
+    }),
     fixed: fc.option(
       fc.record({
         limit: fc.integer({ min: 5, max: 200 }),
@@ -130,7 +157,10 @@ const historyOf = (shortestMs: number, longestMs: number) =>
 interface Spent {
   readonly limiter: Limiter
   readonly decision: Decision
+  /** When; it was charged at the decision's own `atMs`. */
   readonly atMs: number
+  /** Whether it was held to the longer window, too. */
+  readonly isWide: boolean
   units: number
 }
 
@@ -142,7 +172,11 @@ class Scene {
   leased = 0
   readonly #stores: readonly HeldStore[]
   readonly #leasing: readonly ReturnType<typeof withLeases>[]
-  readonly #limiters: readonly Limiter[]
+  readonly #limiters: Limiter[]
+  readonly longer: Limit
+  /** The limiters that are held to it. */
+  readonly #wide = new Map<number, Limiter>()
+  readonly #limiterOn: (store: Store, limits?: readonly Limit[]) => Limiter
   readonly auditor: Limiter
   readonly #leaseMs: number
   readonly #answers: Promise<unknown>[] = []
@@ -168,13 +202,16 @@ class Scene {
     this.#leasing = history.leaseMs.map((leaseMs, i) =>
       withLeases(this.#stores[i]!, { leaseMs, clock: this.clock.now }),
     )
-    const limiterOn = (store: Parameters<typeof withLeases>[0], limits = this.limits) =>
+    this.#limiterOn = (store, limits = this.limits) =>
       createLimiter({ name: 'history', limits, store, timeoutMs: 60_000 })
-    this.#limiters = [...this.#leasing, this.#stores[LEASING]!].map((store) => limiterOn(store))
-    const { precisionMs } = this.limits[0]!
+    this.#limiters = [...this.#leasing, this.#stores[LEASING]!].map((store) => this.#limiterOn(store))
+    const { precisionMs, windowMs } = this.limits[0]!
+    const { limit, times } = history.longer
+    const longerMs = Math.ceil(times * windowMs)
+    this.longer = slidingWindow({ limit, window: longerMs, precision: precisionMs, name: 'longer' })
     const shortestMs = Math.min(...this.limits.map(({ windowMs }) => windowMs))
     this.#leaseMs = Math.min(history.leaseMs[0]!, Math.floor(shortestMs / 10))
-    this.auditor = limiterOn(inner, [
+    this.auditor = this.#limiterOn(inner, [
       slidingWindow({ limit: 60_000, window: '1h', precision: precisionMs, name: 'auditor' }),
     ])
   }
@@ -193,6 +230,9 @@ class Scene {
       case 'release':
         this.#stores[next.who]!.isHolding = false
         this.#stores[next.who]!.release()
+        break
+      case 'widen':
+        this.#widen(next.who)
         break
       case 'charge':
         this.charged += next.units
@@ -222,11 +262,18 @@ class Scene {
   }
 
   close(): void {
-    for (const limiter of [...this.#limiters, this.auditor]) limiter.close()
+    for (const limiter of [...this.#limiters, ...this.#wide.values(), this.auditor]) limiter.close()
   }
 
-  #msUntil(end: 'lease' | 'window' | 'fixed'): number {
+  #widen(who: number): void {
+    if (this.#wide.has(who)) return
+    const store = this.#leasing[who] ?? this.#stores[who]!
+    this.#wide.set(who, this.#limiterOn(store, [...this.limits, this.longer]))
+  }
+
+  #msUntil(end: 'lease' | 'window' | 'longer' | 'fixed'): number {
     if (end === 'lease') return this.#leaseMs
+    if (end === 'longer') return this.longer.windowMs
     const { windowMs } = this.limits[0]!
     if (end === 'window') return windowMs
     const fixed = this.limits.find(({ kind }) => kind.tag === 'f')?.windowMs ?? windowMs
@@ -234,13 +281,14 @@ class Scene {
   }
 
   #consume(by: number, cost: number): void {
-    const limiter = this.#limiters[by]!
+    const wide = this.#wide.get(by)
+    const limiter = wide ?? this.#limiters[by]!
     const answer = limiter.consume('k', { cost }).then((decision) => {
       const { allowed, source } = decision
       if (source === 'lease') this.leased++
       if (!allowed) return
       const atMs = source === 'lease' ? this.clock.now() : decision.atMs
-      this.spent.push({ limiter, decision, atMs, units: cost })
+      this.spent.push({ limiter, decision, atMs, isWide: wide !== undefined, units: cost })
     })
     this.#answers.push(answer)
   }
@@ -249,7 +297,7 @@ class Scene {
     // Of several limits one may still hold what has left another: it would be both spent and returned.
     if (this.limits.length > 1) return
     const spent = this.spent[which % this.spent.length]
-    if (spent === undefined || spent.units === 0) return
+    if (spent === undefined || spent.units === 0 || spent.isWide) return
     const asked = Math.min(units, spent.units)
     const answer = spent.limiter.refund('k', spent.decision, asked).then((returned) => {
       // What has left its window by then cannot be returned, and was spent.
@@ -277,6 +325,47 @@ function assertNeverOver({ limits, spent }: Scene): void {
   }
 }
 
+/** The earlier requests that the log still has to count for this one. */
+function chargedBefore(x: Spent, spent: readonly Spent[], longerMs: number, shorterMs: number): Spent[] {
+  const inOrder = spent
+    .filter(({ decision, units }) => units > 0 && decision.atMs < x.decision.atMs)
+    .sort((a, b) => a.decision.atMs - b.decision.atMs)
+  let neededMs = 0
+  let needed: Spent[] = []
+  const forgetUntil = (nowMs: number) => {
+    needed = needed.filter(({ atMs }) => nowMs - atMs < neededMs)
+    if (needed.length === 0) neededMs = 0
+  }
+  for (const each of inOrder) {
+    forgetUntil(each.decision.atMs)
+    neededMs = Math.max(neededMs, each.isWide ? longerMs : shorterMs)
+    needed.push(each)
+  }
+  forgetUntil(x.decision.atMs)
+  return needed
+}
+
+/**
+ * Fails if a widened process was admitted to a full longer window, by the times at which units were spent. Only a
+ * process without that window may fill it beyond its limit.
+ */
+function assertLongerNeverOver({ longer, limits, spent }: Scene): void {
+  const shorterMs = limits[0]!.windowMs
+  for (const x of spent) {
+    if (!x.isWide) continue
+    const near = [x, ...chargedBefore(x, spent, longer.windowMs, shorterMs)].filter(
+      ({ atMs }) => Math.abs(atMs - x.atMs) < longer.windowMs,
+    )
+    for (const { atMs: fromMs } of near) {
+      if (fromMs > x.atMs) continue
+      const used = near
+        .filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + longer.windowMs)
+        .reduce((sum, { units }) => sum + units, 0)
+      assert(used <= longer.limit, `${longer.name}: ${used} of ${longer.limit}`)
+    }
+  }
+}
+
 it.each([
   ['memory', 400, undefined],
   ['Redis', 40, redisOf],
@@ -290,6 +379,7 @@ it.each([
       for (const each of history.events) await scene.play(each)
       await scene.settle()
       assertNeverOver(scene)
+      assertLongerNeverOver(scene)
       leased += scene.leased
       admitted += scene.spent.length
       scene.close()

@@ -13,7 +13,7 @@ export interface LineAnswer {
   readonly waitMs: 0
   readonly isBehind?: true
   readonly blockedMs?: number
-  readonly isUnseen?: true
+  readonly bannedParts?: readonly number[]
 }
 
 /** Who waits and does not ask when he might be admitted loses his place after so long. */
@@ -42,11 +42,10 @@ export class LineOracle {
   }
 
   consume(clockMs: number, cost: number, count: number, ticket: Ticket | undefined): LineAnswer {
-    const barMs = this.#oracle.settle([], clockMs, [this.#ban])
-    const { blockedMs } = this.#bans().look(barMs)
-    if (blockedMs > 0) return this.#blocked(barMs, blockedMs)
     const besides = ticket === undefined ? [this.#ban] : [this.#ban, LINE]
     const nowMs = this.#oracle.settle(this.#ruled, clockMs, besides)
+    const { blockedMs } = this.#bans().look(nowMs)
+    if (blockedMs > 0) return this.#blocked(nowMs, cost, blockedMs)
     const line = this.#oracle.beside(LINE)
     const ahead = ticket === undefined ? [] : line.ahead(nowMs, ticket)
     const used = this.#ruled.map((each) => this.#oracle.used(each, nowMs))
@@ -102,9 +101,14 @@ export class LineOracle {
     return this.#oracle.beside(this.#ban)
   }
 
-  #blocked(atMs: number, blockedMs: number): LineAnswer {
-    const limits = this.#ruled.flatMap(() => [0, 0, 0])
-    return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, isUnseen: true }
+  /** The line makes no difference to it. */
+  #blocked(atMs: number, cost: number, blockedMs: number): LineAnswer {
+    const limits = this.#ruled.flatMap((each) => [
+      this.#oracle.used(each, atMs),
+      this.#waitFor(each, atMs, cost, []),
+      this.#resetOf(each, atMs),
+    ])
+    return { source: 'store', atMs, admitted: 0, limits, waitMs: 0, blockedMs, bannedParts: [0] }
   }
 
   #charge(nowMs: number, requests: readonly number[], cost: number): void {

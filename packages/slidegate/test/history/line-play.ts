@@ -136,9 +136,9 @@ export async function playLine(
 }
 
 /** What a process says next: as long as it waits, since when. */
-function sinceAfter({ admitted, atMs, isUnseen }: ConsumeOutcome, count: number, sinceMs: number): number {
+function sinceAfter({ admitted, atMs, bannedParts }: ConsumeOutcome, count: number, sinceMs: number): number {
   if (admitted === count) return 0
-  if (isUnseen) return sinceMs
+  if (bannedParts !== undefined) return sinceMs
   return admitted > 0 || sinceMs === 0 ? atMs : sinceMs
 }
 

@@ -45,6 +45,31 @@ describe('draft-11', () => {
     expect(fields(draft11Headers(decision)).RateLimit).toBe('"a";r=0, "b";r=99')
   })
 
+  it('lists a ban in force before the limits, which keep their room', () => {
+    const banned = {
+      ...decide(
+        limit('ip.burst'),
+        limit('user.tight', { allowed: false, remaining: 0, retryAfterMs: 700_000 }),
+      ),
+      ...{ deniedBy: ['ip.ban', 'user.tight'], remaining: 0, blockedMs: 600_000 },
+    }
+    expect(fields(draft11Headers(banned))).toEqual({
+      'RateLimit-Policy': '"ip.ban";q=0, "ip.burst";q=100;w=60, "user.tight";q=100;w=60',
+      RateLimit: '"ip.ban";r=0;t=600, "ip.burst";r=99, "user.tight";r=0;t=700',
+    })
+    expect(retryAfterHeaders(banned)).toEqual([{ name: 'Retry-After', value: '700' }])
+    const never = { ...banned, retryAfterMs: Number.POSITIVE_INFINITY }
+    expect(fields(draft11Headers(never)).RateLimit).toBe('"ip.ban";r=0, "ip.burst";r=99, "user.tight";r=0')
+  })
+
+  it('lists no ban that a denial has only just brought about', () => {
+    const denied = {
+      ...decide(limit('x', { allowed: false, remaining: 0, retryAfterMs: 1000 })),
+      blockedMs: 60_000,
+    }
+    expect(fields(draft11Headers(denied)).RateLimit).toBe('"x";r=0;t=1')
+  })
+
   it.each([
     [10, '"x";q=100'],
     [999, '"x";q=100'],
@@ -103,6 +128,21 @@ describe('draft-7', () => {
       limit('x', { allowed: false, retryAfterMs: Number.POSITIVE_INFINITY, resetAfterMs: 4200 }),
     )
     expect(fields(draft7Headers(decision)).RateLimit).toBe('limit=100, remaining=99, reset=5')
+  })
+})
+
+it('draft-7, draft-6 and legacy reset as Retry-After says while a ban is in force, of a limit that keeps its room', () => {
+  const banned = {
+    ...decide(limit('ample'), limit('tight', { remaining: 98 })),
+    ...{ allowed: false, deniedBy: ['ban'], remaining: 0, retryAfterMs: 90_000, blockedMs: 90_000 },
+  }
+  expect(fields(draft7Headers(banned)).RateLimit).toBe('limit=100, remaining=98, reset=90')
+  expect(fields(draft6Headers(banned))).toMatchObject({
+    'RateLimit-Remaining': '98',
+    'RateLimit-Reset': '90',
+  })
+  expect(fields(legacyHeaders(banned))).toMatchObject({
+    ...{ 'X-RateLimit-Remaining': '98', 'X-RateLimit-Reset': '1700000091' },
   })
 })
 

@@ -91,6 +91,20 @@ describe('createLimiter refuses', () => {
     }
   })
 
+  it('a limit that is named like its ban', async () => {
+    const named = [slidingWindow({ limit: 1, window: '1m', name: 'ban' })]
+    const right = /a limit is named "ban", as deniedBy names the ban/
+    await expectRefusal(() => create({ limits: named, ban }), {
+      code: 'duplicate_limit',
+      value: 'ban',
+      right,
+    })
+    const dimensions = { ip: named }
+    const refused = { code: 'duplicate_limit', value: 'ip.ban', right: /a limit is named "ip.ban"/ } as const
+    await expectRefusal(() => create({ limits: undefined, dimensions, ban: { ip: true } }), refused)
+    expect(() => create({ limits: named })).not.toThrow()
+  })
+
   it('a list of bans that is empty, too long, or holds what is no duration', async () => {
     for (const value of [[], new Array(33).fill('1m')]) {
       await expectRefusal(() => create({ ban: { ...ban, for: value } }), {

@@ -36,10 +36,10 @@ export class KeyModel {
   }
 
   consume(clockMs: number, cost: number, count: number, ticket?: Ticket): ConsumeOutcome {
-    const blocked = this.#whileBlocked(clockMs)
-    if (blocked !== undefined) return blocked
     const hasLine = ticket !== undefined
     const nowMs = this.#settle(clockMs, hasLine)
+    const blocked = this.#whileBlocked(nowMs, cost, count)
+    if (blocked !== undefined) return blocked
     const used = this.#used(nowMs)
     const before = hasLine ? this.#before(nowMs, ticket) : []
     const ahead = unitsOf(before)
@@ -70,9 +70,9 @@ export class KeyModel {
   /** Writes nothing. */
   peek(clockMs: number, cost: number): ConsumeOutcome {
     return this.#aside(() => {
-      const blocked = this.#whileBlocked(clockMs)
-      if (blocked !== undefined) return blocked
       const nowMs = this.#settle(clockMs, false)
+      const blocked = this.#whileBlocked(nowMs, cost, 1)
+      if (blocked !== undefined) return blocked
       const used = this.#used(nowMs)
       const limits = this.#limits(nowMs, used, 0, 0, cost, 1)
       return { source: 'store', atMs: nowMs, admitted: used + cost <= CAPACITY ? 1 : 0, limits, waitMs: 0 }
@@ -94,7 +94,7 @@ export class KeyModel {
         admitted: ban.blockedMs === 0 && used + cost <= CAPACITY ? 1 : 0,
         limits,
         waitMs: 0,
-        ...(ban.blockedMs > 0 && { blockedMs: ban.blockedMs }),
+        ...(ban.blockedMs > 0 && { blockedMs: ban.blockedMs, bannedParts: [0] }),
         frees: [stays.map((units) => this.#owed(nowMs) - units * TOKEN_MS)],
         bans: [ban],
       }
@@ -123,22 +123,12 @@ export class KeyModel {
     this.#line = { atMs: 0, waiting: [] }
   }
 
-  /** Only the log of bans has a say in whether a key is blocked, and since when. */
-  #whileBlocked(clockMs: number): ConsumeOutcome | undefined {
-    const atMs = this.#instant(clockMs, [this.#ban.atMs])
-    this.#ban.atMs = Math.min(this.#ban.atMs, atMs)
-    const { blockedMs } = this.#look(atMs)
-    return blockedMs > 0
-      ? {
-          source: 'store',
-          atMs,
-          admitted: 0,
-          limits: [0, 0, 0],
-          waitMs: 0,
-          blockedMs,
-          isUnseen: true,
-        }
-      : undefined
+  /** The bucket is reported as it is, without the line. */
+  #whileBlocked(nowMs: number, cost: number, count: number): ConsumeOutcome | undefined {
+    const { blockedMs } = this.#look(nowMs)
+    if (blockedMs === 0) return undefined
+    const limits = this.#limits(nowMs, this.#used(nowMs), 0, 0, cost, count)
+    return { source: 'store', atMs: nowMs, admitted: 0, limits, waitMs: 0, blockedMs, bannedParts: [0] }
   }
 
   #aside<T>(look: () => T): T {

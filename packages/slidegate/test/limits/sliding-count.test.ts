@@ -70,6 +70,15 @@ describe.each(Object.entries(stores))('in %s', (_, storeOf) => {
     expect(await count.get('k')).toBe(3000)
   })
 
+  it('concurrent additions of more than 2^48 units count as 2^46', async () => {
+    const count = slidingCount({ period: '1h', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
+    // 2^49 units, which could travel as one op.
+    const answers = await Promise.all(Array.from({ length: 512 }, () => count.add('k', 2 ** 40)))
+    expect(answers[1]).toBe(2 ** 41)
+    expect(answers[511]).toBe(2 ** 46)
+    expect(await count.get('k')).toBe(2 ** 46)
+  })
+
   it('by default 1 is added, and a key that is not known counts 0', async () => {
     const count = slidingCount({ period: '1m', store: storeOf(new ManualClock()), timeoutMs: 30_000 })
     expect([await count.get('k'), await count.add('k'), await count.add('k'), await count.get('k')]).toEqual([

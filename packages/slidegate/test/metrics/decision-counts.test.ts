@@ -35,7 +35,7 @@ function counted(options: LimiterOptions): { limiter: Limiter; counts: DecisionC
 function recount(decisions: readonly Decision[]): Omit<DecisionCountsRead, 'limits'> & { limits: object[] } {
   const sources: Source[] = ['store', 'lease', 'denyCache', 'fallback', 'failOpen', 'failClosed']
   const known = decisions.filter(({ source }) => source !== 'failOpen' && source !== 'failClosed')
-  const blocked = known.filter(({ blockedMs, deniedBy }) => blockedMs !== undefined && deniedBy.length === 0)
+  const blocked = known.filter(({ deniedBy }) => deniedBy.includes('ban'))
   const asked = known.filter((decision) => !blocked.includes(decision))
   const names = new Set(asked.flatMap(({ limits }) => limits.map(({ name }) => name)))
   return {

@@ -312,7 +312,7 @@ describe('an op for several keys', () => {
     expect(await usedOfEach(store, parts)).toEqual([1, 2])
   })
 
-  it('is denied while any key is blocked, and reads as one whose limits were not asked', async () => {
+  it('is denied while any key is blocked, and reports which one and how the limits of all keys are', async () => {
     const { store, clock, memory } = scene()
     const plain = partOf('ip', hourly(9))
     const banned = partOf('user', hourly(1))
@@ -321,7 +321,9 @@ describe('an op for several keys', () => {
     for (let i = 0; i < 3; i++) await ask(store, consumption(parts))
     clock.advance(1)
     const told = await ask(store, consumption(parts))
-    expect(told).toMatchObject({ admitted: 0, blockedMs: 9_999, isUnseen: true, limits: [0, 0, 0, 0, 0, 0] })
+    const hourMs = 3_600_000
+    expect(told).toMatchObject({ admitted: 0, blockedMs: 9_999, bannedParts: [0] })
+    expect(told.limits).toEqual([1, hourMs - 1, hourMs - 1, 1, 0, hourMs - 1])
     expect(await usedOf(memory, plain)).toBe(1)
     await ask(store, { type: 'block', parts, ms: 0 })
     expect((await ask(store, consumption(parts))).blockedMs).toBeUndefined()

@@ -284,6 +284,27 @@ describe('while an answer is on its way', () => {
   })
 })
 
+it('a denial by a ban is repeated until the ban is over, even if a limit stays full', async () => {
+  const clock = new ManualClock()
+  const store = withDenyCache(memoryStore({ clock: clock.now }), { clock: clock.now })
+  const limits = [slidingWindow({ limit: 1, window: '1h' })]
+  const ban = { after: 2, within: '10m', for: 500 } as const
+  const limiter = createLimiter({ limits, ban, store })
+  const asked = async () => {
+    const { source, deniedBy, blockedMs, retryAfterMs } = await limiter.consume('k')
+    return { source, deniedBy, blockedMs, retryAfterMs }
+  }
+  for (let i = 0; i < 3; i++) await limiter.consume('k')
+  const deniedBy = ['ban', '1-per-1h']
+  expect(await asked()).toEqual({ source: 'store', deniedBy, blockedMs: 500, retryAfterMs: 3_600_000 })
+  clock.advance(400)
+  expect(await asked()).toEqual({ source: 'denyCache', deniedBy, blockedMs: 100, retryAfterMs: 3_599_600 })
+  clock.advance(100)
+  // From now on denials count towards the next ban.
+  expect(await asked()).toMatchObject({ source: 'store', deniedBy: ['1-per-1h'], blockedMs: undefined })
+  expect((await limiter.explain('k')).bans).toMatchObject([{ denials: 1 }])
+})
+
 it('on Redis, requests that are decided together and denied are all held as one', async () => {
   const behind = recorded(redisStore(redis, { prefix: 'slidegate:together' }))
   const limits = [slidingWindow({ limit: 3, window: '1h' })]

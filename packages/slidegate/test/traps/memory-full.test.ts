@@ -138,3 +138,53 @@ it('only what is charged takes room', async () => {
   await limiter.refund('a', decision)
   expect(store.stats().keys).toBe(0)
 })
+
+describe('a full table of a limiter with bans', () => {
+  const hour = 3_600_000
+  const banning = () => {
+    const { clock, store } = table({ maxKeys: 50, onFull: 'deny' })
+    const limits = [slidingWindow({ limit: 1, window: '1s' })]
+    const ban = { after: 3, within: '1h', for: ['1m', '10m'], forgetAfter: '1h' } as const
+    const limiter = createLimiter({ limits, ban, store })
+    const flood = () => {
+      for (let i = 0; i < 500; i++) limiter.consumeSync(`foreign${i}`)
+    }
+    /** One denial, then a flood once the window is empty. Returns `blockedMs` of the denial. */
+    const round = () => {
+      use(limiter, 'attacker')
+      const { blockedMs } = limiter.consumeSync('attacker')
+      clock.advance(1000)
+      flood()
+      clock.advance(1000)
+      return blockedMs
+    }
+    return { clock, limiter, flood, round }
+  }
+
+  it('keeps a key whose denials count towards a ban', () => {
+    const { round } = banning()
+    expect([round(), round(), round()]).toEqual([undefined, undefined, 60_000])
+  })
+
+  it('keeps a key that is blocked, and after that the length of its next ban', async () => {
+    const { clock, limiter, flood } = banning()
+    for (let i = 0; i < 4; i++) use(limiter, 'attacker')
+    flood()
+    expect(await limiter.isBlocked('attacker')).toBe(true)
+    clock.advance(60_000)
+    flood()
+    for (let i = 0; i < 3; i++) use(limiter, 'attacker')
+    expect(limiter.consumeSync('attacker').blockedMs).toBe(600_000)
+  })
+
+  it('denies new keys while it is full of keys with a denial that counts', () => {
+    const { clock, limiter } = banning()
+    for (let i = 0; i < 50; i++) use(limiter, `denied${i}`, `denied${i}`)
+    clock.advance(1000)
+    expect(limiter.consumeSync('newcomer')).toMatchObject({
+      ...{ allowed: false, source: 'failClosed', retryAfterMs: hour - 1000 },
+    })
+    clock.advance(hour - 1000)
+    expect(use(limiter, 'newcomer')).toEqual([true])
+  })
+})

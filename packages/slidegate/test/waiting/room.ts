@@ -69,7 +69,7 @@ export function roomOn(
   const room = new WaitingRoom({ asker, maxWaiting })
   return {
     room,
-    wait: (key, options) => room.wait(key, () => partsOf(key), parseWaitOptions(options)),
+    wait: (key, options) => room.wait([key], () => partsOf(key), parseWaitOptions(options)),
     peek,
     used: async (key) => (await peek(key)).limits[0]!,
     async giveBack(op, outcome) {

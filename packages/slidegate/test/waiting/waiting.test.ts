@@ -1,10 +1,11 @@
 // tier: integration
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   concurrency,
   createLimiter,
+  type Decision,
   memoryStore,
   SlidegateError,
   type Store,
@@ -39,6 +40,28 @@ async function admissions(waits: Readonly<Record<string, Promise<unknown>>>): Pr
     }),
   )
   return admitted
+}
+
+/** Counts visited entries of Maps and searched texts until `act` is done. */
+async function stepsOf(act: () => Promise<unknown>): Promise<number> {
+  let steps = 0
+  const walk = Map.prototype[Symbol.iterator]
+  const walks = vi.spyOn(Map.prototype, Symbol.iterator).mockImplementation(function* (
+    this: Map<unknown, unknown>,
+  ) {
+    for (const entry of { [Symbol.iterator]: () => walk.call(this) }) {
+      steps++
+      yield entry
+    }
+  } as typeof walk)
+  const searches = vi.spyOn(String.prototype, 'includes')
+  try {
+    await act()
+    return steps + searches.mock.calls.length
+  } finally {
+    walks.mockRestore()
+    searches.mockRestore()
+  }
 }
 
 async function fill(room: Room, key: string, cost: number): Promise<void> {
@@ -253,7 +276,7 @@ describe('who is not admitted', () => {
       throw wrong
     }
     const waits = Array.from({ length: 300 }, () =>
-      errorOf(() => room.room.wait('k', throwing, parseWaitOptions({}))),
+      errorOf(() => room.room.wait(['k'], throwing, parseWaitOptions({}))),
     )
     const last = room.wait('k')
     expect((await Promise.all(waits)).every((error) => error === wrong)).toBe(true)
@@ -481,6 +504,33 @@ describe('what is returned', () => {
     room.room.wake(['k'])
     expect((await wait).allowed).toBe(true)
     room.room.wake(['nobody'])
+  })
+
+  it('a reset visits only the waiters of its own keys, even if thousands wait for other keys', async () => {
+    const limiter = createLimiter({
+      dimensions: {
+        user: [slidingWindow({ limit: 1, window: '1h' })],
+        ip: [slidingWindow({ limit: 5000, window: '1h' })],
+      },
+      store: memoryStore(),
+    })
+    const keyOf = (i: number) => ({ user: `user${i}`, ip: `ip${i % 500}` })
+    const waits: Promise<Decision>[] = []
+    for (let i = 0; i < 1000; i++) {
+      await limiter.consume(keyOf(i))
+      waits.push(limiter.wait(keyOf(i), { maxWaitMs: 2 ** 31 - 1 }))
+    }
+    await turn()
+    const steps = await stepsOf(() => limiter.reset({ user: 'stranger', ip: 'nowhere' }))
+    expect(steps).toBeLessThan(50)
+    await limiter.reset({ user: 'user7' })
+    expect((await waits[7]!).allowed).toBe(true)
+    const wake = await stepsOf(() => limiter.reset({ user: 'user8', ip: 'ip8' }))
+    expect(wake).toBeLessThan(50)
+    expect((await waits[8]!).allowed).toBe(true)
+    expect(limiter.waiting().length).toBe(998)
+    limiter.close()
+    await Promise.allSettled(waits)
   })
 
   it('is not missed where the store is being asked', async () => {

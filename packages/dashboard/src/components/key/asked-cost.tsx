@@ -35,10 +35,12 @@ export function AskedCost({ of, usual }: { readonly of: OneKey; readonly usual: 
   )
 }
 
-function verdictOf({ allowed, retryAfterMs, deniedBy, blockedMs, cost }: Explained): string {
+function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }: Explained): string {
   if (allowed) return 'would be admitted now.'
-  if (retryAfterMs === null)
-    return `is never admitted: ${count(cost)} is more than ${deniedBy.join(', ')} holds.`
+  if (retryAfterMs === null) {
+    const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
+    return `is never admitted: ${count(cost)} is more than ${small.map(({ name }) => name).join(', ')} holds.`
+  }
   const why = blockedMs > 0 ? 'the key is blocked' : `there is no room in ${deniedBy.join(', ')}`
   return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`
 }

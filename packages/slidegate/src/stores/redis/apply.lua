@@ -2,9 +2,6 @@
 
 local logs_by_run = {}
 
--- The ops that a blocked key is not looked at for.
-local ARE_BLOCKED = { consume = true, peek = true }
-
 -- Answers where the reply now ends, and how many keys have been read.
 return function(run, clock, is_clock_given, filled, keys_read)
   run.is_clock_given, run.filled = is_clock_given, filled
@@ -15,28 +12,7 @@ return function(run, clock, is_clock_given, filled, keys_read)
     for i = keys_read + 1, keys_after do call_redis('DEL', KEYS[i]) end
     return filled, keys_after
   end
-  local bans = logs.ban
-  local damage
-  if bans then
-    damage = load(logs, keys_read, true)
-    if not damage and ARE_BLOCKED[run.type] then
-      local now = settle_instant(bans, clock)
-      restamp(bans, now)
-      local blocked = blocked_for(bans, now)
-      if blocked > 0 then
-        if run.type == 'consume' then save(bans, clock, is_clock_given) end
-        if now > clock then
-          reply[filled + 1], reply[filled + 2] = AHEAD, now - clock
-          filled = filled + 2
-        end
-        reply[filled + 1], reply[filled + 2], reply[filled + 3] = BLOCKED, blocked, UNSEEN
-        return filled + 3, keys_after
-      end
-    end
-    damage = damage or load(logs, keys_read, false)
-  else
-    damage = load(logs, keys_read)
-  end
+  local damage = load(logs, keys_read)
   if damage then
     reply[filled + 1], reply[filled + 2] = UNREADABLE, damage
     return filled + 2, keys_after

@@ -41,8 +41,6 @@ export class Pending implements Request {
   readonly op: Op
   readonly nowMs: number | undefined
   readonly line: Line
-  /** Whether it is of other keys than its line. */
-  readonly isGuest: boolean
   /** The time that it takes Redis, in usual ops. */
   readonly weight: number
   /**
@@ -58,11 +56,10 @@ export class Pending implements Request {
   /** The one behind it. */
   next: Pending | undefined
 
-  constructor(op: Op, nowMs: number | undefined, call: Call, line: Line, isGuest: boolean) {
+  constructor(op: Op, nowMs: number | undefined, call: Call, line: Line) {
     this.op = op
     this.nowMs = nowMs
     this.line = line
-    this.isGuest = isGuest
     this.weight = weightOf(op)
     this.mayRemove = MAY_REMOVE.has(op.type)
     this.calls = [call]

@@ -357,10 +357,6 @@ end
 function ops.explain(logs, run, _, now, filled)
   restamp(logs, now)
   local blocked = blocked_for(logs.ban or {}, now)
-  if blocked > 0 then
-    reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
-    filled = filled + 2
-  end
   local admitted = check(logs, now, run)
   reply[filled + 1] = blocked > 0 and 0 or admitted
   filled = answer(logs, run, now, run.count, filled + 1)

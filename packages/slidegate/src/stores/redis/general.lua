@@ -7,7 +7,7 @@ local UNREADABLE = -1
 local AHEAD = -2
 local AGAIN = -3
 local BLOCKED = -4
-local UNSEEN = -5
+local BANNED = -5
 local BEHIND = -6
 
 -- What few ops need, made when it is first needed.
@@ -43,16 +43,14 @@ local function logs_of(run)
   return logs
 end
 
--- Reads the logs of an op, or only those of bans, or all others; answers what is wrong with one of them, if anything.
-local function load(logs, keys_read, are_bans)
+-- Reads the logs of an op; answers what is wrong with one of them, if anything.
+local function load(logs, keys_read)
   local damage
   for i = 1, #logs do
     local log = logs[i]
-    if are_bans == nil or (log.params.role == 'ban') == are_bans then
-      log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
-      log.ahead, log.awaited = 0, 0
-      damage = log.kind.load(log) or damage
-    end
+    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
+    log.ahead, log.awaited = 0, 0
+    damage = log.kind.load(log) or damage
   end
   return damage
 end
@@ -208,10 +206,28 @@ local function save(logs, clock, is_clock_given)
   end
 end
 
+-- The answer if a key is blocked: BANNED, for how long each log of bans blocks, and how the limits are, but not who waits
+-- for them. Nothing if none is.
+local function denial_by_ban(logs, run, now, filled)
+  if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end
+  reply[filled + 1] = BANNED
+  for i, ban in ipairs(logs.ban) do reply[filled + 1 + i] = (ban.kind.look(ban, ban.params, now)) end
+  filled = filled + 2 + #logs.ban
+  run.ticket = nil
+  check(logs, now, run)
+  reply[filled] = 0
+  return answer(logs, run, now, run.count, filled)
+end
+
 local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
   restamp(logs, now)
+  local banned = denial_by_ban(logs, run, now, filled)
+  if banned then
+    save(logs, clock, run.is_clock_given)
+    return banned
+  end
   local first_at = find_repeat(logs, now, run)
   local admitted = check(logs, now, run)
   if admitted > 0 and not first_at then commit(logs, now, run, admitted) end
@@ -243,6 +259,8 @@ end
 
 function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
+  local banned = denial_by_ban(logs, run, now, filled)
+  if banned then return banned end
   local first_at = find_repeat(logs, now, run)
   reply[filled + 1] = check(logs, now, run)
   if first_at then return answer_again(logs, run, clock, now, first_at) end

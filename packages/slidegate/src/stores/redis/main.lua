@@ -32,7 +32,8 @@
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
 --          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
---          -4, ms         a key is blocked for so long; it was before where then -5 follows, and nothing more
+--          -4, ms         the denial has blocked a key for so long
+--          -5, ms...      keys were blocked before: per log of bans for how long, 0 where it is not
 --          -6             others wait before it, and are counted in its waits
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
@@ -88,9 +89,9 @@ while at < arguments do
       local first = filled + 1
       filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
       if is_repeatable and not run.isLook then
-        -- A plain denial; or one of a key that was blocked before.
+        -- A plain denial; or one by a ban that was in force.
         is_repeatable = run.type == 'consume'
-          and (reply[first] == 0 and not run.isDenialKept or filled == first + 2 and reply[filled] == -5)
+          and (reply[first] == 0 and not run.isDenialKept or reply[first] == -5)
       end
     end
   else

@@ -2,6 +2,7 @@ import { StoreUnavailableError, show } from '../../errors.ts'
 import type { BanState, Charged, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
+  bannedBy,
   type ConsumeOp,
   type ConsumeOutcome,
   type ExplainOp,
@@ -15,7 +16,6 @@ import {
   type RequestOp,
   takesOnce,
 } from '../store.ts'
-import { blockedOutcome } from '../unseen.ts'
 
 // What main.lua is given and what it answers; its header has the same in its words.
 
@@ -39,7 +39,7 @@ const UNREADABLE = -1
 const AHEAD = -2
 const AGAIN = -3
 const BLOCKED = -4
-const UNSEEN = -5
+const BANNED = -5
 const BEHIND = -6
 
 /** In place of all that is answered: the call has come after a later one of its place. */
@@ -49,8 +49,8 @@ const STALE = -1
 export function encode(requests: readonly Request[], receipt: readonly string[] = []): string[] {
   const words = [...receipt]
   for (let first = 0; first < requests.length; ) {
-    const { op, nowMs = SERVERS_OWN } = requests[first]!
-    const usual = usualWords(op)
+    const { nowMs = SERVERS_OWN } = requests[first]!
+    const usual = usualWords(requests[first]!)
     words.push(`${nowMs}`)
     if (usual === undefined) {
       words.push('0', jsonOf(requests[first]!))
@@ -88,7 +88,7 @@ function differInNames(a: Request, b: Request): boolean {
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
     ours.mayRepeat === theirs.mayRepeat &&
     (ours.value === undefined) === (theirs.value === undefined) &&
-    usualWords(one) === undefined
+    usualWords(a) === undefined
   )
 }
 
@@ -134,7 +134,7 @@ function encodeGroups(requests: readonly Request[], first: number, words: string
 
 /** Whether two usual requests are held to the same limits at the same time. */
 function isLike(a: Request, b: Request): boolean {
-  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a.op) !== undefined
+  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a) !== undefined
 }
 
 /** Whether two usual requests differ in nothing but their keys. */
@@ -175,12 +175,19 @@ function isPersonal({ ticket, reservation }: ConsumeOp): boolean {
   return ticket !== undefined || reservation !== undefined
 }
 
+/**
+ * Units that a usual op may charge. A log holds up to 2^46 before it, and a total has room for less than 2^48.
+ * The general driver caps any larger charge.
+ */
+const MAX_USUAL_UNITS: number = 2 ** 46
+
 /** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
 const wordsOfSets = new WeakMap<LimitSet, readonly string[] | undefined>()
 
 /** What nearly every op is, and goes without JSON: a request against limits that share one window log. */
-function usualWords(op: Op): readonly string[] | undefined {
+function usualWords({ op, count }: Request): readonly string[] | undefined {
   if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1 || isPersonal(op)) return undefined
+  if (op.cost * count > MAX_USUAL_UNITS) return undefined
   const { set } = op.parts[0]!
   if (wordsOfSets.has(set)) return wordsOfSets.get(set)
   const { kind, shadow, params } = set.logs[0]!
@@ -209,8 +216,12 @@ function jsonOf({ op, count, nowMs }: Request): string {
     hasId: requestId !== undefined,
     hasValue: value !== undefined,
   }
-  const isDenialKept = parts.some(({ set }) => set.logs.some(({ role }) => role === 'ban'))
+  const isDenialKept = parts.some(({ set }) => hasBan(set))
   return JSON.stringify({ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept })
+}
+
+function hasBan({ logs }: LimitSet): boolean {
+  return logs.some(({ role }) => role === 'ban')
 }
 
 function wordsOfPart({ set: { logs } }: Part, nowMs: number): object[] {
@@ -259,6 +270,8 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       blockedMs = next()
       first = next()
     }
+    const banned = first === BANNED ? bannedBy(op.parts.map(({ set }) => (hasBan(set) ? next() : 0))) : {}
+    if (first === BANNED) first = next()
     const isBehind = first === BEHIND
     if (isBehind) first = next()
     const isRepeat = first === AGAIN
@@ -269,11 +282,14 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     switch (op.type) {
       case 'consume':
       case 'peek':
-        if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
-        return withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
+        return {
+          ...withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind),
+          ...banned,
+        }
       case 'explain': {
-        const outcome = withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
-        return { ...outcome, ...explanation(op, atMs, next) }
+        const outcome = consumeOutcome(op, atMs, first, isRepeat, next)
+        const more = explanation(op, atMs, next)
+        return { ...outcome, ...bannedBy(more.bans.map((ban) => ban?.blockedMs ?? 0)), ...more }
       }
       case 'refund':
         place--
@@ -365,7 +381,7 @@ function explanation(
     first += set.limits.length
   }
   const bans = parts.map(({ set }): BanState | undefined => {
-    if (!set.logs.some(({ role }) => role === 'ban')) return undefined
+    if (!hasBan(set)) return undefined
     const [level, denials, blockedMs] = [next(), next(), next()]
     return { blockedMs, level, denials }
   })

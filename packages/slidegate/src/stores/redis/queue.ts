@@ -14,7 +14,7 @@ const SHARE = 1 / 4
 /** For each op that a call has room for, those that are looked at. */
 const LOOKS = 4
 
-/** Lines of a store, however many keys it has, and of each of its batchers at least: few who wait find theirs taken. */
+/** Places for lines in a store, and the least for each batcher. Few lines share one. */
 const LINES = 4096
 const MIN_LINES = 256
 
@@ -22,11 +22,11 @@ const MIN_LINES = 256
 export class Backlog {
   /** Requests. */
   size = 0
-  /** Lines of each batcher, a power of two. */
+  /** Places for lines in each batcher, a power of two. */
   readonly lines: number
   readonly seed: number
 
-  /** @param seed of the hash by which keys get a line: nobody knows it, so that nobody can choose keys that share one */
+  /** @param seed a secret, so that callers can't choose keys that share a place */
   constructor(batchers = 1, seed: number = randomInt32()) {
     this.lines = Math.max(MIN_LINES, LINES / batchers)
     this.seed = seed | 0
@@ -38,6 +38,9 @@ const NOBODYS: readonly Part[] = []
 /** What waits for the same keys: its last op is the one that others may join. */
 export class Line {
   readonly #size: CallSize
+  /** Where it is among the lines of a queue, and another that is there, too. */
+  readonly place: number
+  next: Line | undefined
   /** Whose it is; or was, where nobody waits in it but has been crowded. */
   parts: readonly Part[] = NOBODYS
   last: Pending | undefined
@@ -53,8 +56,10 @@ export class Line {
   crowdedAtMs: number = Number.NEGATIVE_INFINITY
 
   /** @param size of a call: the ops of a key that stand in the queue may take half of it */
-  constructor(size: CallSize) {
+  constructor(size: CallSize, place: number, next: Line | undefined) {
     this.#size = size
+    this.place = place
+    this.next = next
   }
 
   /** Whether it is that of these keys. */
@@ -113,11 +118,6 @@ export class Queue {
     const line = this.#lineOf(op)
     const room = MAX_WAITING - this.#backlog.size
     if (op.parts.length > 1) this.#closeLinesOf(op.parts)
-    if (!line.isOf(op.parts)) {
-      if (line.requests > 0) return room > 0 && this.#addGuest(new Pending(op, nowMs, call, line, true))
-      line.parts = op.parts
-      line.crowdedAtMs = Number.NEGATIVE_INFINITY
-    }
     if (line.requests >= SHARE * room) return false
     const { last } = line
     this.#backlog.size++
@@ -129,7 +129,7 @@ export class Queue {
       else line.asideRequests++
       return true
     }
-    const pending = new Pending(op, nowMs, call, line, false)
+    const pending = new Pending(op, nowMs, call, line)
     this.#weight += pending.weight
     if (line.isCrowded) {
       if (line.aside === undefined) line.aside = pending
@@ -176,44 +176,56 @@ export class Queue {
 
   /** Whether at some time since then more has waited for the op's keys than their share of a call. */
   isCrowded(op: Op, sinceMs: number): boolean {
-    const line = this.#lineOf(op)
-    return line.isOf(op.parts) && (line.isCrowded || line.crowdedAtMs >= sinceMs)
+    const line = this.#find(op.parts)
+    return line !== undefined && (line.isCrowded || line.crowdedAtMs >= sinceMs)
   }
 
-  #lineOf(op: Op): Line {
-    const place = placeOf(op.parts, this.#backlog)
-    let line = this.#lines[place]
-    if (line === undefined) {
-      line = new Line(this.#size)
-      this.#lines[place] = line
-    }
+  #find(parts: readonly Part[]): Line | undefined {
+    let line = this.#lines[placeOf(parts, this.#backlog)]
+    while (line !== undefined && !line.isOf(parts)) line = line.next
     return line
+  }
+
+  /** The line of an op's keys: an existing, an idle or a new one. */
+  #lineOf({ parts }: Op): Line {
+    const place = placeOf(parts, this.#backlog)
+    const first = this.#lines[place]
+    let idle: Line | undefined
+    for (let line = first; line !== undefined; line = line.next) {
+      if (line.isOf(parts)) return line
+      if (line.requests === 0) idle = line
+    }
+    if (idle === undefined) {
+      idle = new Line(this.#size, place, first)
+      this.#lines[place] = idle
+    }
+    idle.parts = parts
+    idle.crowdedAtMs = Number.NEGATIVE_INFINITY
+    return idle
+  }
+
+  /** Releases an idle line. The last one at a place stays there for the next key. */
+  #retire(line: Line): void {
+    line.parts = NOBODYS
+    let before = this.#lines[line.place]!
+    if (before === line) return
+    while (before.next !== line) before = before.next!
+    before.next = line.next
   }
 
   /** Who comes after an op of several keys must not join those of one of them that came before it. */
   #closeLinesOf(parts: readonly Part[]): void {
     for (const part of parts) {
-      const last = this.#lines[placeOf([part], this.#backlog)]?.last
-      if (last?.op.parts.length === 1) last.isOpen = false
+      const last = this.#find([part])?.last
+      if (last !== undefined) last.isOpen = false
     }
-  }
-
-  /** Where the line of its keys is that of others it stands in the queue, joins nobody and is joined by nobody. */
-  #addGuest(pending: Pending): true {
-    this.#backlog.size++
-    this.#requests++
-    this.#weight += pending.weight
-    this.#enqueue(pending)
-    return true
   }
 
   #enqueue(pending: Pending): void {
     const { line, weight, calls } = pending
     pending.isQueued = true
-    if (!pending.isGuest) {
-      line.queuedWeight += weight
-      line.queuedRequests += calls.length
-    }
+    line.queuedWeight += weight
+    line.queuedRequests += calls.length
     if (this.#last === undefined) this.#first = pending
     else this.#last.next = pending
     this.#last = pending
@@ -229,12 +241,11 @@ export class Queue {
     this.#backlog.size -= calls.length
     this.#requests -= calls.length
     this.#weight -= weight
-    if (pending.isGuest) return
     if (line.isCrowded) line.crowdedAtMs = nowMs
     if (line.last === pending) line.last = undefined
     line.queuedRequests -= calls.length
     line.queuedWeight -= weight
-    if (line.requests === 0 && line.crowdedAtMs === Number.NEGATIVE_INFINITY) line.parts = NOBODYS
+    if (line.requests === 0 && line.crowdedAtMs === Number.NEGATIVE_INFINITY) this.#retire(line)
     while (line.aside !== undefined && !line.isCrowded) {
       const { aside } = line
       line.aside = aside.next
@@ -245,7 +256,7 @@ export class Queue {
   }
 }
 
-/** The line of an op's keys. */
+/** Where the line of these keys is. */
 function placeOf(parts: readonly Part[], { lines, seed }: Backlog): number {
   let hash = seed
   for (let part = 0; part < parts.length; part++) hash = textHash(parts[part]!.key, hash)

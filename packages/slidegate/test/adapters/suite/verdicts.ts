@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HandlerArguments } from '../../../src/http/index.ts'
-import { slidingWindow } from '../../../src/index.ts'
+import { createLimiter, slidingWindow } from '../../../src/index.ts'
 import {
   type AdapterUnderTest,
   limitedTo,
@@ -73,6 +73,34 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
       expect(response.headers.get('Retry-After')).toBe('48')
       expect(list(response, 'RateLimit')).toEqual([['per-minute', { r: 0, t: 48 }]])
       expect([server.served(), server.errors]).toEqual([1, []])
+    })
+
+    it('names a ban in force, waits for the limits, too, and reports the room of limits that have some', async () => {
+      const limiter = createLimiter({
+        dimensions: {
+          user: [slidingWindow({ limit: 1, window: '1h', name: 'hourly' })],
+          ip: [slidingWindow({ limit: 50, window: '10m', name: 'burst' })],
+        },
+        ban: { ip: true },
+        store: newStore(),
+      })
+      const server = await serve(adapter, { limiter, key: () => ({ user: 'ann', ip: 'here' }) })
+      await fetch(server.url)
+      await limiter.block({ ip: 'here' }, '2m')
+      const response = await fetch(server.url)
+      expect([response.status, response.headers.get('Retry-After')]).toEqual([429, '3600'])
+      expect(await response.json()).toMatchObject({ 'violated-policies': ['ip.ban', 'user.hourly'] })
+      expect(list(response, 'RateLimit-Policy')).toEqual([
+        ['ip.ban', { q: 0 }],
+        ['user.hourly', { q: 1, w: 3600 }],
+        ['ip.burst', { q: 50, w: 600 }],
+      ])
+      expect(list(response, 'RateLimit')).toEqual([
+        ['ip.ban', { r: 0, t: 120 }],
+        ['user.hourly', { r: 0, t: 3600 }],
+        ['ip.burst', { r: 49 }],
+      ])
+      expect(server.served()).toBe(1)
     })
 
     it('is charged nothing: the next one is admitted after Retry-After, however many came meanwhile', async () => {

@@ -4,15 +4,6 @@ export const apply: Mutants = {
   part: 'stores/redis/apply.lua',
   withoutShortCut: true,
   mutants: {
-    'histories 2 > bans, clock set back': [
-      ['true, peek = true }', 'true, peek = false }'],
-      ['if not damage and', 'if damage and'],
-      ['restamp(bans, now)', ''],
-      ["if run.type == 'consume' then save(bans, clock, is_clock_given) end", ''],
-      ['filled = filled + 2', ''],
-      ['reply[filled + 1], reply[filled + 2],', 'reply[filled], reply[filled + 2],'],
-      ['return filled + 3,', 'return filled - 3,'],
-    ],
     'histories 2 > concurrency, clock set back': [
       ['run.is_clock_given, run.filled = is_clock_given, filled', ''],
     ],
@@ -27,13 +18,7 @@ export const apply: Mutants = {
       ],
     'conformance > a calendar is spelt by its limit, and says what its windows are about': [
       ["if run.type == 'reset' then", 'if true then'],
-      ['if bans then', 'if true then'],
       ['damage = load(logs, keys_read)', ''],
-    ],
-    'conformance > what was admitted can be returned while the key is blocked': [
-      ['damage = load(logs, keys_read, true)', ''],
-      ['blocked > 0 then', 'blocked >= 0 then'],
-      ['damage = damage or load(logs, keys_read, false)', ''],
     ],
     'histories 1 > distinct, clock set back': [
       ['if damage then', 'if true then'],

@@ -301,7 +301,6 @@ export const beyond: Mutants = {
       ['run.ms)\n    log.is_changed = true', 'run.ms)\n    '],
       ['log.kind.block(log, log.params, now, run.ms)', ''],
       ['blocked_for(logs.ban or {},', 'blocked_for(logs.ban and {},'],
-      ['filled = filled + 2', ''],
     ],
     'overrides/overrides > overrides in redis > no process need hear of the end of a ttl': [
       ['reply[filled + 1] = outcome', 'reply[filled - 1] = outcome'],

@@ -64,7 +64,6 @@ export const general: Mutants = {
         ['if run.ticket then beyond().queue(logs, run, clock, now, admitted, filled + 1) end', ''],
       ],
     'conformance > requests that are denied together count one by one': [
-      ['(log.params.role ==', '(log.params.role ~='],
       [
         'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
         '',
@@ -161,7 +160,7 @@ export const general: Mutants = {
     'histories 3 > concurrency': [['if takes_once(logs[i], run) then place = place + 1 end', '']],
     'conformance > a request that came twice is returned once': [['0 and not first_at then', '0 then']],
     'limits/repeats > Redis > one that comes after the clock was set back counts from then on, however often it comes':
-      [['   save(logs, clock, run.is_clock_given)', '   ']],
+      [['first_at then\n    save(logs, clock, run.is_clock_given)', 'first_at then\n    ']],
     'traps/other-logs > out of memory, > what would be written is refused, and nothing is half written': [
       [
         '0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end',
@@ -170,7 +169,26 @@ export const general: Mutants = {
     ],
     'conformance > denials bring on a ban, the last of them says so': [
       ['if blocked > 0 then', 'if false then'],
-      ['filled = filled + 2', ''],
+      ['BLOCKED, blocked\n    filled = filled + 2', 'BLOCKED, blocked'],
+    ],
+    'conformance > a blocked key waits for its limits, too, if they open after the ban': [
+      [
+        'if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end',
+        'if true then return nil end',
+      ],
+      ['reply[filled + 1] = BANNED', ''],
+      ['= (ban.kind.look(ban, ban.params, now))', '= 0'],
+      ['filled = filled + 2 + #logs.ban', 'filled = filled + 1 + #logs.ban'],
+      ['run.ticket = nil\n  check(logs, now, run)', 'run.ticket = nil'],
+      ['reply[filled] = 0\n  return', 'return'],
+      ['return answer(logs, run, now, run.count, filled)', 'return filled'],
+    ],
+    'histories 2 > bans, clock set back': [
+      ['if banned then\n    save(logs, clock, run.is_clock_given)', 'if banned then'],
+      ['if banned then return banned end', ''],
+    ],
+    'limits/ban-kind > random histories > both stores answer as the rules say, and keep nothing for ever': [
+      ['run.ticket = nil', ''],
     ],
     'limits/logs > Redis > stream > set back by an hour, what counted counts from then on': [
       [
