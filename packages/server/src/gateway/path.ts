@@ -1,4 +1,4 @@
-/** Servers read these differently, and no honest client sends them: control characters, and backslashes even if encoded twice. */
+/** Control characters and backslashes: servers read them differently. No honest client sends them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
 /** Of a segment. Some servers take them for parameters, some for characters of a name, and some for the query. */
@@ -15,9 +15,8 @@ const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 
 /**
  * All that servers may take the path of a request for, decoded, in lower case, without its query: the one that makes the
- * fewest differences comes first. They differ in whether they decode it once or twice, before or after they look for its query,
- * whether `%2F` is a slash, `;` begins parameters or the query, `//` is one slash, `..` goes up, and dots and spaces at the end
- * count. Most paths have one reading. Bytes are characters, as Node hands headers in.
+ * fewest differences comes first. Servers decode it once or twice, before or after they look for its query. They differ in whether `%2F` is
+ * a slash, `;` begins parameters or the query, `//` is one slash, `..` goes up, and dots and spaces at the end count. Most paths have one reading. Bytes are characters, as Node hands headers in.
  *
  * @returns undefined for a path that cannot be read
  */

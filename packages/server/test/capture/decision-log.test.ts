@@ -175,7 +175,9 @@ it('workers spell a key alike, in the log and in one captured file', async () =>
     await Promise.all(Array.from({ length: 10 }, (_, i) => consume(round * 10 + i)))
   // Workers that take their time are not waited for.
   const captured = await until('what all have captured', async () => {
-    const response = await fetch(`${service.url}/v1/admin/capture`)
+    const response = await fetch(`${service.url}/v1/admin/capture`, {
+      headers: { authorization: `Bearer ${service.token}` },
+    })
     const lines = (await response.text()).split('\n').slice(0, -1)
     return lines.length >= 200 && lines.map((line) => JSON.parse(line) as CapturedRequest)
   })

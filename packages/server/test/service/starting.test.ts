@@ -77,7 +77,9 @@ describe('a Redis that is away', () => {
     await using service = await startProcess(['--config', config], { REDIS_URL: `redis://127.0.0.1:${port}` })
     expect(await service.says(AWAY)).toMatchObject({ redis: `127.0.0.1:${port}`, onStoreError: ['throw'] })
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
-    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+    const ready = await fetch(`${service.url}/readyz`)
+    expect(ready.status).toBe(200)
+    expect(await ready.json()).toMatchObject({ ready: true, degraded: true, limiters: { api: 'throw' } })
   })
 
   it('is told with all servers of a Cluster', async () => {
@@ -99,7 +101,7 @@ describe('a Redis that is away', () => {
 describe('serve without --config', () => {
   it('runs the built-in example, and prints where to look on the standard error', async () => {
     await using service = await startProcess([])
-    await expect.poll(() => service.stderr).toContain(`Open ${service.url}\n`)
+    await expect.poll(() => service.stderr).toContain(`Open ${service.url}/?token=${service.token}\n`)
     const [, url, type, body] = /curl -i (\S+) -H '(.*?)' -d '(.*?)'\n/.exec(service.stderr)!
     const headers = { [type!.split(': ')[0]!]: type!.split(': ')[1]! }
     const answer = await fetch(url!, { method: 'POST', headers, body })
