@@ -165,6 +165,7 @@ it('workers spell a key alike, in the log and in one captured file', async () =>
     JSON.stringify({ limiters: own, logging: { decisions: 'all' }, capture: { file } }),
   )
   await using service = await startProcess(['--config', config, '--workers', '3'], { REDIS_URL: redis.url })
+  await service.says('slidegate is listening', 3)
   await service.says('all workers are ready')
   const consume = async (i: number) => {
     const client = new ServiceClient({ url: new URL(service.url) })
