@@ -22,6 +22,16 @@ export function keepToken(text: string | null): void {
   else sessionStorage.setItem(TOKEN, text)
 }
 
+/** Moves the token of an admin link from the address into the tab. */
+export function takeTokenOfLink(): void {
+  const url = new URL(location.href)
+  const text = url.searchParams.get('token')
+  if (text === null) return
+  keepToken(text)
+  url.searchParams.delete('token')
+  history.replaceState(history.state, '', url)
+}
+
 /** @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
 export async function ask<Answer>(
   method: string,

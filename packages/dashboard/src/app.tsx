@@ -9,7 +9,7 @@ import { SignInPage } from './pages/sign-in.tsx'
 import { SimulatorPage } from './pages/simulator.tsx'
 import { usePlace } from './place.ts'
 import { SessionProvider, useSession } from './session.tsx'
-import { Bar } from './shell.tsx'
+import { Bar, TokensBanner } from './shell.tsx'
 
 /** All pages. The place is behind the #, so the service serves one file whatever is looked at. */
 export function App() {
@@ -36,6 +36,7 @@ function Shell() {
         Skip to the content
       </button>
       <Bar />
+      <TokensBanner />
       {main}
     </>
   )

@@ -41,6 +41,20 @@ export function Bar() {
   )
 }
 
+/** Without tokens the service is for one machine. */
+export function TokensBanner() {
+  const { who } = useSession()
+  if (who === undefined || who.hasTokens) return null
+  return (
+    <aside class="banner" aria-label="Access">
+      <p>
+        This service has no tokens. Before other machines use it, set <code>auth.tokens</code> in its
+        configuration.
+      </p>
+    </aside>
+  )
+}
+
 function Connection() {
   const { state } = useLive()
   const words = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }[state]

@@ -17,6 +17,8 @@ export interface Whoami {
   readonly role: Role
   /** `null`: all. */
   readonly limiters: readonly string[] | null
+  /** Whether the configuration has tokens. */
+  readonly hasTokens: boolean
 }
 
 /** A limit as a configuration has it: a kind with its numbers. */

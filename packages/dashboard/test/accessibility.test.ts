@@ -37,7 +37,7 @@ afterAll(async () => {
 it.each(PLACES)(
   '%s has nothing that axe finds wrong, in light and in dark, and fits on a phone',
   async (at, shows) => {
-    await using window = await browser.open(service.httpUrl, { at })
+    await using window = await browser.open(service.page, { at })
     const { page } = window
     await page.getByRole('main').getByText(shows).first().waitFor()
     expect(await violationsIn(window)).toEqual([])
@@ -50,7 +50,7 @@ it.each(PLACES)(
 )
 
 it.each(['light', 'dark'] as const)('axe finds nothing wrong with a dialog in %s', async (theme) => {
-  await using window = await browser.open(service.httpUrl, { at: '/limiters/api', theme })
+  await using window = await browser.open(service.page, { at: '/limiters/api', theme })
   await window.page.getByRole('button', { name: 'Make it a shadow limit' }).click()
   await window.page.getByRole('dialog').waitFor()
   expect(await violationsIn(window)).toEqual([])

@@ -46,7 +46,7 @@ describe('the page of a limiter', () => {
   it('has the numbers of the service, of a known load', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'api', KNOWN)
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     const { page } = window
     await page.getByText('120 of 620 requests').waitFor()
     const used = ['5 min', '500', '120', '19%', '370 (60%)', expect.any(String), 'none']
@@ -71,7 +71,7 @@ describe('the page of a limiter', () => {
   it('shows a key as text, whatever it says', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'api', keysOf({ [EVIL]: 110 }))
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     const { page } = window
     await follow(page)
     await ask(service, 'api', keysOf({ [EVIL]: 3 }))
@@ -89,7 +89,7 @@ describe('the page of a limiter', () => {
   it('tells keys and plans of dimensions as such', async () => {
     await using service = await testService({ limiters: LIMITERS })
     await ask(service, 'login', new Array(8).fill({ user: 'a/b%2F', address: '203.0.113.7' }))
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/login' })
+    await using window = await browser.open(service.page, { at: '/limiters/login' })
     const link = window.page.getByRole('link', { name: 'a/b%2F' }).first()
     expect(await link.getAttribute('href')).toBe('#/limiters/login/keys/user/a%2Fb%252F')
     await window.page.getByText('user: 70 in any 15 min; address: 700 in any 15 min').waitFor()
@@ -97,7 +97,7 @@ describe('the page of a limiter', () => {
 
   it('follows decisions until it is told to pause', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     const { page } = window
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
     await page.getByLabel('Denials only').check()
@@ -114,7 +114,7 @@ describe('the page of a limiter', () => {
 
   it('follows what comes after a key with separators of lines', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     await follow(window.page)
     await ask(service, 'api', ['a\u2028b\u2029c\rd', 'after'])
     const lines = window.page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
@@ -123,7 +123,7 @@ describe('the page of a limiter', () => {
 
   it('says why nothing can be followed', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/gone' })
+    await using window = await browser.open(service.page, { at: '/limiters/gone' })
     window.expect(/404/)
     await follow(window.page)
     const tail = window.page.getByRole('region', { name: 'Decisions as they happen' })
@@ -143,7 +143,7 @@ describe('the page of a limiter', () => {
     const headers = { 'content-type': 'application/json' }
     const body = JSON.stringify({ limiter: 'api', requests })
     await fetch(`${service.httpUrl}/v1/consume`, { method: 'POST', headers, body })
-    await using window = await browser.open(service.httpUrl)
+    await using window = await browser.open(service.adminLink!)
     const { page } = window
     await page.getByRole('link', { name: 'shop' }).click()
     await page.getByText('a domain of Envoy').waitFor()
@@ -160,7 +160,7 @@ describe('the page of a limiter', () => {
 
   it('keeps no more lines than fit', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     const { page } = window
     await follow(page)
     const lines = page.getByRole('table', { name: 'Decisions', exact: true }).locator('tbody tr')
@@ -176,7 +176,7 @@ describe('the page of a limiter', () => {
 
   it('says whether denials are of a few or of many', async () => {
     await using service = await testService({ limiters: LIMITERS })
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+    await using window = await browser.open(service.page, { at: '/limiters/api' })
     const { page } = window
     const verdict = page.locator('[data-verdict]')
     await expect.poll(() => verdict.getAttribute('data-verdict')).toBe('none')
@@ -199,7 +199,7 @@ describe('changes', () => {
   const admin = { authorization: `Bearer ${TOKENS.admin}` }
 
   it('are not offered to who may only read, and refused', async () => {
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api', token: TOKENS.read })
+    await using window = await browser.open(service.page, { at: '/limiters/api', token: TOKENS.read })
     const { page } = window
     await page.getByRole('table', { name: 'Limits', exact: true }).getByText('hourly').waitFor()
     const buttons = await page.getByRole('button').allInnerTexts()
@@ -216,7 +216,7 @@ describe('changes', () => {
   })
 
   it('are done once they are confirmed, and are in the audit', async () => {
-    await using window = await browser.open(service.httpUrl, { at: '/limiters/api', token: TOKENS.admin })
+    await using window = await browser.open(service.page, { at: '/limiters/api', token: TOKENS.admin })
     const { page } = window
     const row = page.getByRole('row', { name: /stricter/ })
     const shadowed = async () => {
@@ -254,7 +254,7 @@ describe('changes', () => {
 
 it('is smooth while it is asked for 10,000 keys', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+  await using window = await browser.open(service.page, { at: '/limiters/api' })
   const { page } = window
   await page.getByRole('button', { name: 'Follow' }).click()
   await window.watchLongTasks()

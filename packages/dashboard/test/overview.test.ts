@@ -19,7 +19,7 @@ function keys(count: number): string[] {
 
 it('asks nobody but the service', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.httpUrl)
+  await using window = await browser.open(service.page)
   await window.page.getByRole('link', { name: 'api' }).waitFor()
   for (const place of ['/limiters/api', '/simulator', '/configuration', '/audit']) {
     await window.go(place)
@@ -33,7 +33,7 @@ it('moves its charts with the traffic, on a Redis that two instances share', asy
   const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
   await using service = await testService(config)
   await using other = await testService(config)
-  await using window = await browser.open(service.httpUrl)
+  await using window = await browser.open(service.page)
   const { page } = window
   const chart = page.locator('figure', { hasText: 'Requests per second' })
   const painted = () => page.evaluate<string>("document.querySelector('figure canvas').toDataURL()")
@@ -61,7 +61,7 @@ it('moves its charts with the traffic, on a Redis that two instances share', asy
 
 it('adds up to what the service has decided, second by second', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.httpUrl, { at: '/limiters/api' })
+  await using window = await browser.open(service.page, { at: '/limiters/api' })
   const { page } = window
   await page.locator('figure').waitFor()
   // Over several seconds, most of which the page is told one by one.
@@ -79,7 +79,7 @@ it('stays smooth with 100 limiters and more', async () => {
   const names = Array.from({ length: 120 }, (_, i) => `limiter-${`${i}`.padStart(3, '0')}`)
   const limiters = Object.fromEntries(names.map((name) => [name, LIMITERS.api!]))
   await using service = await testService({ limiters })
-  await using window = await browser.open(service.httpUrl)
+  await using window = await browser.open(service.page)
   const { page } = window
   const table = page.getByRole('table', { name: 'Limiters', exact: true })
   await table.getByRole('link').first().waitFor()
@@ -104,7 +104,7 @@ it('stays smooth with 100 limiters and more', async () => {
 
 it('leaves rows where they are while somebody points at them', async () => {
   await using service = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(service.httpUrl)
+  await using window = await browser.open(service.page)
   const { page } = window
   const table = page.getByRole('table', { name: 'Limiters', exact: true })
   await table.getByRole('link').first().waitFor()

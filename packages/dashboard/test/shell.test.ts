@@ -4,6 +4,7 @@ import { temporaryFolder } from '../../server/test/support/cli.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { startProcess } from '../../server/test/support/service-process.ts'
 import { freePort } from '../../slidegate/test/support/ports.ts'
+import { violationsIn } from './support/axe.ts'
 import { type TestBrowser, testBrowser } from './support/browser.ts'
 import { AUTH, LIMITERS, TOKENS } from './support/limiters.ts'
 
@@ -55,6 +56,50 @@ describe('signing in', () => {
     await page.getByLabel('Token').fill(TOKENS.admin)
     await page.getByRole('main').getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('operator (admin)').waitFor()
+  })
+})
+
+describe('a service without tokens', () => {
+  const banner =
+    'This service has no tokens. Before other machines use it, set auth.tokens in its configuration.'
+
+  it('the admin link signs in, and its token leaves the address', async () => {
+    await using open = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(open.page, { at: '/audit' })
+    const { page } = window
+    await page.getByText('admin-link (admin)').waitFor()
+    expect(page.url()).toBe(`${open.httpUrl}/#/audit`)
+    await page.getByRole('complementary', { name: 'Access' }).getByText(banner).waitFor()
+    await page.reload()
+    await page.getByText('admin-link (admin)').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByText('Open the link that the service printed when it started').waitFor()
+  })
+
+  it('a page without a token names the link', async () => {
+    await using open = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(open.httpUrl)
+    const { page } = window
+    await page.getByText('Open the link that the service printed when it started').waitFor()
+    await page.getByText(banner).waitFor()
+    expect(await page.getByRole('navigation').count()).toBe(0)
+    expect(await violationsIn(window)).toEqual([])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    expect(await violationsIn(window)).toEqual([])
+  })
+
+  it('the link of another start is not known', async () => {
+    await using open = await testService({ limiters: LIMITERS })
+    await using window = await browser.open(`${open.httpUrl}/?token=the-token-of-a-former-start`)
+    window.expect(REFUSED)
+    await window.page.getByRole('alert').getByText('not known').waitFor()
+    expect(await window.page.evaluate('sessionStorage.length')).toBe(0)
+  })
+
+  it('a service with tokens has no banner', async () => {
+    await using window = await browser.open(service.httpUrl, { token: TOKENS.read })
+    await window.page.getByText('reader (read)').waitFor()
+    expect(await window.page.getByText('no tokens').count()).toBe(0)
   })
 })
 
@@ -136,7 +181,10 @@ it('asks for nothing while nobody sees it, and at once when somebody does', asyn
 it('says that the connection is lost, and comes back by itself', async () => {
   const folder = temporaryFolder()
   onTestFinished(folder.remove)
-  const file = folder.write('slidegate.json', JSON.stringify({ limiters: LIMITERS }))
+  const file = folder.write(
+    'slidegate.json',
+    JSON.stringify({ limiters: LIMITERS, auth: { anonymous: 'read' } }),
+  )
   // A port that no connection is given while nobody listens on it.
   const host = `127.0.0.1:${await freePort()}`
   await using first = await startProcess(['--config', file, '--http', host])

@@ -37,7 +37,7 @@ afterAll(async () => {
 })
 
 function simulator(options: WindowOptions = {}): Promise<TestWindow> {
-  return browser.open(service.httpUrl, { ...options, at: '/simulator' })
+  return browser.open(service.page, { ...options, at: '/simulator' })
 }
 
 async function load({ page }: TestWindow, file: string): Promise<void> {
@@ -290,7 +290,7 @@ it('what the service has captured is simulated as it was decided', async () => {
 
 it('a service that captures nothing says so', async () => {
   await using other = await testService({ limiters: LIMITERS })
-  await using window = await browser.open(other.httpUrl, { at: '/simulator' })
+  await using window = await browser.open(other.page, { at: '/simulator' })
   window.expect(/404/)
   await window.page.getByRole('button', { name: 'Load it' }).click()
   await window.page.getByText('The service says: no requests are captured').waitFor()

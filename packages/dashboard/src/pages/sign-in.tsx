@@ -25,12 +25,15 @@ export function SignInPage() {
           void signIn(text.trim())
         }}
       >
-        {who !== undefined && (
-          <p>
-            {who.name} has the role {who.role}. This page needs a token with the role read, and one with the
-            role admin to change anything.
-          </p>
-        )}
+        {who !== undefined &&
+          (who.hasTokens ? (
+            <p>
+              {who.name} has the role {who.role}. This page needs a token with the role read, and one with the
+              role admin to change anything.
+            </p>
+          ) : (
+            <p>Open the link that the service printed when it started, or enter the token of this link.</p>
+          ))}
         <label>
           Token
           <input
@@ -43,7 +46,9 @@ export function SignInPage() {
             onInput={(event) => setText(event.currentTarget.value)}
           />
           <span class="field-hint" id="token-hint">
-            One of <code>auth.tokens</code> of the configuration. It is kept in this tab until it is closed.
+            One of <code>auth.tokens</code> of the configuration. If it has none, the token of the link that
+            the service printed when it started: each start makes a new one. This tab keeps the token until
+            you close it.
           </span>
         </label>
         {problem !== undefined && (

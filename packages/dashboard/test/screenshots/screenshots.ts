@@ -43,10 +43,12 @@ function address(of: number): string {
   return `203.0.113.${of % 250}`
 }
 
+const TOKEN = 'the-token-of-the-operator'
+
 function atUrl(url: string) {
   return {
     post: async (path: string, body: unknown) => {
-      const headers = { 'content-type': 'application/json' }
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
       const { status } = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
       return { status }
     },
@@ -73,7 +75,8 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
   await using redis = await withRedis()
   const folder = temporaryFolder()
   onTestFinished(folder.remove)
-  const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } } }
+  const auth: Config['auth'] = { tokens: [{ name: 'operator', role: 'admin', token: TOKEN }] }
+  const config: Config = { limiters: LIMITERS, store: { redis: { url: redis.url } }, auth }
   const file = folder.write('slidegate.json', JSON.stringify(config))
   await using first = await startProcess(['--config', file])
   await using second = await startProcess(['--config', file])
@@ -113,7 +116,9 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
   await using browser = await testBrowser()
   // What is only known since the page was opened is on it, too.
   const windows = await Promise.all(
-    LOOKS.map(async ([look, options]) => [look, await browser.open(first.url, options)] as const),
+    LOOKS.map(
+      async ([look, options]) => [look, await browser.open(first.url, { ...options, token: TOKEN })] as const,
+    ),
   )
   await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000))
   for (const [look, window] of windows) {

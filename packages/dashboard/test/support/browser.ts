@@ -5,7 +5,10 @@ import { type BrowserContextOptions, chromium, type Page } from 'playwright-core
 const BUILT = fileURLToPath(new URL('../../../server/page/index.html', import.meta.url))
 
 export interface TestBrowser extends AsyncDisposable {
-  /** A window of its own, with nothing kept from others. `await using` closes it, and throws where something was wrong in it. */
+  /**
+   * Opens a page, or an admin link.
+   *
+   * A window of its own, with nothing kept from others. `await using` closes it, and throws where something was wrong in it. */
   open(url: string, options?: WindowOptions): Promise<TestWindow>
 }
 
@@ -70,8 +73,10 @@ export async function testBrowser(): Promise<TestBrowser> {
       page.on('console', (message) => {
         if (message.type() === 'error') errors.push(message.text())
       })
-      const go = async (place: string) => void (await page.goto(`${url}/#${place}`))
-      await go(at)
+      const [path = '', query] = url.split('?')
+      const base = `${path.replace(/\/$/, '')}/`
+      const go = async (place: string) => void (await page.goto(`${base}#${place}`))
+      await page.goto(`${base}${query === undefined ? '' : `?${query}`}#${at}`)
       let expected: RegExp | undefined
       return {
         page,

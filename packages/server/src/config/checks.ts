@@ -143,7 +143,7 @@ function areReadable(
 }
 
 /** Names that the audit gives to others. */
-const TAKEN = ['anonymous', 'configuration']
+const TAKEN = ['anonymous', 'admin-link', 'configuration']
 
 function checkTokens({ config, isSound, complain }: Checked): void {
   if (!isSound(['auth'])) return

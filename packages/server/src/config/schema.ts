@@ -563,7 +563,7 @@ const AuthSchema = closed('Who is let in.', {
   anonymous: Type.Optional(
     Type.Union([Role, Type.Literal(false)], {
       description:
-        'What callers without a token may do. Default: all on loopback while there are no tokens, else nothing.',
+        'What callers without a token may do. Default: on loopback, while there are no tokens, ask for decisions, explain a key and read metrics, but not through a proxy; else nothing.',
     }),
   ),
   hosts: Type.Optional(
@@ -692,6 +692,11 @@ export const ConfigSchema = Type.Object(
     envoy: Type.Optional(EnvoySchema),
     auth: Type.Optional(AuthSchema),
     caps: Type.Optional(CapsSchema),
+    readiness: oneOf(
+      'When /readyz answers 503, besides while the service drains. always: never. store: while the store is down, if a limiter throws or denies without it. Default: always.',
+      'always',
+      'store',
+    ),
     logging: Type.Optional(LoggingSchema),
     capture: Type.Optional(CaptureSchema),
     tracing: Type.Optional(TracingSchema),

@@ -24,6 +24,7 @@ export interface HandlerOptions {
 export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['request'], RateLimitResponse> {
   const { rateLimits, gatekeeper, log, maxInFlight, tracing, calls } = options
   const answer = (call: Call): Promise<RateLimitResponse | undefined> => {
+    gatekeeper.mustBeEnvoy(call.metadata)
     const [authorization] = call.metadata.get('authorization')
     const caller = gatekeeper.admit(authorization?.toString())
     caller.must('check')

@@ -1,5 +1,5 @@
-/** Servers differ in what they take these for; no honest client sends them as they are, and a backslash in no way. */
-const UNREADABLE = /[\0-\x20#\\\x7f]|%5c/i
+/** Control characters and backslashes: servers read them differently. No honest client sends them. */
+const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 
 /** Of a segment. Some servers take them for parameters, some for characters of a name, and some for the query. */
 const PARAMETERS = /;[^/]*/g
@@ -9,12 +9,14 @@ const ESCAPE = /%([0-9a-f]{2})/gi
 /** Some servers take it for a slash, and others for a character of a name. */
 const ENCODED_SLASH = /%2f/i
 /** Where servers differ in what they make of it once it is decoded. */
-const AMBIGUOUS = /;|\/\/|\/\.{1,2}(?:\/|;|$)|[. ]$/
+const AMBIGUOUS = /[;?#]|%[0-9a-f]{2}|\/\/|\/\.{1,2}(?:\/|$)|[. ]$/i
+/** Where the path ends for servers that decode it before they look for its end. */
+const END = /(?:[?#]|%(?:3f|23|[01][0-9a-f]|7f)).*$/is
 
 /**
  * All that servers may take the path of a request for, decoded, in lower case, without its query: the one that makes the
- * fewest differences comes first. They differ in whether `%2F` is a slash, `;` begins parameters or the query, `//` is one slash,
- * `..` goes up, and dots and spaces at the end count. Most paths have one reading. Bytes are characters, as Node hands headers in.
+ * fewest differences comes first. Servers decode it once or twice, before or after they look for its query. They differ in whether `%2F` is
+ * a slash, `;` begins parameters or the query, `//` is one slash, `..` goes up, and dots and spaces at the end count. Most paths have one reading. Bytes are characters, as Node hands headers in.
  *
  * @returns undefined for a path that cannot be read
  */
@@ -26,6 +28,14 @@ export function readingsOf(uri: string): readonly string[] | undefined {
   const decoded = decode(path, true)
   if (!ENCODED_SLASH.test(path) && !AMBIGUOUS.test(decoded)) return [lowerCase(decoded)]
   const readings = new Set<string>()
+  for (const sent of decoded.search(ESCAPE) < 0 ? [path] : [decoded, path]) {
+    for (const whole of new Set([sent.replace(END, ''), sent])) addReadings(whole, readings)
+  }
+  return Array.from(readings)
+}
+
+/** @param path as it was sent, or decoded once */
+function addReadings(path: string, readings: Set<string>): void {
   for (const slashesToo of [true, false]) {
     const text = decode(path, slashesToo)
     const bare = decode(path.replaceAll(PARAMETERS, ''), slashesToo)
@@ -39,7 +49,6 @@ export function readingsOf(uri: string): readonly string[] | undefined {
       }
     }
   }
-  return Array.from(readings)
 }
 
 /** Letters of ASCII only, for other bytes are parts of letters. */

@@ -295,4 +295,5 @@ export const WhoAmI = closed({
   limiters: Type.Union([Type.Array(Type.String()), Type.Null()], {
     description: 'Which he may ask, * for any characters; null: all.',
   }),
+  hasTokens: Type.Boolean({ description: 'Whether the configuration has auth.tokens.' }),
 })

@@ -48,7 +48,7 @@ export async function describeRoutes(app: App): Promise<void> {
             type: 'http',
             scheme: 'bearer',
             description:
-              'A token of auth.tokens. Not needed where auth.anonymous lets callers without one in.',
+              'A token of auth.tokens; without these, that of the admin link which the service prints when it starts.',
           },
         },
       },
@@ -62,7 +62,7 @@ export async function describeRoutes(app: App): Promise<void> {
 }
 
 function described({ schema = {}, config = {}, method }: RouteOptions): NonNullable<RouteOptions['schema']> {
-  const { role } = config
+  const { role, isOpen = role === 'check' } = config
   const withBody = role !== undefined && [method].flat().includes('POST')
   const problems = { ...EVERYWHERE, ...(role && WITH_ROLE), ...(withBody && WITH_BODY) }
   const response = (schema.response ?? { 200: { description: 'Done.', type: 'null' } }) as Record<
@@ -73,7 +73,8 @@ function described({ schema = {}, config = {}, method }: RouteOptions): NonNulla
     response[status] ??= problemAnswer(description)
   }
   if (role === undefined) return { ...schema, response }
-  const needs = `Needs the role ${role}${role === 'admin' ? '' : ' or more'}.`
+  const orNone = isOpen ? '; without auth.tokens, on loopback, no token' : ''
+  const needs = `Needs the role ${role}${role === 'admin' ? '' : ' or more'}${orNone}.`
   const description = [schema.description, needs].filter(Boolean).join(' ')
   return { ...schema, response, description, security: [{ token: [] }] }
 }

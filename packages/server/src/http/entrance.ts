@@ -13,6 +13,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a caller needs for this route. Left out: nothing, and nobody is asked who he is. */
     role?: Role
+    /** Whether the route needs no token while the configuration has none. */
+    isOpen?: boolean
     /** The header with the bare token, where all others, `Authorization`, `Host` and `Origin` too, are those of a gateway's client. */
     tokenHeader?: string
   }
@@ -43,9 +45,10 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
     reply: FastifyReply,
     role: Role,
     authorization: string | undefined,
+    isOpen: boolean,
   ) => {
     request.caller = gatekeeper.admit(authorization)
-    request.caller.must(role)
+    request.caller.must(role, isOpen)
     const most = service.config.caps?.inFlight ?? DEFAULT_IN_FLIGHT
     if (inFlight >= most) {
       throw new ServiceError(
@@ -63,13 +66,16 @@ export function guardEntrance(app: App, { gatekeeper, service }: Context): void 
   const hooks = new WeakSet<object>()
   app.decorateRequest('caller')
   app.addHook('onRoute', (route) => {
-    const { role, tokenHeader } = route.config ?? {}
+    const { role, tokenHeader, isOpen = false } = route.config ?? {}
     // Called again for the HEAD of a GET.
     const before = [route.onRequest ?? []].flat().filter((hook) => !hooks.has(hook))
     const hook: onRequestHookHandler = (request, reply, done) => {
       const { headers } = request.raw
-      if (tokenHeader === undefined) pages.check(headers.host, headers.origin, reply)
-      if (role !== undefined) enter(request, reply, role, authorizationIn(headers, tokenHeader))
+      if (tokenHeader === undefined) {
+        pages.check(headers.host, headers.origin, reply)
+        gatekeeper.mustBeDirect(headers)
+      }
+      if (role !== undefined) enter(request, reply, role, authorizationIn(headers, tokenHeader), isOpen)
       done()
     }
     hooks.add(hook)

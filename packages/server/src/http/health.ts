@@ -5,15 +5,26 @@ import { closed } from './schemas.ts'
 
 const tags = ['service']
 
+const OnStoreError = Type.Enum(['throw', 'deny', 'allow', 'local'])
+
 const ReadinessSchema = closed({
   ready: Type.Boolean(),
-  reasons: Type.Array(Type.String(), { description: 'Why no requests should be sent here.' }),
+  degraded: Type.Boolean({
+    description: 'Whether the store is down: limiters decide by their onStoreError.',
+  }),
+  reasons: Type.Array(Type.String(), { description: 'Why the service is not ready, or degraded.' }),
+  limiters: Type.Optional(
+    Type.Record(Type.String(), OnStoreError, {
+      description:
+        'If degraded: the onStoreError of each limiter that the caller may see with the role read.',
+    }),
+  ),
   config: closed({
     valid: Type.Boolean({ description: 'Whether the configuration as it stands in the file is in force.' }),
   }),
 })
 
-export function healthRoutes(app: App, { readiness, metrics, peers }: Context): void {
+export function healthRoutes(app: App, { readiness, metrics, peers, service, gatekeeper }: Context): void {
   app.get(
     '/healthz',
     {
@@ -30,14 +41,30 @@ export function healthRoutes(app: App, { readiness, metrics, peers }: Context): 
     summary: 'Whether requests should be sent here',
     response: {
       200: { ...ReadinessSchema, description: 'They should.' },
-      503: { ...ReadinessSchema, description: 'They should not.' },
+      503: {
+        ...ReadinessSchema,
+        description: 'They should not: the service drains or, with readiness: store, has lost its store.',
+      },
     },
   }
-  app.get('/readyz', { schema: readyz }, async (_request, reply) => {
-    const { ready, reasons } = await readiness.state()
-    const config = readiness.configProblem === undefined ? { valid: true } : { valid: false }
+  const policiesFor = (authorization: string | undefined) => {
+    const reader = gatekeeper.readerOf(authorization)
+    return Object.fromEntries(
+      service
+        .active()
+        .filter(({ declared }) => reader?.may(declared.name))
+        .map(({ declared: { name, config } }) => [name, config.onStoreError ?? 'throw'] as const),
+    )
+  }
+  app.get('/readyz', { schema: readyz }, async ({ headers }, reply) => {
+    const { ready, degraded, reasons } = await readiness.state()
+    const config = { valid: readiness.configProblem === undefined }
     reply.code(ready ? 200 : 503)
-    return { ready, reasons: [...reasons], config }
+    return {
+      ...{ ready, degraded, reasons: [...reasons] },
+      ...(degraded && { limiters: policiesFor(headers.authorization) }),
+      config,
+    }
   })
   const metricsSchema = {
     tags,
@@ -46,10 +73,14 @@ export function healthRoutes(app: App, { readiness, metrics, peers }: Context): 
       200: { description: 'The text format.', content: { 'text/plain': { schema: Type.String() } } },
     },
   }
-  app.get('/metrics', { config: { role: 'read' }, schema: metricsSchema }, async (_request, reply) => {
-    reply.type(metrics.registry.contentType)
-    return metrics.text(peers)
-  })
+  app.get(
+    '/metrics',
+    { config: { role: 'read', isOpen: true }, schema: metricsSchema },
+    async (_request, reply) => {
+      reply.type(metrics.registry.contentType)
+      return metrics.text(peers)
+    },
+  )
   let description: string | undefined
   const openapiSchema = {
     tags,

@@ -25,7 +25,8 @@ export function liveRoutes(app: App, context: Context): void {
     { config: { role: 'check' }, schema: { tags, summary: 'Whose token it is', response: { 200: WhoAmI } } },
     ({ caller }) => {
       const { name, role, limiters } = caller
-      return { name, role, limiters: limiters === undefined ? null : [...limiters] }
+      const hasTokens = (service.config.auth?.tokens ?? []).length > 0
+      return { name, role, limiters: limiters === undefined ? null : [...limiters], hasTokens }
     },
   )
 

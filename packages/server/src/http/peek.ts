@@ -55,7 +55,7 @@ export function peekRoutes(app: App, { service }: Context): void {
   app.post(
     '/v1/explain',
     {
-      config: { role: 'read' },
+      config: { role: 'read', isOpen: true },
       schema: {
         summary: 'Explain a key',
         description:

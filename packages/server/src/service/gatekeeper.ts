@@ -1,9 +1,17 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { networkInterfaces } from 'node:os'
+import type { Metadata } from '@grpc/grpc-js'
 import type { AuthConfig, Role, TokenConfig } from '../config/schema.ts'
+import { ADMIN_TOKEN } from '../instance-secret.ts'
 import { fits } from './pattern.ts'
 import { ServiceError } from './service-error.ts'
 
 const RANK: Readonly<Record<Role, number>> = { check: 1, read: 2, admin: 3 }
+
+const ADMIN_LINK = 'the admin link that the service printed when it started'
+
+/** Headers by which a proxy says that it passes a request on. */
+const OF_PROXIES = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
 
 /** One who asks, and what he may do. */
 export class Caller {
@@ -21,8 +29,11 @@ export class Caller {
     this.#ownLimits = ownLimits
   }
 
-  /** @throws {ServiceError} `forbidden` */
-  must(role: Role): void {
+  /**
+   * @param isOpen whether this needs no token while the configuration has none
+   * @throws {ServiceError} `forbidden`
+   */
+  must(role: Role, _isOpen = false): void {
     if (RANK[this.role] >= RANK[role]) return
     throw new ServiceError(403, 'forbidden', `${this.name} has the role ${this.role}; this needs ${role}`)
   }
@@ -43,10 +54,30 @@ export class Caller {
   }
 }
 
+/** A program of this machine without a token, while the configuration has no tokens. */
+class Stranger extends Caller {
+  constructor() {
+    super('anonymous', 'check', undefined, ['*'])
+  }
+
+  /** @throws {ServiceError} `unauthorized` */
+  override must(role: Role, isOpen = false): void {
+    if (isOpen || role === 'check') return
+    throw new ServiceError(
+      401,
+      'unauthorized',
+      `the configuration has no tokens, so this needs ${ADMIN_LINK}, or its token as Authorization: Bearer <token>. Set auth.tokens for tokens of your own`,
+    )
+  }
+}
+
 /** Knows callers by their tokens. Nothing of a token can be learnt from how long it takes. */
 export class Gatekeeper {
   #tokens: readonly (readonly [digest: Buffer, caller: Caller])[] = []
   #anonymous: Caller | undefined
+  #isOpen = false
+  /** The address of this machine that Envoy named last. */
+  #ownAddress: string | undefined
 
   /** @param isLoopback whether only programs of this machine can ask */
   constructor(auth: AuthConfig | undefined, isLoopback: boolean) {
@@ -54,15 +85,73 @@ export class Gatekeeper {
   }
 
   reload(auth: AuthConfig = {}, isLoopback: boolean): void {
-    const { tokens = [], anonymous = isLoopback && tokens.length === 0 ? 'admin' : false } = auth
+    const { tokens = [], anonymous = false } = auth
+    this.#isOpen = isLoopback && tokens.length === 0 && auth.anonymous === undefined
+    if (this.#isOpen) {
+      this.#tokens = [[digestOf(ADMIN_TOKEN), new Caller('admin-link', 'admin', undefined, ['*'])]]
+      this.#anonymous = new Stranger()
+      return
+    }
     this.#tokens = tokens.map((token) => [
       digestIn(token),
       new Caller(token.name, token.role, token.limiters, token.ownLimits),
     ])
-    // Without tokens nobody has said what he may not do.
-    const ownLimits = tokens.length === 0 && auth.anonymous === undefined ? ['*'] : []
-    this.#anonymous =
-      anonymous === false ? undefined : new Caller('anonymous', anonymous, undefined, ownLimits)
+    this.#anonymous = anonymous === false ? undefined : new Caller('anonymous', anonymous)
+  }
+
+  /** Whether the configuration has neither tokens nor `anonymous`. Then there is an admin link. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /**
+   * Without tokens, clients of a proxy would have the rights of this machine.
+   *
+   * @param headers by name, in lower case
+   * @throws {ServiceError} `proxy_without_tokens`
+   */
+  mustBeDirect(headers: Readonly<Record<string, unknown>>): void {
+    if (!this.#isOpen) return
+    for (const name in headers) {
+      if (!OF_PROXIES.test(name)) continue
+      throw new ServiceError(
+        403,
+        'proxy_without_tokens',
+        `the request came through a proxy (it has the header ${name}), but the configuration has no tokens. Set auth.tokens, or auth.anonymous to what all clients of the proxy may do`,
+      )
+    }
+  }
+
+  /**
+   * The same for gRPC. Envoy adds its own address to the calls that it makes itself.
+   *
+   * @throws {ServiceError} `proxy_without_tokens`
+   */
+  mustBeEnvoy(metadata: Pick<Metadata, 'get' | 'getMap'>): void {
+    if (!this.#isOpen) return
+    const { 'x-forwarded-for': _, ...others } = metadata.getMap()
+    const addresses = metadata.get('x-forwarded-for').map(String)
+    const isForwarded = addresses.length > 1 || addresses.some((address) => !this.#isOwn(address))
+    this.mustBeDirect({ ...others, ...(isForwarded && { 'x-forwarded-for': addresses }) })
+  }
+
+  #isOwn(address: string): boolean {
+    if (address === this.#ownAddress) return true
+    const own = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+    if (!own.some((each) => each.address === address)) return false
+    this.#ownAddress = address
+    return true
+  }
+
+  /** The caller, if they may read. Never throws. */
+  readerOf(authorization: string | undefined): Caller | undefined {
+    try {
+      const caller = this.admit(authorization)
+      caller.must('read', true)
+      return caller
+    } catch {
+      return undefined
+    }
   }
 
   /**
@@ -79,7 +168,12 @@ export class Gatekeeper {
     let found: Caller | undefined
     // All are compared, whichever it is.
     for (const [known, caller] of this.#tokens) if (timingSafeEqual(known, digest)) found ??= caller
-    if (found === undefined) throw new ServiceError(401, 'unauthorized', 'the token is not known')
+    if (found === undefined) {
+      const hint = this.#isOpen
+        ? `; the configuration has no tokens, and each start makes another one for ${ADMIN_LINK}`
+        : ''
+      throw new ServiceError(401, 'unauthorized', `the token is not known${hint}`)
+    }
     return found
   }
 }

@@ -1,11 +1,16 @@
 import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
-/** Whether requests should be sent here, and if not, why. */
+/** Whether requests should be sent here, whether the store answers, and if not, why. */
 export interface Ready {
   readonly ready: boolean
+  /** Whether the store is down: limiters decide by their `onStoreError`. */
+  readonly degraded: boolean
   readonly reasons: readonly string[]
 }
+
+/** Policies that need no store to let requests pass. */
+const ANSWERS_ALONE: ReadonlySet<OnStoreError> = new Set(['allow', 'local'])
 
 /** For how long an answer of the store stands. */
 const FRESH_MS = 500
@@ -30,13 +35,18 @@ export class Readiness {
     })
   }
 
-  /** @param policies of those who are asked for decisions. Default: of all. */
+  /**
+   * By default the service stays ready while the store is down. An outage reaches all instances at once, and no other instance
+   * would answer better.
+   *
+   * @param policies of the limiters that are asked. Default: all.
+   */
   async state(policies: readonly OnStoreError[] = this.#service.policies()): Promise<Ready> {
-    const reasons: string[] = []
-    if (this.#service.isDraining) reasons.push('draining')
-    if (!(await this.#storeAnswers()) && !policies.every((each) => each === 'allow' || each === 'local'))
-      reasons.push('the store gives no answer')
-    return { ready: reasons.length === 0, reasons }
+    const { isDraining, config } = this.#service
+    const degraded = !(await this.#storeAnswers())
+    const needsStore = config.readiness === 'store' && policies.some((each) => !ANSWERS_ALONE.has(each))
+    const reasons = [...(isDraining ? ['draining'] : []), ...(degraded ? ['the store does not answer'] : [])]
+    return { ready: !isDraining && !(degraded && needsStore), degraded, reasons }
   }
 
   close(): void {

@@ -16,6 +16,8 @@ export interface ReloadingOptions {
   readonly loaded: LoadedConfig
   readonly running: Pick<RunningService, 'reload' | 'readiness' | 'metrics'>
   readonly log: Logger
+  /** Called after another configuration came into force. */
+  readonly reloaded?: () => void
   readonly every?: Every | undefined
 }
 
@@ -106,6 +108,7 @@ export class Reloading {
     if (level !== before.config.logging?.level) log.level = level ?? 'info'
     const later = fromNextStart(loaded.config, started.config)
     log.info({ limiters: Object.keys(loaded.config.limiters).length }, 'the configuration is in force')
+    this.#options.reloaded?.()
     if (later.length > 0)
       log.warn({ parts: later }, 'these parts of the configuration count from the next start')
     return 'ok'

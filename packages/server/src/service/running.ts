@@ -10,6 +10,7 @@ import { DecisionLog } from '../capture/decision-log.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { startEnvoy } from '../envoy/start.ts'
 import { type App, createApp } from '../http/app.ts'
+import { ADMIN_TOKEN } from '../instance-secret.ts'
 import { discreet } from '../logged.ts'
 import { Metrics } from '../metrics/metrics.ts'
 import { startTracing } from '../tracing/start.ts'
@@ -54,6 +55,8 @@ export interface RunningService {
   readonly capture: Capture
   readonly app: App
   readonly httpUrl: string
+  /** The page with the token of this start. Undefined if the configuration has `tokens` or `anonymous`. */
+  readonly adminLink: string | undefined
   /** Where gRPC is answered, if it is. */
   readonly grpcAddress: string | undefined
   /** Puts another configuration in force. What it says of listeners and stores counts from the next start. @throws as the service does */
@@ -138,6 +141,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   })
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
+  const httpUrl = `${tls ? 'https' : 'http'}://${host}:${port}`
   let stopped: Promise<void> | undefined
   const stop = async (drainMs: number): Promise<void> => {
     service.isDraining = true
@@ -156,7 +160,10 @@ export async function startService(options: StartOptions): Promise<RunningServic
     metrics,
     capture,
     app,
-    httpUrl: `${tls ? 'https' : 'http'}://${host}:${port}`,
+    httpUrl,
+    get adminLink() {
+      return gatekeeper.isOpen ? `${httpUrl}/?token=${ADMIN_TOKEN}` : undefined
+    },
     grpcAddress: envoy?.address,
     reload: (changed) => {
       const { config: next, domains } = changed

@@ -59,12 +59,25 @@ async function serveHere(
   })
   try {
     const running = await startService({ loaded, log, droppedLines: dropped, peers })
-    reloading = new Reloading({ load, loaded, running, log })
-    log.info({ http: running.httpUrl, grpc: running.grpcAddress }, 'slidegate is listening')
-    // Production logs stay pure JSON. Only the first worker prints, so the text appears once.
-    if ((file === undefined || process.stderr.isTTY) && (cluster.worker?.id ?? 1) === 1) {
-      process.stderr.write(welcomeOf(running, file))
+    // Only the first worker prints, so each text appears once.
+    const isFirst = (cluster.worker?.id ?? 1) === 1
+    const isTerminal = process.stderr.isTTY === true
+    let hasLinked = running.adminLink !== undefined
+    const reloaded = (): void => {
+      if (!isFirst || hasLinked || running.adminLink === undefined) return
+      hasLinked = true
+      log.info({ adminLink: running.adminLink }, 'the configuration has no tokens any more')
     }
+    reloading = new Reloading({ load, loaded, running, log, reloaded })
+    log.info(
+      {
+        ...{ http: running.httpUrl, grpc: running.grpcAddress },
+        ...(isFirst && !isTerminal && { adminLink: running.adminLink }),
+      },
+      'slidegate is listening',
+    )
+    // Production logs stay pure JSON.
+    if ((file === undefined || isTerminal) && isFirst) process.stderr.write(welcomeOf(running, file))
     if (peers instanceof WorkerPeers) peers.ready()
     await told
     log.info({ drainMs }, 'slidegate is ending')
@@ -78,12 +91,12 @@ async function serveHere(
 }
 
 /** Where to look and what to send first, for a person who started the service. */
-function welcomeOf({ httpUrl, service }: RunningService, file: string | undefined): string {
+function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string | undefined): string {
   const limiter = service.active()[0]?.declared.name ?? 'api'
   const body = `'{"limiter":"${limiter}","key":"user:42"}'`
   const lines = [
     '',
-    `Open ${httpUrl}`,
+    `Open ${adminLink ?? httpUrl}`,
     `Try  curl -i ${httpUrl}/v1/consume -H 'content-type: application/json' -d ${body}`,
     `API  ${httpUrl}/openapi.json`,
     '',

@@ -13,7 +13,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { Alone } from '../../src/service/peers.ts'
 import { temporaryFolder } from '../support/cli.ts'
 import { startProcess } from '../support/service-process.ts'
-import { adminService } from './support.ts'
+import { type AdminService, adminService } from './support.ts'
 
 const limiters: Config['limiters'] = {
   api: { limits: [{ kind: 'slidingWindow', limit: 3, window: '1h' }], timeoutMs: 9000 },
@@ -33,9 +33,12 @@ afterAll(() => redis.stop())
 const soon = { timeout: 30_000, interval: 100 }
 
 /** Keys of what is decided, as one reads them there. */
-function tailOf(url: string): { readonly seen: readonly string[]; end(): Promise<void> } {
+function tailOf({ url, token }: Pick<AdminService, 'url' | 'token'>): {
+  readonly seen: readonly string[]
+  end(): Promise<void>
+} {
   const stop = new AbortController()
-  const tail = new ServiceClient({ url: new URL(url) }).events('/v1/admin/tail', stop.signal)
+  const tail = new ServiceClient({ url: new URL(url), token }).events('/v1/admin/tail', stop.signal)
   const seen: string[] = []
   const reading = (async () => {
     for await (const { data } of tail) seen.push(JSON.parse(data).key)
@@ -59,7 +62,7 @@ describe('instances on one Redis', () => {
     const overview = async () => (await one.ask('GET', '/v1/admin/overview')).body as Overview
     await expect.poll(async () => (await overview()).instances.length, soon).toBe(3)
 
-    const { seen, end } = tailOf(one.url)
+    const { seen, end } = tailOf(one)
     // A reader hears what comes after he is known everywhere.
     await expect
       .poll(async () => {
@@ -173,8 +176,10 @@ describe('instances on one Redis', () => {
     await using workers = await startProcess(['--config', file, '--workers', '2'], { REDIS_URL: server.url })
     await workers.says('slidegate is listening', 2)
     await using other = await adminService({ limiters, store: { redis: { url: server.url } } })
-    const client = new ServiceClient({ url: new URL(workers.url) })
-    for (const asker of [client, new ServiceClient({ url: new URL(other.url) })]) {
+    const [client, elsewhere] = [workers, other].map(
+      ({ url, token }) => new ServiceClient({ url: new URL(url), token }),
+    ) as [ServiceClient, ServiceClient]
+    for (const asker of [client, elsewhere]) {
       await expect
         .poll(async () => {
           const { body } = await asker.answer('GET', '/v1/admin/overview')
@@ -185,7 +190,7 @@ describe('instances on one Redis', () => {
     }
     for (let i = 0; i < 20; i++) await client.answer('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
     await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
-    for (const asker of [client, new ServiceClient({ url: new URL(other.url) })]) {
+    for (const asker of [client, elsewhere]) {
       await expect
         .poll(async () => (await asker.answer('GET', '/v1/admin/limiters/api/top')).body, soon)
         .toMatchObject({ keys: [{ key: 'ann', count: 21, error: 0 }] })
@@ -212,7 +217,7 @@ describe('instances on one Redis', () => {
     await client.subscribe(channel)
     await expect.poll(() => processes.size, soon).toBe(2)
     await client.subscribe(...Array.from(processes, (process) => `${channel}:${process}`))
-    const { seen, end } = tailOf(one.url)
+    const { seen, end } = tailOf(one)
     await expect
       .poll(async () => {
         await other.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann@example.com' })

@@ -214,7 +214,7 @@ forEachStore((store) => {
   it('tells decisions as they happen, by server-sent events', async () => {
     await using service = await adminService({ limiters, store: store() })
     const stop = new AbortController()
-    const client = new ServiceClient({ url: new URL(service.url) })
+    const client = new ServiceClient({ url: new URL(service.url), token: service.token })
     const seen: unknown[] = []
     const reading = (async () => {
       for await (const { event, data } of client.events(

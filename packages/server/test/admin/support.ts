@@ -7,10 +7,13 @@ import { type Answer, ServiceClient } from '../../src/client/service-client.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
 import { Described, type OpenApi } from '../support/described.ts'
+import { adminTokenOf } from '../support/service.ts'
 
 export interface AdminService extends AsyncDisposable {
   readonly running: RunningService
   readonly url: string
+  /** The token of its admin link; undefined if its configuration has tokens. */
+  readonly token: string | undefined
   /** All that was logged. */
   readonly logged: Record<string, unknown>[]
   ask(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
@@ -44,8 +47,9 @@ export async function adminService(config: Config): Promise<AdminService> {
   return {
     running,
     url: running.httpUrl,
+    token: adminTokenOf(running),
     logged,
-    ask: async (method, path, body, token) => {
+    ask: async (method, path, body, token = adminTokenOf(running)) => {
       const client = new ServiceClient({ url: new URL(running.httpUrl), token })
       const answer = await client.answer(method, path, body)
       const { status } = answer

@@ -19,9 +19,10 @@ it('two workers are one service to those who look, and to those who change it', 
     `store: { redis: { url: '${server.url}' } }\nlisten: { grpc: false }\nlimiters: { api: { limits: ${limits}, timeoutMs: 9000 } }\n`,
   )
   await using service = await startProcess(['--config', file, '--workers', '2'])
+  await service.says('slidegate is listening', 2)
   await service.says('all workers are ready')
   // A connection for each request, so that both workers have some.
-  const client = new ServiceClient({ url: new URL(service.url) })
+  const client = new ServiceClient({ url: new URL(service.url), token: service.token })
   const stop = new AbortController()
   const seen: { key: string; allowed: boolean }[] = []
   const reading = (async () => {

@@ -32,7 +32,11 @@ async function consume(service: AdminService, limiter: string, key: unknown, cos
 }
 
 /** What the service tells of what it has captured. */
-async function captured(service: AdminService, query = '', token?: string): Promise<CapturedRequest[]> {
+async function captured(
+  service: AdminService,
+  query = '',
+  token = service.token,
+): Promise<CapturedRequest[]> {
   const response = await fetch(`${service.url}/v1/admin/capture${query}`, {
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   })
@@ -213,7 +217,7 @@ describe('captured requests are told', () => {
   it('by the command line, as a file for replay', async () => {
     await using service = await capturing({ file: newFile() })
     for (let i = 0; i < 9; i++) await consume(service, i % 2 ? 'api' : 'other', 'ann')
-    const env = { SLIDEGATE_URL: service.url }
+    const env = { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: service.token }
     const all = await slidegateHere(['capture'], env)
     const api = await slidegateHere(['capture', 'api', '--count', '3'], env)
     expect([all.code, linesIn(all.stdout).length, api.code, linesIn(api.stdout).length]).toEqual([0, 9, 0, 3])
@@ -231,7 +235,10 @@ describe('captured requests are told', () => {
       'slidegate: there are requests of several limiters, such as "other" and "api"; choose one with --limiter\n',
     ])
     await using without = await adminService({ limiters })
-    const none = await slidegateHere(['capture'], { SLIDEGATE_URL: without.url })
+    const none = await slidegateHere(['capture'], {
+      SLIDEGATE_URL: without.url,
+      SLIDEGATE_TOKEN: without.token,
+    })
     expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('no requests are captured')])
   })
 })

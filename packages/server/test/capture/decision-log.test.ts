@@ -165,6 +165,7 @@ it('workers spell a key alike, in the log and in one captured file', async () =>
     JSON.stringify({ limiters: own, logging: { decisions: 'all' }, capture: { file } }),
   )
   await using service = await startProcess(['--config', config, '--workers', '3'], { REDIS_URL: redis.url })
+  await service.says('slidegate is listening', 3)
   await service.says('all workers are ready')
   const consume = async (i: number) => {
     const client = new ServiceClient({ url: new URL(service.url) })
@@ -175,7 +176,9 @@ it('workers spell a key alike, in the log and in one captured file', async () =>
     await Promise.all(Array.from({ length: 10 }, (_, i) => consume(round * 10 + i)))
   // Workers that take their time are not waited for.
   const captured = await until('what all have captured', async () => {
-    const response = await fetch(`${service.url}/v1/admin/capture`)
+    const response = await fetch(`${service.url}/v1/admin/capture`, {
+      headers: { authorization: `Bearer ${service.token}` },
+    })
     const lines = (await response.text()).split('\n').slice(0, -1)
     return lines.length >= 200 && lines.map((line) => JSON.parse(line) as CapturedRequest)
   })

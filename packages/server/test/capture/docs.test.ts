@@ -24,7 +24,8 @@ it('docs/capture.md shows lines as they are', async () => {
   })
   await using _ = service
   for (let i = 0; i < 4; i++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
-  const text = await (await fetch(`${service.url}/v1/admin/capture`)).text()
+  const headers = { authorization: `Bearer ${service.token}` }
+  const text = await (await fetch(`${service.url}/v1/admin/capture`, { headers })).text()
   const denied = JSON.parse(text.trimEnd().split('\n').at(-1)!)
   expect(captured).toEqual({ ...denied, time: captured.time, key: captured.key })
   expect(captured.key).toHaveLength(denied.key.length)
@@ -50,7 +51,10 @@ it('docs/capture.md has commands that work as they are', async () => {
   const [capturing, replaying] = blocks('sh')[0]!.trim().split('\n') as [string, string]
   const words = (command: string) => command.split(' ').slice(1)
   const [ask, file] = capturing.split(' > ') as [string, string]
-  const sample = await slidegate(words(ask), '', { SLIDEGATE_URL: service.url })
+  const sample = await slidegate(words(ask), '', {
+    SLIDEGATE_URL: service.url,
+    SLIDEGATE_TOKEN: service.token,
+  })
   const into = folder.write(file, sample.stdout)
   const report = join(folder.path, 'report.html')
   const replay = words(replaying).map((word) =>

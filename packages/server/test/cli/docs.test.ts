@@ -16,7 +16,10 @@ it('docs/cli.md shows what the commands print', async () => {
   expect(documented.length).toBeGreaterThan(20)
   for (const { words, withCode, output } of documented) {
     const human = words.includes('--json') ? [] : ['--human']
-    const outcome = await slidegateHere([...words, ...human], { SLIDEGATE_URL: service.url })
+    const outcome = await slidegateHere([...words, ...human], {
+      SLIDEGATE_URL: service.url,
+      SLIDEGATE_TOKEN: service.token,
+    })
     const printed = `${outcome.stdout}${withCode ? `${outcome.code}\n` : ''}`
     // How much was decided so far depends on how long it took.
     const plain = words[0] === 'bench' || words[0] === 'usage' ? figureless : timeless

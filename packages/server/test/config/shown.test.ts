@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { shownConfig } from '../../src/config/shown.ts'
 import { startService } from '../../src/service/running.ts'
 import { cpuMsOf } from '../support/cpu-time.ts'
+import { adminTokenOf } from '../support/service.ts'
 
 const SECRET = 'do-not-tell-anybody-4711'
 
@@ -56,7 +57,7 @@ async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
   const loaded = loadConfig(file, { environment, listen: { http: '127.0.0.1:0' } })
   const running = await startService({ loaded, log: pino({ level: 'silent' }), environment })
   onTestFinished(() => running.stop())
-  const client = new ServiceClient({ url: new URL(running.httpUrl) })
+  const client = new ServiceClient({ url: new URL(running.httpUrl), token: adminTokenOf(running) })
   return {
     running,
     write: (changed: string) => writeFileSync(file, changed),
@@ -127,6 +128,7 @@ describe('the configuration of a service', () => {
       const answer = await service.running.app.inject({
         method: 'POST',
         url: '/v1/admin/configuration/check',
+        headers: { authorization: `Bearer ${adminTokenOf(service.running)}` },
         payload: { text: many('next', 2000) },
       })
       diff = answer.json<ConfigurationTold>().diff

@@ -44,7 +44,7 @@ it('a port that is taken is an error at the start', async () => {
   )
 })
 
-it('health follows readiness, by all names that are asked for', async () => {
+it('health follows readiness: store, by all names that are asked for', async () => {
   const redis = await startRedis()
   onTestFinished(() => redis.stop())
   const proxy = await startProxy(redis.port)
@@ -52,6 +52,7 @@ it('health follows readiness, by all names that are asked for', async () => {
   await using service = await envoyService(RULES, {
     store: { redis: { url: `redis://127.0.0.1:${proxy.port}` } },
     envoy: { files: [], onStoreError: 'throw', timeoutMs: 10_000 },
+    readiness: 'store',
   })
   const client = clientOf(service.grpcAddress)
   for (const name of ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService']) {
@@ -72,6 +73,10 @@ it('health follows readiness, by all names that are asked for', async () => {
   await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
   service.change(RULES, { ...others, envoy: { files: [], onStoreError: 'deny' } })
   await until('it denies', async () => (await healthOf(client)) === 'SERVING')
+  service.change(RULES)
+  await until('it serves no more', async () => (await healthOf(client)) === 'NOT_SERVING')
+  service.change(RULES, { readiness: 'always' })
+  await until('it is ready without the store', async () => (await healthOf(client)) === 'SERVING')
   service.change(RULES)
   proxy.heal()
   await until('it serves', async () => (await healthOf(client)) === 'SERVING')

@@ -1,6 +1,7 @@
 // tier: system
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
+import { networkInterfaces } from 'node:os'
 import { credentials, type ServiceError, status } from '@grpc/grpc-js'
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -256,6 +257,36 @@ describe('who may ask', () => {
     await using service = await envoyService(RULES, { listen: { grpc: '0.0.0.0:0' } })
     using client = rateLimitClient(service.grpcAddress.replace('0.0.0.0', '127.0.0.1'))
     expect(await refusal(client.ask('rl', [{ user: 'ann' }]))).toMatchObject({ code: 'UNAUTHENTICATED' })
+  })
+
+  it.each<Record<string, string>>([
+    { forwarded: 'for=192.0.2.7' },
+    { via: '2 proxy.example' },
+    { 'x-real-ip': '192.0.2.7' },
+    { 'x-forwarded-proto': 'https' },
+    { 'x-forwarded-for': '192.0.2.7' },
+    { 'x-forwarded-for': '127.0.0.1, 192.0.2.7' },
+    { 'x-forwarded-for': '127.0.0.1', 'x-forwarded-host': 'limits.example' },
+  ])('without tokens, a call that a proxy passes on is refused: %j', async (more) => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    expect(await refusal(client.ask('rl', [{ user: 'ann' }], { more }))).toMatchObject({
+      code: 'PERMISSION_DENIED',
+      details: expect.stringContaining('auth.tokens'),
+    })
+    service.change(RULES, { auth: { anonymous: 'check' } })
+    expect((await client.ask('rl', [{ user: 'ann' }], { more })).overallCode).toBe('OK')
+  })
+
+  it('without tokens, an Envoy on this machine may ask, which adds its own address to its calls', async () => {
+    await using service = await envoyService(RULES)
+    using client = rateLimitClient(service.grpcAddress)
+    for (const address of Object.values(networkInterfaces()).map((each) => each![0]!.address)) {
+      const more = { 'x-envoy-internal': 'true', 'x-forwarded-for': address }
+      for (let i = 0; i < 2; i++) {
+        expect((await client.ask('rl', [{ user: address }], { more })).overallCode).toBe('OK')
+      }
+    }
   })
 
   it('a change of tokens is in force at once', async () => {

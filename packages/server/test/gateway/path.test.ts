@@ -13,8 +13,8 @@ describe('what servers may take a path for', () => {
     ['/a..b/.c/d...e', '/a..b/.c/d...e'],
     ['/100%', '/100%'],
     ['/%zz', '/%zz'],
-    // Decoded once.
-    ['/%252e%252e/x', '/%2e%2e/x'],
+    ['/files/100%25', '/files/100%'],
+    ['/files/100%25 of it'.replaceAll(' ', '%20'), '/files/100% of it'],
     ['/caf%C3%A9', '/caf\xc3\xa9'],
     ['/CAFÉ'.replace('É', '\xc3\x89'), '/caf\xc3\x89'],
     ['*', '*'],
@@ -37,6 +37,17 @@ describe('what servers may take a path for', () => {
     ['/x/..', ['/']],
     ['/login.', ['/login', '/login.']],
     ['/login%20', ['/login', '/login ']],
+    // Decoded twice.
+    ['/%252e%252e/x', ['/x', '/%2e%2e/x', '/../x']],
+    ['/log%2569n', ['/login', '/log%69n']],
+    ['/a%252flogin', ['/a/login', '/a%2flogin']],
+    ['/login%2500.png', ['/login', '/login%00.png', '/login\0.png']],
+    ['/files/100%2525', ['/files/100%', '/files/100%25']],
+    // Decoded before the query is looked for.
+    ['/login%3fx', ['/login', '/login?x']],
+    ['/login%23x', ['/login', '/login#x']],
+    ['/login%253Fx', ['/login', '/login?x', '/login%3fx']],
+    ['/login%3fx/../../a', ['/login', '/a']],
   ])('%s in several', (uri, some) => {
     const readings = readingsOf(uri)
     expect(readings).toEqual(expect.arrayContaining(some))
@@ -51,6 +62,12 @@ describe('what servers may take a path for', () => {
     '/a#b',
     '/a\\b',
     '/a%5Cb',
+    '/a%255cb',
+    '/login%00',
+    '/login%00.png',
+    '/log%09in',
+    '/login%0a',
+    '/login%7F',
     '/\x7f',
     'localhost:80',
   ])('%j cannot be read', (uri) => {
@@ -59,7 +76,21 @@ describe('what servers may take a path for', () => {
 
   test('a long path takes no longer than its length asks for', async () => {
     const cpuMs = await cpuMsOf(() => {
-      for (const piece of ['/..', '//', ';', '/.;', '%2f', '/a/../', '.', '%20', '. ', '%']) {
+      for (const piece of [
+        '/..',
+        '//',
+        ';',
+        '/.;',
+        '%2f',
+        '/a/../',
+        '.',
+        '%20',
+        '. ',
+        '%',
+        '%25',
+        '%2541',
+        '%3f',
+      ]) {
         for (const end of ['', 'x', '//x;']) readingsOf(`/${piece.repeat(16_384 / piece.length)}${end}`)
       }
     })

@@ -115,6 +115,10 @@ describe('which rule', () => {
     '/x%2f..%2flogin',
     '/./login',
     '/x/..;/login',
+    '/login%3fx',
+    '/login%23x',
+    '/log%2569n',
+    '/login%2500',
   ])('%s, that some servers take for /login, is refused, unless one rule fits both', (uri) => {
     const headers = { 'x-forwarded-uri': uri }
     const login: RuleConfig = { when: { path: '/login' }, limiter: 'one' }
@@ -126,6 +130,14 @@ describe('which rule', () => {
     }
     expect(limiterOf(askRules([OTHER], headers))).toBe('two')
   })
+
+  test.each(['/files/100%25', '/files/what%3f', '/files/a%2525b', '/files/a%20b%23c'])(
+    '%s passes if one rule fits all that servers may take it for',
+    (uri) => {
+      const rules = [{ when: { path: '/files/*' }, limiter: 'one' }, OTHER]
+      expect(limiterOf(askRules(rules, { 'x-forwarded-uri': uri }))).toBe('one')
+    },
+  )
 
   test('none: refused, and allowed only by a rule that says so', () => {
     expect(() => askRules([])).toThrow(expect.objectContaining({ status: 403, code: 'no_rule' }))
@@ -164,6 +176,7 @@ describe('what a gateway has to tell', () => {
   test.each([
     { 'x-forwarded-uri': 'http://other.example/' },
     { 'x-forwarded-uri': '/a\\b' },
+    { 'x-forwarded-uri': '/login%00' },
     { 'x-forwarded-host': 'a.example, b.example' },
     { 'x-forwarded-host': 'ann@shop.example' },
     { 'x-forwarded-host': 'shop.example/x' },
@@ -183,6 +196,12 @@ describe('what a gateway has to tell', () => {
 })
 
 describe('keys', () => {
+  test('paths that some server takes for one share a key', () => {
+    const key = (uri: string) => keyOf('{path}', { 'x-forwarded-uri': uri })
+    for (const uri of ['/login', '/login/', '/login%3fx', '/log%2569n', '/login%2500x', '//login;x'])
+      expect([uri, key(uri)]).toEqual([uri, '/login'])
+  })
+
   test('the address, unless told', () => {
     expect(keyOf(undefined)).toBe('192.0.2.7')
     expect(keyOf('{address}', { 'x-forwarded-for': '6.6.6.6, 2001:db8:1:2:3::4' })).toBe('2001:db8:1:2::/64')

@@ -27,9 +27,11 @@ const NAMES = [
   '..;',
   '%3b',
   'caf%c3%a9',
+  'log%2569n',
+  '%252e%252e',
 ]
-const SEPARATORS = ['/', '/', '/', '//', '%2f', '%2F', '%5c', '/./', '/;/']
-const ENDS = ['', '', '/', '?x=/../login', ';v=1', '%20', '.', '%00']
+const SEPARATORS = ['/', '/', '/', '//', '%2f', '%2F', '%5c', '/./', '/;/', '%252f']
+const ENDS = ['', '', '/', '?x=/../login', ';v=1', '%20', '.', '%00', '%3fx', '%23x', '%2500', '%09']
 
 function pathsOf(seed: number, count: number): string[] {
   const random = randomSequence(seed)
@@ -75,7 +77,7 @@ function isAmongReadings(path: string, taken: string): boolean {
   return readings.some((reading) => bare(reading) === bare(taken))
 }
 
-const PATHS = [...pathsOf(1, 3000), '/login', '//login', '/a/../login', '/a/..%2flogin', '/a/;/../login']
+const PATHS = [...pathsOf(1, 4500), '/login', '//login', '/a/../login', '/a/..%2flogin', '/a/;/../login']
 
 test('nginx', async () => {
   await using nginx = await startPathNginx()

@@ -75,7 +75,7 @@ describe('the log', () => {
         status: 400,
         code: 'invalid_request',
         limiter: 'api',
-        caller: 'anonymous',
+        caller: 'admin-link',
       },
       { level: 30, method: 'GET', status: 404, code: 'not_found' },
     ])

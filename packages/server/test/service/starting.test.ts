@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { freePort, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import { ServiceClient } from '../../src/client/service-client.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { adminService } from '../admin/support.ts'
 import { slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
@@ -77,7 +78,9 @@ describe('a Redis that is away', () => {
     await using service = await startProcess(['--config', config], { REDIS_URL: `redis://127.0.0.1:${port}` })
     expect(await service.says(AWAY)).toMatchObject({ redis: `127.0.0.1:${port}`, onStoreError: ['throw'] })
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
-    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+    const ready = await fetch(`${service.url}/readyz`)
+    expect(ready.status).toBe(200)
+    expect(await ready.json()).toMatchObject({ ready: true, degraded: true, limiters: { api: 'throw' } })
   })
 
   it('is told with all servers of a Cluster', async () => {
@@ -99,7 +102,7 @@ describe('a Redis that is away', () => {
 describe('serve without --config', () => {
   it('runs the built-in example, and prints where to look on the standard error', async () => {
     await using service = await startProcess([])
-    await expect.poll(() => service.stderr).toContain(`Open ${service.url}\n`)
+    await expect.poll(() => service.stderr).toContain(`Open ${service.url}/?token=${service.token}\n`)
     const [, url, type, body] = /curl -i (\S+) -H '(.*?)' -d '(.*?)'\n/.exec(service.stderr)!
     const headers = { [type!.split(': ')[0]!]: type!.split(': ')[1]! }
     const answer = await fetch(url!, { method: 'POST', headers, body })
@@ -122,6 +125,88 @@ describe('serve without --config', () => {
     service.kill('SIGTERM')
     expect(await service.ended).toEqual({ code: 0, signal: null })
     expect(service.stderr).toBe('')
+  })
+})
+
+describe('the admin link', () => {
+  const read = async (url: string, token: string | undefined) =>
+    (await fetch(`${url}/v1/admin/audit`, { headers: { authorization: `Bearer ${token}` } })).status
+
+  it('one line of the log has the link, and no other line has its token', async () => {
+    await using service = await startProcess(['--config', config])
+    expect(service.lines[0]).toMatchObject({
+      msg: 'slidegate is listening',
+      adminLink: `${service.url}/?token=${service.token}`,
+    })
+    await fetch(`${service.url}/?token=${service.token}`)
+    await fetch(`${service.url}/v1/nothing?token=${service.token}`)
+    expect(await read(service.url, `${service.token}x`)).toBe(401)
+    expect(await read(service.url, service.token)).toBe(200)
+    service.kill('SIGTERM')
+    await service.ended
+    expect(service.lines.filter((line) => JSON.stringify(line).includes(service.token!))).toHaveLength(1)
+  })
+
+  it('each start makes another link', async () => {
+    await using one = await startProcess(['--config', config])
+    await using other = await startProcess(['--config', config])
+    expect(one.token).not.toBe(other.token)
+    expect(await read(one.url, other.token)).toBe(401)
+  })
+
+  it('every worker knows the link, and one prints it', async () => {
+    const server = await startRedis()
+    onTestFinished(() => server.stop())
+    await using service = await startProcess(['--config', config, '--workers', '3'], {
+      REDIS_URL: server.url,
+    })
+    await service.says('slidegate is listening', 3)
+    await service.says('all workers are ready')
+    // A connection for each request, so that every worker has some.
+    const statuses = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const client = new ServiceClient({ url: new URL(service.url), token: service.token })
+        return (await client.answer('GET', '/v1/admin/audit')).status
+      }),
+    )
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    expect(service.lines.filter(({ adminLink }) => adminLink !== undefined)).toHaveLength(1)
+  })
+
+  it('a reload without tokens prints the link, and one with tokens closes it', async () => {
+    const limiters = 'limiters: { api: { limits: [{ kind: slidingWindow, limit: 10, window: 1h }] } }\n'
+    const secret = 'a-token-of-the-operator'
+    const tokens = `auth: { tokens: [{ name: operator, role: admin, token: ${secret} }] }\n`
+    const file = folder.write('reloaded.yaml', limiters + tokens)
+    await using service = await startProcess(['--config', file])
+    expect(service.token).toBeUndefined()
+    expect(await read(service.url, secret)).toBe(200)
+    for (const time of [1, 2]) {
+      folder.write('reloaded.yaml', limiters)
+      service.kill('SIGHUP')
+      await service.says('the configuration is in force', 2 * time - 1)
+      await service.says('the configuration has no tokens any more')
+      expect([await read(service.url, service.token), await read(service.url, secret)]).toEqual([200, 401])
+      folder.write('reloaded.yaml', limiters + tokens)
+      service.kill('SIGHUP')
+      await service.says('the configuration is in force', 2 * time)
+      expect([await read(service.url, service.token), await read(service.url, secret)]).toEqual([401, 200])
+    }
+    expect(service.lines.filter(({ adminLink }) => adminLink !== undefined)).toHaveLength(1)
+  })
+
+  it('a command without a token names the link if it needs one', async () => {
+    await using service = await startProcess(['--config', config])
+    const env = { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined }
+    expect(await slidegateHere(['consume', 'api', 'ann'], env)).toMatchObject({ code: 0 })
+    expect(await slidegateHere(['explain', 'api', 'ann'], env)).toMatchObject({ code: 0 })
+    const refused = await slidegateHere(['audit'], env)
+    expect(refused).toMatchObject({ code: 5, stdout: '' })
+    expect(refused.stderr).toContain('the admin link that the service printed when it started')
+    expect(await slidegateHere(['audit', '--token', service.token!], env)).toMatchObject({ code: 0 })
+    expect(await slidegateHere(['audit'], { ...env, SLIDEGATE_TOKEN: service.token })).toMatchObject({
+      code: 0,
+    })
   })
 })
 

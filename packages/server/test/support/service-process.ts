@@ -7,6 +7,8 @@ const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 /** The built service as a process of its own, as it runs in production. `await using` ends it. */
 export interface ServiceProcess extends AsyncDisposable {
   readonly url: string
+  /** The token of its admin link; nothing if its configuration has tokens. */
+  readonly token: string | undefined
   readonly pid: number
   /** Lines of its log so far. */
   readonly lines: readonly Record<string, unknown>[]
@@ -65,6 +67,10 @@ export async function startProcess(
   const { http } = await says('slidegate is listening')
   return {
     url: http as string,
+    get token() {
+      const { adminLink } = lines.findLast((line) => line.adminLink !== undefined) ?? {}
+      return adminLink === undefined ? undefined : new URL(`${adminLink}`).searchParams.get('token')!
+    },
     pid: child.pid!,
     lines,
     get stderr() {

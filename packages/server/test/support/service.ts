@@ -9,6 +9,8 @@ import { Described, type OpenApi } from './described.ts'
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
 export interface TestService extends RunningService, AsyncDisposable {
+  /** The address of its page: the admin link, unless its configuration has tokens. */
+  readonly page: string
   /** Posts JSON, and reads what is answered. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>
   get(path: string, headers?: Record<string, string>): Promise<Answer>
@@ -23,9 +25,14 @@ interface Answer {
   readonly body: any
 }
 
+/** The token of the admin link; undefined if the configuration has tokens. */
+export function adminTokenOf({ adminLink }: Pick<RunningService, 'adminLink'>): string | undefined {
+  return adminLink === undefined ? undefined : new URL(adminLink).searchParams.get('token')!
+}
+
 /**
  * A service in this process, on a free port of loopback. `await using` ends it. Every answer has to be as `/openapi.json`
- * describes it.
+ * describes it. Without tokens its methods send the token of the admin link, unless they are given another `authorization`.
  */
 export async function testService(
   config: Config,
@@ -42,18 +49,33 @@ export async function testService(
   // With connections of its own, which are closed before the service waits for it.
   const dispatcher = new Agent()
   const ask = async (path: string, init: RequestInit): Promise<Answer> => {
-    const response = await fetch(running.httpUrl + path, { dispatcher, ...init })
+    const token = adminTokenOf(running)
+    const headers = {
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...(init.headers as Record<string, string>),
+    }
+    const response = await fetch(running.httpUrl + path, { dispatcher, ...init, headers })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json') === true
-    const { status, headers } = response
+    const { status } = response
     const body = isJson ? JSON.parse(text) : text
     const { method = 'GET' } = init
-    const mistake = described.mistakeIn({ method, path, status, type: headers.get('content-type'), body })
+    const mistake = described.mistakeIn({
+      method,
+      path,
+      status,
+      type: response.headers.get('content-type'),
+      body,
+    })
     if (mistake !== undefined) throw new Error(mistake)
-    return { status, headers, body }
+    return { status, headers: response.headers, body }
   }
   return {
     ...running,
+    get adminLink() {
+      return running.adminLink
+    },
+    page: running.adminLink ?? running.httpUrl,
     ask,
     get: (path, headers = {}) => ask(path, { headers }),
     post: (path, body, headers = {}) =>

@@ -218,7 +218,12 @@ class ColdCall implements Call {
   #askAgain(): boolean {
     const freed = this.#leases.freeUp(this.#op)
     void freed?.then(() => {
-      if (!this.#call.isSettled) this.#leases.store.apply([this.#op], this.#call)
+      if (this.#call.isSettled) return
+      try {
+        this.#leases.store.apply([this.#op], this.#call)
+      } catch (error) {
+        this.#call.reject(error)
+      }
     })
     return freed !== undefined
   }

@@ -288,7 +288,7 @@ describe.each(NODES)('on Node %s', (version) => {
     const { http, pid } = await listening(npx.stdout!)
     expect(http).toBe(`http://127.0.0.1:${port}`)
     expect(await consume(http)).toMatchObject({ allowed: true, remaining: 9 })
-    await expect.poll(() => stderr).toContain(`Open ${http}\n`)
+    await expect.poll(() => stderr).toContain(`Open ${http}/?token=`)
     process.kill(pid, 'SIGTERM')
     expect(await ended).toEqual([0, null])
   })

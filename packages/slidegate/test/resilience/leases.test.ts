@@ -451,6 +451,25 @@ describe('what else is asked', () => {
     }
   })
 
+  it('if the store throws when a denied request is sent again, the request is rejected', async () => {
+    const { now } = new ManualClock(START_MS)
+    const inner = memoryStore({ clock: now })
+    let throws = false
+    const far: Store = {
+      apply(ops, call) {
+        if (throws) throw new Error('down')
+        throws = ops[0]!.type === 'refund'
+        inner.apply(ops, call)
+      },
+      close() {},
+    }
+    const limits = [slidingWindow({ limit: 40, window: '1m' })]
+    const limiter = createLimiter({ limits, store: withLeases(far, { clock: now }), timeoutMs: 30_000 })
+    await times(20, limiter)
+    await expect(limiter.consume('k', { cost: 30 })).rejects.toThrow('down')
+    expect(throws).toBe(true)
+  })
+
   it('ops with several keys, or counts of their own, pass through', async () => {
     const { behind, limiter, store } = scene()
     await times(8, limiter)

@@ -62,6 +62,8 @@ export interface Response {
 interface AskOptions extends CallOptions {
   readonly hits?: number
   readonly token?: string
+  /** Metadata besides. */
+  readonly more?: Readonly<Record<string, string>>
 }
 
 export interface RateLimitClient extends Disposable {
@@ -84,11 +86,12 @@ export function rateLimitClient(
   const call = (
     serialize: serialize<unknown>,
     message: unknown,
-    { token, hits: _, ...options }: AskOptions,
+    { token, hits: _, more = {}, ...options }: AskOptions,
   ): Promise<Response> =>
     new Promise((resolve, reject) => {
       const metadata = new Metadata()
       if (token !== undefined) metadata.set('authorization', `Bearer ${token}`)
+      for (const [name, value] of Object.entries(more)) metadata.set(name, value)
       raw.makeUnaryRequest(
         METHOD.path,
         serialize,
