@@ -1,3 +1,4 @@
+import { SlidegateError } from './errors.ts'
 import type { Limit } from './limits/limit.ts'
 import type { ConsumeOutcome, Part, RequestOp } from './stores/store.ts'
 
@@ -39,7 +40,7 @@ export interface LimitDecision {
  */
 export interface Decision {
   readonly allowed: boolean
-  /** Units that the request takes. */
+  /** Units that the request takes. A request repeated with its `requestId` has the units that were charged. */
   readonly cost: number
   /**
    * Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0
@@ -88,12 +89,27 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
-/** The decision of the request at `position` (from 0) among those that an op asked for together. */
+/**
+ * The decision of the request at `position` (from 0) among those that an op asked for together.
+ *
+ * @throws {SlidegateError} `reused_request_id`
+ */
 export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
+  checkRepeat(op, outcome)
   const { blockedMs } = outcome
   if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted)
     return denialOfBlocked(op, outcome, blockedMs)
   return decisionByLimits(limitsOf(op.parts), op, outcome, position)
+}
+
+/** Refuses a repeat that costs more than was charged: the rest would pass uncounted. */
+function checkRepeat({ cost }: RequestOp, { firstCost = cost }: ConsumeOutcome): void {
+  if (cost <= firstCost) return
+  throw new SlidegateError(
+    'reused_request_id',
+    `the cost is ${cost}, but the request of this requestId was charged ${firstCost}; repeat it with that cost, or give another request an id of its own`,
+    cost,
+  )
 }
 
 /** One that is blocked. Where its limits were not looked at, none has anything to give until it is over. */
@@ -165,10 +181,10 @@ function decisionByLimits(
       if (wait > retryAfterMs) retryAfterMs = wait
     }
   }
-  const { source, atMs } = outcome
+  const { source, atMs, firstCost = cost } = outcome
   return {
     allowed,
-    cost,
+    cost: firstCost,
     remaining,
     retryAfterMs,
     resetAfterMs,

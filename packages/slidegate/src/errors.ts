@@ -10,6 +10,7 @@ export type SlidegateErrorCode =
   | 'invalid_refund'
   | 'invalid_reservation'
   | 'invalid_request_id'
+  | 'reused_request_id'
   | 'invalid_value'
   | 'invalid_option'
   | 'closed'

@@ -31,7 +31,8 @@
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
---          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
+--          -3, instant    the same of a request that was admitted then and comes again, mostly below 0; in place of the
+--                         number of requests follow the units that it was charged
 --          -4, ms         a key is blocked for so long; it was before where then -5 follows, and nothing more
 --          -6             others wait before it, and are counted in its waits
 --        A call that was executed before is answered as it was then. One whose number is below the last is not

@@ -261,18 +261,19 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     }
     const isBehind = first === BEHIND
     if (isBehind) first = next()
-    const isRepeat = first === AGAIN
-    if (isRepeat) {
+    let firstCost: number | undefined
+    if (first === AGAIN) {
       atMs = nowMs + next()
-      first = next()
+      firstCost = next()
+      first = 1
     }
     switch (op.type) {
       case 'consume':
       case 'peek':
         if (first === UNSEEN) return blockedOutcome(op, atMs, blockedMs)
-        return withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
+        return withMarks(consumeOutcome(op, atMs, first, firstCost, next), blockedMs, isBehind)
       case 'explain': {
-        const outcome = withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind)
+        const outcome = withMarks(consumeOutcome(op, atMs, first, firstCost, next), blockedMs, isBehind)
         return { ...outcome, ...explanation(op, atMs, next) }
       }
       case 'refund':
@@ -307,7 +308,7 @@ function consumeOutcome(
   op: RequestOp,
   atMs: number,
   admitted: number,
-  isRepeat: boolean,
+  firstCost: number | undefined,
   next: () => number,
 ): ConsumeOutcome {
   const { parts, cost } = op
@@ -336,7 +337,10 @@ function consumeOutcome(
   }
   const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
   // Nearly all have nothing more to say.
-  return costs === undefined && !isRepeat ? outcome : { ...outcome, isRepeat, ...(costs && { costs }) }
+  if (costs === undefined && firstCost === undefined) return outcome
+  const isRepeat = firstCost !== undefined
+  const isOther = isRepeat && firstCost !== cost
+  return { ...outcome, isRepeat, ...(isOther && { firstCost }), ...(costs && { costs }) }
 }
 
 function explanation(

@@ -124,15 +124,16 @@ export const entryWindow: Mutants = {
       ['if not stamp then return 0 end', ''],
       ['if not entry_window.find(log, params, now, entry) then return false end', ''],
     ],
-    'limits/repeats > Redis > one that asks for more than the first is returned nothing': [
-      ['return (units == 1 or entry_window.find(log, params, now, last)) and', 'return'],
+    'conformance > a request that comes again for less reports the units that were charged': [
+      ['do least, above = above, 2 * above end', 'do least, above = above, above + 1 break end'],
+      ['while above - least > 1 do', 'while false do'],
+      ['then least = middle else above = middle end', 'then above = middle else least = middle end'],
     ],
     'limits/repeats > Redis > a holder whose id comes again is not freed by the decision of the one before': [
-      [' and not entry_window.find(log, params, now, one_more)', ''],
-      ['if not entry_window.has(log, params, now, entry, units) then return 0 end', ''],
+      ['if entry_window.units(log, params, now, entry) ~= units then return 0 end', ''],
     ],
     'conformance > what was consumed by an id is renewed and released by it, by anybody': [
-      ['if not entry_window.has(log, params, now, entry, units) then return false end', ''],
+      ['if entry_window.units(log, params, now, entry) ~= units then return false end', ''],
     ],
     'conformance > zset: after a large step back all counts from now on': [
       ["if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end", ''],
