@@ -37,7 +37,6 @@ export const entryWindow: Mutants = {
         ['stamp = stamp and tonumber(stamp)', ''],
         ['stamp and tonumber(stamp)', 'stamp or tonumber(stamp)'],
         ['return stamp and now', 'return stamp or now'],
-        ['and not entry_window.find(log,', 'and entry_window.find(log,'],
         ['if not stamp then', 'if stamp then'],
         ['log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp', ''],
       ],
@@ -89,7 +88,6 @@ export const entryWindow: Mutants = {
       [
         ['then\n    if log.units > 1 then', 'then\n    if false then'],
         ["write_all('ZREM', key, members_of(log.removed, log.units))", ''],
-        ['text_of(units + 1)', 'text_of(units - 1)'],
       ],
     'limits/permits > Redis > a release after that frees nobody else': [
       ['log.is_newest and not log.restamped then', 'log.is_newest then'],
