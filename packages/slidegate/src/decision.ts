@@ -68,7 +68,11 @@ export interface Decision {
    * brought it about; it is empty where the key was blocked before, for then they are not asked.
    */
   readonly blockedMs?: number
-  /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
+  /**
+   * The instant of the decision, and of its charge: epoch milliseconds by the store's clock.
+   *
+   * On a Cluster each key of a request is charged at the instant of its own server. This is the latest of them.
+   */
   readonly atMs: number
 }
 
