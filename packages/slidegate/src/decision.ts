@@ -111,7 +111,7 @@ function checkRepeat({ cost }: RequestOp, { firstCost = cost }: ConsumeOutcome):
   if (cost <= firstCost) return
   throw new SlidegateError(
     'reused_request_id',
-    `the cost is ${cost}, but the request of this requestId was charged ${firstCost}; repeat it with that cost, or give another request an id of its own`,
+    `the cost is ${cost}, but the request of this requestId was charged ${firstCost}; use that cost, or another requestId`,
     cost,
   )
 }

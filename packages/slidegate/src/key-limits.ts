@@ -120,7 +120,7 @@ export class Dimension {
       limits.catch(() => {})
       throw new SlidegateError(
         'invalid_limit',
-        'limits is a promise; the function must return an array of limits at once: load what it needs first, and pass that as request',
+        'limits is a promise; the function must return an array of limits at once',
         limits,
       )
     }

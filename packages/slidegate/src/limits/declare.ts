@@ -45,7 +45,7 @@ const MADE = Symbol.for('slidegate.Limit')
 /** Shows a value that isn't a limit, and what to do about it. */
 export function showNoLimit(value: unknown, remedy: string): string {
   return isBranded(value, MADE)
-    ? 'a limit of another copy of slidegate, which cannot be used with this one; npm ls slidegate shows the copies'
+    ? 'a limit of another copy of slidegate; npm ls slidegate shows the copies'
     : `${show(value)}; ${remedy}`
 }
 
