@@ -5,6 +5,7 @@ import type { ConsumeOp, ConsumeOutcome, Outcome } from './stores/store.ts'
 
 /** Makes decisions of what a store answers, and is told of each before whoever waits for it. */
 export interface Decider {
+  /** @throws {SlidegateError} `reused_request_id` */
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
   decided(key: AnyKey, decision: Decision): void
 }
@@ -42,8 +43,15 @@ export class ConsumeCall implements Call {
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
+    let decision: Decision
+    try {
+      decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
+    } catch (error) {
+      // Thrown from here, it would end the other calls of the batch.
+      this.reject(error)
+      return
+    }
     this.isSettled = true
-    const decision = this.#decider.decide(this.#op, outcomes[0] as ConsumeOutcome, position)
     this.decision = decision
     this.#decider.decided(this.#key, decision)
     this.#settled?.()

@@ -1,3 +1,4 @@
+import { SlidegateError } from './errors.ts'
 import type { Limit } from './limits/limit.ts'
 import type { ConsumeOutcome, Part, RequestOp } from './stores/store.ts'
 
@@ -39,7 +40,7 @@ export interface LimitDecision {
  */
 export interface Decision {
   readonly allowed: boolean
-  /** Units that the request takes. */
+  /** Units that the request takes. A request repeated with its `requestId` has the units that were charged. */
   readonly cost: number
   /**
    * Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0
@@ -70,7 +71,11 @@ export interface Decision {
    * bans that were in force, or only limits if this denial has brought the ban about.
    */
   readonly blockedMs?: number
-  /** The instant of the decision in epoch milliseconds by the store's clock: the one that is charged. */
+  /**
+   * The instant of the decision, and of its charge: epoch milliseconds by the store's clock.
+   *
+   * On a Cluster each key of a request is charged at the instant of its own server. This is the latest of them.
+   */
   readonly atMs: number
 }
 
@@ -107,13 +112,28 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
-/** The decision of the request at `position` (from 0) among those that an op asked for together. */
+/**
+ * The decision of the request at `position` (from 0) among those that an op asked for together.
+ *
+ * @throws {SlidegateError} `reused_request_id`
+ */
 export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
+  checkRepeat(op, outcome)
   const { blockedMs } = outcome
   if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted) {
     return denialOfBlocked(op, outcome, blockedMs)
   }
   return decisionByLimits(limitsOf(op.parts), op, outcome, position)
+}
+
+/** Refuses a repeat that costs more than was charged: the rest would pass uncounted. */
+function checkRepeat({ cost }: RequestOp, { firstCost = cost }: ConsumeOutcome): void {
+  if (cost <= firstCost) return
+  throw new SlidegateError(
+    'reused_request_id',
+    `the cost is ${cost}, but the request of this requestId was charged ${firstCost}; use that cost, or another requestId`,
+    cost,
+  )
 }
 
 /** A denial of a key that is blocked, by its ban or by the limits that have brought it about. */
@@ -184,10 +204,10 @@ function decisionByLimits(
       if (wait > retryAfterMs) retryAfterMs = wait
     }
   }
-  const { source, atMs } = outcome
+  const { source, atMs, firstCost = cost } = outcome
   return {
     allowed,
-    cost,
+    cost: firstCost,
     remaining,
     retryAfterMs,
     resetAfterMs,

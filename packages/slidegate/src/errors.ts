@@ -10,6 +10,7 @@ export type SlidegateErrorCode =
   | 'invalid_refund'
   | 'invalid_reservation'
   | 'invalid_request_id'
+  | 'reused_request_id'
   | 'invalid_value'
   | 'invalid_option'
   | 'closed'
@@ -117,7 +118,7 @@ export function isBranded(candidate: unknown, brand: symbol): boolean {
 export function show(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
-  if (typeof value === 'object' && value !== null) return isArray(value) ? 'an array' : 'an object'
+  if (typeof value === 'object' && value !== null) return kindOf(value)
   if (typeof value === 'function') return 'a function'
   // Symbols and bigints may be of any length, too.
   const text = String(value)
@@ -126,12 +127,13 @@ export function show(value: unknown): string {
 
 const SHOWN = 64
 
-/** Of a proxy that was revoked nobody can say. */
-function isArray(value: object): boolean {
+function kindOf(value: object): string {
   try {
-    return Array.isArray(value)
+    if (value instanceof Promise) return 'a promise'
+    return Array.isArray(value) ? 'an array' : 'an object'
   } catch {
-    return false
+    // A proxy that was revoked.
+    return 'an object'
   }
 }
 

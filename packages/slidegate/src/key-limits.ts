@@ -2,7 +2,7 @@ import { banName } from './decision.ts'
 import { SlidegateError, show } from './errors.ts'
 import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
-import { checkCount, isDeclared, limitIn, parseName } from './limits/declare.ts'
+import { checkCount, isDeclared, limitIn, parseName, showNoLimit } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
 import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
 import type { InForce } from './overrides/known-overrides.ts'
@@ -117,7 +117,14 @@ export class Dimension {
   #told(limits: readonly Limit[]): LimitSet {
     const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
-    if (limits instanceof Promise) limits.catch(() => {})
+    if (limits instanceof Promise) {
+      limits.catch(() => {})
+      throw new SlidegateError(
+        'invalid_limit',
+        'limits is a promise; the function must return an array of limits at once',
+        limits,
+      )
+    }
     const checked = checkedLimits(limits)
     const text = JSON.stringify(checked.map(textOf))
     const set = this.#setOfText.get(text) ?? this.#made(checked, this.#formerly)
@@ -356,7 +363,7 @@ function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {
     if (!isDeclared(limit)) {
       throw new SlidegateError(
         'invalid_limit',
-        `${what} holds ${show(limit)}; make limits with slidingWindow(), fixedWindow() and the like`,
+        `${what} holds ${showNoLimit(limit, 'make limits with slidingWindow(), fixedWindow() and the like')}`,
         limit,
       )
     }

@@ -149,8 +149,9 @@ export interface Limiter<Key extends AnyKey = string> {
   consumeSync(key: Key, options?: ConsumeOptions): Decision
   /**
    * Many requests, up to 10,000, each decided on its own, those of a key in their order; they travel together. All are
-   * checked before any is sent. Where the store gave no answer to some, it rejects as `consume` does, once all are
-   * settled, and what others were charged is returned, but for those with a `requestId`: they may be asked for again.
+   * checked before any is sent. If the store fails for some, or one is refused as `reused_request_id`, it rejects as
+   * `consume` does, once all are settled. The charges of the others are then returned, except those with a
+   * `requestId`, which can be repeated.
    */
   consumeMany(requests: readonly BulkRequest<Key>[]): Promise<readonly Decision[]>
   /** What `consume` would answer; `remaining` and `resetAfterMs` are those before any charge. Writes nothing. */

@@ -8,8 +8,9 @@ export interface RequestNames {
   /**
    * What tells this request from all others, such as the idempotency key of a payment: with
    * `slidingWindow({ log: 'zset' })` a request that comes again within the window is answered as the first time, and
-   * charged once, whatever it costs or brings then. So choose it yourself: whoever may choose the id of a request that
-   * was admitted is admitted. A non-empty string of up to 64 KiB. Default: one is made.
+   * charged once, whatever it brings then. If it costs more than it was charged, it is refused as `reused_request_id`.
+   * Choose it yourself: a caller who chooses the id of an admitted request is admitted. A non-empty string of up to
+   * 64 KiB. Default: one is made.
    */
   readonly requestId?: string | undefined
   /** What a `distinct` limit counts: needed with one, refused without. A non-empty string of up to 64 KiB. */

@@ -9,7 +9,7 @@ import type { Context } from './context.ts'
 import { decided, decisionsBody } from './decisions.ts'
 import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
 import { reserve } from './reservations.ts'
-import { Cost, closed, Key, LimiterName, Plan, RequestId, shared, Value } from './schemas.ts'
+import { Cost, closed, Key, LimiterName, Plan, problemAnswer, RequestId, shared, Value } from './schemas.ts'
 
 const request = {
   key: Key,
@@ -75,6 +75,7 @@ export function consumeRoutes(app: App, { service }: Context): void {
           429: Type.Union([shared('RefundableDecision'), Decisions], {
             description: DENIED,
           }),
+          422: problemAnswer('A request comes again with its requestId, and costs more than it was charged.'),
         },
       },
     },

@@ -1,7 +1,13 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { SlidegateError, StoreUnavailableError, type StoreUnavailableReason, WaitError } from 'slidegate'
+import {
+  SlidegateError,
+  type SlidegateErrorCode,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+  WaitError,
+} from 'slidegate'
 import { retryAfterHeaders } from 'slidegate/http'
 import { loggedKey } from '../logged.ts'
 import { ServiceError } from '../service/service-error.ts'
@@ -35,6 +41,12 @@ const STORE_DETAILS: Readonly<Record<StoreUnavailableReason, string>> = {
   full: 'the store is full of keys that are at their limit',
 }
 
+/** The statuses of library errors that aren't 400. */
+const STATUSES: Readonly<Partial<Record<SlidegateErrorCode, number>>> = {
+  closed: 503,
+  reused_request_id: 422,
+}
+
 /** What callers are told of the framework's errors: their codes are not its own. */
 const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: string]>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'the body is no JSON, or has a key such as __proto__'],
@@ -58,8 +70,7 @@ export function errorBodyOf(error: unknown): ErrorBody {
     return bodyOf(503, `store_${error.reason}`, STORE_DETAILS[error.reason] ?? STORE_DETAILS.error)
   }
   if (error instanceof WaitError) return bodyOf(429, `wait_${error.reason}`, error.message)
-  if (error instanceof SlidegateError)
-    return bodyOf(error.code === 'closed' ? 503 : 400, error.code, error.message)
+  if (error instanceof SlidegateError) return bodyOf(STATUSES[error.code] ?? 400, error.code, error.message)
   const { statusCode = 500, code = '' } = (error ?? {}) as Partial<FastifyError>
   if (statusCode < 400 || statusCode >= 500) return bodyOf(500, 'internal', 'it is in the log of the service')
   const known = FRAMEWORK_CODES[code]

@@ -51,7 +51,7 @@ export const Plan = Type.String({
 export const RequestId = Type.String({
   minLength: 1,
   description:
-    'What tells this request from all others: with a limit that keeps requests one by one (log: zset) one that comes again is charged once. Whoever chooses the id of an admitted request is admitted, so choose it yourself.',
+    'Identifies the request. With a limit that keeps requests one by one (log: zset), a repeated request is charged once, and refused if it costs more than that. A caller who chooses the id of an admitted request is admitted, so choose it yourself.',
 })
 
 const Ms = Type.Integer({ minimum: 0 })

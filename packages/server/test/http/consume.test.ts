@@ -73,6 +73,18 @@ describe('one request', () => {
     expect((await ask('order-2')).status).toBe(429)
   })
 
+  it('with the id of one that cost less is refused, and requests beside it are charged nothing', async () => {
+    await using service = await testService(config)
+    const greedy = { limiter: 'audited', key: 'ann', requestId: 'order-1', cost: 2 }
+    expect((await service.post('/v1/consume', { ...greedy, cost: 1 })).body).toMatchObject({ cost: 1 })
+    const refused = { status: 422, body: { status: 422, code: 'reused_request_id' } }
+    expect(await service.post('/v1/consume', greedy)).toMatchObject(refused)
+    const many = { requests: [{ limiter: 'api', key: 'ann' }, greedy] }
+    expect(await service.post('/v1/consume', many)).toMatchObject(refused)
+    const left = await service.post('/v1/peek', { limiter: 'api', key: 'ann' })
+    expect(left.body).toMatchObject({ remaining: 2, resetAfterMs: 0 })
+  })
+
   it('has a value where values are counted', async () => {
     await using service = await testService(config)
     const ask = (value?: string) => service.post('/v1/consume', { limiter: 'devices', key: 'ann', value })

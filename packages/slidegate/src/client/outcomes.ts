@@ -86,12 +86,12 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
 }
 
 const REQUESTS = [
-  ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'costs'],
+  ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'firstCost', 'costs'],
   ...['blockedMs', 'bannedParts', 'isBehind', 'isJoined', 'instants'],
 ]
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, isRepeat, costs, blockedMs, bannedParts, isBehind, isJoined, instants } = told
+  const { source, isRepeat, firstCost, costs, blockedMs, bannedParts, isBehind, isJoined, instants } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
   const limits = limitsOf(op.parts).length
   return {
@@ -102,6 +102,7 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
     limits: listIn(told.limits, 'limits', 3 * limits, 3 * Math.max(1, limits)).map(waitIn),
     waitMs: 0,
     ...(isRepeat !== undefined && { isRepeat: flagIn(isRepeat, 'isRepeat') }),
+    ...(firstCost !== undefined && { firstCost: whole(firstCost, 'firstCost') }),
     ...(costs !== undefined && { costs: integers(costs, 'costs', limits) }),
     ...(blockedMs !== undefined && { blockedMs: whole(blockedMs, 'blockedMs') }),
     ...(bannedParts !== undefined && { bannedParts: partsIn(bannedParts, op.parts.length) }),

@@ -16,9 +16,9 @@ export interface AddressKeyOptions {
 
 /**
  * The limiter key of a client address, the same for every spelling of it: `203.0.113.7`, or the network of an
- * IPv6 address as `2001:db8:1:2::/64`. IPv4-mapped IPv6 is IPv4, a zone id is dropped, IPv4 is read in its
- * strict form of four decimal parts only. Anything else shares {@link UNKNOWN_ADDRESS}. Ports and brackets
- * are not part of an address.
+ * IPv6 address as `2001:db8:1:2::/64`. IPv4-mapped IPv6 is IPv4, and so is an IPv4 address that NAT64 shows as one of
+ * `64:ff9b::/96`. A zone id is dropped, IPv4 is read in its strict form of four decimal parts only. Anything else
+ * shares {@link UNKNOWN_ADDRESS}. Ports and brackets are not part of an address.
  */
 export function addressKey(address: string | undefined, options: AddressKeyOptions = {}): string {
   const { ipv6Prefix = 64 } = options
@@ -76,13 +76,22 @@ function readNetwork(address: string, prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${read}/${prefix}`)}/${prefix}`
 }
 
-/** An address in any of its spellings; one of IPv4 that is mapped into IPv6 is read as what it is. */
+/** The well-known prefix of NAT64 (RFC 6052). */
+const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
+
+/** Ranges that no translator may embed there. Reading them could turn a stranger into a trusted proxy. */
+const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
+
+/** Reads an address in any spelling. IPv4 that is mapped or translated into IPv6 is read as IPv4. */
 export function readAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (isIPv4(address)) return ipaddr.IPv4.parse(address)
   const hex = hexadecimal(address)
   if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return undefined
   const ipv6 = ipaddr.IPv6.parse(hex)
-  return ipv6.isIPv4MappedAddress() ? ipv6.toIPv4Address() : ipv6
+  if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address()
+  if (!ipv6.match(NAT64, 96)) return ipv6
+  const ipv4 = new ipaddr.IPv4(ipv6.toByteArray().slice(12))
+  return NEVER_TRANSLATED.includes(ipv4.range()) ? ipv6 : ipv4
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
-import { createLimiter, type Limiter } from '../limiter.ts'
+import type { Limiter } from '../limiter.ts'
 import { addressKey } from './address.ts'
 import { after } from './at-once.ts'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
@@ -18,6 +18,7 @@ import {
 } from './headers.ts'
 import { Networks, parseNetwork } from './networks.ts'
 import { checkGuardOptions, type GuardOptions } from './options.ts'
+import { limiterFrom, limitsFunctionOf } from './own-limiter.ts'
 import { FORBIDDEN } from './problem.ts'
 import { settler } from './settling.ts'
 
@@ -57,8 +58,9 @@ export function createGuard<Args extends HandlerArguments>(
   binding: Binding<Args>,
 ): Guard<Args> {
   checkGuardOptions(options)
-  const { name, limits = [], store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
-  const limiter = (options.limiter ?? createLimiter({ name, limits, store })) as Limiter<AnyKey>
+  const { name, limits, store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
+  const limiter = (options.limiter ?? limiterFrom({ name, limits, store })) as Limiter<AnyKey>
+  const limitsOf = limitsFunctionOf(limiter)
   // Only functions that tell limits look at the request.
   const isTold = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
@@ -80,15 +82,23 @@ export function createGuard<Args extends HandlerArguments>(
   function keyed(args: Args): Verdict | PromiseLike<Verdict> {
     const whom = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
     return after(whom, (whom) => {
-      if (cost === undefined) return ask(whom, isTold ? { request: args[0] } : undefined, args)
-      return after(cost(args[0]), (units) => ask(whom, { cost: checkedCost(units), request: args[0] }, args))
+      // The limiter refuses an invalid key.
+      if (limitsOf === undefined || typeof whom !== 'string' || whom === '')
+        return priced(whom, args[0], args)
+      return after(limitsOf(whom, args[0]), (limits) => priced(whom, limits, args))
     })
+  }
+
+  /** @param request passed to the function that returns the limiter's limits */
+  function priced(whom: AnyKey, request: unknown, args: Args): Verdict | PromiseLike<Verdict> {
+    if (cost === undefined) return ask(whom, isTold ? { request } : undefined, args)
+    return after(cost(args[0]), (units) => ask(whom, { cost: checkedCost(units), request }, args))
   }
 
   function ask(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
     return after(treatmentOf(args[0]), (treatment) => {
       const goOn = (decision: Decision | undefined) =>
-        decision === undefined ? DROPPED : verdictOf(whom, decision, treatment, args)
+        decision === undefined ? DROPPED : verdictOf(whom, what, decision, treatment, args)
       if (treatment.maxWaitMs === 0) return after(decide(whom, what), goOn)
       return waiters.decide(whom, what, treatment, binding.signal(...args)).then(goOn)
     })
@@ -96,6 +106,7 @@ export function createGuard<Args extends HandlerArguments>(
 
   function verdictOf(
     whom: AnyKey,
+    what: Ask | undefined,
     decision: Decision,
     treatment: Treatment,
     args: Args,
@@ -103,7 +114,8 @@ export function createGuard<Args extends HandlerArguments>(
     if (!decision.allowed && treatment.isDropped) return DROPPED
     const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denied(decision, args) }
-    const verdict = settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, decision, args) }
+    const verdict =
+      settlerOf === undefined ? { headers } : { headers, over: settlerOf(whom, what, decision, args) }
     return onAllowed === undefined ? verdict : after(onAllowed(decision, ...args), () => verdict)
   }
 

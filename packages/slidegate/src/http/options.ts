@@ -21,8 +21,10 @@ export interface GuardOptions<Args extends HandlerArguments> {
   readonly limiter?: Limiter | Limiter<Readonly<Record<string, string | null>>>
   /** The name of the limiter that is made from `limits`. Default: `default`. Limiters of one name in one store count together. */
   readonly name?: string
-  /** The limits of every caller, or a function that tells those of a key, by its tenant or plan for instance. */
-  readonly limits?: readonly Limit[] | ((key: string, request: Args[0]) => readonly Limit[])
+  /** The limits of every caller, or a function that returns those of a key. */
+  readonly limits?:
+    | readonly Limit[]
+    | ((key: string, request: Args[0]) => readonly Limit[] | Promise<readonly Limit[]>)
   /** Where the state of the limiter that is made from `limits` lives. Default: the memory of this process. */
   readonly store?: Store
   /**

@@ -1,10 +1,11 @@
 import { checkOptions } from '../errors.ts'
-import { createLimiter, type Limiter } from '../limiter.ts'
+import type { Limiter } from '../limiter.ts'
 import { sha256 } from '../platform.ts'
 import type { Store } from '../stores/store.ts'
 import type { Binding, HandlerArguments } from './binding.ts'
 import { createGuard, type Guard } from './guard.ts'
 import { checkGuardOptions, GUARD_NAMES, type GuardOptions } from './options.ts'
+import { limiterFrom } from './own-limiter.ts'
 
 /** The options of routes within an app, or of a part of it, that has options for all of them. */
 export class RouteOptions<Args extends HandlerArguments> {
@@ -27,8 +28,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#name = name
     this.#store = store
     // Made once, so that routes that only differ in what they do count together.
-    this.#limiter =
-      limits === undefined ? (around.limiter as Limiter) : createLimiter({ name, limits, store })
+    this.#limiter = limits === undefined ? (around.limiter as Limiter) : limiterFrom({ name, limits, store })
   }
 
   /** Those of all routes that say nothing; undefined where these are not limited. */
@@ -66,9 +66,9 @@ export class RouteOptions<Args extends HandlerArguments> {
 
   #limiterOf(own: GuardOptions<Args>, route: string): Limiter {
     checkGuardOptions(own)
-    const { limits = [], store = this.#store } = own
+    const { limits, store = this.#store } = own
     const { name = nameOf(this.#name ?? 'default', route) } = own
-    return createLimiter({ name, limits, store })
+    return limiterFrom({ name, limits, store })
   }
 
   #with(own: GuardOptions<Args>): GuardOptions<Args> {

@@ -3,6 +3,7 @@ import { SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Answered, HandlerArguments } from './binding.ts'
+import type { Ask } from './denied.ts'
 
 /** Responses for which nothing is charged in the end. */
 export type RefundIf<Args extends HandlerArguments> =
@@ -19,6 +20,7 @@ export interface SettlingOptions<Args extends HandlerArguments> {
 
 export type Settler<Key extends AnyKey, Args extends HandlerArguments> = (
   key: Key,
+  ask: Ask | undefined,
   decision: Decision,
   args: Args,
 ) => (response: Answered) => void
@@ -39,23 +41,29 @@ export function settler<Key extends AnyKey, Args extends HandlerArguments>(
   if (refundIf === undefined && settle === undefined) return undefined
   const isRefunded = typeof refundIf === 'string' ? REFUNDED[refundIf] : refundIf
 
-  async function settled(key: Key, decision: Decision, response: Answered, args: Args): Promise<void> {
+  async function settled(
+    key: Key,
+    ask: Ask | undefined,
+    decision: Decision,
+    response: Answered,
+    args: Args,
+  ): Promise<void> {
     if (isRefunded !== undefined && (await isRefunded(response, ...args)) === true) {
       await limiter.refund(key, decision)
       return
     }
     if (settle === undefined) return
     const units = checkedUnits(await settle(response, ...args))
-    if (units > decision.cost) await limiter.charge(key, units - decision.cost)
+    if (units > decision.cost) await limiter.charge(key, units - decision.cost, { request: ask?.request })
     else if (units < decision.cost) await limiter.refund(key, decision, decision.cost - units)
   }
 
-  return (key, decision, args) => {
+  return (key, ask, decision, args) => {
     let isOver = false
     return (response) => {
       if (isOver) return
       isOver = true
-      settled(key, decision, response, args)
+      settled(key, ask, decision, response, args)
         .catch((error: unknown) => onSettleError(error, ...args))
         // There is nobody left to be told, and no reason to end the process.
         .catch(warn)

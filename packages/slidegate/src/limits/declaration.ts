@@ -1,6 +1,6 @@
 import { SlidegateError, show } from '../errors.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'
-import { declaredOptions } from './declare.ts'
+import { declaredOptions, showNoLimit } from './declare.ts'
 import { type DistinctOptions, distinct } from './distinct.ts'
 import { type FixedWindowOptions, fixedWindow } from './fixed-window.ts'
 import type { Limit } from './limit.ts'
@@ -28,7 +28,7 @@ export function declarationOf(limit: Limit): Declaration {
   if (options === undefined) {
     throw new SlidegateError(
       'invalid_limit',
-      `the limit is ${show(limit)}; it must be made by ${KINDS.join(', ')}`,
+      `the limit is ${showNoLimit(limit, `it must be made by ${KINDS.join(', ')}`)}`,
       limit,
     )
   }

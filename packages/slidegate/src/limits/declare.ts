@@ -1,5 +1,5 @@
 import { type Duration, formatDuration } from '../duration.ts'
-import { checkNames, type Names, SlidegateError, show } from '../errors.ts'
+import { checkNames, isBranded, type Names, SlidegateError, show } from '../errors.ts'
 import type { Limit } from './limit.ts'
 
 /** Units that a window may admit at most: 2^40. */
@@ -37,6 +37,16 @@ const declared = new WeakMap<object, object>()
 
 export function isDeclared(limit: unknown): limit is Limit {
   return declared.has(limit as object)
+}
+
+// A registered symbol, by which a limit of another copy of the package is known. No copy of the limit has it.
+const MADE = Symbol.for('slidegate.Limit')
+
+/** Shows a value that isn't a limit, and what to do about it. */
+export function showNoLimit(value: unknown, remedy: string): string {
+  return isBranded(value, MADE)
+    ? 'a limit of another copy of slidegate; npm ls slidegate shows the copies'
+    : `${show(value)}; ${remedy}`
 }
 
 /** The options of a limit as they were declared, in full. Of other objects nothing is known. */
@@ -96,7 +106,8 @@ export function declareLimit(
   if (typeof shadow !== 'boolean') {
     throw new SlidegateError('invalid_limit', `shadow is ${show(shadow)}; it must be true or false`, shadow)
   }
-  const made: Limit = Object.freeze({ ...limit, name: parseName(name ?? defaultName), shadow })
+  const made: Limit = { ...limit, name: parseName(name ?? defaultName), shadow }
+  Object.freeze(Object.defineProperty(made, MADE, { value: true }))
   declared.set(made, Object.freeze({ ...madeOf, name: made.name, shadow }))
   return made
 }

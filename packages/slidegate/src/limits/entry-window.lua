@@ -146,10 +146,15 @@ function entry_window.find(log, params, now, entry)
   return stamp and now - stamp < params.windows[1] and stamp or nil
 end
 
--- Whether an entry that counts has just so many units.
-function entry_window.has(log, params, now, entry, units)
-  local last, one_more = entry .. ' ' .. text_of(units), entry .. ' ' .. text_of(units + 1)
-  return (units == 1 or entry_window.find(log, params, now, last)) and not entry_window.find(log, params, now, one_more)
+-- The units of an entry that counts: each but the first has a member of its own.
+function entry_window.units(log, params, now, entry)
+  local least, above = 1, 2
+  while entry_window.find(log, params, now, entry .. ' ' .. text_of(above)) do least, above = above, 2 * above end
+  while above - least > 1 do
+    local middle = math.floor((least + above) / 2)
+    if entry_window.find(log, params, now, entry .. ' ' .. text_of(middle)) then least = middle else above = middle end
+  end
+  return least
 end
 
 function entry_window.refund(log, params, now, at_ms, units, entry)
@@ -157,7 +162,7 @@ function entry_window.refund(log, params, now, at_ms, units, entry)
   local stamp = entry_window.find(log, params, now, entry)
   if not stamp then return 0 end
   if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end
-  if not entry_window.has(log, params, now, entry, units) then return 0 end
+  if entry_window.units(log, params, now, entry) ~= units then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end
@@ -176,7 +181,7 @@ end
 
 function entry_window.renew(log, params, now, entry, units)
   if not entry_window.find(log, params, now, entry) then return false end
-  if not entry_window.has(log, params, now, entry, units) then return false end
+  if entry_window.units(log, params, now, entry) ~= units then return false end
   -- What is added already moves.
   log.live = (log.live or live_in(log, params, now)) - units
   log.added, log.units, log.stamp = entry, units, now

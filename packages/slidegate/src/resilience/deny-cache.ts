@@ -18,11 +18,15 @@ export interface DenyCacheOptions {
 }
 
 /**
- * Answers repeated denials in this process. A denied request cannot be admitted before its `retryAfterMs`, so the
- * same one (key, limits and cost) is denied again without asking, its waits being less by the time that has
- * passed; `source` is then `denyCache`, and `remaining` may be stale. Where denials bring bans on, only those of a key that
- * is blocked are repeated. What is admitted, charged, refunded or
- * reset through this wrapper shows at once, what others do to the key within `maxStaleMs`.
+ * Answers repeated denials in this process.
+ *
+ * A denied request cannot be admitted before its `retryAfterMs`, so the same one (key, limits and cost) is denied again
+ * without asking the store; `source` is then `denyCache`. The waits and `deniedBy` come from the store's last answer, less
+ * the time that has passed. If another process was admitted since, the store may report more limits and longer waits,
+ * never shorter ones. `remaining` may be stale.
+ *
+ * Changes made through this wrapper show at once, those made elsewhere within `maxStaleMs`. If denials lead to bans, only
+ * denials of a blocked key are repeated.
  *
  * @throws {SlidegateError} `invalid_option`
  */

@@ -39,23 +39,20 @@ export function restamp(loaded: Loaded, nowMs: number): void {
   }
 }
 
-/**
- * The instant at which a request of this id was admitted, where a log still holds it: it is answered as it was then,
- * and charged nothing.
- */
-export function findRepeat(loaded: Loaded, nowMs: number, op: Named): number | undefined {
+/** Finds the charge of a repeated request, if a log still holds it. */
+export function findRepeat(loaded: Loaded, nowMs: number, op: Named): Entry | undefined {
   return op.mayRepeat
     ? (findIn(loaded, 'request', nowMs, op) ?? findIn(loaded, 'holder', nowMs, op))
     : undefined
 }
 
-function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): number | undefined {
+function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Named): Entry | undefined {
   for (const held of loaded) {
     const { kind, params } = held.log
     // A shadow limit decides nothing.
     if (held.log.shadow || held.log.role !== 'count' || kind.entries?.are !== are) continue
     const entry = kind.entries.find(stateOf(held), params, nowMs, requestId!)
-    if (entry !== undefined) return entry.atMs
+    if (entry !== undefined) return entry
   }
   return undefined
 }

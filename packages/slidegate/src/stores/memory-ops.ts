@@ -1,5 +1,5 @@
 import { StoreUnavailableError, show } from '../errors.ts'
-import type { Noted, Notes } from '../limits/limit.ts'
+import type { Entry, Noted, Notes } from '../limits/limit.ts'
 import { banDenied, bansOf, chargesOf, freesOf, queue, settle } from './beyond.ts'
 import {
   answer,
@@ -98,9 +98,9 @@ export class MemoryOps {
     restamp(loaded, nowMs)
     const banned = denialByBan(loaded, nowMs, op)
     if (banned !== undefined) return banned
-    const firstAtMs = findRepeat(loaded, nowMs, op)
+    const first = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
-    if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
+    if (first !== undefined) return repeated(loaded, nowMs, first, op)
     // Those that were denied are counted where that leads to bans, or stand in line.
     const isRemembered = (admitted < op.count || op.ticket !== undefined) && loaded.some(remembers)
     if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
@@ -124,9 +124,9 @@ export class MemoryOps {
       restamp(loaded, nowMs)
       const banned = denialByBan(loaded, nowMs, op)
       if (banned !== undefined) return banned
-      const firstAtMs = findRepeat(loaded, nowMs, op)
+      const first = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
-      if (firstAtMs !== undefined) return repeated(loaded, nowMs, firstAtMs, op)
+      if (first !== undefined) return repeated(loaded, nowMs, first, op)
       return decided(loaded, nowMs, admitted, op)
     })
   }
@@ -358,9 +358,11 @@ function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp)
   return withCosts(loaded, op, isBehind ? { ...outcome, isBehind } : outcome)
 }
 
-function repeated(loaded: Loaded, nowMs: number, atMs: number, op: RequestOp): ConsumeOutcome {
+function repeated(loaded: Loaded, nowMs: number, first: Entry, op: RequestOp): ConsumeOutcome {
+  const { atMs, units } = first
   const limits = answerAgain(loaded, nowMs, atMs)
-  return withCosts(loaded, op, { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 })
+  const outcome = { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 } as const
+  return withCosts(loaded, op, units === op.cost ? outcome : { ...outcome, firstCost: units })
 }
 
 function withCosts(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): ConsumeOutcome {

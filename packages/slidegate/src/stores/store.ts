@@ -206,6 +206,8 @@ export interface ConsumeOutcome {
   readonly limits: readonly number[]
   /** Whether the request was admitted before, at `atMs`, and nothing was charged now. */
   readonly isRepeat?: boolean
+  /** Units that a repeat was charged when it was admitted. Left out if its cost is the same. */
+  readonly firstCost?: number
   /** Units that the request takes of each limit, where that may be other than its cost: a value that counts already takes none. */
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */

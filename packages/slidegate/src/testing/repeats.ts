@@ -68,6 +68,53 @@ export const repeats: readonly ConformanceCase[] = [
     assert.equal((await limited.consume('k', { requestId: 'a' })).atMs, clock.now())
   }),
 
+  conformanceCase(
+    'a request that comes again for less reports the units that were charged',
+    async (scene) => {
+      const limited = scene.limiter([
+        slidingWindow({ limit: 9, window: '10s', log: 'zset' }),
+        slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
+      ])
+      for (const cost of [1, 2, 3, 6, 9]) {
+        const key = `k${cost}`
+        const first = await limited.consume(key, { requestId: 'a', cost })
+        const again = await limited.consume(key, { requestId: 'a' })
+        assert.deepEqual(again, first)
+        assert.equal((await limited.peek(key, { requestId: 'a' })).cost, cost)
+        // All of it is returned by either.
+        assert.equal(await limited.refund(key, again), cost)
+        assert.equal((await limited.peek(key)).remaining, 9)
+      }
+    },
+  ),
+
+  conformanceCase('a request that comes again for more is refused, and charged nothing', async (scene) => {
+    const limited = scene.limiter([
+      slidingWindow({ limit: 5, window: '10s', log: 'zset' }),
+      slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
+    ])
+    await limited.consume('k', { requestId: 'a', cost: 2 })
+    // Within what is left, beyond it, and above the limit.
+    for (const cost of [3, 4, 6]) {
+      const greedy = { requestId: 'a', cost }
+      const refused = { name: 'SlidegateError', code: 'reused_request_id', value: cost }
+      await assert.rejects(limited.consume('k', greedy), refused)
+      await assert.rejects(limited.peek('k', greedy), refused)
+      await assert.rejects(limited.consumeMany([{ key: 'k' }, { key: 'k', ...greedy }]), refused)
+    }
+    assert.deepEqual(
+      (await limited.peek('k')).limits.map(({ remaining }) => remaining),
+      [3, 7],
+    )
+    // Others that travel with it are decided.
+    const [greedy, other] = await Promise.allSettled([
+      limited.consume('k', { requestId: 'a', cost: 3 }),
+      limited.consume('k', { requestId: 'b', cost: 3 }),
+    ])
+    assert.deepEqual([greedy.status, other.status], ['rejected', 'fulfilled'])
+    assert.deepEqual((await entriesOf(limited, 'k')).map(({ name }) => name).sort(), ['a', 'b'])
+  }),
+
   conformanceCase('equal requests that come at once are one', async ({ limiter }) => {
     const limited = limiter([slidingWindow({ limit: 2, window: '10s', log: 'zset' })])
     const decisions = await Promise.all(

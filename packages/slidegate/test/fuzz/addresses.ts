@@ -80,14 +80,19 @@ export const ipv4s: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom('203.0.113.7', '10.0.0.1', '0.0.0.0', '255.255.255.255'),
 )
 
+/** Addresses that NAT64 never shows: RFC 6052, section 3.1. */
+const NOT_TRANSLATED =
+  /^(10|127|192\.168|169\.254|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./
+
 /** What the key of an address has to be. */
 export function expectedKey(text: string, prefix: number): string {
   if (isIPv4(text)) return text
   const [bare = ''] = text.split('%', 1)
   if (!isIPv6(bare)) return UNKNOWN_ADDRESS
   const words = groupsOf(new URL(`http://[${bare}]`).hostname)
-  if (words.slice(0, 5).every((each) => each === 0) && words[5] === 0xffff)
-    return dotted(words[6]!, words[7]!)
+  const ipv4 = dotted(words[6]!, words[7]!)
+  const head = words.slice(0, 6).join()
+  if (head === '0,0,0,0,0,65535' || (head === '100,65435,0,0,0,0' && !NOT_TRANSLATED.test(ipv4))) return ipv4
   const masked = words.map(
     (each, i) => each & (0xffff << Math.max(0, 16 - Math.max(0, prefix - 16 * i))) & 0xffff,
   )

@@ -17,7 +17,7 @@ const CODES: readonly SlidegateErrorCode[] = [
     'invalid_reservation',
     'invalid_request_id',
   ] as const),
-  ...(['invalid_value', 'invalid_option', 'closed', 'sync_unsupported'] as const),
+  ...(['reused_request_id', 'invalid_value', 'invalid_option', 'closed', 'sync_unsupported'] as const),
 ]
 
 /** No message is longer, whatever was handed in. */

@@ -2,7 +2,7 @@ import type { Decision } from '../../src/index.ts'
 import type { ManualClock } from '../../src/testing.ts'
 import { FOUND, HELD, isAny, LISTED, WHOLE } from './kind-traits.ts'
 import type { Request } from './models/log-model.ts'
-import { Oracle, type Ruled } from './oracle.ts'
+import { Oracle, Refused, type Ruled } from './oracle.ts'
 import { type Asking, inOrder, type ListedEntry, type Result } from './result.ts'
 
 interface Admission {
@@ -37,6 +37,15 @@ export class OraclePlayer {
   }
 
   results(event: Asking): Result[] {
+    try {
+      return this.#play(event)
+    } catch (error) {
+      if (error instanceof Refused) return [error.code]
+      throw error
+    }
+  }
+
+  #play(event: Asking): Result[] {
     const nowMs = this.#clock.now()
     switch (event.type) {
       case 'consume':
@@ -94,7 +103,9 @@ export class OraclePlayer {
   #consume(who: number, request: Request): Decision {
     this.decisions++
     const decision = this.#oracle.consume(this.#ruled[who]!, this.#clock.now(), request)
-    if (decision.allowed) this.#admissions.push({ who, decision, request, left: request.units })
+    const { cost } = decision
+    if (decision.allowed)
+      this.#admissions.push({ who, decision, request: { ...request, units: cost }, left: cost })
     return decision
   }
 

@@ -1,6 +1,6 @@
 import type { Charged, Decision, Limit, LimitDecision } from '../../src/index.ts'
 import type { KindName } from './declarations.ts'
-import type { LogModel, Request, Stamped } from './models/log-model.ts'
+import type { Entry, LogModel, Request, Stamped } from './models/log-model.ts'
 
 // What truly happened to one key, and the promises applied to it by counting: one instant for all logs, all are asked,
 // all are charged or none. How a log counts, its model says. Nothing here is clever: that is its only virtue.
@@ -48,6 +48,16 @@ function byStamp(charges: readonly Stamped[] | undefined): readonly Charged[] | 
   })
 }
 
+/** Nothing is decided, for the request cannot be; with the code of the error. */
+export class Refused extends Error {
+  readonly code: string
+
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
+
 const MAX_AHEAD_MS = 1000
 
 /** Of decisions, the limits that were charged nothing: they knew the request. */
@@ -77,8 +87,8 @@ export class Oracle {
     besides: readonly Beside[] = [],
   ): Decision {
     const nowMs = this.settle(ruled, clockMs, besides)
-    const firstMs = this.#repeated(ruled, nowMs, request)
-    if (firstMs !== undefined) return this.#repeat(ruled, nowMs, request, firstMs)
+    const first = this.#repeated(ruled, nowMs, request)
+    if (first !== undefined) return this.#repeat(ruled, nowMs, request, first)
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
     const allowed = ruled.every(({ limit }, i) => limit.shadow || fits[i])
     const knowing = ruled.filter((each) => this.#knows(each, nowMs, request))
@@ -98,8 +108,8 @@ export class Oracle {
   ): Decision {
     const copied = this.copy()
     const nowMs = copied.settle(ruled, clockMs, besides)
-    const firstMs = copied.#repeated(ruled, nowMs, request)
-    if (firstMs !== undefined) return copied.#repeat(ruled, nowMs, request, firstMs)
+    const first = copied.#repeated(ruled, nowMs, request)
+    if (first !== undefined) return copied.#repeat(ruled, nowMs, request, first)
     const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
     return copied.#decision(ruled, nowMs, request, fits)
   }
@@ -231,22 +241,22 @@ export class Oracle {
     return enforced.every((log) => found.includes(log))
   }
 
-  /** When a request of this id was admitted, where a log still knows it. */
-  #repeated(ruled: readonly Ruled[], nowMs: number, { id }: Request): number | undefined {
+  /** Finds the charge of a repeated request, if a log still holds it. */
+  #repeated(ruled: readonly Ruled[], nowMs: number, { id }: Request): Entry | undefined {
     const enforced = ruled.filter(({ limit }) => !limit.shadow)
     const known = [...this.#logsOf(enforced, 'request'), ...this.#logsOf(enforced, 'holder')]
-    const found = known.map((log) => log.entries!.find(nowMs, id)).filter((atMs) => atMs !== undefined)
-    return found[0]
+    return known.flatMap((log) => log.entries!.list(nowMs)).find(({ name }) => name === id)
   }
 
-  /** What is said to a request that was admitted at `firstMs` and comes again: that it is, and how things are now. */
-  #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, firstMs: number): Decision {
+  /** The decision of a repeated request: its charge, and how things are now. */
+  #repeat(ruled: readonly Ruled[], nowMs: number, request: Request, { units, stampMs }: Entry): Decision {
+    if (request.units > units) throw new Refused('reused_request_id')
     const decision = this.#decision(
       ruled,
       nowMs,
-      request,
+      { ...request, units },
       ruled.map(() => true),
-      firstMs,
+      stampMs,
     )
     uncharged.set(
       decision,

@@ -23,6 +23,15 @@ export class StorePlayer {
   }
 
   async results(event: Asking): Promise<Result[]> {
+    try {
+      return await this.#play(event)
+    } catch (error) {
+      if (error instanceof SlidegateError) return [error.code]
+      throw error
+    }
+  }
+
+  async #play(event: Asking): Promise<Result[]> {
     switch (event.type) {
       case 'consume':
         return this.#consume(event)
@@ -84,12 +93,7 @@ export class StorePlayer {
     const admission = this.#admissions.at(which % this.#admissions.length)
     if (admission === undefined) return undefined
     const { limiter, decision } = admission
-    try {
-      return await limiter.refund(this.#key, decision, Math.min(units, decision.cost))
-    } catch (error) {
-      if (error instanceof SlidegateError) return error.code
-      throw error
-    }
+    return limiter.refund(this.#key, decision, Math.min(units, decision.cost))
   }
 }
 

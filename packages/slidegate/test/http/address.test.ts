@@ -15,6 +15,25 @@ describe('the key of an IPv4 address', () => {
     },
   )
 
+  it.each([
+    '64:ff9b::203.0.113.7',
+    '64:ff9b::cb00:7107',
+    '64:FF9B:0:0:0:0:CB00:7107',
+    '64:ff9b::cb00:7107%eth0',
+  ])('the key of a NAT64 address is its IPv4 address: %s', (spelling) => {
+    expect(addressKey(spelling)).toBe('203.0.113.7')
+  })
+
+  it.each([
+    ['a private address behind NAT64', '64:ff9b::10.0.0.1', '64:ff9b::a00:1/128'],
+    ['a loopback address behind NAT64', '64:ff9b::127.0.0.1', '64:ff9b::7f00:1/128'],
+    ['a shared address of a carrier behind NAT64', '64:ff9b::100.64.0.1', '64:ff9b::6440:1/128'],
+    ['an address of another NAT64 prefix', '64:ff9b:1::203.0.113.7', '64:ff9b:1::cb00:7107/128'],
+    ['an address next to the prefix of NAT64', '64:ff9b::1:0:203.0.113.7', '64:ff9b::1:0:cb00:7107/128'],
+  ])('the key of %s stays one of IPv6', (_, address, key) => {
+    expect(addressKey(address, { ipv6Prefix: 128 })).toBe(key)
+  })
+
   it.each(['203.0.113', '0xcb.0.113.7', '203.0.113.007', '3405803783', '203.0.113.256', '203.0.113.7%eth0'])(
     'is read strictly: not from %s',
     (text) => {

@@ -154,6 +154,80 @@ describe('options are refused at construction', () => {
   })
 })
 
+describe('a function that returns limits', () => {
+  const plans = {
+    free: [slidingWindow({ limit: 1, window: '1m', name: 'free' })],
+    pro: [slidingWindow({ limit: 3, window: '1m', name: 'pro' })],
+  }
+  const planOf = (key: string) => (key.startsWith('pro') ? plans.pro : plans.free)
+
+  it.each<[string, Options['limits']]>([
+    ['at once', planOf],
+    ['as a promise', async (key) => planOf(key)],
+  ])('each key has the limits that the function returns: %s', async (_, limits) => {
+    for (const more of [{}, { cost: async () => 1 }, { denied: { delay: 1 } }]) {
+      const guard = plainGuard({ limits, store: newStore(), ...more })
+      const statuses: unknown[] = []
+      for (const who of ['ann', 'ann', 'pro-bob', 'pro-bob', 'pro-bob', 'pro-bob']) {
+        const { denial } = await guard(who)
+        statuses.push(denial?.action === 'answer' ? denial.status : 200)
+      }
+      expect(statuses).toEqual([200, 429, 200, 200, 200, 429])
+    }
+  })
+
+  it('the function gets the key and the request, once for each request, even if it waits', async () => {
+    const asked: unknown[] = []
+    const guard = plainGuard({
+      key: (request) => `key of ${request}`,
+      limits: async (...given) => {
+        asked.push(given)
+        return plans.free
+      },
+      denied: { delay: 1 },
+    })
+    for (const who of ['ann', 'ann']) await guard(who)
+    expect(asked).toEqual([
+      ['key of ann', 'ann'],
+      ['key of ann', 'ann'],
+    ])
+  })
+
+  it('an invalid key never reaches the function', async () => {
+    const limits = vi.fn(async () => plans.free)
+    for (const key of ['', undefined, 7]) {
+      const guard = plainGuard({ limits, key: () => key as string })
+      await expect(async () => guard('ann')).rejects.toMatchObject({ code: 'invalid_key' })
+    }
+    expect(limits).not.toHaveBeenCalled()
+  })
+
+  it('a function that fails, or returns no limits, fails the request', async () => {
+    const failure = new Error('no plan')
+    const failing = plainGuard({ limits: () => Promise.reject(failure) })
+    await expect(async () => failing('ann')).rejects.toBe(failure)
+    const without = plainGuard({ limits: async () => undefined as never })
+    await expect(async () => without('ann')).rejects.toMatchObject({
+      code: 'invalid_limit',
+      message: expect.stringContaining('limits is undefined'),
+    })
+  })
+
+  it.each<[string, Options['limits']]>([
+    ['at once', (_key, request) => planOf(request)],
+    ['as a promise', async (_key, request) => planOf(request)],
+  ])('the limits also hold for the charge of `settle`: %s', async (_, limits) => {
+    const errors: unknown[] = []
+    const store = newStore()
+    const onSettleError = (error: unknown) => errors.push(error)
+    const { over } = await plainGuard({ limits, store, settle: () => 3, onSettleError })('pro-bob')
+    over!({ status: 200, isComplete: true, header: () => undefined })
+    const pro = createLimiter({ name: 'default', limits: plans.pro, store })
+    await vi.waitFor(async () => expect((await pro.peek('pro-bob')).remaining).toBe(0))
+    expect(errors).toEqual([])
+  })
+})
+
 describe('a verdict', () => {
   it('allows with headers, then denies with a whole response', async () => {
     const guard = plainGuard({ limits, store: newStore() })

@@ -79,8 +79,8 @@ it('draft-7: a dictionary and a list of integers', async () => {
   }
 })
 
-it.each<HeaderGenerations>(['draft-7', 'draft-6', 'legacy'])(
-  '%s: as ratelimit-header-parser reads it',
+it.each<HeaderGenerations>(['draft-7', 'draft-6', 'legacy', ['draft-7', 'legacy'], ['draft-6', 'legacy']])(
+  '%j: as ratelimit-header-parser reads it',
   async (headers) => {
     const [admitted, denied] = await answers(headers)
     const before = Date.now()
@@ -96,6 +96,13 @@ it.each<HeaderGenerations>(['draft-7', 'draft-6', 'legacy'])(
     }
   },
 )
+
+it('ratelimit-header-parser takes draft-11 for draft-7 and finds no numbers, even beside legacy', async () => {
+  for (const headers of ['draft-11', ['draft-11', 'legacy']] as const) {
+    const [admitted] = await answers(headers)
+    expect(parseRateLimit(admitted)).toMatchObject({ limit: Number.NaN, remaining: Number.NaN })
+  }
+})
 
 it('Retry-After is an integer, and of one limit in all generations', async () => {
   for (const headers of ['draft-11', 'draft-7', 'draft-6', 'legacy', false] as const) {

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import {
   type Call,
   createLimiter,
+  declarationOf,
   memoryStore,
   SlidegateError,
   StoreUnavailableError,
@@ -37,6 +38,21 @@ it("two copies of the package in one process know each other's errors", async ()
   expect(error).not.toBeInstanceOf(built.StoreUnavailableError)
 })
 
+it('a limit of another copy of the package is refused as that, and a copy of a limit is not taken for one', async () => {
+  const foreign = built.slidingWindow({ limit: 1, window: '1m' })
+  for (const refused of [() => createLimiter({ limits: [foreign] }), () => declarationOf(foreign)]) {
+    expect(await errorOf(refused)).toMatchObject({
+      code: 'invalid_limit',
+      message: expect.stringContaining('a limit of another copy of slidegate'),
+      value: foreign,
+    })
+  }
+  const copied = { ...limits[0]!, limit: 5 }
+  expect(await errorOf(() => createLimiter({ limits: [copied] }))).toMatchObject({
+    message: expect.stringContaining('limits holds an object; make limits with slidingWindow()'),
+  })
+})
+
 it.each([undefined, null, 'no', {}, [], new Error('other'), () => {}])(
   'nothing else is one of them: %s',
   (other) => {
@@ -51,6 +67,12 @@ it('a message shows what was given, but never all of a flood', async () => {
     expect(error.message.length).toBeLessThan(200)
     expect(error.value).toBe(flood)
   }
+})
+
+it('a message says that a promise was given', async () => {
+  const limiter = createLimiter({ limits })
+  const error = await errorOf(() => limiter.consume(Promise.resolve('k') as never))
+  expect(error).toMatchObject({ code: 'invalid_key', message: 'the key is a promise; it must be a string' })
 })
 
 it('a message says what it can of an object of which nothing can be said', async () => {

@@ -229,7 +229,7 @@ describe('functions that tell limits', () => {
     ['null', null, 'invalid_limit', /must be an array with at least one limit/],
     ['no limits', [], 'invalid_limit', /must be an array with at least one limit/],
     ['a limit', limits[0], 'invalid_limit', /must be an array with at least one limit/],
-    ['a promise', Promise.resolve(limits), 'invalid_limit', /must be an array with at least one limit/],
+    ['a promise', Promise.resolve(limits), 'invalid_limit', /must return an array of limits at once/],
     ['a text', '10/1m', 'invalid_limit', /must be an array with at least one limit/],
     ['something else among them', [...limits, 5], 'invalid_limit', /make limits with slidingWindow/],
     ['a copy of a limit', [{ ...limits[0]! }], 'invalid_limit', /make limits with slidingWindow/],

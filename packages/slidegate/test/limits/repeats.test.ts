@@ -24,14 +24,27 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     return { clock, limiter, left }
   }
 
-  it('one that asks for more than the first is returned nothing', async () => {
+  it('a decision on a request that was returned takes nothing back of another of its id', async () => {
     const { limiter, left } = setUp(once, monthly)
-    await limiter.consume('k', { requestId: 'a' })
-    for (let i = 0; i < 4; i++) await limiter.consume('k')
-    const greedy = await limiter.consume('k', { requestId: 'a', cost: 10 })
-    expect(greedy.allowed).toBe(true)
-    expect(await limiter.refund('k', greedy)).toBe(0)
-    expect(await left()).toEqual([95, 5])
+    const first = await limiter.consume('k', { requestId: 'a', cost: 2 })
+    const again = await limiter.consume('k', { requestId: 'a', cost: 2 })
+    expect(await limiter.refund('k', first)).toBe(2)
+    await limiter.consume('k', { requestId: 'a', cost: 3 })
+    expect(await limiter.refund('k', again)).toBe(0)
+    expect(await left()).toEqual([97, 7])
+  })
+
+  it('a holder that comes again for more than it holds is refused, and still holds', async () => {
+    const { limiter, left } = setUp(held, monthly)
+    await limiter.consume('k', { requestId: 'a', cost: 2 })
+    await expect(limiter.consume('k', { requestId: 'a', cost: 3 })).rejects.toMatchObject({
+      code: 'reused_request_id',
+      value: 3,
+      message: expect.stringContaining('was charged 2'),
+    })
+    expect(await left()).toEqual([98, 8])
+    expect(await limiter.consume('k', { requestId: 'a' })).toMatchObject({ allowed: true, cost: 2 })
+    expect(await limiter.release('k', 'a', { cost: 2 })).toBe(true)
   })
 
   it.each([

@@ -4,6 +4,7 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { guardedStore } from '../../src/guarded-store.ts'
 import {
+  createLimiter,
   distinct,
   type Limit,
   memoryStore,
@@ -287,6 +288,40 @@ describe('an op for several keys', () => {
     expect(await ask(store, refund!)).toEqual({ returned: [3, 3] })
     // A token bucket keeps no instants, but a window does, so that nothing is returned twice.
     expect((await ask<RefundOutcome>(store, refund!)).returned[0]).toBe(0)
+  })
+
+  it('a decision has the latest instant, and a refund returns each key at its own', async () => {
+    const clocks = { user: new ManualClock(1_000_000), ip: new ManualClock(9_000_000) }
+    const stores = {
+      user: memoryStore({ clock: clocks.user.now }),
+      ip: memoryStore({ clock: clocks.ip.now }),
+    }
+    const of = ({ parts: [part] }: Op) => (part!.set.limiter.endsWith('/user') ? 'user' : 'ip')
+    const both: Store = {
+      apply: (ops, call) => stores[of(ops[0]!)].apply(ops, call),
+      domainOf: (op) => (of(op) === 'user' ? 0 : 1),
+      close() {},
+    }
+    const limits = [slidingWindow({ limit: 9, window: '1h' })]
+    const limiter = createLimiter({
+      dimensions: { user: limits, ip: limits },
+      store: both,
+      timeoutMs: 30_000,
+    })
+    const key = { user: 'ada', ip: '203.0.113.7' }
+    const first = await limiter.consume(key)
+    expect(first.atMs).toBe(9_000_000)
+    for (const clock of Object.values(clocks)) clock.advance(50)
+    await limiter.consume(key)
+    expect(await limiter.refund(key, first)).toBe(1)
+    for (const { charges } of (await limiter.explain(key, { charges: true })).limits) {
+      expect(charges).toEqual([{ atMs: expect.any(Number), units: 1 }])
+    }
+    // All that is left is of the second request, an hour from its own instant.
+    for (const clock of Object.values(clocks)) clock.advance(3_600_000 - 1)
+    expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([8, 8])
+    for (const clock of Object.values(clocks)) clock.advance(1)
+    expect((await limiter.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([9, 9])
   })
 
   it('cannot be repeated by its id', async () => {

@@ -1,5 +1,6 @@
 // tier: integration
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
@@ -7,7 +8,9 @@ import {
   type Limit,
   type Limiter,
   memoryStore,
+  slidingCounter,
   slidingWindow,
+  tokenBucket,
   withDenyCache,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -82,6 +85,45 @@ describe.each(Object.entries(stores))('in front of %s', (_, storeOf) => {
     expect((await limiter.consume('k')).source).toBe('denyCache')
     clock.advance(1)
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, source: 'store' })
+  })
+
+  it('requests admitted elsewhere make a wait longer than the one that is held, never shorter', async () => {
+    const limits = [
+      slidingWindow({ limit: 6, window: 1000, name: 'sliding' }),
+      fixedWindow({ limit: 4, window: 300, name: 'fixed' }),
+      slidingCounter({ limit: 5, window: 400, name: 'counter' }),
+      tokenBucket({ capacity: 5, refill: 1, interval: 100, name: 'bucket' }),
+    ]
+    const request = fc.record({
+      isElsewhere: fc.boolean(),
+      cost: fc.constantFrom(1, 1, 2, 4),
+      passMs: fc.constantFrom(0, 1, 10, 100, 250),
+    })
+    const isWithin = (names: readonly string[], others: readonly string[]) =>
+      names.every((name) => others.includes(name))
+    const seen = { held: 0, later: 0, moreDeny: 0 }
+    const property = fc.asyncProperty(
+      fc.array(request, { minLength: 20, maxLength: 40 }),
+      async (requests) => {
+        const { clock, behind, limiter } = scene(limits, { maxStaleMs: 10_000 }, storeOf)
+        const elsewhere = createLimiter({ name: 'api', limits, store: behind, timeoutMs: 30_000 })
+        for (const { isElsewhere, cost, passMs } of requests) {
+          clock.advance(passMs)
+          const decision = await (isElsewhere ? elsewhere : limiter).consume('k', { cost })
+          if (decision.source !== 'denyCache') continue
+          const now = await elsewhere.peek('k', { cost })
+          expect(now.allowed).toBe(false)
+          expect(now.retryAfterMs).toBeGreaterThanOrEqual(decision.retryAfterMs)
+          expect(now.resetAfterMs).toBeGreaterThanOrEqual(decision.resetAfterMs)
+          expect(isWithin(decision.deniedBy, now.deniedBy)).toBe(true)
+          seen.held++
+          if (now.retryAfterMs > decision.retryAfterMs) seen.later++
+          if (!isWithin(now.deniedBy, decision.deniedBy)) seen.moreDeny++
+        }
+      },
+    )
+    await fc.assert(property, { numRuns: 60 })
+    for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0)
   })
 
   it('a cost above the limit is denied for ever, and asked for anew after maxStaleMs', async () => {

@@ -220,7 +220,7 @@ local function is_still_charged(logs, now, run)
     local log = logs[i]
     if log.entries == entries and not log.is_shadow then
       local at_ms = log.kind.find(log, log.params, now, run.id)
-      if not at_ms or entries == 'request' and at_ms ~= run.atMs or not log.kind.has(log, log.params, now, run.id, run.units) then
+      if not at_ms or entries == 'request' and at_ms ~= run.atMs or log.kind.units(log, log.params, now, run.id) ~= run.units then
         return false
       end
     end

@@ -14,7 +14,7 @@ local BEHIND = -6
 local beyond
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
--- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, has, renew and list where it keeps
+-- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, units, renew and list where it keeps
 -- entries, which are told of in limits/limit.ts; what is no limit has load, save, restamp and what is told of its role
 -- there. A log's newest stamp is its field `stamp`.
 local kinds = {}
@@ -86,12 +86,12 @@ local function find_in(logs, entries, now, id)
     local log = logs[i]
     -- A shadow limit decides nothing.
     local at_ms = log.entries == entries and not log.is_shadow and log.kind.find(log, log.params, now, id)
-    if at_ms then return at_ms end
+    if at_ms then return { at_ms = at_ms, units = log.kind.units(log, log.params, now, id) } end
   end
   return nil
 end
 
--- The instant at which a request of this id was admitted, where a log still holds it.
+-- Finds the charge of a repeated request, if a log still holds it.
 local function find_repeat(logs, now, run)
   return run.mayRepeat and (find_in(logs, 'request', now, run.id) or find_in(logs, 'holder', now, run.id))
 end
@@ -183,11 +183,11 @@ local function answer(logs, run, now, count, filled)
   return filled
 end
 
--- The answer to a request that was admitted at `at_ms` and comes again: as things are now, the times from then on. Its
+-- The answer to a request that was admitted before and comes again: as things are now, the times from then on. Its
 -- instant replaces whatever stands in place of the op's first integer.
-local function answer_again(logs, run, clock, now, at_ms)
-  local start = run.filled
-  reply[start + 1], reply[start + 2], reply[start + 3] = AGAIN, at_ms - clock, 1
+local function answer_again(logs, run, clock, now, first)
+  local start, at_ms = run.filled, first.at_ms
+  reply[start + 1], reply[start + 2], reply[start + 3] = AGAIN, at_ms - clock, first.units
   local place, filled = start + 3, answer(logs, run, now, 0, start + 3)
   for i = 1, #logs do
     if takes_once(logs[i], run) then place = place + 1 end
@@ -228,12 +228,12 @@ function ops.consume(logs, run, clock, now, filled)
     save(logs, clock, run.is_clock_given)
     return banned
   end
-  local first_at = find_repeat(logs, now, run)
+  local first = find_repeat(logs, now, run)
   local admitted = check(logs, now, run)
-  if admitted > 0 and not first_at then commit(logs, now, run, admitted) end
-  if first_at then
+  if admitted > 0 and not first then commit(logs, now, run, admitted) end
+  if first then
     save(logs, clock, run.is_clock_given)
-    return answer_again(logs, run, clock, now, first_at)
+    return answer_again(logs, run, clock, now, first)
   end
   local blocked = 0
   if logs.ban and admitted < run.count then
@@ -261,8 +261,8 @@ function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
   local banned = denial_by_ban(logs, run, now, filled)
   if banned then return banned end
-  local first_at = find_repeat(logs, now, run)
+  local first = find_repeat(logs, now, run)
   reply[filled + 1] = check(logs, now, run)
-  if first_at then return answer_again(logs, run, clock, now, first_at) end
+  if first then return answer_again(logs, run, clock, now, first) end
   return answer(logs, run, now, run.count, filled + 1)
 end

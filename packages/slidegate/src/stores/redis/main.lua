@@ -31,7 +31,8 @@
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
 --          -2, instant    milliseconds after the clock that count for this op, where not 0
---          -3, instant    the same of a request that was admitted then and comes again, mostly below 0
+--          -3, instant    the same of a request that was admitted then and comes again, mostly below 0; in place of the
+--                         number of requests follow the units that it was charged
 --          -4, ms         the denial has blocked a key for so long
 --          -5, ms...      keys were blocked before: per log of bans for how long, 0 where it is not
 --          -6             others wait before it, and are counted in its waits

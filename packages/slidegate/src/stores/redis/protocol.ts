@@ -274,20 +274,21 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     if (first === BANNED) first = next()
     const isBehind = first === BEHIND
     if (isBehind) first = next()
-    const isRepeat = first === AGAIN
-    if (isRepeat) {
+    let firstCost: number | undefined
+    if (first === AGAIN) {
       atMs = nowMs + next()
-      first = next()
+      firstCost = next()
+      first = 1
     }
     switch (op.type) {
       case 'consume':
       case 'peek':
         return {
-          ...withMarks(consumeOutcome(op, atMs, first, isRepeat, next), blockedMs, isBehind),
+          ...withMarks(consumeOutcome(op, atMs, first, firstCost, next), blockedMs, isBehind),
           ...banned,
         }
       case 'explain': {
-        const outcome = consumeOutcome(op, atMs, first, isRepeat, next)
+        const outcome = consumeOutcome(op, atMs, first, firstCost, next)
         const more = explanation(op, atMs, next)
         return { ...outcome, ...bannedBy(more.bans.map((ban) => ban?.blockedMs ?? 0)), ...more }
       }
@@ -323,7 +324,7 @@ function consumeOutcome(
   op: RequestOp,
   atMs: number,
   admitted: number,
-  isRepeat: boolean,
+  firstCost: number | undefined,
   next: () => number,
 ): ConsumeOutcome {
   const { parts, cost } = op
@@ -352,7 +353,10 @@ function consumeOutcome(
   }
   const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
   // Nearly all have nothing more to say.
-  return costs === undefined && !isRepeat ? outcome : { ...outcome, isRepeat, ...(costs && { costs }) }
+  if (costs === undefined && firstCost === undefined) return outcome
+  const isRepeat = firstCost !== undefined
+  const isOther = isRepeat && firstCost !== cost
+  return { ...outcome, isRepeat, ...(isOther && { firstCost }), ...(costs && { costs }) }
 }
 
 function explanation(

@@ -25,7 +25,7 @@ export function listSuite<Args extends HandlerArguments>(adapter: AdapterUnderTe
         ...{ address, deny: ['192.0.2.0/24', '2001:db8::1'], allow: ['192.0.2.7'], skip: () => true },
       }
       const server = await serve(adapter, limitedTo(1, options))
-      for (const foe of ['192.0.2.1', '192.0.2.7', '2001:DB8:0::1']) {
+      for (const foe of ['192.0.2.1', '192.0.2.7', '2001:DB8:0::1', '64:ff9b::c000:201']) {
         const response = await from(server, foe)
         expect([response.status, response.headers.get('Content-Type'), rateLimitHeaders(response)]).toEqual([
           403,

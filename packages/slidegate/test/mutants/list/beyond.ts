@@ -210,7 +210,7 @@ export const beyond: Mutants = {
       ["if logs[i].entries == 'request' and not logs[i].is_shadow then entries = 'request' end", ''],
       ['if log.entries == entries and not log.is_shadow then', 'if false then'],
       ['    return false', '    return true'],
-      ['or not log.kind.has(log,', 'or log.kind.has(log,'],
+      ['now, run.id) ~= run.units then', 'now, run.id) == run.units then'],
       ['end\n  return true', 'end\n  return false'],
       ['run.mayRepeat or is_still_charged(logs,', 'run.mayRepeat and is_still_charged(logs,'],
       ['run.charged[i] and is_charged', 'run.charged[i] or is_charged'],
@@ -222,10 +222,11 @@ export const beyond: Mutants = {
     'limits/repeats > Redis > nor both when the clock was set back in between': [
       ["entries == 'request' and at_ms ~= run.atMs or ", ''],
     ],
-    'limits/repeats > Redis > one that asks for more than the first is returned nothing': [
-      [' or not log.kind.has(log, log.params, now, run.id, run.units) then', ' then'],
-      ['= not run.mayRepeat or is_still_charged(logs, now, run)', '= true'],
-    ],
+    'limits/repeats > Redis > a decision on a request that was returned takes nothing back of another of its id':
+      [
+        [' or log.kind.units(log, log.params, now, run.id) ~= run.units then', ' then'],
+        ['= not run.mayRepeat or is_still_charged(logs, now, run)', '= true'],
+      ],
     'limits/travel-together > refund': [
       ['return filled + #logs', 'return filled - #logs'],
       ['run, _, now, filled)\n  restamp(logs, now)', 'run, _, now, filled)\n  '],

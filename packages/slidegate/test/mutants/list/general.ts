@@ -35,7 +35,7 @@ export const general: Mutants = {
         'ops.consume(logs, run, clock, now, filled)\n  restamp(logs, now)',
         'ops.consume(logs, run, clock, now, filled)\n  ',
       ],
-      ['if admitted > 0 and not first_at then commit(logs, now, run, admitted) end', ''],
+      ['if admitted > 0 and not first then commit(logs, now, run, admitted) end', ''],
       ['if logs.ban and admitted < run.count then', 'if true then'],
       ['end\n  save(logs, clock, run.is_clock_given)', 'end\n  '],
       ['reply[filled + 1] = admitted', 'reply[filled] = admitted'],
@@ -82,10 +82,10 @@ export const general: Mutants = {
     'limits/repeats > Redis > what a shadow limit had no room for is not returned to it, and it lets nobody pass':
       [['and not log.is_shadow and', 'and']],
     'conformance > equal requests that come at once are one': [
-      ['if at_ms then return at_ms end', ''],
+      ['if at_ms then return { at_ms = at_ms, units = log.kind.units(log, log.params, now, id) } end', ''],
       ['run.mayRepeat and (log.entries', 'run.mayRepeat or (log.entries'],
       ['reply[start + 2],', 'reply[start - 2],'],
-      ['end\n  if first_at then', 'end\n  if false then'],
+      ['end\n  if first then', 'end\n  if false then'],
     ],
     'limits/repeats > Redis > of holders, one is returned': [
       [
@@ -158,7 +158,7 @@ export const general: Mutants = {
       ['if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end', ''],
     ],
     'histories 3 > concurrency': [['if takes_once(logs[i], run) then place = place + 1 end', '']],
-    'conformance > a request that came twice is returned once': [['0 and not first_at then', '0 then']],
+    'conformance > a request that came twice is returned once': [['0 and not first then', '0 then']],
     'limits/repeats > Redis > one that comes after the clock was set back counts from then on, however often it comes':
       [['first_at then\n    save(logs, clock, run.is_clock_given)', 'first_at then\n    ']],
     'traps/other-logs > out of memory, > what would be written is refused, and nothing is half written': [
@@ -197,7 +197,10 @@ export const general: Mutants = {
       ],
     ],
     'conformance > a request that comes again is answered as the first time, and charged once': [
-      ['if first_at then return answer_again(logs, run, clock, now, first_at) end', ''],
+      ['if first then return answer_again(logs, run, clock, now, first) end', ''],
+    ],
+    'conformance > a request that comes again for less reports the units that were charged': [
+      ['at_ms - clock, first.units', 'at_ms - clock, run.cost'],
     ],
   },
 }
