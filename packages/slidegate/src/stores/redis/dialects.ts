@@ -88,10 +88,11 @@ interface NodeRedis extends NodeRedisClient {
 function nodeRedis(client: NodeRedis): Dialect {
   // A Sentinel, and a client that was acquired of one, sends it to the next master when the connection has closed.
   const isSentinel = has(client, 'acquire') || has(client, 'release')
+  const { socket } = client.options ?? {}
   return {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
-    address: addressText(client.options?.socket?.host, client.options?.socket?.port),
+    address: addressText(socket?.host ?? 'localhost', socket?.port),
     isStarting: NEVER,
     lastError: NOTHING,
     // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
