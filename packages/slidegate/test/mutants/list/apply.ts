@@ -18,7 +18,7 @@ export const apply: Mutants = {
       ],
     'conformance > a calendar is spelt by its limit, and says what its windows are about': [
       ["if run.type == 'reset' then", 'if true then'],
-      ['damage = load(logs, keys_read)', ''],
+      ['local damage = load(logs, keys_read)', 'local damage'],
     ],
     'histories 1 > distinct, clock set back': [
       ['if damage then', 'if true then'],

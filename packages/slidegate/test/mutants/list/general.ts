@@ -180,16 +180,14 @@ export const general: Mutants = {
       ['= (ban.kind.look(ban, ban.params, now))', '= 0'],
       ['filled = filled + 2 + #logs.ban', 'filled = filled + 1 + #logs.ban'],
       ['run.ticket = nil\n  check(logs, now, run)', 'run.ticket = nil'],
-      ['reply[filled] = 0\n  return', 'return'],
       ['return answer(logs, run, now, run.count, filled)', 'return filled'],
     ],
     'histories 2 > bans, clock set back': [
       ['if banned then\n    save(logs, clock, run.is_clock_given)', 'if banned then'],
       ['if banned then return banned end', ''],
     ],
-    'limits/ban-kind > random histories > both stores answer as the rules say, and keep nothing for ever': [
-      ['run.ticket = nil', ''],
-    ],
+    'histories 1 > bans': [['reply[filled] = 0\n  return', 'return']],
+    'histories 1 > a line, by the clock': [['run.ticket = nil', '']],
     'limits/logs > Redis > stream > set back by an hour, what counted counts from then on': [
       [
         'ops.peek(logs, run, clock, now, filled)\n  restamp(logs, now)',
