@@ -42,6 +42,19 @@ export function optionSuite<Args extends HandlerArguments>(adapter: AdapterUnder
       expect(answers.map(({ status }) => status)).toEqual([200, 429, 200])
     })
 
+    it.each(['sync', 'async'])('limits are a function of the request (%s)', async (kind) => {
+      const plans = { free: [perMinute(1)], pro: [perMinute(2)] }
+      const limits = (key: string, request: Args[0]) =>
+        key === 'ann' && adapter.header(request, 'x-plan') === 'pro' ? plans.pro : plans.free
+      const server = await serve(adapter, {
+        limits: kind === 'sync' ? limits : async (key, request) => limits(key, request),
+        key: () => 'ann',
+        store: newStore(),
+      })
+      const answers = await inTurn(['pro', 'free', 'pro', 'pro'], (plan) => ask(server, { 'x-plan': plan }))
+      expect(answers.map(({ status }) => status)).toEqual([200, 429, 200, 429])
+    })
+
     it.each(['sync', 'async'])('skip lets pass uncounted, only for true (%s)', async (kind) => {
       const skip = (request: Args[0]) =>
         adapter.header(request, 'x-skip') === 'yes' || ('no' as unknown as boolean)
