@@ -312,7 +312,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     limiter.close()
   })
 
-  it('brings on a ban, and is not looked at while that lasts', async () => {
+  it('brings on a ban, which is then the reason of a denial', async () => {
     const limiter = create({ ban: { after: 2, within: '10s', for: '3s' } })
     await fill(limiter)
     expect((await limiter.consume('k', options())).blockedMs).toBeUndefined()
@@ -321,7 +321,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     await limiter.reset('k')
     await limiter.block('k', '3s')
     const blocked = await limiter.consume('k', options())
-    expect([blocked.allowed, blocked.blockedMs, blocked.deniedBy]).toEqual([false, 3000, []])
+    expect([blocked.allowed, blocked.blockedMs, blocked.deniedBy]).toEqual([false, 3000, ['ban']])
     clock.advance(3000)
     await fill(limiter)
   })

@@ -28,7 +28,11 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
       ['a cost function that throws', { cost: fail }, thrown],
       ['a skip function that throws', { skip: fail }, thrown],
       ['a key function that rejects', { key: () => Promise.reject(thrown) }, thrown],
-      ['a store that cannot decide', { store: broken }, unavailable],
+      [
+        'a store that cannot decide',
+        { store: broken },
+        { reason: 'error', message: 'limiter "default": the store is down' },
+      ],
     ])('%s', async (_, options, error) => {
       const server = await serve(adapter, limitedTo(5, options))
       const response = await fetch(server.url)
