@@ -90,6 +90,6 @@ async function ask(from, phone) {
 async function answerOf(response) {
   if (response.ok) return `${response.status}`
   const problem = await response.json()
-  const by = problem['violated-policies'].join(', ') || 'banned'
+  const by = problem['violated-policies'].join(', ')
   return `${response.status}, again in ${response.headers.get('Retry-After')} s (${by})`
 }

@@ -14,7 +14,7 @@ it('a phone gets a code every 30 seconds, and who never stops is banned for long
   const over = (retryAfter: number) => `429, again in ${retryAfter} s (address.3-per-1m)`
   expect(answersTo('192.0.2.66')).toEqual([
     ...['30: 200', '30: 200', '30: 200', `30: ${over(60)}`, `30: ${over(60)}`, `30: ${over(600)}`],
-    '90: 429, again in 540 s (banned)',
+    '90: 429, again in 540 s (address.ban)',
     ...['630: 200', '630: 200', '630: 200', `630: ${over(60)}`, `630: ${over(60)}`, `630: ${over(3600)}`],
     ...['4230: 200', '4230: 200', '4230: 200'],
     ...[`4230: ${over(60)}`, `4230: ${over(60)}`, `4230: ${over(86_400)}`],

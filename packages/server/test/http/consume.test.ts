@@ -14,6 +14,10 @@ const config: Config = {
     api: { limits: [...window(2)], timeoutMs },
     login: { limits: [...window(3)], timeoutMs },
     both: { dimensions: { user: [...window(2)], address: [...window(1)] } },
+    banning: {
+      ...{ dimensions: { user: [...window(1)], address: [...window(50)] }, timeoutMs },
+      ban: { after: 1, within: '1h', for: '1m' },
+    },
     audited: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h', log: 'zset' }], timeoutMs },
     devices: { limits: [{ kind: 'distinct', limit: 1, window: '1h' }] },
     plans: { limits: [...window(1)], plans: { big: { limits: [...window(5)] } }, choosePlan: true },
@@ -62,6 +66,31 @@ describe('one request', () => {
       body: { deniedBy: ['user.2-per-1h'] },
     })
     expect(await ask({ user: 'ann' })).toMatchObject({ status: 400, body: { code: 'invalid_key' } })
+  })
+
+  it('during a ban is answered with its name, the room of each limit, and the later of ban and limits', async () => {
+    await using service = await testService(config)
+    const ask = () =>
+      service.post('/v1/consume', { limiter: 'banning', key: { user: 'ann', address: '192.0.2.1' } })
+    for (let i = 0; i < 2; i++) await ask()
+    const banned = await ask()
+    expect(banned).toMatchObject({
+      status: 429,
+      body: {
+        ...{ remaining: 0, deniedBy: ['user.ban', 'user.1-per-1h'], blockedMs: expect.any(Number) },
+        limits: [
+          { allowed: false, remaining: 0 },
+          { allowed: true, remaining: 49, retryAfterMs: 0 },
+        ],
+      },
+    })
+    expect(banned.body.blockedMs).toBeLessThanOrEqual(60_000)
+    expect(Number(banned.headers.get('retry-after'))).toBeGreaterThan(3000)
+    expect(banned.headers.get('ratelimit')).toMatch(
+      /^"user.ban";r=0;t=\d\d, "user.1-per-1h";r=0;t=3[56]\d\d, "address.50-per-1h";r=49$/,
+    )
+    const { body } = await service.post('/v1/explain', { limiter: 'banning', key: { user: 'ann' } })
+    expect(body.deniedBy).toEqual(banned.body.deniedBy)
   })
 
   it('with an id is charged once', async () => {

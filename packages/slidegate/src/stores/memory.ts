@@ -19,7 +19,8 @@ export interface MemoryStoreOptions {
   /**
    * The answer to a new key where all that are held are at their limits, or so many of those used longest ago that the
    * search was given up (it looks at 1,024 limits, and the next goes on from there): `throw` (the default) a
-   * `StoreUnavailableError` of reason `full`, `deny` until the first of them opens, or `allow` uncounted.
+   * `StoreUnavailableError` of reason `full`, `deny` until the first of them opens, or `allow` uncounted. With bans, keys
+   * with one denial each can fill the store, too, for the `within` of the ban.
    */
   readonly onFull?: OnFull
   /** Epoch milliseconds, for tests and replay. Default: a monotonic clock, anchored to the wall clock once. */
