@@ -36,7 +36,10 @@ interface CommonOptions {
   readonly name?: string
   /** Where the state lives. Default: a memory store of its own. */
   readonly store?: Store
-  /** Milliseconds, from 1 to 2^31 - 1, after which a call to the store is given up. Default: 50. */
+  /**
+   * Milliseconds, from 1 to 2^31 - 1, after which a call to the store fails. They begin with the store's first connection,
+   * which may take 2 s. Default: 50.
+   */
   readonly timeoutMs?: number
   /**
    * What a request is told when the store gives no answer: `throw` a `StoreUnavailableError`, `deny`, `allow`, or `local`:

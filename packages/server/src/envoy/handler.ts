@@ -1,6 +1,7 @@
 import { type handleUnaryCall, type ServerUnaryCall, status } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
+import { errorBodyOf } from '../http/problems.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { TraceHeaders, Tracing } from '../tracing/tracing.ts'
@@ -39,7 +40,9 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     const refuse = (error: unknown): void => {
       const code = codeOf(error)
       if (code !== status.INTERNAL) {
-        callback({ code, details: (error as Error).message })
+        // The message of a store's error has the address of Redis.
+        const isOutage = error instanceof StoreUnavailableError
+        callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
         return
       }
       log.error({ err: error }, 'a call of ShouldRateLimit has failed')

@@ -407,6 +407,14 @@ describe('a store that gives no answer', () => {
     expect(response.statuses[0]!.code).toBe(code)
   })
 
+  it('throw: the refusal does not contain the address of Redis', async () => {
+    const { client } = await behindProxy({ onStoreError: 'throw', timeoutMs: 300 })
+    proxy.refuse()
+    const { code, details } = await refusal(client.ask('rl', [{ user: 'ann' }]))
+    expect(code).toBe('UNAVAILABLE')
+    expect(details).toMatch(/^the store gave no answer/)
+  })
+
   it('local: of a rule there is one share, in whatever company', async () => {
     const { client } = await behindProxy({ onStoreError: 'local', timeoutMs: 300 })
     proxy.refuse()

@@ -1,7 +1,7 @@
 // tier: integration
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { Decision, Declaration } from '../../src/index.ts'
+import type { Declaration } from '../../src/index.ts'
 import type { Role } from '../../src/limits/limit-set.ts'
 import { allowAll } from '../support/access.ts'
 import { SAMPLES } from '../support/kinds.ts'
@@ -50,19 +50,7 @@ function expectTold(told: Told, wanted: Told): void {
 
 /** It is told by the time that this process has gone through since it was read: a machine may stand still for seconds. */
 function patient(name: string, value: unknown): unknown {
-  if (isUnnamedBan(value)) {
-    // Only `explain` looked at the limits.
-    const { deniedBy, allowed, atMs, blockedMs } = value
-    return 'bans' in value ? { ...value, deniedBy: ['ban', ...deniedBy] } : { allowed, atMs, blockedMs }
-  }
   return name === 'expiresInMs' && value !== 0 ? expect.closeTo(value as number, -5) : value
-}
-
-/** Version 0.1.0 didn't name a ban that was in force. */
-function isUnnamedBan(value: unknown): value is Decision {
-  if (typeof value !== 'object' || value === null) return false
-  const { blockedMs = 0, deniedBy } = value as Partial<Decision>
-  return blockedMs > 0 && (deniedBy?.length === 0 || 'bans' in value)
 }
 
 /** Redis expires by its own time, and when a TTL is renewed may change; whether there is one may not. */

@@ -115,6 +115,7 @@ class LastingClient {
   #isUsed = false
   /** Whether it stopped trying to connect, since it wasn't used. */
   #hasGivenUp = false
+  #counts: CallCounts | undefined
   #isReplacing = false
   #isClosed = false
   /** Why there will never be a client. */
@@ -163,6 +164,7 @@ class LastingClient {
   }
 
   scriptRunner(counts?: CallCounts): ScriptRunner {
+    this.#counts ??= counts
     let pending = 0
     let heardMs = 0
     const send: Send = async (...command) => {
@@ -202,7 +204,7 @@ class LastingClient {
     const connecting = new Start()
     this.#connecting = connecting
     this.#start = new Start()
-    const load = () => scriptRunner(this.#inUse!.dialect.send).run([], [])
+    const load = () => scriptRunner(this.#inUse!.dialect.send, this.#counts).run([], [])
     this.#openOne()
       .then(load)
       .then(

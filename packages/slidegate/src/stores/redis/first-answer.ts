@@ -1,5 +1,6 @@
 import { asUnavailable, noAnswer, SlidegateError } from '../../errors.ts'
 import { START_MS, Start } from '../start.ts'
+import type { CallCounts } from './call-counts.ts'
 import type { Connection } from './client.ts'
 
 const RETRY_MS = 20
@@ -10,8 +11,8 @@ const RETRY_MS = 20
  * @throws {StoreUnavailableError} if there is none
  * @throws {SlidegateError} `invalid_option` if no client is installed, `closed`
  */
-export async function firstAnswer(connection: Connection): Promise<void> {
-  const script = connection.scriptRunner()
+export async function firstAnswer(connection: Connection, counts: CallCounts): Promise<void> {
+  const script = connection.scriptRunner(counts)
   const start = new Start()
   let isAnswered = false
   let failure: unknown

@@ -79,7 +79,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   // One server is up or down as a whole, and reaches all keys at once.
   return {
     ...{ apply, isCrowded, connection, ...(connection.isCluster && { domainOf }) },
-    ready: () => firstAnswer(connection),
+    ready: () => firstAnswer(connection, counts),
     stats: () => counts.stats(),
     close() {},
     ...(own && owned(own, apply, () => batchers.every((batcher) => batcher.isIdle()))),

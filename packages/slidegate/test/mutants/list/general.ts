@@ -160,7 +160,7 @@ export const general: Mutants = {
     'histories 3 > concurrency': [['if takes_once(logs[i], run) then place = place + 1 end', '']],
     'conformance > a request that came twice is returned once': [['0 and not first then', '0 then']],
     'limits/repeats > Redis > one that comes after the clock was set back counts from then on, however often it comes':
-      [['first_at then\n    save(logs, clock, run.is_clock_given)', 'first_at then\n    ']],
+      [['first then\n    save(logs, clock, run.is_clock_given)', 'first then\n    ']],
     'traps/other-logs > out of memory, > what would be written is refused, and nothing is half written': [
       [
         '0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end',
