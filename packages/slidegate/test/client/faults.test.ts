@@ -185,7 +185,7 @@ describe('what may have arrived', () => {
     const hasty = limiterAt(url, { store, timeoutMs: 50 })
     await Promise.allSettled(Array.from({ length: 10 }, () => hasty.consume('k')))
     isSilent = false
-    // Of another key: on a busy machine some of those ten are sent only now, and charged.
+    // Another key: on a busy machine some of those ten are sent only now, and charged.
     expect((await limiterAt(url, { store }).consume('later')).allowed).toBe(true)
     await store.close()
   })
