@@ -11,6 +11,7 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
       throw thrown
     }
     const unavailable = new StoreUnavailableError('error', 'the store is down')
+    const NAMED = 'limiter "default": the store is down'
     const broken: Store = { apply: (_, call) => call.reject(unavailable), close() {} }
 
     it.each<[string, GuardOptions<Args>, unknown]>([
@@ -28,11 +29,7 @@ export function errorSuite<Args extends HandlerArguments>(adapter: AdapterUnderT
       ['a cost function that throws', { cost: fail }, thrown],
       ['a skip function that throws', { skip: fail }, thrown],
       ['a key function that rejects', { key: () => Promise.reject(thrown) }, thrown],
-      [
-        'a store that cannot decide',
-        { store: broken },
-        { reason: 'error', message: 'limiter "default": the store is down' },
-      ],
+      ['a store that cannot decide', { store: broken }, { reason: 'error', message: NAMED }],
     ])('%s', async (_, options, error) => {
       const server = await serve(adapter, limitedTo(5, options))
       const response = await fetch(server.url)
