@@ -34,7 +34,12 @@ async function json(service: AdminService, words: string): Promise<{ code: numbe
 }
 
 function run(service: AdminService, words: readonly string[], env = {}): Promise<Outcome> {
-  return slidegateHere(words, { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: undefined, ...env })
+  return slidegateHere(words, { SLIDEGATE_URL: service.url, SLIDEGATE_TOKEN: service.token, ...env })
+}
+
+/** The options that lead to a service without tokens. */
+function of({ url, token }: AdminService): string[] {
+  return ['--url', url, '--token', token!]
 }
 
 /** A command that goes on until it is told to end. */
@@ -80,7 +85,7 @@ forEachStore((store) => {
       ])
       expect(await said('reset api ann')).toEqual([0, { done: true }])
       expect(await said('ban api ann --for 1h')).toEqual([0, { done: true }])
-      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: [] }])
+      expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['ban'] }])
       expect(await said('unban api ann')).toEqual([0, { done: true }])
       expect(await said('override set api ann --limit 7/1h --for 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])
@@ -288,7 +293,7 @@ describe('what is printed', () => {
 it('is quiet when nobody reads what it prints any more', async () => {
   await using service = await adminService({ limiters })
   for (let i = 0; i < 200; i++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: `${i}` })
-  const following = start('top', 'api', '--count', '1000', '--url', service.url)
+  const following = start('top', 'api', '--count', '1000', ...of(service))
   following.child.stdout.destroy()
   expect(await following.ended).toBe(0)
   expect(following.said.complaints).toBe('')
@@ -314,7 +319,7 @@ describe('tail', () => {
 
   it.each(['SIGINT', 'SIGTERM'] as const)('ends cleanly at %s', async (signal) => {
     await using service = await adminService({ limiters })
-    const following = start('tail', '--human', '--url', service.url)
+    const following = start('tail', '--human', ...of(service))
     await until('it prints', async () => {
       await service.ask('POST', '/v1/consume', { limiter: 'api', key: '\u001b[31mred' })
       return following.said.out !== ''
@@ -342,7 +347,7 @@ describe('tail', () => {
 
   it('says so when the service ends', async () => {
     const service = await adminService({ limiters })
-    const following = start('tail', '--url', service.url)
+    const following = start('tail', ...of(service))
     await until('it prints', async () => {
       await service.ask('POST', '/v1/consume', { limiter: 'api', key: 'ann' })
       return following.said.out !== ''
@@ -366,7 +371,7 @@ describe('bench', () => {
 
   it('ends at Ctrl-C, with what it has measured until then', async () => {
     await using service = await adminService({ limiters })
-    const benching = start('bench', 'api', '--seconds', '60', '--url', service.url)
+    const benching = start('bench', 'api', '--seconds', '60', ...of(service))
     await until('it asks', async () => {
       const { body } = await service.ask('GET', '/v1/admin/limiters/api/top')
       return (body as { keys: unknown[] }).keys.length > 0
@@ -380,7 +385,7 @@ describe('bench', () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     await using service = await adminService({ limiters, store: { redis: { url: server.url } } })
-    const benching = start('bench', 'api', '--seconds', '60', '--connections', '2', '--url', service.url)
+    const benching = start('bench', 'api', '--seconds', '60', '--connections', '2', ...of(service))
     await until('it asks', async () => {
       const { body } = await service.ask('GET', '/v1/admin/limiters/api/top')
       return (body as { keys: unknown[] }).keys.length > 0
