@@ -1,3 +1,4 @@
+import { invalidOption, show } from '../errors.ts'
 import type { Kind, Logs } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { Slab } from '../slab.ts'
@@ -18,7 +19,7 @@ export interface Group {
   /** Where its logs are kept, one for each. */
   readonly logs: readonly Logs[]
   /** All keys of the limiter's name. */
-  readonly keys: KeyMap
+  keys: KeyMap
   /** What rows know it by, 0 while there are none. */
   id: number
   size: number
@@ -41,6 +42,8 @@ const OPS_PER_SWEEP = 32
 
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
+/** Stays empty. */
+const NO_KEYS = new KeyMap()
 
 /**
  * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
@@ -84,12 +87,21 @@ export class KeyTable {
     this.#order = new UseOrder(this.#slots)
   }
 
+  /** Names of limiters that have keys: no others are remembered. */
+  get names(): number {
+    return this.#maps.size
+  }
+
+  /** @throws {SlidegateError} `invalid_option` for a set without logs, under which no key could be found again */
   groupOf(set: LimitSet): Group {
     if (this.#lastGroup?.set === set) return this.#lastGroup
     let group = this.#groupOf.get(set)
     if (group === undefined) {
+      if (set.logs.length === 0) {
+        throw invalidOption(`a limit set of ${show(set.limiter)} has no logs; it needs at least one`)
+      }
       const logs = set.logs.map(({ kind }) => this.#logsOf(kind))
-      group = { set, logs, keys: this.#mapOf(set.limiter), id: 0, size: 0 }
+      group = { set, logs, keys: NO_KEYS, id: 0, size: 0 }
       this.#groupOf.set(set, group)
     }
     this.#lastGroup = group
@@ -107,7 +119,7 @@ export class KeyTable {
 
   /** The slot of a key, 0 where it has none; marked as just used, and arranged for the group's limits. */
   use(group: Group, key: string): number {
-    const slot = group.keys.get(key)
+    const slot = this.#keysOf(group).get(key)
     if (slot === undefined) return 0
     if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
     if (slot !== this.#order.newest) {
@@ -149,7 +161,7 @@ export class KeyTable {
     this.#sweepBlock(nowMs - this.#graceMs)
     const slot = this.#slots.create()
     this.#nameOf(slot)[slot & this.#slots.mask] = key
-    group.keys.add(key, slot)
+    this.#mapFor(group).add(key, slot)
     this.size++
     this.#write(slot, LOG, logs[0]!)
     if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
@@ -163,7 +175,10 @@ export class KeyTable {
     this.#keepOthers(slot, NONE)
     if (this.#order.has(slot)) this.#order.remove(slot)
     else this.#parking.leave(slot)
-    this.#group(slot).keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
+    const group = this.#group(slot)
+    const keys = this.#keysOf(group)
+    keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
+    if (keys.size === 0) this.#maps.delete(group.set.limiter)
     this.#nameOf(slot)[slot & this.#slots.mask] = ''
     this.#leave(slot)
     this.#slots.delete(slot)
@@ -329,13 +344,19 @@ export class KeyTable {
     return logs
   }
 
-  #mapOf(limiter: string): KeyMap {
-    let map = this.#maps.get(limiter)
-    if (map === undefined) {
-      map = new KeyMap()
-      this.#maps.set(limiter, map)
+  /** A map that holds keys is the one of its name. An empty one may have been replaced. */
+  #keysOf(group: Group): KeyMap {
+    if (group.keys.size === 0) group.keys = this.#maps.get(group.set.limiter) ?? NO_KEYS
+    return group.keys
+  }
+
+  /** The same, to add a key to. */
+  #mapFor(group: Group): KeyMap {
+    if (this.#keysOf(group) === NO_KEYS) {
+      group.keys = new KeyMap()
+      this.#maps.set(group.set.limiter, group.keys)
     }
-    return map
+    return group.keys
   }
 
   /** The piece of {@link #keys} that the slot is in. */

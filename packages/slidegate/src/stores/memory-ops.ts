@@ -246,10 +246,11 @@ export class MemoryOps {
   }
 
   #reset({ parts }: ResetOp): undefined {
-    for (const { set, key } of parts) {
-      const slot = this.#keys.use(this.#keys.groupOf(set), key)
+    const groups = parts.map(({ set }) => this.#keys.groupOf(set))
+    parts.forEach(({ key }, p) => {
+      const slot = this.#keys.use(groups[p]!, key)
       if (slot !== 0) this.#keys.clear(slot)
-    }
+    })
   }
 
   /** Every key held is at its limit, so that none may be forgotten for a new one. */

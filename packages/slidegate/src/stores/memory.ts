@@ -118,12 +118,12 @@ class KeyTableStore implements MemoryStore {
     if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
     const { cost } = op
     const { set, key } = op.parts[0]!
+    const keys = this.#keys
+    const group = keys.groupOf(set)
     const log = set.logs[0]!
     const { kind, params, serves } = log
     if (set.logs.length > 1 || log.shadow || kind.admit === undefined) return false
 
-    const keys = this.#keys
-    const group = keys.groupOf(set)
     const logs = group.logs[0]!
     const slot = keys.use(group, key)
     let number = slot === 0 ? 0 : keys.logOf(slot, 0)

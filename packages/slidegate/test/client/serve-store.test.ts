@@ -243,6 +243,51 @@ describe('says what is wrong', () => {
   })
 })
 
+describe.each(Object.entries(STORES))('on %s', (_, open) => {
+  const own: Readonly<Record<string, object>> = {
+    consume: { cost: 1, count: 1, leaseMs: 0 },
+    peek: { cost: 1, count: 1 },
+    explain: { cost: 1, count: 1 },
+    charge: { units: 1 },
+    refund: { units: 1, atMs: 1, charged: [] },
+    extend: { units: 1, requestId: 'r' },
+    release: { units: 1, requestId: 'r' },
+    list: {},
+    reset: {},
+    leave: { id: 'abcdefghijkl' },
+    settle: { reservation: 'r.1', units: 1, actual: 1, charged: [], instants: [1] },
+    block: { ms: 1 },
+    note: { name: 'n', text: 't', ttlMs: 0 },
+    notes: { since: 0 },
+  }
+
+  it.each(Object.keys(own))(
+    'a %s on a set without logs is refused, and other keys stay as they are',
+    async (type) => {
+      const serve = serveStore(open(), { timeoutMs: 30_000 })
+      const empty = { limiter: 'mine', limits: [] }
+      const key = `ann-${type}`
+      const use = { ...consume, parts: [[0, key]] }
+      await serve(bodyOf([use]), authorize)
+      const parts = [[1, key]]
+      const both = [
+        [0, `bob-${type}`],
+        [1, key],
+      ]
+      const { outcomes } = await serve(
+        bodyOf([{ type, ...own[type], parts }, { type, ...own[type], parts: both }, use], [set, empty]),
+        authorize,
+      )
+      expect(outcomes).toEqual([
+        ...Array(2).fill({
+          error: { code: 'invalid_option', message: expect.stringContaining('no limits') },
+        }),
+        expect.objectContaining({ admitted: 1, limits: [1, expect.any(Number), expect.any(Number)] }),
+      ])
+    },
+  )
+})
+
 it('a limiter of others is refused, and refuses none of ours', async () => {
   const serve: ServedStore = serveStore(memoryStore())
   const foreign = { ...set, limiter: `${VICTIM}/user` }
