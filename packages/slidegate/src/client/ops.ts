@@ -118,14 +118,6 @@ export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => numb
   return JSON.stringify(told)
 }
 
-/** What it takes to decide it: limits and logs to be looked at, of which an explanation looks at each many times. */
-export function workOf(op: Op): number {
-  let work = 0
-  for (const { set } of op.parts) work += set.limits.length + set.logs.length
-  if (op.type !== 'explain') return work
-  return (op.charges === undefined ? 8 : 64) * work
-}
-
 /** @throws {SlidegateError} for what is no op that a limiter would ask */
 export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op {
   const type = (value as Fields | null | undefined)?.type
@@ -190,6 +182,10 @@ function checkLogs(op: Op): void {
   }
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
     throw invalidOption(`a ${type} needs limits in each of its sets`)
+  }
+  // Such sets only forget. Their logs would be looked at for each limit.
+  if (type !== 'reset' && parts.some(({ set }) => set.additions.some((each) => 'whole' in each))) {
+    throw wrong('the addition whole', type, 'part of a reset')
   }
   if (type === 'block') need(parts, 'ban', type)
   if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)

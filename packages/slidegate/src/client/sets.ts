@@ -22,8 +22,8 @@ import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 /** Sets of former limits: as many as a limiter takes, and those of overrides. */
 const MAX_FORMERLY = 32
 
-/** Characters of sets that are remembered. */
-const MAX_KNOWN = 2 ** 22
+/** Characters of sets that are remembered: some 20 MB of sets. */
+const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
 
@@ -84,14 +84,21 @@ function writtenAddition(addition: Addition): WrittenAddition {
   }
 }
 
-/** How many limits it was made of, all in all: what it takes to make it. */
-export function declaredIn({ limits, additions }: LimitSet): number {
-  let count = limits.length
-  for (const addition of additions) {
-    if ('log' in addition) count++
-    else for (const set of 'formerly' in addition ? addition.formerly : addition.whole) count += set.length
+/** Counts the limits of a set, and its additions. Also for sets that were not read yet. */
+export function declaredIn(set: unknown): number {
+  const { limits, additions } = (set ?? {}) as Partial<LimitSet>
+  let count = lengthOf(limits)
+  if (!Array.isArray(additions)) return count
+  for (const addition of additions as readonly Partial<Record<'formerly' | 'whole', unknown>>[]) {
+    const sets = addition?.formerly ?? addition?.whole
+    if (Array.isArray(sets)) for (const each of sets) count += lengthOf(each)
+    else count++
   }
   return count
+}
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 1
 }
 
 /** Throws for a limiter that is not to be reached. */

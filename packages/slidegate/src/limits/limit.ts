@@ -224,7 +224,8 @@ interface LineKeeping<State, Params extends LogParams> {
 interface TableKeeping<State, Params extends LogParams> {
   /** @param since where it must not have been written since that version */
   write(state: State, params: Params, nowMs: number, note: Note, since: number | undefined): Noted
-  read(state: State, params: Params, nowMs: number, since: number): Notes
+  /** A page. `from` is where it begins, if it isn't the first: see {@link NotesAsked}. */
+  read(state: State, params: Params, nowMs: number, since: number, from: string | undefined): Notes
 }
 
 /** What a kind does that keeps entries. Only those that count are found. */

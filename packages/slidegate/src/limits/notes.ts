@@ -8,7 +8,13 @@ export const MAX_NOTES = 10_000
 /** Changes that a table remembers: who has missed more is told all. */
 const MAX_CHANGES = 256
 
+/** Notes and characters of a page, as of the Lua. */
+const PAGE_NOTES = 250
+const PAGE_CHARACTERS = 2 ** 16
+
 interface WrittenNote {
+  /** Rises with each note that is written, in the order of the map. */
+  readonly number: number
   readonly writtenAtMs: number
   /** By the store's clock; 0 for never. */
   readonly expiresAtMs: number
@@ -20,6 +26,8 @@ interface NoteTable {
   version: number
   /** Who knows only of an earlier version is told all. */
   floor: number
+  /** Notes that were ever written. */
+  written: number
   notes: Map<string, WrittenNote>
   /** The last changes, oldest first. */
   changes: Change[]
@@ -47,8 +55,8 @@ class NoteTables implements Logs<NoteTable> {
 
   copy(number: number): number {
     const copied = this.create()
-    const { version, floor, notes, changes } = this.at(number)
-    this.#tables[copied] = { version, floor, notes: new Map(notes), changes: changes.slice() }
+    const { notes, changes, ...numbers } = this.at(number)
+    this.#tables[copied] = { ...numbers, notes: new Map(notes), changes: changes.slice() }
     return copied
   }
 
@@ -59,7 +67,7 @@ class NoteTables implements Logs<NoteTable> {
 }
 
 function newTable(): NoteTable {
-  return { version: 0, floor: 0, notes: new Map(), changes: [] }
+  return { version: 0, floor: 0, written: 0, notes: new Map(), changes: [] }
 }
 
 const PARAMS: LogParams = { precision: 1, records: 1, windows: [MAX_WINDOW_MS], limits: [1] }
@@ -110,28 +118,55 @@ const notesKind: Kind<NoteTable> = {
       if (changes.push({ version, name }) > MAX_CHANGES) {
         table.floor = Math.max(table.floor, changes.shift()!.version)
       }
-      if (text === undefined) {
-        notes.delete(name)
-      } else {
-        notes.set(name, { writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
+      notes.delete(name)
+      if (text !== undefined) {
+        const expiresAtMs = ttlMs > 0 ? nowMs + ttlMs : 0
+        notes.set(name, { number: ++table.written, writtenAtMs: nowMs, expiresAtMs, text })
       }
       return { noted: true }
     },
 
-    // All at once: there is no other process to be held up.
-    read(table, _params, nowMs, since): Notes {
-      const { version, notes } = table
-      const changes = changesSince(table, since)
-      const isAll = changes === undefined
-      const read: Note[] = []
-      for (const name of isAll ? notes.keys() : new Set(changes.map((change) => change.name))) {
-        const note = notes.get(name)
-        if (note !== undefined && !isExpired(note, nowMs)) read.push(asRead(name, note, nowMs))
-        else read.push({ name, ttlMs: 0, ageMs: 0 })
-      }
-      return isAll ? { version, isAll, notes: read, size: notes.size } : { version, isAll, notes: read }
+    read(table, _params, nowMs, since, from) {
+      const changes = from === undefined ? changesSince(table, since) : undefined
+      if (changes === undefined) return pageOfAll(table, nowMs, Number(from ?? 0))
+      return pageOfChanges(table, nowMs, changes)
     },
   },
+}
+
+/** @param after the number of the last note of the page before */
+function pageOfAll({ version, notes }: NoteTable, nowMs: number, after: number): Notes {
+  const read: Note[] = []
+  const page = { version, isAll: true, notes: read, size: notes.size }
+  let last = after
+  let characters = 0
+  for (const [name, note] of notes) {
+    if (note.number <= after) continue
+    if (read.length === PAGE_NOTES || characters >= PAGE_CHARACTERS) {
+      return { ...page, next: { since: 0, from: `${last}` } }
+    }
+    read.push(asRead(name, note, nowMs))
+    characters += note.text.length
+    last = note.number
+  }
+  return page
+}
+
+function pageOfChanges({ version, notes }: NoteTable, nowMs: number, changes: readonly Change[]): Notes {
+  const read = new Map<string, Note>()
+  let last = version
+  let characters = 0
+  for (const change of changes) {
+    if (characters >= PAGE_CHARACTERS) {
+      return { version: last, isAll: false, notes: Array.from(read.values()), next: { since: last } }
+    }
+    last = change.version
+    if (read.has(change.name)) continue
+    const note = asRead(change.name, notes.get(change.name), nowMs)
+    read.set(change.name, note)
+    characters += note.text?.length ?? 0
+  }
+  return { version, isAll: false, notes: Array.from(read.values()) }
 }
 
 /** The log of a set that is a table. */
@@ -155,7 +190,9 @@ function isWrittenSince(table: NoteTable, name: string, since: number): boolean 
   return changesSince(table, since)?.some((change) => change.name === name) ?? true
 }
 
-function asRead(name: string, { writtenAtMs, expiresAtMs, text }: WrittenNote, nowMs: number): Note {
+function asRead(name: string, note: WrittenNote | undefined, nowMs: number): Note {
+  if (note === undefined || isExpired(note, nowMs)) return { name, ttlMs: 0, ageMs: 0 }
+  const { writtenAtMs, expiresAtMs, text } = note
   const ttlMs = expiresAtMs === 0 ? 0 : expiresAtMs - nowMs
   return { name, text, ttlMs, ageMs: Math.max(0, nowMs - writtenAtMs) }
 }

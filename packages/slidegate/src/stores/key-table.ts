@@ -37,6 +37,9 @@ const MOST_SWEPT = 64
 /** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
 const MOST_LOOKED_AT = 1024
 
+/** Logs that a key keeps of other limit sets: those of the latest. No set of a limiter has more. */
+const MOST_OTHERS = 256
+
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
@@ -209,11 +212,13 @@ export class KeyTable {
     const { logs } = group.set
     const names = new Set(logs.map(({ name }) => name))
     const others = held.filter(({ log }) => !names.has(log.name))
-    const gone = others.filter((other) => this.#isGone(other))
-    for (const { log, number } of gone) this.#logsOf(log.kind).delete(number)
+    // The latest are those in front.
+    const kept = others.filter((other) => !this.#isGone(other)).slice(0, MOST_OTHERS)
+    const isKept = new Set(kept)
+    for (const other of others) if (!isKept.has(other)) this.#logsOf(other.log.kind).delete(other.number)
     this.#keep(slot, [
       ...logs.map((log) => ({ log, number: numbers.get(log.name) ?? this.#logsOf(log.kind).create() })),
-      ...others.filter((other) => !gone.includes(other)),
+      ...kept,
     ])
     this.#leave(slot)
     this.#join(slot, group)

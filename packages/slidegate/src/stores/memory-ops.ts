@@ -239,10 +239,10 @@ export class MemoryOps {
     return noted
   }
 
-  #notes({ parts, since }: NotesOp, clockMs: number): Notes {
+  #notes({ parts, since, from }: NotesOp, clockMs: number): Notes {
     const loaded = this.#load(parts)
     const { kind, params } = loaded[0]!.log
-    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since)
+    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since, from)
   }
 
   #reset({ parts }: ResetOp): undefined {
