@@ -240,6 +240,8 @@ interface EntryKeeping<State, Params extends LogParams> {
 
 /** The logs of one kind in one store. Each is known by a number; what is written to it stays there. */
 export interface Logs<State = unknown> {
+  /** Roughly how many bytes they hold. */
+  readonly bytes: number
   /** A new log, empty: a number from 1. */
   create(): number
   /** The log of this number, until the next one is asked for. Number 0 is an empty log that is never written to. */

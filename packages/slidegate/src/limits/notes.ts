@@ -1,6 +1,7 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
 import type { Kind, LogParams, Logs, Note, Notes } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
+import { ObjectLogs } from './object-logs.ts'
 
 /** Notes that a table holds at most. */
 export const MAX_NOTES = 10_000
@@ -28,6 +29,8 @@ interface NoteTable {
   floor: number
   /** Notes that were ever written. */
   written: number
+  /** Of all texts. */
+  characters: number
   notes: Map<string, WrittenNote>
   /** The last changes, oldest first. */
   changes: Change[]
@@ -39,35 +42,18 @@ interface Change {
   readonly name: string
 }
 
-class NoteTables implements Logs<NoteTable> {
-  readonly #tables: (NoteTable | undefined)[] = [newTable()]
-  readonly #free: number[] = []
+/** Of a note besides its text. */
+const NOTE_BYTES = 256
 
-  create(): number {
-    const number = this.#free.pop() ?? this.#tables.length
-    this.#tables[number] = newTable()
-    return number
-  }
-
-  at(number: number): NoteTable {
-    return this.#tables[number]!
-  }
-
-  copy(number: number): number {
-    const copied = this.create()
-    const { notes, changes, ...numbers } = this.at(number)
-    this.#tables[copied] = { ...numbers, notes: new Map(notes), changes: changes.slice() }
-    return copied
-  }
-
-  delete(number: number): void {
-    this.#tables[number] = undefined
-    this.#free.push(number)
-  }
-}
+const newTables = (): Logs<NoteTable> =>
+  new ObjectLogs<NoteTable>(
+    newTable,
+    (table) => ({ ...table, notes: new Map(table.notes), changes: table.changes.slice() }),
+    ({ notes, changes, characters }) => NOTE_BYTES * (1 + notes.size + changes.length) + characters,
+  )
 
 function newTable(): NoteTable {
-  return { version: 0, floor: 0, written: 0, notes: new Map(), changes: [] }
+  return { version: 0, floor: 0, written: 0, characters: 0, notes: new Map(), changes: [] }
 }
 
 const PARAMS: LogParams = { precision: 1, records: 1, windows: [MAX_WINDOW_MS], limits: [1] }
@@ -80,7 +66,7 @@ const notesKind: Kind<NoteTable> = {
 
   params: () => PARAMS,
 
-  createLogs: () => new NoteTables(),
+  createLogs: newTables,
 
   newest: () => 0,
 
@@ -109,7 +95,7 @@ const notesKind: Kind<NoteTable> = {
       if (text === undefined && !isKnown) return { noted: true }
       const version = Math.max(table.version + 1, nowMs)
       if (!isKnown && notes.size >= MAX_NOTES) {
-        if (!sweep(notes, nowMs)) return { noted: false }
+        if (!sweep(table, nowMs)) return { noted: false }
         table.floor = version
       }
       // Who knows of a table that was lost is told all.
@@ -118,8 +104,9 @@ const notesKind: Kind<NoteTable> = {
       if (changes.push({ version, name }) > MAX_CHANGES) {
         table.floor = Math.max(table.floor, changes.shift()!.version)
       }
-      notes.delete(name)
+      forget(table, name)
       if (text !== undefined) {
+        table.characters += text.length
         const expiresAtMs = ttlMs > 0 ? nowMs + ttlMs : 0
         notes.set(name, { number: ++table.written, writtenAtMs: nowMs, expiresAtMs, text })
       }
@@ -202,8 +189,13 @@ function isExpired({ expiresAtMs }: WrittenNote, nowMs: number): boolean {
 }
 
 /** Forgets the notes that have expired; answers whether there were any. */
-function sweep(notes: Map<string, WrittenNote>, nowMs: number): boolean {
-  const { size } = notes
-  for (const [name, note] of notes) if (isExpired(note, nowMs)) notes.delete(name)
-  return notes.size < size
+function sweep(table: NoteTable, nowMs: number): boolean {
+  const { size } = table.notes
+  for (const [name, note] of table.notes) if (isExpired(note, nowMs)) forget(table, name)
+  return table.notes.size < size
+}
+
+function forget(table: NoteTable, name: string): void {
+  table.characters -= table.notes.get(name)?.text.length ?? 0
+  table.notes.delete(name)
 }

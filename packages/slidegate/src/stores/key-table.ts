@@ -37,6 +37,15 @@ const MOST_SWEPT = 64
 /** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
 const MOST_LOOKED_AT = 1024
 
+/** The bytes of all keys: for each key that may be held. A smaller table has those of 2^18 keys. */
+const BYTES_PER_KEY = 1024
+const FEWEST_KEYS = 2 ** 18
+
+/** Bytes besides those of logs, roughly: of a key, of a limit or log of a set, of a log kept for another set. */
+const KEY_BYTES = 200
+const SET_BYTES = 1024
+const OTHER_BYTES = 512
+
 /** Logs that a key keeps of other limit sets: those of the latest. No set of a limiter has more. */
 const MOST_OTHERS = 256
 
@@ -55,6 +64,7 @@ const NO_KEYS = new KeyMap()
  */
 export class KeyTable {
   readonly #maxKeys: number
+  readonly #maxBytes: number
   readonly #graceMs: number
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
@@ -78,16 +88,32 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
+  /** Bytes of keys, limit sets and logs of other sets. */
+  #bytesBesides = 0
+  /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
+  isHeavy = false
   /** Live keys dropped to make room. */
   evicted = 0
 
   /** An expired key is swept once it has been so for `graceMs`, unless its room is needed. */
-  constructor(maxKeys: number, graceMs: number) {
+  constructor(
+    maxKeys: number,
+    graceMs: number,
+    maxBytes: number = BYTES_PER_KEY * Math.max(maxKeys, FEWEST_KEYS),
+  ) {
     this.#maxKeys = maxKeys
+    this.#maxBytes = maxBytes
     this.#graceMs = graceMs
     // Slot 0 is nobody's: the order of use begins and ends there.
     this.#slots.create()
     this.#order = new UseOrder(this.#slots)
+  }
+
+  /** Roughly how many bytes all keys take. */
+  get bytes(): number {
+    let bytes = this.#bytesBesides
+    for (const logs of this.#logs.values()) bytes += logs.bytes
+    return bytes
   }
 
   /** Names of limiters that have keys: no others are remembered. */
@@ -118,6 +144,7 @@ export class KeyTable {
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
+    this.isHeavy = this.bytes > this.#maxBytes
   }
 
   /** The slot of a key, 0 where it has none; marked as just used, and arranged for the group's limits. */
@@ -145,9 +172,10 @@ export class KeyTable {
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
-    while (this.size + keys > this.#maxKeys) {
+    while (this.size + keys > this.#maxKeys || (this.isHeavy && this.bytes > this.#maxBytes)) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
+    this.isHeavy = false
     return true
   }
 
@@ -166,6 +194,7 @@ export class KeyTable {
     this.#nameOf(slot)[slot & this.#slots.mask] = key
     this.#mapFor(group).add(key, slot)
     this.size++
+    this.#bytesBesides += KEY_BYTES + key.length
     this.#write(slot, LOG, logs[0]!)
     if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
     this.#join(slot, group)
@@ -180,7 +209,9 @@ export class KeyTable {
     else this.#parking.leave(slot)
     const group = this.#group(slot)
     const keys = this.#keysOf(group)
-    keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
+    const key = this.#nameOf(slot)[slot & this.#slots.mask]!
+    keys.delete(key)
+    this.#bytesBesides -= KEY_BYTES + key.length
     if (keys.size === 0) this.#maps.delete(group.set.limiter)
     this.#nameOf(slot)[slot & this.#slots.mask] = ''
     this.#leave(slot)
@@ -243,7 +274,9 @@ export class KeyTable {
   }
 
   #keepOthers(slot: number, others: readonly Held[]): void {
-    if (others.length === 0 && this.#othersOf(slot).length === 0) return
+    const before = this.#othersOf(slot).length
+    if (others.length === 0 && before === 0) return
+    this.#bytesBesides += OTHER_BYTES * (others.length - before)
     pieceOf(this.#others, slot >>> this.#slots.shift)[slot & this.#slots.mask] = others
   }
 
@@ -255,6 +288,7 @@ export class KeyTable {
     if (group.size++ === 0) {
       group.id = this.#freeGroups.pop() ?? this.#groups.length
       this.#groups[group.id] = group
+      this.#bytesBesides += bytesOf(group.set)
     }
     this.#write(slot, GROUP, group.id)
   }
@@ -263,6 +297,7 @@ export class KeyTable {
     const group = this.#group(slot)
     this.#write(slot, GROUP, FREE)
     if (--group.size > 0) return
+    this.#bytesBesides -= bytesOf(group.set)
     this.#groups[group.id] = undefined
     this.#freeGroups.push(group.id)
     group.id = FREE
@@ -383,6 +418,10 @@ export class KeyTable {
     const { ints, shift, mask } = this.#slots
     ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column] = value
   }
+}
+
+function bytesOf({ limits, logs }: LimitSet): number {
+  return SET_BYTES * (limits.length + logs.length)
 }
 
 function pieceOf<T>(pieces: T[][], piece: number): T[] {

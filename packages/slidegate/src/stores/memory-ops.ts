@@ -325,7 +325,7 @@ export class MemoryOps {
       if (loaded[index]!.slot === 0) unknown++
       index += set.logs.length
     }
-    if (unknown === 0) return true
+    if (unknown === 0 && !this.#keys.isHeavy) return true
     const inUse = loaded.map(({ slot }) => slot)
     if (!this.#keys.makeRoom(unknown, nowMs, inUse)) return false
     for (const held of loaded) if (held.slot === 0) held.number = held.logs.create()

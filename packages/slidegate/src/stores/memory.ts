@@ -12,7 +12,7 @@ export type { OnFull }
 export interface MemoryStoreOptions {
   /**
    * Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its
-   * limit. Default: 1,000,000.
+   * limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more. Default: 1,000,000.
    */
   readonly maxKeys?: number
   /**
@@ -129,7 +129,7 @@ class KeyTableStore implements MemoryStore {
     let number = slot === 0 ? 0 : keys.logOf(slot, 0)
     let state = logs.at(number)
     const newest = kind.newest(state)
-    if (newest > clockMs + MAX_AHEAD_MS) return false
+    if (newest > clockMs + MAX_AHEAD_MS || keys.isHeavy) return false
     const nowMs = newest > clockMs ? newest : clockMs
 
     const used = this.#used
