@@ -20,7 +20,7 @@ interface EntryLog {
   entries: Map<string, Entry>
 }
 
-/** Of an entry, with a name of usual length. */
+/** Bytes of an entry whose name has the usual length. */
 const ENTRY_BYTES = 256
 
 class EntryLogs implements Logs<EntryLog> {

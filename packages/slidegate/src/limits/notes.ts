@@ -29,7 +29,7 @@ interface NoteTable {
   floor: number
   /** Notes that were ever written. */
   written: number
-  /** Of all texts. */
+  /** The length of all texts. */
   characters: number
   notes: Map<string, WrittenNote>
   /** The last changes, oldest first. */
@@ -42,7 +42,7 @@ interface Change {
   readonly name: string
 }
 
-/** Of a note besides its text. */
+/** Bytes of a note besides its text. */
 const NOTE_BYTES = 256
 
 const newTables = (): Logs<NoteTable> =>
