@@ -74,17 +74,19 @@ const limit = fc.oneof(
     null,
   ),
 )
-const manyLimits = fc
-  .integer({ min: 30, max: 64 })
-  .map((count) =>
-    Array.from({ length: count }, (_, i) => ({
-      kind: 'fixedWindow',
-      limit: 1,
-      window: 60_000 + i,
-      name: `${i}`,
-    })),
-  )
-const limits = fc.oneof({ weight: 4, arbitrary: fc.array(limit, { maxLength: 3 }) }, manyLimits)
+const manyLimits = fc.integer({ min: 30, max: 64 }).map((count) =>
+  Array.from({ length: count }, (_, i) => ({
+    kind: 'fixedWindow',
+    limit: 1,
+    window: 60_000 + i,
+    name: `${i}`,
+  })),
+)
+const limits = fc.oneof(
+  { weight: 4, arbitrary: fc.array(limit, { maxLength: 3 }) },
+  { weight: 2, arbitrary: fc.constantFrom([], [{ kind: 'slidingWindow', limit: 2, window: 1000 }]) },
+  manyLimits,
+)
 const addition = fc.oneof(
   fc.constantFrom<unknown>(
     { notes: true },
@@ -115,15 +117,19 @@ const op = fc
       ...['consume', 'peek', 'explain', 'charge', 'refund', 'extend', 'release', 'list', 'reset', 'leave'],
       ...['settle', 'block', 'note', 'notes'],
     ),
-    parts: fc.array(fc.tuple(fc.nat(3), fc.oneof(fc.constantFrom(...KEYS), fc.string({ maxLength: 5 }))), {
-      maxLength: 3,
-    }),
+    parts: fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(fc.tuple(fc.nat(1), fc.constantFrom('ann', 'bob'))) },
+      fc.array(fc.tuple(fc.nat(3), fc.oneof(fc.constantFrom(...KEYS), fc.string({ maxLength: 5 }))), {
+        maxLength: 3,
+      }),
+    ),
     units: fc.constantFrom(1, 5, 10_000, 2 ** 53 - 1, 0, -1),
     charged: fc.array(fc.boolean(), { maxLength: 3 }),
     isNamed: fc.boolean(),
     ms: fc.constantFrom(0, 1, 31_622_400_000),
   })
-  .map(({ type, parts, units, charged, isNamed, ms }) => {
+  .map(({ type, units, charged, isNamed, ms, ...drawn }) => {
+    const parts: readonly unknown[] = drawn.parts
     const names = isNamed ? { requestId: 'r', value: 'v' } : {}
     const settling = { reservation: 'r.1', units, actual: 0, charged, instants: parts.map(() => 1) }
     const fields: Record<string, object> = {
@@ -142,15 +148,23 @@ const op = fc
     }
     return { type, parts, ...fields[type] }
   })
-const crafted = fc.record({
-  version: fc.constant(1),
-  sets: fc.array(set, { minLength: 1, maxLength: 4 }),
-  ops: fc.array(op, { minLength: 1, maxLength: 8 }),
-})
+/** Behind what is right: the keys are in use, for a moment. */
+const crafted = fc
+  .tuple(fc.array(set, { minLength: 1, maxLength: 4 }), fc.array(op, { minLength: 1, maxLength: 8 }))
+  .map(([sets, ops]) => ({
+    version: 1,
+    sets: [...sets, { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 9, window: 100 }] }],
+    ops: [
+      ...['ann', 'bob'].map((key) => ({
+        ...{ type: 'consume', parts: [[sets.length, key]], cost: 1, count: 1, leaseMs: 0 },
+      })),
+      ...ops,
+    ],
+  }))
 
 const bodies = await sentBodies()
 const hostile = fc.oneof(
-  { weight: 3, arbitrary: crafted },
+  { weight: 4, arbitrary: crafted },
   { weight: 1, arbitrary: damagedBody(bodies) },
   { weight: 1, arbitrary: fc.constantFrom(...bodies) },
 )
