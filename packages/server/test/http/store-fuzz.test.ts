@@ -8,7 +8,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { withRedis } from '../support/redis.ts'
 import { type TestService, testService } from '../support/service.ts'
 
-// One token sends whatever it likes to /v1/store. Another token gets the same answers as from a service where nobody does.
+// One token sends whatever it likes to /v1/store. Another token gets the same answers as from a service without it.
 
 const ATTACKER = 'the-token-of-the-attacker'
 const VICTIM = 'the-token-of-the-victim'
@@ -291,7 +291,7 @@ describe('whatever one token sends to /v1/store', () => {
       const [got, right] = await Promise.all([ours.act(act, key), theirs.act(act, key)])
       expect(got).toEqual(right)
     })
-    // Nothing is shrunk: each run goes on from the one before.
+    // Nothing is shrunk: each run needs the state that the runs before it have left.
     await fc.assert(property, { numRuns, endOnFailure: true, interruptAfterTimeLimit: 90_000 })
     for (const status of [200, 400]) expect(statuses.get(status) ?? 0).toBeGreaterThan(numRuns / 20)
     expect((await attacked.get('/readyz')).status).toBe(200)

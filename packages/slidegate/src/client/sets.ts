@@ -44,7 +44,8 @@ const written = new WeakMap<LimitSet, string>()
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
-    const { limiter, limits, additions } = set
+    const { limiter, limits } = set
+    const additions = sentAdditions(set.additions)
     text = JSON.stringify({
       limiter,
       limits: limits.map(writtenLimit),
@@ -53,6 +54,13 @@ export function textOfSet(set: LimitSet): string {
     written.set(set, text)
   }
   return text
+}
+
+/** With `whole`, a set has the logs of all former limits anyway. */
+function sentAdditions(additions: readonly Addition[]): readonly Addition[] {
+  return additions.some((each) => 'whole' in each)
+    ? additions.filter((each) => !('formerly' in each))
+    : additions
 }
 
 /** Its dimension is told by the name of the limiter. */
@@ -84,8 +92,13 @@ function writtenAddition(addition: Addition): WrittenAddition {
   }
 }
 
-/** Counts the limits of a set, and its additions. Also for sets that were not read yet. */
-export function declaredIn(set: unknown): number {
+/** Counts the limits of a set, and its additions, as they are sent. */
+export function declaredIn({ limits, additions }: LimitSet): number {
+  return limitsIn({ limits, additions: sentAdditions(additions) })
+}
+
+/** The same for a set that was not read yet. */
+export function limitsIn(set: unknown): number {
   const { limits, additions } = (set ?? {}) as Partial<LimitSet>
   let count = lengthOf(limits)
   if (!Array.isArray(additions)) return count

@@ -30,8 +30,9 @@ const LIST_OP = MAX_WORK / 2 + 1
 /** Lists 10,000 entries; those of a stream take longer. */
 const LIST = 1300
 const LIST_OF_STREAM = 2000
-/** Rewrites up to 4,096 records. */
+/** Rewrites up to 4,096 records, of a limit that may have as many. */
 const REFUND = 240
+const MOST_REFUND = 900
 /** Rewrites up to 1,024 entries. */
 const REFUND_OF_STREAM = 2000
 /** Searches a log of 65,536 records eleven times, for each limit. */
@@ -98,7 +99,7 @@ function workOfSums(op: Op, { kind, params }: Log): number {
       return params.limits.length * (EXPLAIN + Math.ceil((op.charges ?? 0) / 2))
     case 'refund':
     case 'settle':
-      return REFUND
+      return Math.min(MOST_REFUND, Math.max(REFUND, Math.ceil(params.records / 4)))
     default:
       return WINDOW_LOG
   }
