@@ -23,6 +23,8 @@ export class Slab {
   readonly mask: number
   readonly doubles: Float64Array[] = []
   readonly ints: Int32Array[] = []
+  /** Rows in use. */
+  rows = 0
   /** Per chunk: rows in use, rows that ever were, and the first of those that are free again. */
   readonly #live: number[] = []
   readonly #begun: number[] = []
@@ -37,8 +39,14 @@ export class Slab {
     this.mask = 2 ** shift - 1
   }
 
+  /** Bytes in use. */
+  get bytes(): number {
+    return 8 * this.width * this.rows
+  }
+
   /** A row that nobody else has. It holds zeros, or what was there before. */
   create(): number {
+    this.rows++
     if (this.#open.length === 0) this.#open.push(this.#live.length)
     const chunk = this.#open[this.#open.length - 1]!
     if (chunk === this.#live.length || this.doubles[chunk]!.length === 0) this.#begin(chunk)
@@ -55,6 +63,7 @@ export class Slab {
   }
 
   delete(row: number): void {
+    this.rows--
     const chunk = row >>> this.shift
     if (this.#live[chunk]!-- > this.mask) this.#open.unshift(chunk)
     // The one that gives the new rows is kept: a single row may come and go.

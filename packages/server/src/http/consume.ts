@@ -34,6 +34,10 @@ const OneSchema = closed(
 
 const DEFAULT_REQUESTS = 1000
 
+/** Limits of all requests of a call, for each request that it may have; and those of the largest limiter. */
+const LIMITS_PER_REQUEST = 4
+const LARGEST_LIMITER = 1024
+
 const ManySchema = closed(
   {
     limiter: Type.Optional(LimiterName),
@@ -127,6 +131,15 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     const active = limiterFor(service, caller, name)
     return { active, request: { ...optionsOf(active, each as RequestBody), key: each.key } }
   })
+  const limits = items.reduce((sum, { active }) => sum + active.declared.limitCount, 0)
+  const mostLimits = Math.max(LIMITS_PER_REQUEST * most, LARGEST_LIMITER)
+  if (limits > mostLimits) {
+    throw new ServiceError(
+      413,
+      'too_many_requests',
+      `the requests of the call have ${limits} limits; they must have ${mostLimits} at most: send several calls`,
+    )
+  }
   const decisions = await consumeAll(items)
   if (!decisions.every(({ allowed }) => allowed)) reply.code(429)
   return decisionsBody(

@@ -57,6 +57,13 @@ export class DeclaredLimiter {
     }
   }
 
+  /** Limits that a request is usually held to, of all dimensions. */
+  get limitCount(): number {
+    let count = 0
+    for (const limits of this.usual.values()) count += limits.length
+    return count
+  }
+
   get hasDimensions(): boolean {
     return this.config.dimensions !== undefined
   }

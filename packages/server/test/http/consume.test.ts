@@ -180,6 +180,20 @@ describe('many requests', () => {
     expect(metrics.body).not.toMatch(/^slidegate_decisions_total\{.*\} [1-9]/m)
   })
 
+  it('a call with more than four limits for each of caps.requestsPerCall is refused', async () => {
+    const limits = Array.from({ length: 5 }, (_, i) => ({
+      ...{ kind: 'fixedWindow' as const, limit: 9, window: 60_000 + i, name: `l${i}` },
+    }))
+    await using service = await testService({ limiters: { api: { limits, timeoutMs: 30_000 } } })
+    const ask = async (length: number) => {
+      const requests = Array.from({ length }, (_, i) => ({ key: `k${i}` }))
+      const { status, body } = await service.post('/v1/consume', { limiter: 'api', requests })
+      return [status, body.code]
+    }
+    expect(await ask(800)).toEqual([200, undefined])
+    expect(await ask(801)).toEqual([413, 'too_many_requests'])
+  })
+
   it('are as many as caps.requestsPerCall at most', async () => {
     await using service = await testService({ ...config, caps: { requestsPerCall: 2 } })
     const ask = (length: number) =>

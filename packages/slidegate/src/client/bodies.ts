@@ -1,12 +1,13 @@
-import { invalidOption, type SlidegateError } from '../errors.ts'
+import { invalidOption, SlidegateError } from '../errors.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Request } from '../stores/redis/protocol.ts'
 import type { Result } from '../stores/redis/transport.ts'
 import type { Op } from '../stores/store.ts'
-import { readOp, textOfOp, workOf } from './ops.ts'
+import { readOp, textOfOp } from './ops.ts'
 import { readOutcome, writtenOutcome } from './outcomes.ts'
 import { at, fieldsIn, listIn, wrong } from './reading.ts'
-import { type Authorize, declaredIn, type KnownSets, textOfSet } from './sets.ts'
+import { type Authorize, declaredIn, type KnownSets, limitsIn, textOfSet } from './sets.ts'
+import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
 // What travels: ops in one direction, outcomes in the other, both in the same order.
 //
@@ -18,14 +19,11 @@ const VERSION = 1
 /** Ops of a body. */
 export const MAX_OPS = 1024
 
-/** Characters after which what is left goes into a body of its own. */
+/** Characters of a body. Those of its last op may be more. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** The same for what ops take to be decided, so that no body holds up a service for long, */
-const MAX_WORK = 2 ** 14
-
-/** and for the limits that sets are made of. What one op needs more is allowed for. */
-const MAX_DECLARED = 2 ** 12
+/** Limits in the sets of a body. The largest limiter has fewer, with its former limits. */
+const MAX_DECLARED = 2 ** 11
 
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>
@@ -36,39 +34,63 @@ export interface Body {
   readonly asked: readonly Asked[]
 }
 
-/** All that is asked, in as few bodies as it fits. */
+/** Writes ops into as few bodies as possible. An op that is too much for any body goes alone, and is refused. */
 export function bodiesOf(asked: readonly Asked[]): Body[] {
   const bodies: Body[] = []
   for (let first = 0; first < asked.length; ) {
-    const places = new Map<LimitSet, number>()
-    const sets: string[] = []
-    const ops: string[] = []
-    let characters = 0
-    let work = 0
-    let declared = 0
-    const placeOf = (set: LimitSet) => {
-      const known = places.get(set)
-      if (known !== undefined) return known
-      const text = textOfSet(set)
-      characters += text.length
-      declared += declaredIn(set)
-      places.set(set, sets.length)
-      return sets.push(text) - 1
-    }
+    const draft = new Draft()
     let next = first
-    do {
-      const { op, count } = asked[next]!
-      const text = textOfOp(op, count, placeOf)
-      characters += text.length
-      work += workOf(op)
-      ops.push(text)
-      next++
-    } while (next < asked.length && characters < MAX_CHARACTERS && work < MAX_WORK && declared < MAX_DECLARED)
-    const text = `{"version":${VERSION},"sets":[${sets}],"ops":[${ops}]}`
-    bodies.push({ text, asked: asked.slice(first, next) })
+    do draft.add(asked[next++]!)
+    while (next < asked.length && draft.hasRoomFor(asked[next]!))
+    bodies.push({ text: draft.text(), asked: asked.slice(first, next) })
     first = next
   }
   return bodies
+}
+
+/** A body while it is written. */
+class Draft {
+  readonly #places = new Map<LimitSet, number>()
+  readonly #sets: string[] = []
+  readonly #ops: string[] = []
+  #characters = 0
+  #work = 0
+  #declared = 0
+
+  hasRoomFor({ op }: Asked): boolean {
+    let characters = this.#characters
+    let declared = this.#declared
+    let work = this.#work + workOf(op)
+    for (const set of new Set(op.parts.map((part) => part.set))) {
+      if (this.#places.has(set)) continue
+      characters += textOfSet(set).length
+      declared += declaredIn(set)
+      work += workOfSet(set)
+    }
+    return characters < MAX_CHARACTERS && declared <= MAX_DECLARED && work <= MAX_WORK
+  }
+
+  add({ op, count }: Asked): void {
+    const text = textOfOp(op, count, (set) => this.#placeOf(set))
+    this.#characters += text.length
+    this.#work += workOf(op)
+    this.#ops.push(text)
+  }
+
+  text(): string {
+    return `{"version":${VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
+  }
+
+  #placeOf(set: LimitSet): number {
+    const known = this.#places.get(set)
+    if (known !== undefined) return known
+    const text = textOfSet(set)
+    this.#characters += text.length
+    this.#declared += declaredIn(set)
+    this.#work += workOfSet(set)
+    this.#places.set(set, this.#sets.length)
+    return this.#sets.push(text) - 1
+  }
 }
 
 /**
@@ -80,37 +102,77 @@ export function bodiesOf(asked: readonly Asked[]): Body[] {
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
   const { version, sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
   if (version !== VERSION) throw wrong('the version', version, `${VERSION}: this service knows no other`)
-  let declared = 0
+  const budget = new Budget()
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
-    tried(`sets[${i}]`, () => {
-      if (declared >= 2 * MAX_DECLARED) throw tooMuch('of limits')
+    budget.tried(`sets[${i}]`, () => {
+      // Before any of it is made.
+      budget.declare(limitsIn(each))
       const set = known.of(each, authorize)
-      declared += declaredIn(set)
+      budget.work(workOfSet(set))
       return set
     }),
   )
   const first = read[0]!
   if (first instanceof Error && read.every((each) => each instanceof Error)) throw first
-  let work = 0
+  budget.readOps()
   return listIn(ops, 'ops', 1, MAX_OPS).map((each, i) =>
-    tried(`ops[${i}]`, () => {
-      if (work >= MAX_WORK) throw tooMuch('to be decided')
+    budget.tried(`ops[${i}]`, () => {
       const op = readOp(each, read)
-      work += workOf(op)
+      budget.work(workOf(op))
       return op
     }),
   )
 }
 
-function tooMuch(what: string): SlidegateError {
-  return invalidOption(`there is too much ${what} in one body; send several`)
-}
+/** The bounds of one body. Once one is reached, the sets, or ops, that follow are refused unread. */
+class Budget {
+  #declared = 0
+  #work = 0
+  #usedUp: SlidegateError | undefined
+  /** Errors that say where they were found. An op with a set that was refused is refused by the same one. */
+  readonly #placed = new Set<unknown>()
 
-function tried<Value>(place: string, read: () => Value): Value | Error {
-  try {
-    return at(place, read)
-  } catch (error) {
-    return error as Error
+  tried<Value>(place: string, read: () => Value): Value | Error {
+    if (this.#usedUp !== undefined) return this.#usedUp
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof SlidegateError) || this.#placed.has(error)) return error as Error
+      const placed = new SlidegateError(error.code, `${place}: ${error.message}`, error.value)
+      this.#placed.add(placed)
+      this.#work += REFUSAL
+      if (this.#work > MAX_WORK) this.#usedUp = this.#tooMuch('work', this.#work, MAX_WORK)
+      return placed
+    }
+  }
+
+  /** Ops on the sets that were read may still be decided. */
+  readOps(): void {
+    this.#usedUp = undefined
+  }
+
+  declare(limits: number): void {
+    this.#declared += limits
+    this.#check('limits', this.#declared, MAX_DECLARED)
+  }
+
+  work(units: number): void {
+    this.#work += units
+    this.#check('work', this.#work, MAX_WORK)
+  }
+
+  #check(what: string, given: number, most: number): void {
+    if (given <= most) return
+    this.#usedUp = this.#tooMuch(what, given, most)
+    throw this.#usedUp
+  }
+
+  #tooMuch(what: string, given: number, most: number): SlidegateError {
+    const error = invalidOption(
+      `the body has ${what} of ${given}; it must be at most ${most}: send several bodies`,
+    )
+    this.#placed.add(error)
+    return error
   }
 }
 

@@ -118,14 +118,6 @@ export function textOfOp(op: Op, count: number, placeOf: (set: LimitSet) => numb
   return JSON.stringify(told)
 }
 
-/** What it takes to decide it: limits and logs to be looked at, of which an explanation looks at each many times. */
-export function workOf(op: Op): number {
-  let work = 0
-  for (const { set } of op.parts) work += set.limits.length + set.logs.length
-  if (op.type !== 'explain') return work
-  return (op.charges === undefined ? 8 : 64) * work
-}
-
 /** @throws {SlidegateError} for what is no op that a limiter would ask */
 export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op {
   const type = (value as Fields | null | undefined)?.type
@@ -165,6 +157,9 @@ function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonl
     const [place, key] = listIn(each, 'a part', 2, 2)
     const set = sets[integerIn(place, 'the set of a part', 0, sets.length - 1)]!
     if (set instanceof Error) throw set
+    if (set.logs.length === 0) {
+      throw invalidOption('the set of a part has no limits and no additions; it needs at least one', value)
+    }
     return { key: stored(key, 'the key of a part') as string, set }
   })
   if (parts.length > 1 && new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
@@ -187,6 +182,10 @@ function checkLogs(op: Op): void {
   }
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
     throw invalidOption(`a ${type} needs limits in each of its sets`)
+  }
+  // Such sets only forget. Their logs would be looked at for each limit.
+  if (type !== 'reset' && parts.some(({ set }) => set.additions.some((each) => 'whole' in each))) {
+    throw wrong('the addition whole', type, 'part of a reset')
   }
   if (type === 'block') need(parts, 'ban', type)
   if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)

@@ -1,8 +1,9 @@
-import { checkOptions } from '../errors.ts'
+import { checkOptions, invalidOption } from '../errors.ts'
 import { guardedStore } from '../guarded-store.ts'
+import type { Entry } from '../limits/limit.ts'
 import { acrossDomains } from '../resilience/across-domains.ts'
 import { outcomesOf } from '../stores/call.ts'
-import type { Op, Outcome, Store } from '../stores/store.ts'
+import type { ListOp, ListOutcome, Op, Outcome, Store } from '../stores/store.ts'
 import { answerOf, readBody, type StoreAnswer } from './bodies.ts'
 import { type Authorize, KnownSets } from './sets.ts'
 
@@ -48,8 +49,26 @@ export function serveStore(store: Store, options: ServeStoreOptions = {}): Serve
   }
 }
 
+/** Entries of parts after which no other part is listed. One log holds no more. */
+const MAX_LISTED = 10_000
+
+/** A list one part after the other: each may be long. */
+async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
+  const lists: (readonly Entry[])[] = []
+  for (const part of op.parts) {
+    const entries = lists.reduce((sum, list) => sum + list.length, 0)
+    if (entries >= MAX_LISTED) {
+      throw invalidOption(`the list has ${entries} entries already; ask for fewer keys at a time`)
+    }
+    const [outcome] = await outcomesOf(store, [{ ...op, parts: [part] }])
+    lists.push(...(outcome as ListOutcome).lists)
+  }
+  return { lists }
+}
+
 async function resultOf(store: Store, op: Op): Promise<Outcome | Error> {
   try {
+    if (op.type === 'list') return await listOf(store, op)
     return (await outcomesOf(store, [op]))[0]
   } catch (error) {
     return error as Error

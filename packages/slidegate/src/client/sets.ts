@@ -22,8 +22,8 @@ import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 /** Sets of former limits: as many as a limiter takes, and those of overrides. */
 const MAX_FORMERLY = 32
 
-/** Characters of sets that are remembered. */
-const MAX_KNOWN = 2 ** 22
+/** Characters of sets that are remembered: some 20 MB of sets. */
+const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
 
@@ -44,7 +44,8 @@ const written = new WeakMap<LimitSet, string>()
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
-    const { limiter, limits, additions } = set
+    const { limiter, limits } = set
+    const additions = sentAdditions(set.additions)
     text = JSON.stringify({
       limiter,
       limits: limits.map(writtenLimit),
@@ -53,6 +54,13 @@ export function textOfSet(set: LimitSet): string {
     written.set(set, text)
   }
   return text
+}
+
+/** With `whole`, a set has the logs of all former limits anyway. */
+function sentAdditions(additions: readonly Addition[]): readonly Addition[] {
+  return additions.some((each) => 'whole' in each)
+    ? additions.filter((each) => !('formerly' in each))
+    : additions
 }
 
 /** Its dimension is told by the name of the limiter. */
@@ -84,14 +92,26 @@ function writtenAddition(addition: Addition): WrittenAddition {
   }
 }
 
-/** How many limits it was made of, all in all: what it takes to make it. */
+/** Counts the limits of a set, and its additions, as they are sent. */
 export function declaredIn({ limits, additions }: LimitSet): number {
-  let count = limits.length
-  for (const addition of additions) {
-    if ('log' in addition) count++
-    else for (const set of 'formerly' in addition ? addition.formerly : addition.whole) count += set.length
+  return limitsIn({ limits, additions: sentAdditions(additions) })
+}
+
+/** The same for a set that was not read yet. */
+export function limitsIn(set: unknown): number {
+  const { limits, additions } = (set ?? {}) as Partial<LimitSet>
+  let count = lengthOf(limits)
+  if (!Array.isArray(additions)) return count
+  for (const addition of additions as readonly Partial<Record<'formerly' | 'whole', unknown>>[]) {
+    const sets = addition?.formerly ?? addition?.whole
+    if (Array.isArray(sets)) for (const each of sets) count += lengthOf(each)
+    else count++
   }
   return count
+}
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 1
 }
 
 /** Throws for a limiter that is not to be reached. */

@@ -120,6 +120,7 @@ const banKind: Kind<Ban, BanParams> = {
     new ObjectLogs<Ban>(
       () => ({ stampMs: 0, blockedUntilMs: 0, level: 0, levelUntilMs: 0, denialsMs: [] }),
       (ban) => ({ ...ban }),
+      ({ denialsMs }) => 128 + 8 * denialsMs.length,
     ),
 
   newest: (ban) => ban.stampMs,

@@ -1,5 +1,6 @@
 import { mapKey } from '../map-key.ts'
 import type { Charge, Charged, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
+import { ObjectLogs } from './object-logs.ts'
 import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, subtract } from './window-log.ts'
 import { type WindowLog, WindowLogs } from './window-logs.ts'
@@ -19,34 +20,46 @@ interface EntryLog {
   entries: Map<string, Entry>
 }
 
-const NO_ENTRIES: Map<string, Entry> = new Map()
+/** Bytes of an entry whose name has the usual length. */
+const ENTRY_BYTES = 256
 
 class EntryLogs implements Logs<EntryLog> {
   readonly #logs = new WindowLogs()
-  readonly #entries: Map<string, Entry>[] = []
-  readonly #shown: EntryLog = { log: this.#logs.at(0), entries: NO_ENTRIES }
+  readonly #maps = new ObjectLogs<Map<string, Entry>>(
+    () => new Map(),
+    (entries) => new Map(entries),
+    ({ size }) => 64 + ENTRY_BYTES * size,
+  )
+  /** By the number of its log, that of a map. */
+  readonly #mapOf: number[] = [0]
+  readonly #shown: EntryLog = { log: this.#logs.at(0), entries: this.#maps.at(0) }
+
+  get bytes(): number {
+    return this.#logs.bytes + this.#maps.bytes
+  }
 
   create(): number {
     const number = this.#logs.create()
-    this.#entries[number] = new Map()
+    this.#mapOf[number] = this.#maps.create()
     return number
   }
 
   at(number: number): EntryLog {
     this.#shown.log = this.#logs.at(number)
-    this.#shown.entries = this.#entries[number] ?? NO_ENTRIES
+    this.#shown.entries = this.#maps.at(this.#mapOf[number]!)
     return this.#shown
   }
 
   copy(number: number): number {
     const copied = this.#logs.copy(number)
-    this.#entries[copied] = new Map(this.#entries[number])
+    this.#mapOf[copied] = this.#maps.copy(this.#mapOf[number]!)
     return copied
   }
 
   delete(number: number): void {
     this.#logs.delete(number)
-    this.#entries[number] = NO_ENTRIES
+    this.#maps.delete(this.#mapOf[number]!)
+    this.#mapOf[number] = 0
   }
 }
 

@@ -129,10 +129,13 @@ function formerLogs(
   const serves = new Map<string, { readonly limit: Limit; readonly serves: Set<number> }>()
   for (const set of formerly) {
     const then = set.filter(({ shadow }) => !shadow)
+    const namesThen = new Set(then.map(logNameOf))
+    const gone = then.filter((limit) => !known.has(logNameOf(limit)))
+    const likest = new Map<Kind, Limit | undefined>()
     for (const log of logs) {
-      if (log.shadow || then.some((limit) => logNameOf(limit) === log.name)) continue
-      const gone = then.filter((limit) => !known.has(logNameOf(limit)) && tellsOf(limit.kind, log.kind))
-      const limit = gone.sort((a, b) => likeness(b, log) - likeness(a, log) || b.windowMs - a.windowMs)[0]
+      if (log.shadow || namesThen.has(log.name)) continue
+      if (!likest.has(log.kind)) likest.set(log.kind, likestOf(gone, log.kind))
+      const limit = likest.get(log.kind)
       if (limit === undefined) continue
       const name = logNameOf(limit)
       const found = serves.get(name) ?? { limit, serves: new Set() }
@@ -171,6 +174,11 @@ function countedBy({ entries }: Kind): string {
   return entries?.are === 'holder' || entries?.are === 'value' ? entries.are : 'request'
 }
 
-function likeness({ kind }: Limit, log: Log): number {
-  return (kind.tag === log.kind.tag ? 2 : 0) + (kind.keepsTimes ? 1 : 0)
+function likestOf(gone: readonly Limit[], kind: Kind): Limit | undefined {
+  const telling = gone.filter((limit) => tellsOf(limit.kind, kind))
+  return telling.sort((a, b) => likeness(b, kind) - likeness(a, kind) || b.windowMs - a.windowMs)[0]
+}
+
+function likeness(limit: Limit, kind: Kind): number {
+  return (limit.kind.tag === kind.tag ? 2 : 0) + (limit.kind.keepsTimes ? 1 : 0)
 }

@@ -224,7 +224,8 @@ interface LineKeeping<State, Params extends LogParams> {
 interface TableKeeping<State, Params extends LogParams> {
   /** @param since where it must not have been written since that version */
   write(state: State, params: Params, nowMs: number, note: Note, since: number | undefined): Noted
-  read(state: State, params: Params, nowMs: number, since: number): Notes
+  /** A page. `from` is where it begins, if it isn't the first: see {@link NotesAsked}. */
+  read(state: State, params: Params, nowMs: number, since: number, from: string | undefined): Notes
 }
 
 /** What a kind does that keeps entries. Only those that count are found. */
@@ -239,6 +240,8 @@ interface EntryKeeping<State, Params extends LogParams> {
 
 /** The logs of one kind in one store. Each is known by a number; what is written to it stays there. */
 export interface Logs<State = unknown> {
+  /** Roughly how many bytes they hold. */
+  readonly bytes: number
   /** A new log, empty: a number from 1. */
   create(): number
   /** The log of this number, until the next one is asked for. Number 0 is an empty log that is never written to. */

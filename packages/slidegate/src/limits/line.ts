@@ -35,6 +35,7 @@ const lineKind: Kind<Line> = {
     new ObjectLogs<Line>(
       () => ({ stampMs: 0, tickets: [] }),
       (line) => ({ ...line }),
+      ({ tickets }) => 64 + 128 * tickets.length,
     ),
 
   newest: (line) => line.stampMs,

@@ -1,6 +1,7 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
 import type { Kind, LogParams, Logs, Note, Notes } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
+import { ObjectLogs } from './object-logs.ts'
 
 /** Notes that a table holds at most. */
 export const MAX_NOTES = 10_000
@@ -8,7 +9,13 @@ export const MAX_NOTES = 10_000
 /** Changes that a table remembers: who has missed more is told all. */
 const MAX_CHANGES = 256
 
+/** Notes and characters of a page, as of the Lua. */
+const PAGE_NOTES = 250
+const PAGE_CHARACTERS = 2 ** 16
+
 interface WrittenNote {
+  /** Rises with each note that is written, in the order of the map. */
+  readonly number: number
   readonly writtenAtMs: number
   /** By the store's clock; 0 for never. */
   readonly expiresAtMs: number
@@ -20,6 +27,10 @@ interface NoteTable {
   version: number
   /** Who knows only of an earlier version is told all. */
   floor: number
+  /** Notes that were ever written. */
+  written: number
+  /** The length of all texts. */
+  characters: number
   notes: Map<string, WrittenNote>
   /** The last changes, oldest first. */
   changes: Change[]
@@ -31,35 +42,18 @@ interface Change {
   readonly name: string
 }
 
-class NoteTables implements Logs<NoteTable> {
-  readonly #tables: (NoteTable | undefined)[] = [newTable()]
-  readonly #free: number[] = []
+/** Bytes of a note besides its text. */
+const NOTE_BYTES = 256
 
-  create(): number {
-    const number = this.#free.pop() ?? this.#tables.length
-    this.#tables[number] = newTable()
-    return number
-  }
-
-  at(number: number): NoteTable {
-    return this.#tables[number]!
-  }
-
-  copy(number: number): number {
-    const copied = this.create()
-    const { version, floor, notes, changes } = this.at(number)
-    this.#tables[copied] = { version, floor, notes: new Map(notes), changes: changes.slice() }
-    return copied
-  }
-
-  delete(number: number): void {
-    this.#tables[number] = undefined
-    this.#free.push(number)
-  }
-}
+const newTables = (): Logs<NoteTable> =>
+  new ObjectLogs<NoteTable>(
+    newTable,
+    (table) => ({ ...table, notes: new Map(table.notes), changes: table.changes.slice() }),
+    ({ notes, changes, characters }) => NOTE_BYTES * (1 + notes.size + changes.length) + characters,
+  )
 
 function newTable(): NoteTable {
-  return { version: 0, floor: 0, notes: new Map(), changes: [] }
+  return { version: 0, floor: 0, written: 0, characters: 0, notes: new Map(), changes: [] }
 }
 
 const PARAMS: LogParams = { precision: 1, records: 1, windows: [MAX_WINDOW_MS], limits: [1] }
@@ -72,7 +66,7 @@ const notesKind: Kind<NoteTable> = {
 
   params: () => PARAMS,
 
-  createLogs: () => new NoteTables(),
+  createLogs: newTables,
 
   newest: () => 0,
 
@@ -101,7 +95,7 @@ const notesKind: Kind<NoteTable> = {
       if (text === undefined && !isKnown) return { noted: true }
       const version = Math.max(table.version + 1, nowMs)
       if (!isKnown && notes.size >= MAX_NOTES) {
-        if (!sweep(notes, nowMs)) return { noted: false }
+        if (!sweep(table, nowMs)) return { noted: false }
         table.floor = version
       }
       // Who knows of a table that was lost is told all.
@@ -110,28 +104,56 @@ const notesKind: Kind<NoteTable> = {
       if (changes.push({ version, name }) > MAX_CHANGES) {
         table.floor = Math.max(table.floor, changes.shift()!.version)
       }
-      if (text === undefined) {
-        notes.delete(name)
-      } else {
-        notes.set(name, { writtenAtMs: nowMs, expiresAtMs: ttlMs > 0 ? nowMs + ttlMs : 0, text })
+      forget(table, name)
+      if (text !== undefined) {
+        table.characters += text.length
+        const expiresAtMs = ttlMs > 0 ? nowMs + ttlMs : 0
+        notes.set(name, { number: ++table.written, writtenAtMs: nowMs, expiresAtMs, text })
       }
       return { noted: true }
     },
 
-    // All at once: there is no other process to be held up.
-    read(table, _params, nowMs, since): Notes {
-      const { version, notes } = table
-      const changes = changesSince(table, since)
-      const isAll = changes === undefined
-      const read: Note[] = []
-      for (const name of isAll ? notes.keys() : new Set(changes.map((change) => change.name))) {
-        const note = notes.get(name)
-        if (note !== undefined && !isExpired(note, nowMs)) read.push(asRead(name, note, nowMs))
-        else read.push({ name, ttlMs: 0, ageMs: 0 })
-      }
-      return isAll ? { version, isAll, notes: read, size: notes.size } : { version, isAll, notes: read }
+    read(table, _params, nowMs, since, from) {
+      const changes = from === undefined ? changesSince(table, since) : undefined
+      if (changes === undefined) return pageOfAll(table, nowMs, Number(from ?? 0))
+      return pageOfChanges(table, nowMs, changes)
     },
   },
+}
+
+/** @param after the number of the last note of the page before */
+function pageOfAll({ version, notes }: NoteTable, nowMs: number, after: number): Notes {
+  const read: Note[] = []
+  const page = { version, isAll: true, notes: read, size: notes.size }
+  let last = after
+  let characters = 0
+  for (const [name, note] of notes) {
+    if (note.number <= after) continue
+    if (read.length === PAGE_NOTES || characters >= PAGE_CHARACTERS) {
+      return { ...page, next: { since: 0, from: `${last}` } }
+    }
+    read.push(asRead(name, note, nowMs))
+    characters += note.text.length
+    last = note.number
+  }
+  return page
+}
+
+function pageOfChanges({ version, notes }: NoteTable, nowMs: number, changes: readonly Change[]): Notes {
+  const read = new Map<string, Note>()
+  let last = version
+  let characters = 0
+  for (const change of changes) {
+    if (characters >= PAGE_CHARACTERS) {
+      return { version: last, isAll: false, notes: Array.from(read.values()), next: { since: last } }
+    }
+    last = change.version
+    if (read.has(change.name)) continue
+    const note = asRead(change.name, notes.get(change.name), nowMs)
+    read.set(change.name, note)
+    characters += note.text?.length ?? 0
+  }
+  return { version, isAll: false, notes: Array.from(read.values()) }
 }
 
 /** The log of a set that is a table. */
@@ -155,7 +177,9 @@ function isWrittenSince(table: NoteTable, name: string, since: number): boolean 
   return changesSince(table, since)?.some((change) => change.name === name) ?? true
 }
 
-function asRead(name: string, { writtenAtMs, expiresAtMs, text }: WrittenNote, nowMs: number): Note {
+function asRead(name: string, note: WrittenNote | undefined, nowMs: number): Note {
+  if (note === undefined || isExpired(note, nowMs)) return { name, ttlMs: 0, ageMs: 0 }
+  const { writtenAtMs, expiresAtMs, text } = note
   const ttlMs = expiresAtMs === 0 ? 0 : expiresAtMs - nowMs
   return { name, text, ttlMs, ageMs: Math.max(0, nowMs - writtenAtMs) }
 }
@@ -165,8 +189,13 @@ function isExpired({ expiresAtMs }: WrittenNote, nowMs: number): boolean {
 }
 
 /** Forgets the notes that have expired; answers whether there were any. */
-function sweep(notes: Map<string, WrittenNote>, nowMs: number): boolean {
-  const { size } = notes
-  for (const [name, note] of notes) if (isExpired(note, nowMs)) notes.delete(name)
-  return notes.size < size
+function sweep(table: NoteTable, nowMs: number): boolean {
+  const { size } = table.notes
+  for (const [name, note] of table.notes) if (isExpired(note, nowMs)) forget(table, name)
+  return table.notes.size < size
+}
+
+function forget(table: NoteTable, name: string): void {
+  table.characters -= table.notes.get(name)?.text.length ?? 0
+  table.notes.delete(name)
 }

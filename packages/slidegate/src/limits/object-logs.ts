@@ -4,14 +4,30 @@ import type { Logs } from './limit.ts'
 export class ObjectLogs<State extends object> implements Logs<State> {
   readonly #make: () => State
   readonly #copy: (state: State) => State
+  readonly #bytesOf: (state: State) => number
   readonly #states: State[]
   readonly #free: number[] = []
+  #bytes = 0
+  /** The last one that was returned: it may have grown since. */
+  #shown: State
+  #shownBytes: number
 
-  /** @param copy makes another of the same content */
-  constructor(make: () => State, copy: (state: State) => State) {
+  /**
+   * @param copy makes another of the same content
+   * @param bytesOf roughly how many bytes it holds
+   */
+  constructor(make: () => State, copy: (state: State) => State, bytesOf: (state: State) => number) {
     this.#make = make
     this.#copy = copy
-    this.#states = [make()]
+    this.#bytesOf = bytesOf
+    this.#shown = make()
+    this.#shownBytes = bytesOf(this.#shown)
+    this.#states = [this.#shown]
+  }
+
+  get bytes(): number {
+    this.#show(this.#shown)
+    return this.#bytes
   }
 
   create(): number {
@@ -19,7 +35,9 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   }
 
   at(log: number): State {
-    return this.#states[log]!
+    const state = this.#states[log]!
+    this.#show(state)
+    return state
   }
 
   copy(log: number): number {
@@ -27,6 +45,9 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   }
 
   delete(log: number): void {
+    const state = this.at(log)
+    this.#show(this.#states[0]!)
+    this.#bytes -= this.#bytesOf(state)
     // Lets go of what it held.
     this.#states[log] = this.#states[0]!
     this.#free.push(log)
@@ -35,6 +56,13 @@ export class ObjectLogs<State extends object> implements Logs<State> {
   #add(state: State): number {
     const log = this.#free.pop() ?? this.#states.length
     this.#states[log] = state
+    this.#bytes += this.#bytesOf(state)
     return log
+  }
+
+  #show(state: State): void {
+    this.#bytes += this.#bytesOf(this.#shown) - this.#shownBytes
+    this.#shown = state
+    this.#shownBytes = this.#bytesOf(state)
   }
 }

@@ -22,6 +22,10 @@ export class RowLogs<View extends Row> implements Logs<View> {
     this.#rows.create()
   }
 
+  get bytes(): number {
+    return this.#rows.bytes
+  }
+
   create(): number {
     const log = this.#rows.create()
     const { numbers, at } = this.at(log)

@@ -178,6 +178,10 @@ export class WindowLogs implements Logs<WindowLog> {
     this.#headers.create()
   }
 
+  get bytes(): number {
+    return this.#headers.bytes + this.#rings.bytes
+  }
+
   create(): number {
     const number = this.#headers.create()
     const { shift, mask, doubles } = this.#headers
@@ -225,6 +229,10 @@ export class WindowLogs implements Logs<WindowLog> {
 class Rings {
   /** By the power of two that their size is. */
   readonly #slabs: Slab[] = []
+
+  get bytes(): number {
+    return this.#slabs.reduce((sum, slab) => sum + slab.bytes, 0)
+  }
 
   create(slots: number): number {
     return this.ofSize(slots).create()

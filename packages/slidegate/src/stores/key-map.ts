@@ -17,6 +17,7 @@ export class KeyMap {
   #shards: readonly Map<string, number>[] | undefined
   /** Nobody who chooses keys knows which of them fall into one shard. Drawn when there are shards. */
   #seed = 0
+  size = 0
 
   get(text: string): number | undefined {
     const key = mapKey(text)
@@ -35,6 +36,7 @@ export class KeyMap {
   /** Only for a key that is not held. */
   add(text: string, slot: number): void {
     const key = mapKey(text)
+    this.size++
     if (this.#shards === undefined) {
       this.#first!.set(key, slot)
       if (this.#first!.size === MOST_IN_ONE) {
@@ -46,8 +48,10 @@ export class KeyMap {
     }
   }
 
+  /** Only for a key that is held. */
   delete(text: string): void {
     const key = mapKey(text)
+    this.size--
     const isInShard = this.#shards !== undefined && shardOf(this.#shards, key, this.#seed).delete(key)
     if (!isInShard) this.#deleteFirst(key)
   }

@@ -1,3 +1,4 @@
+import { invalidOption, show } from '../errors.ts'
 import type { Kind, Logs } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { Slab } from '../slab.ts'
@@ -18,7 +19,7 @@ export interface Group {
   /** Where its logs are kept, one for each. */
   readonly logs: readonly Logs[]
   /** All keys of the limiter's name. */
-  readonly keys: KeyMap
+  keys: KeyMap
   /** What rows know it by, 0 while there are none. */
   id: number
   size: number
@@ -36,11 +37,25 @@ const MOST_SWEPT = 64
 /** Limits of least recently used keys that are looked at to make room once: as many keys may be at their limit as there are. */
 const MOST_LOOKED_AT = 1024
 
+/** The bytes of all keys: for each key that may be held. A smaller table has those of 2^18 keys. */
+const BYTES_PER_KEY = 1024
+const FEWEST_KEYS = 2 ** 18
+
+/** Bytes besides those of logs, roughly: of a key, of a limit or log of a set, of a log kept for another set. */
+const KEY_BYTES = 200
+const SET_BYTES = 1024
+const OTHER_BYTES = 512
+
+/** Logs that a key keeps of other limit sets: those of the latest. No set of a limiter has more. */
+const MOST_OTHERS = 256
+
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
+/** Stays empty. */
+const NO_KEYS = new KeyMap()
 
 /**
  * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
@@ -49,6 +64,7 @@ const NO_SLOTS: readonly number[] = []
  */
 export class KeyTable {
   readonly #maxKeys: number
+  readonly #maxBytes: number
   readonly #graceMs: number
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
@@ -72,24 +88,49 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
+  /** Bytes of keys, limit sets and logs of other sets. */
+  #bytesBesides = 0
+  /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
+  isHeavy = false
   /** Live keys dropped to make room. */
   evicted = 0
 
   /** An expired key is swept once it has been so for `graceMs`, unless its room is needed. */
-  constructor(maxKeys: number, graceMs: number) {
+  constructor(
+    maxKeys: number,
+    graceMs: number,
+    maxBytes: number = BYTES_PER_KEY * Math.max(maxKeys, FEWEST_KEYS),
+  ) {
     this.#maxKeys = maxKeys
+    this.#maxBytes = maxBytes
     this.#graceMs = graceMs
     // Slot 0 is nobody's: the order of use begins and ends there.
     this.#slots.create()
     this.#order = new UseOrder(this.#slots)
   }
 
+  /** Roughly how many bytes all keys take. */
+  get bytes(): number {
+    let bytes = this.#bytesBesides
+    for (const logs of this.#logs.values()) bytes += logs.bytes
+    return bytes
+  }
+
+  /** Names of limiters that have keys: no others are remembered. */
+  get names(): number {
+    return this.#maps.size
+  }
+
+  /** @throws {SlidegateError} `invalid_option` for a set without logs, under which no key could be found again */
   groupOf(set: LimitSet): Group {
     if (this.#lastGroup?.set === set) return this.#lastGroup
     let group = this.#groupOf.get(set)
     if (group === undefined) {
+      if (set.logs.length === 0) {
+        throw invalidOption(`a limit set of ${show(set.limiter)} has no logs; it needs at least one`)
+      }
       const logs = set.logs.map(({ kind }) => this.#logsOf(kind))
-      group = { set, logs, keys: this.#mapOf(set.limiter), id: 0, size: 0 }
+      group = { set, logs, keys: NO_KEYS, id: 0, size: 0 }
       this.#groupOf.set(set, group)
     }
     this.#lastGroup = group
@@ -103,11 +144,12 @@ export class KeyTable {
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
+    this.isHeavy = this.bytes > this.#maxBytes
   }
 
   /** The slot of a key, 0 where it has none; marked as just used, and arranged for the group's limits. */
   use(group: Group, key: string): number {
-    const slot = group.keys.get(key)
+    const slot = this.#keysOf(group).get(key)
     if (slot === undefined) return 0
     if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
     if (slot !== this.#order.newest) {
@@ -130,9 +172,10 @@ export class KeyTable {
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
-    while (this.size + keys > this.#maxKeys) {
+    while (this.size + keys > this.#maxKeys || (this.isHeavy && this.bytes > this.#maxBytes)) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
+    this.isHeavy = false
     return true
   }
 
@@ -149,8 +192,9 @@ export class KeyTable {
     this.#sweepBlock(nowMs - this.#graceMs)
     const slot = this.#slots.create()
     this.#nameOf(slot)[slot & this.#slots.mask] = key
-    group.keys.add(key, slot)
+    this.#mapFor(group).add(key, slot)
     this.size++
+    this.#bytesBesides += KEY_BYTES + key.length
     this.#write(slot, LOG, logs[0]!)
     if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
     this.#join(slot, group)
@@ -163,7 +207,12 @@ export class KeyTable {
     this.#keepOthers(slot, NONE)
     if (this.#order.has(slot)) this.#order.remove(slot)
     else this.#parking.leave(slot)
-    this.#group(slot).keys.delete(this.#nameOf(slot)[slot & this.#slots.mask]!)
+    const group = this.#group(slot)
+    const keys = this.#keysOf(group)
+    const key = this.#nameOf(slot)[slot & this.#slots.mask]!
+    keys.delete(key)
+    this.#bytesBesides -= KEY_BYTES + key.length
+    if (keys.size === 0) this.#maps.delete(group.set.limiter)
     this.#nameOf(slot)[slot & this.#slots.mask] = ''
     this.#leave(slot)
     this.#slots.delete(slot)
@@ -194,11 +243,13 @@ export class KeyTable {
     const { logs } = group.set
     const names = new Set(logs.map(({ name }) => name))
     const others = held.filter(({ log }) => !names.has(log.name))
-    const gone = others.filter((other) => this.#isGone(other))
-    for (const { log, number } of gone) this.#logsOf(log.kind).delete(number)
+    // The latest are those in front.
+    const kept = others.filter((other) => !this.#isGone(other)).slice(0, MOST_OTHERS)
+    const isKept = new Set(kept)
+    for (const other of others) if (!isKept.has(other)) this.#logsOf(other.log.kind).delete(other.number)
     this.#keep(slot, [
       ...logs.map((log) => ({ log, number: numbers.get(log.name) ?? this.#logsOf(log.kind).create() })),
-      ...others.filter((other) => !gone.includes(other)),
+      ...kept,
     ])
     this.#leave(slot)
     this.#join(slot, group)
@@ -223,7 +274,9 @@ export class KeyTable {
   }
 
   #keepOthers(slot: number, others: readonly Held[]): void {
-    if (others.length === 0 && this.#othersOf(slot).length === 0) return
+    const before = this.#othersOf(slot).length
+    if (others.length === 0 && before === 0) return
+    this.#bytesBesides += OTHER_BYTES * (others.length - before)
     pieceOf(this.#others, slot >>> this.#slots.shift)[slot & this.#slots.mask] = others
   }
 
@@ -235,6 +288,7 @@ export class KeyTable {
     if (group.size++ === 0) {
       group.id = this.#freeGroups.pop() ?? this.#groups.length
       this.#groups[group.id] = group
+      this.#bytesBesides += bytesOf(group.set)
     }
     this.#write(slot, GROUP, group.id)
   }
@@ -243,6 +297,7 @@ export class KeyTable {
     const group = this.#group(slot)
     this.#write(slot, GROUP, FREE)
     if (--group.size > 0) return
+    this.#bytesBesides -= bytesOf(group.set)
     this.#groups[group.id] = undefined
     this.#freeGroups.push(group.id)
     group.id = FREE
@@ -329,13 +384,19 @@ export class KeyTable {
     return logs
   }
 
-  #mapOf(limiter: string): KeyMap {
-    let map = this.#maps.get(limiter)
-    if (map === undefined) {
-      map = new KeyMap()
-      this.#maps.set(limiter, map)
+  /** A map that holds keys is the one of its name. An empty one may have been replaced. */
+  #keysOf(group: Group): KeyMap {
+    if (group.keys.size === 0) group.keys = this.#maps.get(group.set.limiter) ?? NO_KEYS
+    return group.keys
+  }
+
+  /** The same, to add a key to. */
+  #mapFor(group: Group): KeyMap {
+    if (this.#keysOf(group) === NO_KEYS) {
+      group.keys = new KeyMap()
+      this.#maps.set(group.set.limiter, group.keys)
     }
-    return map
+    return group.keys
   }
 
   /** The piece of {@link #keys} that the slot is in. */
@@ -357,6 +418,10 @@ export class KeyTable {
     const { ints, shift, mask } = this.#slots
     ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column] = value
   }
+}
+
+function bytesOf({ limits, logs }: LimitSet): number {
+  return SET_BYTES * (limits.length + logs.length)
 }
 
 function pieceOf<T>(pieces: T[][], piece: number): T[] {

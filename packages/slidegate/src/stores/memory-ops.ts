@@ -227,17 +227,18 @@ export class MemoryOps {
     return noted
   }
 
-  #notes({ parts, since }: NotesOp, clockMs: number): Notes {
+  #notes({ parts, since, from }: NotesOp, clockMs: number): Notes {
     const loaded = this.#load(parts)
     const { kind, params } = loaded[0]!.log
-    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since)
+    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since, from)
   }
 
   #reset({ parts }: ResetOp): undefined {
-    for (const { set, key } of parts) {
-      const slot = this.#keys.use(this.#keys.groupOf(set), key)
+    const groups = parts.map(({ set }) => this.#keys.groupOf(set))
+    parts.forEach(({ key }, p) => {
+      const slot = this.#keys.use(groups[p]!, key)
       if (slot !== 0) this.#keys.clear(slot)
-    }
+    })
   }
 
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
@@ -312,7 +313,7 @@ export class MemoryOps {
       if (loaded[index]!.slot === 0) unknown++
       index += set.logs.length
     }
-    if (unknown === 0) return true
+    if (unknown === 0 && !this.#keys.isHeavy) return true
     const inUse = loaded.map(({ slot }) => slot)
     if (!this.#keys.makeRoom(unknown, nowMs, inUse)) return false
     for (const held of loaded) if (held.slot === 0) held.number = held.logs.create()

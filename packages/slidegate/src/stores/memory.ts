@@ -13,7 +13,7 @@ export interface MemoryStoreOptions {
   /**
    * Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its
    * limit. A key that is blocked, whose denials count towards a ban, or whose next ban will be longer, is kept like one
-   * at its limit. Default: 1,000,000.
+   * at its limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more. Default: 1,000,000.
    */
   readonly maxKeys?: number
   /**
@@ -120,18 +120,18 @@ class KeyTableStore implements MemoryStore {
     if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
     const { cost } = op
     const { set, key } = op.parts[0]!
+    const keys = this.#keys
+    const group = keys.groupOf(set)
     const log = set.logs[0]!
     const { kind, params, serves } = log
     if (set.logs.length > 1 || log.shadow || kind.admit === undefined) return false
 
-    const keys = this.#keys
-    const group = keys.groupOf(set)
     const logs = group.logs[0]!
     const slot = keys.use(group, key)
     let number = slot === 0 ? 0 : keys.logOf(slot, 0)
     let state = logs.at(number)
     const newest = kind.newest(state)
-    if (newest > clockMs + MAX_AHEAD_MS) return false
+    if (newest > clockMs + MAX_AHEAD_MS || keys.isHeavy) return false
     const nowMs = newest > clockMs ? newest : clockMs
 
     const used = this.#used

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type ServedStore, serveStore } from '../../src/client/index.ts'
 import {
   createLimiter,
+  fixedWindow,
   memoryStore,
   SlidegateError,
   type Store,
@@ -15,6 +16,7 @@ import { held } from '../resilience/stores.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { damagedBody, sentBodies, VICTIM } from './bodies.ts'
+import { served } from './served.ts'
 
 // What comes over the wire may be anybody's.
 
@@ -243,6 +245,51 @@ describe('says what is wrong', () => {
   })
 })
 
+describe.each(Object.entries(STORES))('on %s', (_, open) => {
+  const own: Readonly<Record<string, object>> = {
+    consume: { cost: 1, count: 1, leaseMs: 0 },
+    peek: { cost: 1, count: 1 },
+    explain: { cost: 1, count: 1 },
+    charge: { units: 1 },
+    refund: { units: 1, atMs: 1, charged: [] },
+    extend: { units: 1, requestId: 'r' },
+    release: { units: 1, requestId: 'r' },
+    list: {},
+    reset: {},
+    leave: { id: 'abcdefghijkl' },
+    settle: { reservation: 'r.1', units: 1, actual: 1, charged: [], instants: [1] },
+    block: { ms: 1 },
+    note: { name: 'n', text: 't', ttlMs: 0 },
+    notes: { since: 0 },
+  }
+
+  it.each(Object.keys(own))(
+    'a %s on a set without logs is refused, and other keys stay as they are',
+    async (type) => {
+      const serve = serveStore(open(), { timeoutMs: 30_000 })
+      const empty = { limiter: 'mine', limits: [] }
+      const key = `ann-${type}`
+      const use = { ...consume, parts: [[0, key]] }
+      await serve(bodyOf([use]), authorize)
+      const parts = [[1, key]]
+      const both = [
+        [0, `bob-${type}`],
+        [1, key],
+      ]
+      const { outcomes } = await serve(
+        bodyOf([{ type, ...own[type], parts }, { type, ...own[type], parts: both }, use], [set, empty]),
+        authorize,
+      )
+      expect(outcomes).toEqual([
+        ...Array(2).fill({
+          error: { code: 'invalid_option', message: expect.stringContaining('no limits') },
+        }),
+        expect.objectContaining({ admitted: 1, limits: [1, expect.any(Number), expect.any(Number)] }),
+      ])
+    },
+  )
+})
+
 it('a limiter of others is refused, and refuses none of ours', async () => {
   const serve: ServedStore = serveStore(memoryStore())
   const foreign = { ...set, limiter: `${VICTIM}/user` }
@@ -276,26 +323,147 @@ it('who may say the limits of a name today may not tomorrow', async () => {
   expect(asked).toEqual(['mine', 'mine'])
 })
 
-it('no body takes long: what is too much of it is not decided', async () => {
-  const limits = (from: number) =>
-    Array.from({ length: 64 }, (_, i) => ({ kind: 'slidingWindow', limit: 5, window: 60_000 + from + i }))
-  const parts = Array.from({ length: 16 }, (_, i) => [0, `k${i}`])
-  const serve = serveStore(memoryStore())
-  const named = limits(0).map((limit, i) => ({ ...limit, name: `n${i}` }))
-  const many = bodyOf(Array(1000).fill({ ...consume, parts }), [{ ...set, limits: named }])
-  const { outcomes } = await serve(many, authorize)
-  expect(outcomes.filter((outcome) => !('error' in (outcome as object))).length).toBe(16)
-  expect(outcomes.at(-1)).toMatchObject({ error: { message: expect.stringContaining('too much') } })
-  const sets = Array.from({ length: 200 }, (_, i) => ({
-    ...set,
-    limits: named.map((each) => ({ ...each, limit: i + 1 })),
-  }))
-  const last = { ...consume, parts: [[199, 'ann']] }
-  const answer = await serve(bodyOf([consume, last], sets), authorize)
-  expect(answer.outcomes).toEqual([
-    expect.objectContaining({ admitted: 1 }),
-    { error: { code: 'invalid_option', message: expect.stringContaining('too much of limits') } },
-  ])
+describe('one body', () => {
+  const limitsOf = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, i) => ({
+      ...{ kind: 'fixedWindow', limit: 5, window: 60_000 + from + i, name: `n${i}` },
+    }))
+  const setsOf = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ ...set, limits: limitsOf(64, 64 * i) }))
+  const partsOf = (count: number) => Array.from({ length: count }, (_, i) => [0, `k${i}`])
+  const tooMuch = (what: string) => ({
+    error: {
+      code: 'invalid_option',
+      message: expect.stringMatching(`^the body has ${what} of \\d+; it must be at most`),
+    },
+  })
+  const isAnswered = (outcome: unknown) => !('error' in (outcome as object))
+
+  it('with too much work is refused from there on, whatever follows', async () => {
+    const serve = serveStore(memoryStore())
+    const ops = [...Array(20).fill({ ...consume, parts: partsOf(5) }), consume]
+    const { outcomes } = await serve(bodyOf(ops, setsOf(1)), authorize)
+    // 16 parts of 64 logs are three quarters of a body.
+    expect(outcomes.filter(isAnswered)).toHaveLength(4)
+    expect(outcomes.slice(4)).toEqual(Array(17).fill(tooMuch('work')))
+  })
+
+  it('with too many limits is refused from there on, before any of them is made', async () => {
+    const serve = serveStore(memoryStore())
+    const ops = [31, 32, 33].map((place) => ({ ...consume, parts: [[place, 'ann']] }))
+    const { outcomes } = await serve(bodyOf(ops, [...setsOf(33), set]), authorize)
+    expect(outcomes).toEqual([expect.objectContaining({ admitted: 1 }), tooMuch('limits'), tooMuch('limits')])
+  })
+
+  it('counts its first set and its first op, too', async () => {
+    const serve = serveStore(memoryStore())
+    const formerly = Array.from({ length: 32 }, (_, i) => limitsOf(64, 64 * (i + 1)))
+    const large = { ...set, limits: limitsOf(64), additions: [{ formerly }] }
+    await expect(serve(bodyOf([consume], [large]), authorize)).rejects.toThrow('the body has limits of 2112')
+    const sliding = Array.from({ length: 64 }, (_, i) => ({
+      ...set.limits[0],
+      precision: 60 * i + 60,
+      window: 3_600_000 * 60,
+      name: `s${i}`,
+    }))
+    const { outcomes } = await serve(
+      bodyOf([{ ...consume, parts: partsOf(16) }], [{ ...set, limits: sliding }]),
+      authorize,
+    )
+    expect(outcomes).toEqual([tooMuch('work')])
+  })
+
+  it('names no more than some hundred mistakes', async () => {
+    const serve = serveStore(memoryStore())
+    const { outcomes } = await serve(bodyOf(Array(1024).fill({ ...consume, cost: 0 })), authorize)
+    expect(outcomes[200]).toMatchObject({
+      error: { message: expect.stringContaining('ops[200]: cost is 0') },
+    })
+    expect(outcomes[300]).toEqual(tooMuch('work'))
+  })
+
+  it('makes no work of former limits but to forget them', async () => {
+    const serve = serveStore(memoryStore())
+    const whole = { ...set, additions: [{ whole: [limitsOf(64)] }] }
+    const { outcomes } = await serve(
+      bodyOf([consume, { type: 'reset', parts: [[0, 'ann']] }], [whole]),
+      authorize,
+    )
+    expect(outcomes).toEqual([
+      { error: { code: 'invalid_option', message: expect.stringContaining('whole is "consume"') } },
+      null,
+    ])
+  })
+
+  it('lists up to 10,000 entries and those of one more part', async () => {
+    const serve = serveStore(memoryStore())
+    const kept = { ...set, limits: [{ kind: 'concurrency', limit: 5000, ttl: 60_000 }] }
+    for (let key = 0; key < 4; key++) {
+      for (let from = 0; from < 4000; from += 500) {
+        const ops = Array.from({ length: 500 }, (_, i) => ({
+          ...{ ...consume, parts: [[0, `k${key}`]], requestId: `r${from + i}` },
+        }))
+        expect((await serve(bodyOf(ops, [kept]), authorize)).outcomes.every(isAnswered)).toBe(true)
+      }
+    }
+    const list = (parts: number) => ({ type: 'list', parts: partsOf(parts) })
+    const answer = await serve(bodyOf([list(3)], [kept]), authorize)
+    expect((answer.outcomes[0] as { lists: unknown[][] }).lists.map((each) => each.length)).toEqual([
+      4000, 4000, 4000,
+    ])
+    const more = await serve(bodyOf([list(4)], [kept]), authorize)
+    expect(more.outcomes).toEqual([
+      {
+        error: {
+          code: 'invalid_option',
+          message: expect.stringContaining('the list has 12000 entries already'),
+        },
+      },
+    ])
+  })
+})
+
+it('the largest limiter is served, with overrides and what was in force before', async () => {
+  await using service = await served(memoryStore())
+  const names = Array.from({ length: 16 }, (_, i) => `d${i}`)
+  const limits = (by: number) =>
+    Array.from({ length: 64 }, (_, i) => fixedWindow({ limit: 9 + by, window: 60_000 + i, name: `l${i}` }))
+  const dimensions = Object.fromEntries(names.map((name) => [name, limits(0)]))
+  const ban = Object.fromEntries(names.map((name) => [name, true as const]))
+  const limiter = createLimiter({
+    ...{ name: 'mine', dimensions, ban, overrides: { maxStaleMs: 10 } },
+    ...{ store: service.connect(), timeoutMs: 30_000, logger: false },
+  })
+  const key = Object.fromEntries(names.map((name) => [name, 'ann']))
+  expect((await limiter.consume(key)).allowed).toBe(true)
+  const own = Array.from({ length: 12 }, (_, i) =>
+    slidingWindow({ limit: 9, window: '1h', precision: 60 * i + 60, name: `o${i}` }),
+  )
+  for (const name of names) await limiter.overrides.set({ [name]: 'ann' }, own)
+  expect((await limiter.consume(key)).allowed).toBe(true)
+  expect((await limiter.peek(key)).limits).toHaveLength(16 * 12)
+  await limiter.reset(key)
+  expect((await limiter.peek(key)).remaining).toBe(9)
+  limiter.close()
+})
+
+it('many limiters that wait at the same time are sent in bodies that the service accepts', async () => {
+  await using service = await served(memoryStore())
+  const store = service.connect()
+  const limiters = Array.from({ length: 300 }, (_, i) =>
+    createLimiter({
+      ...{ name: `mine${i}`, store, timeoutMs: 30_000, logger: false },
+      limits: Array.from({ length: 20 }, (_, l) =>
+        fixedWindow({ limit: 9, window: 60_000 + l, name: `${l}` }),
+      ),
+    }),
+  )
+  const decisions = await Promise.all(
+    limiters.flatMap((each) => ['ann', 'bob'].map((key) => each.consume(key))),
+  )
+  expect(decisions.filter(({ source, allowed }) => source === 'store' && allowed)).toHaveLength(600)
+  expect(Math.max(...service.bodies.map((body) => body.length))).toBeLessThan(2 ** 19)
+  for (const each of limiters) each.close()
 })
 
 it.each([1, 2, 3])(

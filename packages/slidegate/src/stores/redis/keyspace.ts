@@ -32,26 +32,18 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
   if (typeof buckets !== 'number' || !Number.isInteger(Math.log2(buckets)) || buckets < 1 || buckets > 1024) {
     throw invalidOption(`buckets is ${show(buckets)}; it must be a power of two from 1 to 1024`, buckets)
   }
-  const tags = tagsOf(buckets)
-  const headsOf = new Map<string, readonly string[]>()
-
-  function heads(limiter: string): readonly string[] {
-    const made = tags.map((tag) => `${prefix}:{${tag}}:${limiter}:`)
-    headsOf.set(limiter, made)
-    return made
-  }
-
+  const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
 
   return {
     buckets,
     append(parts, keys) {
       for (const { key, set } of parts) {
-        const head = (headsOf.get(set.limiter) ?? heads(set.limiter))[bucketOf(key, buckets)]! + key
-        for (const log of set.logs) keys.push(`${head}:${log.name}`)
+        const stored = `${heads[bucketOf(key, buckets)]!}${set.limiter}:${key}`
+        for (const log of set.logs) keys.push(`${stored}:${log.name}`)
       }
     },
-    receiptHead: (bucket) => `${prefix}:{${tags[bucket]!}}:~${store}:`,
+    receiptHead: (bucket) => `${heads[bucket]!}~${store}:`,
   }
 }
 

@@ -1,0 +1,322 @@
+// tier: integration
+import fc from 'fast-check'
+import { createLimiter, fixedWindow, type LimiterOptions, slidingWindow } from 'slidegate'
+import { serviceStore } from 'slidegate/client'
+import { describe, expect, it } from 'vitest'
+import { damagedBody, sentBodies } from '../../../slidegate/test/client/bodies.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { withRedis } from '../support/redis.ts'
+import { type TestService, testService } from '../support/service.ts'
+
+// One token sends whatever it likes to /v1/store. Another token gets the same answers as from a service without it.
+
+const ATTACKER = 'the-token-of-the-attacker'
+const VICTIM = 'the-token-of-the-victim'
+
+const config: Config = {
+  limiters: {
+    api: {
+      limits: [{ kind: 'fixedWindow', limit: 7, window: '366d', align: 'first-hit' }],
+      timeoutMs: 30_000,
+    },
+  },
+  auth: {
+    tokens: [
+      { name: 'attacker', role: 'check', token: ATTACKER, ownLimits: ['mine', 'mine.*'], limiters: [] },
+      { name: 'victim', role: 'check', token: VICTIM, ownLimits: ['victim', 'victim.*'] },
+    ],
+  },
+}
+
+const NAMES = [
+  ...['mine', 'mine.1', 'mine/user', 'mine.kept', 'victim', 'victim/user', 'victim.users', 'api', 'MINE'],
+  ...[
+    'slidegate.readiness',
+    'envoy.x',
+    'mine.',
+    'mïne',
+    'mine\u0000',
+    '__proto__',
+    '*',
+    'mine:victim',
+    '{mine}',
+  ],
+]
+const KEYS = [
+  'ann',
+  'bob',
+  '~overrides',
+  '{ann}',
+  '*',
+  'ann:w1',
+  '__proto__',
+  'é',
+  '\u{1f600}',
+  '\u0000',
+  'a b',
+  '',
+]
+
+const limit = fc.oneof(
+  fc.record({
+    kind: fc.constantFrom('slidingWindow', 'fixedWindow', 'slidingCounter'),
+    limit: fc.constantFrom(1, 2, 1000, 2 ** 40, 0, -1, 1.5),
+    window: fc.constantFrom(10, 60_000, '366d', 31_622_400_000, 9),
+    name: fc.string({ minLength: 1, maxLength: 4 }),
+  }),
+  fc.constantFrom<unknown>(
+    { kind: 'slidingWindow', limit: 10, window: 60_000, log: 'zset' },
+    { kind: 'slidingWindow', limit: 10, window: 60_000, log: 'stream' },
+    { kind: 'concurrency', limit: 2, ttl: 60_000 },
+    { kind: 'distinct', limit: 2, window: 60_000 },
+    { kind: 'tokenBucket', capacity: 5, refill: 1, interval: '1h' },
+    { kind: 'fixedWindow', limit: 3, align: 'hour', timeZone: 'Europe/Berlin' },
+    null,
+  ),
+)
+const manyLimits = fc.integer({ min: 30, max: 64 }).map((count) =>
+  Array.from({ length: count }, (_, i) => ({
+    kind: 'fixedWindow',
+    limit: 1,
+    window: 60_000 + i,
+    name: `${i}`,
+  })),
+)
+const limits = fc.oneof(
+  { weight: 4, arbitrary: fc.array(limit, { maxLength: 3 }) },
+  { weight: 2, arbitrary: fc.constantFrom([], [{ kind: 'slidingWindow', limit: 2, window: 1000 }]) },
+  manyLimits,
+)
+const addition = fc.oneof(
+  fc.constantFrom<unknown>(
+    { notes: true },
+    { line: true },
+    { ban: true },
+    { reservations: 60_000 },
+    { other: 1 },
+  ),
+  fc.constant({ ban: { after: 1, within: 60_000, for: '366d' } }),
+  fc.array(limits, { maxLength: 4 }).map((formerly) => ({ formerly })),
+  fc.array(limits, { maxLength: 4 }).map((whole) => ({ whole })),
+)
+const set = fc.record(
+  {
+    limiter: fc.oneof(
+      { weight: 3, arbitrary: fc.constant('mine') },
+      fc.constantFrom(...NAMES),
+      fc.integer({ min: 0, max: 1e9 }).map((n) => `mine.${n}`),
+    ),
+    limits,
+    additions: fc.array(addition, { maxLength: 3 }),
+  },
+  { requiredKeys: ['limiter', 'limits'] },
+)
+const op = fc
+  .record({
+    type: fc.constantFrom(
+      ...['consume', 'peek', 'explain', 'charge', 'refund', 'extend', 'release', 'list', 'reset', 'leave'],
+      ...['settle', 'block', 'note', 'notes'],
+    ),
+    parts: fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(fc.tuple(fc.nat(1), fc.constantFrom('ann', 'bob'))) },
+      fc.array(fc.tuple(fc.nat(3), fc.oneof(fc.constantFrom(...KEYS), fc.string({ maxLength: 5 }))), {
+        maxLength: 3,
+      }),
+    ),
+    units: fc.constantFrom(1, 5, 10_000, 2 ** 53 - 1, 0, -1),
+    charged: fc.array(fc.boolean(), { maxLength: 3 }),
+    isNamed: fc.boolean(),
+    ms: fc.constantFrom(0, 1, 31_622_400_000),
+  })
+  .map(({ type, units, charged, isNamed, ms, ...drawn }) => {
+    const parts: readonly unknown[] = drawn.parts
+    const names = isNamed ? { requestId: 'r', value: 'v' } : {}
+    const settling = { reservation: 'r.1', units, actual: 0, charged, instants: parts.map(() => 1) }
+    const fields: Record<string, object> = {
+      consume: { cost: units, count: 1, leaseMs: ms, ...names },
+      peek: { cost: units, count: 1, ...names },
+      explain: { cost: units, count: 1, charges: 5, ...names },
+      charge: { units, ...names },
+      refund: { units, atMs: 1, charged, ...names },
+      extend: { units, requestId: 'r' },
+      release: { units, requestId: 'r' },
+      leave: { id: 'abcdefghijkl' },
+      settle: settling,
+      block: { ms },
+      note: { name: 'n', text: 'x'.repeat(isNamed ? 8192 : 1), ttlMs: ms },
+      notes: { since: 0 },
+    }
+    return { type, parts, ...fields[type] }
+  })
+/** Behind what is right: the keys are in use, for a moment. */
+const crafted = fc
+  .tuple(fc.array(set, { minLength: 1, maxLength: 4 }), fc.array(op, { minLength: 1, maxLength: 8 }))
+  .map(([sets, ops]) => ({
+    version: 1,
+    sets: [...sets, { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 9, window: 100 }] }],
+    ops: [
+      ...['ann', 'bob'].map((key) => ({
+        ...{ type: 'consume', parts: [[sets.length, key]], cost: 1, count: 1, leaseMs: 0 },
+      })),
+      ...ops,
+    ],
+  }))
+
+const bodies = await sentBodies()
+const hostile = fc.oneof(
+  { weight: 4, arbitrary: crafted },
+  { weight: 1, arbitrary: damagedBody(bodies) },
+  { weight: 1, arbitrary: fc.constantFrom(...bodies) },
+)
+
+const ACTS = [
+  ...[
+    'consume',
+    'consume',
+    'peek',
+    'charge',
+    'refund',
+    'reset',
+    'block',
+    'unblock',
+    'override',
+    'list',
+    'acquire',
+  ],
+  ...['release', 'settle', 'configured'],
+] as const
+
+/** What the victim gets to see, of what doesn't depend on the time. */
+function victimOf(service: TestService) {
+  const common = { store: serviceStore(service.httpUrl, { token: VICTIM }), timeoutMs: 30_000, logger: false }
+  const options: LimiterOptions = {
+    ...{ ...common, name: 'victim', overrides: true, ban: { after: 4, within: '366d', for: '366d' } },
+    limits: [
+      fixedWindow({ limit: 9, window: '366d', align: 'first-hit' }),
+      slidingWindow({ limit: 12, window: '366d', name: 'sliding' }),
+    ],
+  } as LimiterOptions
+  const limiter = createLimiter(options)
+  const kept = createLimiter({
+    ...{ ...common, name: 'victim.kept' },
+    dimensions: { user: [slidingWindow({ limit: 5, window: '366d', log: 'zset' })] },
+  } as never) as ReturnType<typeof createLimiter<'user'>>
+  const seen = ({
+    allowed,
+    remaining,
+    deniedBy,
+    blockedMs,
+    limits,
+  }: Awaited<ReturnType<typeof limiter.consume>>) => ({
+    ...{ allowed, remaining, deniedBy, isBlocked: (blockedMs ?? 0) > 0 },
+    limits: limits.map(({ name, remaining }) => [name, remaining]),
+  })
+  let last: { key: string; decision: Awaited<ReturnType<typeof limiter.consume>> } | undefined
+  let requests = 0
+  return {
+    async act(what: (typeof ACTS)[number], key: string): Promise<unknown> {
+      switch (what) {
+        case 'consume': {
+          const decision = await limiter.consume(key)
+          last = decision.allowed ? { key, decision } : undefined
+          return seen(decision)
+        }
+        case 'peek':
+          return seen(await limiter.peek(key))
+        case 'charge':
+          return limiter.charge(key, 1)
+        case 'refund':
+          return last && limiter.refund(last.key, last.decision)
+        case 'reset':
+          return limiter.reset(key)
+        case 'block':
+          return limiter.block(key, '366d')
+        case 'unblock':
+          return limiter.unblock(key)
+        case 'override':
+          await limiter.overrides.set(key, [slidingWindow({ limit: 20, window: '366d' })])
+          return (await limiter.overrides.list()).length
+        case 'list':
+          return (await kept.list({ user: key })).map(({ entries }) => entries.map(({ name }) => name))
+        case 'acquire':
+          return seen(await kept.consume({ user: key }, { requestId: `r${requests++}` }))
+        case 'release':
+          return kept.reset({ user: key })
+        case 'settle': {
+          const { token, decision } = (await limiter.reserve(key, 2)) as never as {
+            token: string
+            decision: never
+          }
+          return [token === undefined, decision !== undefined]
+        }
+        case 'configured': {
+          const { status, body } = await service.post(
+            '/v1/consume',
+            { limiter: 'api', key },
+            { authorization: `Bearer ${VICTIM}` },
+          )
+          return [status, body.allowed, body.remaining]
+        }
+      }
+    },
+    close() {
+      limiter.close()
+      kept.close()
+    },
+  }
+}
+
+describe('whatever one token sends to /v1/store', () => {
+  const check = async (
+    open: () => Promise<{ store: Config['store'] } & AsyncDisposable>,
+    numRuns: number,
+  ) => {
+    await using one = await open()
+    await using other = await open()
+    await using attacked = await testService({ ...config, store: one.store })
+    await using untouched = await testService({ ...config, store: other.store })
+    const [ours, theirs] = [victimOf(attacked), victimOf(untouched)]
+    const statuses = new Map<number, number>()
+    const turn = fc.record({
+      body: hostile,
+      act: fc.constantFrom(...ACTS),
+      key: fc.constantFrom('ann', 'bob', '~overrides', 'k0', 'x'),
+    })
+    const property = fc.asyncProperty(turn, async ({ body, act, key }) => {
+      const { status } = await attacked.post('/v1/store', body ?? null, {
+        authorization: `Bearer ${ATTACKER}`,
+      })
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      expect([200, 400, 403, 413]).toContain(status)
+      const [got, right] = await Promise.all([ours.act(act, key), theirs.act(act, key)])
+      expect(got).toEqual(right)
+    })
+    // Nothing is shrunk: each run needs the state that the runs before it have left.
+    await fc.assert(property, { numRuns, endOnFailure: true, interruptAfterTimeLimit: 90_000 })
+    for (const status of [200, 400]) expect(statuses.get(status) ?? 0).toBeGreaterThan(numRuns / 20)
+    expect((await attacked.get('/readyz')).status).toBe(200)
+    for (const each of [ours, theirs]) each.close()
+    return attacked.service.store
+  }
+  const nothing = async () => {}
+
+  it(
+    'another gets the same answers on memory',
+    () =>
+      check(async () => ({ store: { memory: {}, timeoutMs: 30_000 }, [Symbol.asyncDispose]: nothing }), 400),
+    180_000,
+  )
+
+  it(
+    'another gets the same answers on Redis',
+    () =>
+      check(async () => {
+        const redis = await withRedis()
+        return {
+          store: { redis: { url: redis.url }, timeoutMs: 30_000 },
+          [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose](),
+        }
+      }, 200),
+    180_000,
+  )
+})
