@@ -309,7 +309,7 @@ describe('a Redis that has fallen silent', () => {
 
 describe('a corrupted or a foreign value under a key', () => {
   const VALUES: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
-    corrupted: (key) => redis.setrange(key, 3, '\x01\xff\x00\xfe\x7f'.repeat(4)),
+    corrupted: (key) => redis.setrange(key, 3, '\x01\xff\x00\xfe\x7f'.repeat(5)),
     foreign: async (key) => {
       await redis.del(key)
       await redis.rpush(key, 'a list')
