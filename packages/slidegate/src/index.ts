@@ -47,7 +47,7 @@ export { type LeaseOptions, type LeasingStore, withLeases } from './resilience/l
 export { type SlidingCount, type SlidingCountOptions, slidingCount } from './sliding-count.ts'
 export type { Call } from './stores/call.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore, type OnFull } from './stores/memory.ts'
-export type { Op, Outcome, Store } from './stores/store.ts'
+export type { Op, Outcome, Store, StoreConnection } from './stores/store.ts'
 export type { LimiterStats } from './tally.ts'
 export { WaitError, type WaitErrorReason } from './waiting/wait-error.ts'
 export type { WaitOptions } from './waiting/wait-options.ts'

@@ -7,7 +7,7 @@ export const fixedWindow: Mutants = {
     'conformance > a charge counts in every limit, shadow and fixed too': [
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
-      ['if not edges then return start + params.precision end', ''],
+      ['since - since % params.precision) + params.precision', 'since - since % params.precision)'],
       ["counter.stamp, counter.units, counter.fresh = 0, 0, raw == ''", ''],
       ["if raw == '' then return nil end", ''],
       ['is_clock_given)\n  if counter.units == 0 then', 'is_clock_given)\n  if true then'],
@@ -21,17 +21,17 @@ export const fixedWindow: Mutants = {
       ],
     'limits/every-kind > a window of the calendar in Redis > leaves no key behind where nothing is left in it':
       [
-        ['  if not edges then\n', '  if edges then\n'],
+        ['  if not edges then\n    return params', '  if edges then\n    return params'],
         ['do i = i - 1 end', 'do i = i + 1 end'],
-        ['if start < edges[i] then return edges[i] end', ''],
+        ['if since < edges[i] then return edges[i] end', ''],
         ['_, counter.stamp, counter.units = struct_unpack(COUNTER_FORMAT, raw)', ''],
         ["call_redis('DEL', counter.key)", ''],
-        ['counter.stamp, counter.units, counter.fresh = new_start(params, now), 0, true', ''],
+        ['counter.stamp, counter.units, counter.fresh = now, 0, true', ''],
         ['counter.units = counter.units - returned', ''],
       ],
     'conformance > a fixed window opens at its edge, aligned to the epoch': [
       ['1 or now - now %', '1 or now + now %'],
-      ['return params.fromFirstHit and now or', 'return params.fromFirstHit or now or'],
+      ['params.fromFirstHit and since or since - since %', 'params.fromFirstHit or since or since - since %'],
       ["call_redis('SET', counter.key, raw, 'KEEPTTL')", ''],
       ['if not is_open(counter, params, now) then', 'if true then'],
       ['return end_of(params, counter.stamp) - now', 'return end_of(params, counter.stamp) + now'],
@@ -41,17 +41,17 @@ export const fixedWindow: Mutants = {
       ["if type(raw) ~= 'string' then return raw.err end", ''],
       ['counter.units or 0', 'counter.units and 0'],
     ],
-    'limits/fixed-window > a key lives for its window and a quarter of it, at least 4 s > a week in which the clock is set':
+    'limits/fixed-window > a key lives for the rest of its window and a quarter more, at least 4 s > a week in which the clock is set':
       [['counter.stamp) - counter.stamp', 'counter.stamp) + counter.stamp']],
     'conformance > what was charged before the window of now is not returned to it': [
-      ["call_redis('SET', counter.key, raw, 'PX', ttl_of(length, is_clock_given))", ''],
+      ["call_redis('SET', counter.key, raw, 'PX', ttl_of(left, is_clock_given))", ''],
       [
         'if not is_open(counter, params, now) or at_ms < stamp or at_ms >= end_of(params, stamp) then return 0 end',
         '',
       ],
     ],
     'conformance > after the clock was set back, a window from the first hit on begins now': [
-      ['counter.stamp, counter.fresh = new_start(params, now), true', ''],
+      ['counter.stamp, counter.fresh = now, true', ''],
     ],
     'conformance > a refund answers the least over the enforced limits': [
       ['= math.min(units,', '= math.max(units,'],

@@ -3,6 +3,9 @@ import type { Mutants } from '../mutant.ts'
 export const packedWindowAlone: Mutants = {
   part: 'limits/packed-window-alone.lua',
   mutants: {
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['pages, front, back = clock, 0, 0', 'pages, front, back = 0, 0, 0'],
+    ],
     'histories 1 > bursts': [
       ['if not is_in_back', 'if is_in_back'],
       [

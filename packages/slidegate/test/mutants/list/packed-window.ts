@@ -4,6 +4,9 @@ export const packedWindow: Mutants = {
   part: 'limits/packed-window.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['if at_ms < log.since or', 'if'],
+    ],
     'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
       [
         [
@@ -26,7 +29,7 @@ export const packedWindow: Mutants = {
       ['math.max(log.leased,', 'math.min(log.leased,'],
       ['log.keep = longest + log.lease', ''],
       ['math.max(log.keep - log.lease,', 'math.min(log.keep - log.lease,'],
-      ['append(log, now - now % params.precision, math.min(units, MAX_UNITS))', ''],
+      ['append(log, now, now - now % params.precision, math.min(units, MAX_UNITS))', ''],
       ['params.precision, math.min(units,', 'params.precision, math.max(units,'],
       ['log.stamp) - now', 'log.stamp) + now'],
       ['0 and reset or 0', '0 and reset and 0'],
@@ -48,7 +51,7 @@ export const packedWindow: Mutants = {
     ],
     'histories 3 > sliding, clock set back': [
       ['if cost > limit then return NEVER end', ''],
-      ['if stamp <= now - log.keep then return 0 end', ''],
+      ['if at_ms < log.since or stamp <= now - log.keep then return 0 end', ''],
     ],
     'histories 2 > sliding': [['= at_ms - at_ms %', '= at_ms + at_ms %']],
   },

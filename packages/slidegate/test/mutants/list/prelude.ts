@@ -8,14 +8,14 @@ export const prelude: Mutants = {
     ],
     'histories 1 > bursts': [
       ['local NEVER = -1', 'local NEVER = 0'],
-      ['local BACK = 51', 'local BACK = 52'],
-      ["HOT_OFFSET = '27'", "HOT_OFFSET = '33'"],
+      ['local BACK = 57', 'local BACK = 58'],
+      ["HOT_OFFSET = '33'", "HOT_OFFSET = '39'"],
       ['local STAMP = 6', 'local STAMP = 7'],
       ['local WIDTH = 12', 'local WIDTH = 13'],
       ['local PAGE = 4', 'local PAGE = 3'],
       ['local PAGE_WIDTH = 48', 'local PAGE_WIDTH = 47'],
-      ['local FRONT = 99', 'local FRONT = 100'],
-      ['local EDGES = 147', 'local EDGES = 148'],
+      ['local FRONT = 105', 'local FRONT = 106'],
+      ['local EDGES = 153', 'local EDGES = 154'],
       ['if not text then', 'if text then'],
       ['wanted and wanted', 'wanted or wanted'],
       ['math.max(2 * pages,', 'math.max(pages,'],
@@ -26,7 +26,7 @@ export const prelude: Mutants = {
     'traps/stored-format > a window log': [['local FORMAT = 1', 'local FORMAT = 2']],
     'history/stored-form > a large ring is given back when its log has run empty, a small one kept: the usual way':
       [
-        ["'>BI6I6I6I6I2I6I6I6I2I2BB'", "'<BI6I6I6I6I2I6I6I6I2I2BB'"],
+        ["'>BI6I6I6I6I6I2I6I6I6I2I2BB'", "'<BI6I6I6I6I6I2I6I6I6I2I2BB'"],
         ['local KEPT_SLOTS = 64', 'local KEPT_SLOTS = 0'],
         ['local KEPT_SLOTS = 64', 'local KEPT_SLOTS = 6400'],
       ],

@@ -4,9 +4,13 @@ export const slidingCounter: Mutants = {
   part: 'limits/sliding-counter.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['if at_ms < counter.since then return 0 end', ''],
+      ['if counter.current == 0 and counter.previous == 0 then counter.since = now end', ''],
+    ],
     'conformance > a sliding counter forgets what two windows have left behind': [
-      ['TWO_WINDOWS_SIZE = 21', 'TWO_WINDOWS_SIZE = 20'],
-      ['TWO_WINDOWS_SIZE = 21', 'TWO_WINDOWS_SIZE = 22'],
+      ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 26'],
+      ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 28'],
       ['0, counter.stamp ==', '0, counter.stamp ~='],
     ],
     'conformance > after a small step back over an edge a sliding counter waits for the clock': [
@@ -15,10 +19,16 @@ export const slidingCounter: Mutants = {
       ['counter.stamp, counter.fresh = start, true', ''],
       ['- math.floor(room', '- math.ceil(room'],
       ['params.precision or params.window', 'params.precision and params.window'],
-      ["counter.stamp, counter.current, counter.previous, counter.fresh = 0, 0, 0, raw == ''", ''],
+      [
+        "counter.stamp, counter.current, counter.previous, counter.since, counter.fresh = 0, 0, 0, 0, raw == ''",
+        '',
+      ],
       ["if raw == '' then return nil end", ''],
       ['string.byte(raw) ==', 'string.byte(raw) ~='],
-      ['_, counter.stamp, counter.current, counter.previous = struct_unpack(TWO_WINDOWS_FORMAT, raw)', ''],
+      [
+        '_, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)',
+        '',
+      ],
       ['params.window ==', 'params.window ~='],
       [
         'if is_aligned and math.max(counter.current, counter.previous) <= params.mostUnits then return nil end',

@@ -4,21 +4,25 @@ export const tokenBucket: Mutants = {
   part: 'limits/token-bucket.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['or at_ms < bucket.since', ''],
+      ['if debt == 0 then bucket.since = now end', ''],
+    ],
     'conformance > after a large step back a token bucket counts its debt from then on': [
-      ['BUCKET_SIZE = 14', 'BUCKET_SIZE = 15'],
-      ['bucket.stamp, bucket.debt = 0, 0', ''],
+      ['BUCKET_SIZE = 20', 'BUCKET_SIZE = 21'],
+      ['bucket.stamp, bucket.debt, bucket.since = 0, 0, 0', ''],
       ["if raw == '' then", "if raw ~= '' then"],
-      ['now)\n  bucket.stamp = now', 'now)\n  '],
+      ['bucket.stamp, bucket.since = now, math.min(bucket.since, now)', ''],
       ['params.limits[i] - cost', 'params.limits[i] + cost'],
     ],
     'conformance > another rate of a bucket: what was admitted before can be returned after, to where it was charged':
       [
         ['now - bucket.stamp)', 'now + bucket.stamp)'],
         ["if raw == '' then return nil end", ''],
-        ['_, bucket.stamp, bucket.debt = struct_unpack(BUCKET_FORMAT, raw)', ''],
+        ['_, bucket.stamp, bucket.debt, bucket.since = struct_unpack(BUCKET_FORMAT, raw)', ''],
         ["call_redis('DEL', bucket.key)", ''],
         ["call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))", ''],
-        ['bucket.debt = math.min(debt_at(bucket, params, now) + units * params.parts, params.mostDebt)', ''],
+        ['bucket.debt = math.min(debt + units * params.parts, params.mostDebt)', ''],
         ['at_ms > bucket.stamp', 'at_ms >= bucket.stamp'],
         ['= math.max(0, math.min(owed,', '= math.min(0, math.min(owed,'],
         ['bucket.debt = debt - returned', ''],

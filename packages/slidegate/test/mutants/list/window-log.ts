@@ -4,6 +4,9 @@ export const windowLog: Mutants = {
   part: 'limits/window-log.lua',
   withoutShortCut: true,
   mutants: {
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['    log.since = now\n', '    log.since = 0\n'],
+    ],
     'conformance > it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them':
       [
         ['if log.stamp <= cut then return charges end', ''],
@@ -26,7 +29,7 @@ export const windowLog: Mutants = {
       ['- first + 1), unpack(numbers,', '- first - 1), unpack(numbers,'],
       ['log.front = numbers_of(raw, EDGES - front * WIDTH, EDGES)', ''],
       ['1], log.back[2 * index', '1], log.back[2 / index'],
-      ['if log.total == log.base', 'if true'],
+      ['if log.total == log.base then\n    call_redis', 'if true then\n    call_redis'],
       ["then\n    call_redis('SETRANGE', log.key, '0', value)", 'then\n    '],
       ['if not log.ring then', 'if log.ring then'],
     ],
