@@ -1,5 +1,4 @@
 import type { Source } from '../decision.ts'
-import type { Silence } from '../errors.ts'
 import type { BanState, Charged, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
@@ -285,7 +284,7 @@ export interface StoreConnection {
   /** Resolves when the first connection is over, after up to 2 s; `undefined` after that. Deadlines begin then. */
   whenStarted(): Promise<void> | undefined
   /** Why a request was not answered in time. */
-  silence(): Silence
+  silence(): { readonly message: string; readonly cause?: Error | undefined }
 }
 
 /**

@@ -292,7 +292,7 @@ export const bans: readonly ConformanceCase[] = [
         [true, 98],
       ],
     )
-    // The longer of both. A Cluster may deny by one key without asking for the other.
+    // The longer of both. A Cluster may deny by one key and not look at the other.
     const both = await denies(limiter, key)
     const longer = both.deniedBy.filter((name) => name !== 'user.ban')
     assert.deepEqual([both.blockedMs, longer], [60_000, ['ip.ban', 'user.1-per-1s']])
