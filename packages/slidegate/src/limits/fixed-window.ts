@@ -241,13 +241,18 @@ function charge(counter: Counter, params: FixedWindowParams, nowMs: number, unit
 /** When the window of now began; from the first hit on, the earliest that it may have. */
 function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams, nowMs: number): number {
   if (calendar !== undefined) return calendar.startOf(nowMs)
-  return fromFirstHit ? nowMs - precision + 1 : nowMs - (nowMs % precision)
+  return fromFirstHit ? nowMs - precision + 1 : startOf(nowMs, precision)
 }
 
 /** When the window that was first charged at `since` ends. */
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
-  return (fromFirstHit ? since : since - (since % precision)) + precision
+  return (fromFirstHit ? since : startOf(since, precision)) + precision
+}
+
+/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+export function startOf(ms: number, windowMs: number): number {
+  return Math.floor(ms / windowMs) * windowMs
 }
 
 function isUnit(align: unknown): align is CalendarUnit {

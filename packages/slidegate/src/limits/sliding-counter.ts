@@ -7,6 +7,7 @@ import {
   nameOf,
   parseLimit,
 } from './declare.ts'
+import { startOf } from './fixed-window.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { Row, RowLogs } from './row-logs.ts'
 
@@ -205,9 +206,4 @@ function previousAt(counter: TwoWindows, { window }: CounterParams, start: numbe
 function fadesIn(units: number, room: number, { window, precision, grains }: CounterParams): number {
   const elapsed = grains - Math.floor((room * grains) / units)
   return elapsed < grains ? elapsed * precision : window
-}
-
-/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
-function startOf(ms: number, windowMs: number): number {
-  return Math.floor(ms / windowMs) * windowMs
 }
