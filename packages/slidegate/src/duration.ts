@@ -43,3 +43,8 @@ export function formatDuration(ms: number): string {
   const [unit, unitMs] = Object.entries(UNIT_MS).find(([, unitMs]) => ms % unitMs === 0)!
   return `${ms / unitMs}${unit}`
 }
+
+/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+export function startOf(ms: number, windowMs: number): number {
+  return Math.floor(ms / windowMs) * windowMs
+}

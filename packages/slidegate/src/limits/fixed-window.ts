@@ -1,4 +1,4 @@
-import { parseWindow } from '../duration.ts'
+import { parseWindow, startOf } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
 import { Calendar, type CalendarUnit } from './calendar.ts'
 import {
@@ -248,11 +248,6 @@ function earliestStart({ calendar, fromFirstHit, precision }: FixedWindowParams,
 function endOf({ calendar, fromFirstHit, precision }: FixedWindowParams, since: number): number {
   if (calendar !== undefined) return calendar.endOf(since)
   return (fromFirstHit ? since : startOf(since, precision)) + precision
-}
-
-/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
-export function startOf(ms: number, windowMs: number): number {
-  return Math.floor(ms / windowMs) * windowMs
 }
 
 function isUnit(align: unknown): align is CalendarUnit {

@@ -1,3 +1,4 @@
+import { startOf } from '../duration.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import {
@@ -143,8 +144,7 @@ function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
   return stamp + Math.min(log.keepMs, windowMs + lease)
 }
 
-/** The start of the grain that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+/** The start of the grain that a time is in. */
 function grainOf(ms: number, precision: number): number {
-  if (precision === 1) return ms
-  return Math.floor(ms / precision) * precision
+  return precision === 1 ? ms : startOf(ms, precision)
 }

@@ -1,4 +1,4 @@
-import { parseWindow } from '../duration.ts'
+import { parseWindow, startOf } from '../duration.ts'
 import {
   checkDeclaration,
   declareLimit,
@@ -7,7 +7,6 @@ import {
   nameOf,
   parseLimit,
 } from './declare.ts'
-import { startOf } from './fixed-window.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { Row, RowLogs } from './row-logs.ts'
 
