@@ -1,4 +1,4 @@
-// tier: system
+// tier: integration
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
