@@ -41,8 +41,7 @@ function warnOfShare({ onStoreError, instances }: StoreOptions): void {
   if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
   isWarned = true
   warn(
-    "onStoreError is 'local' without instances, in one of several processes: while the store is down, each admits the whole " +
-      'limit. Set instances to the number of processes. See docs/failures.md.',
+    "onStoreError is 'local', but instances is not set: in an outage each process admits the whole limit. See docs/failures.md.",
     'SLIDEGATE_LOCAL_INSTANCES',
   )
 }

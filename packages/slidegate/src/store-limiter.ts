@@ -464,14 +464,14 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const bans = this.#keys.bansOf(key)
     if (bans.length > 0) return bans
     throw invalidOption(
-      `the limiter ${show(this.name)} has no bans for this key; make it with ban: true, or with options of one`,
+      `the limiter ${show(this.name)} has no bans for this key; set its ban option`,
       key,
     )
   }
 
   #holdsNothing(key: AnyKey): SlidegateError {
     return invalidOption(
-      `the limiter ${show(this.name)} has nothing to hold; give it a limit made with concurrency()`,
+      `the limiter ${show(this.name)} has nothing to hold; give it a concurrency() limit`,
       key,
     )
   }

@@ -20,13 +20,14 @@ export class Caller {
   readonly role: Role
   /** Patterns of the limiters that he may use; left out: all. */
   readonly limiters: readonly string[] | undefined
-  readonly #ownLimits: readonly string[]
+  /** Patterns of the limiters whose limits he may declare. */
+  readonly ownLimits: readonly string[]
 
   constructor(name: string, role: Role, limiters?: readonly string[], ownLimits: readonly string[] = []) {
     this.name = name
     this.role = role
     this.limiters = limiters
-    this.#ownLimits = ownLimits
+    this.ownLimits = ownLimits
   }
 
   /**
@@ -50,7 +51,7 @@ export class Caller {
 
   /** Whether the caller may declare the limits of limiters of this name. */
   declares(limiter: string): boolean {
-    return this.#ownLimits.some((pattern) => fits(pattern, limiter))
+    return this.ownLimits.some((pattern) => fits(pattern, limiter))
   }
 }
 
@@ -75,6 +76,7 @@ class Stranger extends Caller {
 export class Gatekeeper {
   #tokens: readonly (readonly [digest: Buffer, caller: Caller])[] = []
   #anonymous: Caller | undefined
+  #ownPatterns: readonly string[] = []
   #isOpen = false
   /** The address of this machine that Envoy named last. */
   #ownAddress: string | undefined
@@ -90,13 +92,20 @@ export class Gatekeeper {
     if (this.#isOpen) {
       this.#tokens = [[digestOf(ADMIN_TOKEN), new Caller('admin-link', 'admin', undefined, ['*'])]]
       this.#anonymous = new Stranger()
-      return
+    } else {
+      this.#tokens = tokens.map((token) => [
+        digestIn(token),
+        new Caller(token.name, token.role, token.limiters, token.ownLimits),
+      ])
+      this.#anonymous = anonymous === false ? undefined : new Caller('anonymous', anonymous)
     }
-    this.#tokens = tokens.map((token) => [
-      digestIn(token),
-      new Caller(token.name, token.role, token.limiters, token.ownLimits),
-    ])
-    this.#anonymous = anonymous === false ? undefined : new Caller('anonymous', anonymous)
+    const patterns = new Set(this.#tokens.flatMap(([, { ownLimits }]) => ownLimits))
+    this.#ownPatterns = [...patterns].sort((a, b) => b.length - a.length || (a < b ? -1 : 1))
+  }
+
+  /** The patterns of `ownLimits` of all tokens, the longest first. */
+  get ownPatterns(): readonly string[] {
+    return this.#ownPatterns
   }
 
   /** Whether the configuration has neither tokens nor `anonymous`. Then there is an admin link. */

@@ -266,6 +266,55 @@ function victimOf(service: TestService) {
   }
 }
 
+describe('limiters of tokens in memory', () => {
+  it('one token fills its store, and other limiters have room', async () => {
+    await using service = await testService({ ...config, store: { memory: { maxKeys: 50, onFull: 'deny' } } })
+    const limits = [{ kind: 'fixedWindow', limit: 1, window: '366d', align: 'first-hit' }]
+    const consume = async (token: string, limiter: string, keys: readonly string[]) => {
+      const ops = keys.map((key) => ({ type: 'consume', parts: [[0, key]], cost: 1, count: 1, leaseMs: 0 }))
+      const { body } = await service.post(
+        '/v1/store',
+        { version: 1, sets: [{ limiter, limits }], ops },
+        { authorization: `Bearer ${token}` },
+      )
+      return body.outcomes.map(({ admitted }: { admitted: number }) => admitted)
+    }
+    const many = Array.from({ length: 60 }, (_, i) => `key${i}`)
+    expect(await consume(ATTACKER, 'mine.1', many)).toEqual([...Array(50).fill(1), ...Array(10).fill(0)])
+    // The same store, by the same pattern.
+    expect(await consume(ATTACKER, 'mine.2', ['new'])).toEqual([0])
+    expect(await consume(VICTIM, 'victim', ['new'])).toEqual([1])
+    expect(await consume(VICTIM, 'victim.users', ['new'])).toEqual([1])
+    const { body } = await service.post(
+      '/v1/consume',
+      { limiter: 'api', key: 'new' },
+      { authorization: `Bearer ${VICTIM}` },
+    )
+    expect(body).toMatchObject({ allowed: true, remaining: 6 })
+  })
+
+  it('two tokens share a limiter that both may declare', async () => {
+    const auth = {
+      tokens: [
+        { name: 'all', role: 'check' as const, token: ATTACKER, ownLimits: ['*'] },
+        { name: 'team', role: 'check' as const, token: VICTIM, ownLimits: ['team.*'] },
+      ],
+    }
+    await using service = await testService({ limiters: config.limiters, auth, store: { memory: {} } })
+    const [theirs, ours] = [ATTACKER, VICTIM].map((token) =>
+      createLimiter({
+        name: 'team.shared',
+        limits: [slidingWindow({ limit: 3, window: '366d' })],
+        store: serviceStore(service.httpUrl, { token }),
+        timeoutMs: 30_000,
+      }),
+    )
+    expect((await theirs!.consume('ann')).remaining).toBe(2)
+    expect((await ours!.consume('ann')).remaining).toBe(1)
+    for (const limiter of [theirs!, ours!]) limiter.close()
+  })
+})
+
 describe('whatever one token sends to /v1/store', () => {
   const check = async (
     open: () => Promise<{ store: Config['store'] } & AsyncDisposable>,

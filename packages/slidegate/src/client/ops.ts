@@ -158,7 +158,7 @@ function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonl
     const set = sets[integerIn(place, 'the set of a part', 0, sets.length - 1)]!
     if (set instanceof Error) throw set
     if (set.logs.length === 0) {
-      throw invalidOption('the set of a part has no limits and no additions; it needs at least one', value)
+      throw invalidOption('the set of a part has no limits and no additions', value)
     }
     return { key: stored(key, 'the key of a part') as string, set }
   })
@@ -178,7 +178,7 @@ function checkLogs(op: Op): void {
   if (
     isOfTable ? parts.length > 1 || !haveAll(parts, 'table') : parts.some((part) => haveAll([part], 'table'))
   ) {
-    throw invalidOption(`a ${type} is not asked of this; a table has notes, and nothing else`)
+    throw invalidOption(`a ${type} is not asked of this; only a table has notes`)
   }
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
     throw invalidOption(`a ${type} needs limits in each of its sets`)

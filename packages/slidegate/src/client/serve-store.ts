@@ -2,10 +2,11 @@ import { checkOptions, invalidOption } from '../errors.ts'
 import { guardedStore } from '../guarded-store.ts'
 import type { Entry } from '../limits/limit.ts'
 import { acrossDomains } from '../resilience/across-domains.ts'
+import { checkFailureOptions } from '../resilience/failure-options.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { ListOp, ListOutcome, Op, Outcome, Store } from '../stores/store.ts'
 import { answerOf, readBody, type StoreAnswer } from './bodies.ts'
-import { type Authorize, KnownSets } from './sets.ts'
+import { type Authorize, KnownSets, limiterOf } from './sets.ts'
 
 /** For how long the store is waited for. */
 export interface ServeStoreOptions {
@@ -26,27 +27,54 @@ export interface ServeStoreOptions {
 export type ServedStore = (body: unknown, authorize: Authorize) => Promise<StoreAnswer>
 
 /**
- * The other end of `serviceStore`: whoever is let in has limiters of his own on this store.
+ * The other end of `serviceStore`: callers bring limiters of their own to this store.
  *
  * ```ts
  * const serve = serveStore(memoryStore())
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
+ * @param store or a function that returns the store of a limiter: always the same one for the same name. A request for several
+ * limiters goes to the store of the first.
  * @throws {SlidegateError} `invalid_option`
  */
-export function serveStore(store: Store, options: ServeStoreOptions = {}): ServedStore {
+export function serveStore(
+  store: Store | ((limiter: string) => Store),
+  options: ServeStoreOptions = {},
+): ServedStore {
   checkOptions(options, 'serveStore', { timeoutMs: true })
   const { timeoutMs = 40 } = options
   const sets = new KnownSets()
-  // What it charges when nobody waits for it any more is returned here.
-  const guarded = guardedStore('client', { store, timeoutMs, logger: false }).store
-  const whole = store.domainOf === undefined ? guarded : acrossDomains(guarded, store.domainOf.bind(store))
+  const storeOf = typeof store === 'function' ? store : () => store
+  const guarded = new WeakMap<Store, Store>()
+  const guardedOf = (store: Store) => {
+    let known = guarded.get(store)
+    if (known === undefined) {
+      known = guard(store, timeoutMs)
+      guarded.set(store, known)
+    }
+    return known
+  }
+  if (typeof store === 'function') checkFailureOptions({ timeoutMs })
+  else guardedOf(store)
+  const resultOf = async (op: Op) => {
+    try {
+      return await outcomeOf(guardedOf(storeOf(limiterOf(op.parts[0]!.set.limiter))), op)
+    } catch (error) {
+      return error as Error
+    }
+  }
   return async (body, authorize) => {
     const ops = readBody(body, sets, authorize)
     // Each on its own: those of all bodies travel together where the store lets them.
-    return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(whole, op)))))
+    return answerOf(await Promise.all(ops.map((op) => (op instanceof Error ? op : resultOf(op)))))
   }
+}
+
+/** What it charges when nobody waits for it any more is returned here. */
+function guard(store: Store, timeoutMs: number): Store {
+  const guarded = guardedStore('client', { store, timeoutMs, logger: false }).store
+  return store.domainOf === undefined ? guarded : acrossDomains(guarded, store.domainOf.bind(store))
 }
 
 /** Entries of parts after which no other part is listed. One log holds no more. */
@@ -66,11 +94,6 @@ async function listOf(store: Store, op: ListOp): Promise<ListOutcome> {
   return { lists }
 }
 
-async function resultOf(store: Store, op: Op): Promise<Outcome | Error> {
-  try {
-    if (op.type === 'list') return await listOf(store, op)
-    return (await outcomesOf(store, [op]))[0]
-  } catch (error) {
-    return error as Error
-  }
+async function outcomeOf(store: Store, op: Op): Promise<Outcome> {
+  return op.type === 'list' ? listOf(store, op) : (await outcomesOf(store, [op]))[0]
 }

@@ -94,7 +94,7 @@ function urlOf(given: unknown): string {
   }
   if (url.username !== '' || url.password !== '') {
     // It is no business of whoever reads the error.
-    throw invalidOption('the URL has a name or a password; hand over a token in their place')
+    throw invalidOption('the URL has a name or a password; use the token option')
   }
   return `${url.href.replace(/\/+$/, '')}/v1/store`
 }

@@ -114,6 +114,11 @@ function lengthOf(list: unknown): number {
   return Array.isArray(list) ? list.length : 1
 }
 
+/** The limiter whose set has this name: without any dimension. */
+export function limiterOf(name: string): string {
+  return name.split('/', 1)[0]!
+}
+
 /** Throws for a limiter that is not to be reached. */
 export type Authorize = (limiter: string) => void
 
@@ -134,8 +139,8 @@ export class KnownSets {
       (text) => LIMITER.test(text),
       'a name, perhaps with / and a dimension',
     )
-    const [base = '', dimension] = name.split('/')
-    authorize(base)
+    const dimension = name.split('/')[1]
+    authorize(limiterOf(name))
     const text = JSON.stringify(value)
     const known = this.#sets.get(text)
     if (known !== undefined) return known

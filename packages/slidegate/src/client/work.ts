@@ -1,5 +1,6 @@
-import { MAX_ENTRIES } from '../limits/entry-window.ts'
+import { MAX_ENTRIES, rewritable } from '../limits/entry-window.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
+import { refundable } from '../limits/window-log.ts'
 import type { Op } from '../stores/store.ts'
 
 // How long an op takes at most, whatever its keys hold. A unit is about 4 µs of Redis, or of the service. The measured
@@ -30,11 +31,6 @@ const LIST_OP = MAX_WORK / 2 + 1
 /** Lists 10,000 entries; those of a stream take longer. */
 const LIST = 1300
 const LIST_OF_STREAM = 2000
-/** Rewrites up to 4,096 records, of a limit that may have as many. */
-const REFUND = 240
-const MOST_REFUND = 900
-/** Rewrites up to 1,024 entries. */
-const REFUND_OF_STREAM = 2000
 /** Searches a log of 65,536 records eleven times, for each limit. */
 const EXPLAIN = 45
 /** Writes to a full table of 10,000 notes. */
@@ -99,7 +95,7 @@ function workOfSums(op: Op, { kind, params }: Log): number {
       return params.limits.length * (EXPLAIN + Math.ceil((op.charges ?? 0) / 2))
     case 'refund':
     case 'settle':
-      return Math.min(MOST_REFUND, Math.max(REFUND, Math.ceil(params.records / 4)))
+      return Math.ceil(refundable(params.records) / 4)
     default:
       return WINDOW_LOG
   }
@@ -118,7 +114,7 @@ function workOfEntries(op: Op, { params }: Log, are: string): number {
       return ENTRY + unitsOf(op.units)
     case 'refund':
     case 'settle':
-      return isStream ? REFUND_OF_STREAM : ENTRY + unitsOf(op.units)
+      return isStream ? 2 * rewritable(params.records) : ENTRY + unitsOf(op.units)
     case 'explain':
       return params.limits.length * (EXPLAIN + (op.charges ?? 0))
     default:

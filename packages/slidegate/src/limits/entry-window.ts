@@ -8,8 +8,16 @@ import { type WindowLog, WindowLogs } from './window-logs.ts'
 /** Units that a log keeps one by one at most, or records, and so the greatest limit on it. */
 export const MAX_ENTRIES = 10_000
 
-/** Records of which a refund may be of any; where there are more, a stream would have to write too many anew. */
+const MIN_REWRITTEN = 128
 const MAX_REWRITTEN = 1024
+
+/**
+ * How many entries of a stream a refund may write anew: as many as the limit lets in, within bounds. Where there are more,
+ * only the newest can be returned.
+ */
+export function rewritable(limit: number): number {
+  return Math.min(MAX_REWRITTEN, Math.max(MIN_REWRITTEN, limit))
+}
 
 /**
  * A window log, and what it counts one by one, in order of time: by {@link mapKey} of the name, or where the same name may
@@ -206,7 +214,7 @@ function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, ch
 /** Whether the record is one of not too many, or the newest. */
 function canBeRewritten({ log, entries }: EntryLog, params: LogParams, place: string): boolean {
   forgetGone(entries, params, log.stamp)
-  return entries.size <= MAX_REWRITTEN || Array.from(entries.keys()).at(-1) === place
+  return entries.size <= rewritable(params.records) || Array.from(entries.keys()).at(-1) === place
 }
 
 function remove({ log, entries }: EntryLog, place: string): void {

@@ -10,6 +10,7 @@ import {
   MAX_RECORDS,
   merge,
   newestAfter,
+  refundable,
   subtract,
   totalUpTo,
   trim,
@@ -121,7 +122,8 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   refund(log, params, nowMs, atMs, units) {
     const stamp = grainOf(atMs, params.precision)
-    return atMs < log.since || stamp <= nowMs - log.keepMs ? 0 : subtract(log, stamp, units)
+    if (atMs < log.since || stamp <= nowMs - log.keepMs) return 0
+    return subtract(log, stamp, units, refundable(params.records))
   },
 
   expiresAt: (log) => log.stamp + log.keepMs,

@@ -9,7 +9,7 @@
 -- Work: a decision reads two entries, or some more to tell how long to wait; its charge removes what has left the
 -- window, by whole nodes of the stream. No log keeps more than MAX_STREAM entries, and the last node's: a charge that
 -- nobody asked for pushes out the oldest, which no limit can tell. A refund of any entry but the newest writes all that
--- counts anew, some 7 ms for each 1,000 entries; beyond MAX_REFUND_ENTRIES it returns nothing.
+-- counts anew, some 7 ms for each 1,000 entries: as many as the limit lets in, MAX_REFUND_ENTRIES at most.
 -- Followers: XREAD shows each admission once, in order. An entry that is returned vanishes, and the totals behind it
 -- fall; no id changes. When the clock was set back by more than a second, the stream begins anew with what counts, and
 -- its ids fall. A consumer group lasts only until the stream is written anew, or has been empty for its TTL.
@@ -17,7 +17,7 @@
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
 -- Entries that may count when one of them, not the newest, is returned.
-local MAX_REFUND_ENTRIES = 1024
+local MIN_REFUND_ENTRIES, MAX_REFUND_ENTRIES = 128, 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
@@ -218,7 +218,8 @@ function stream_window.refund(log, params, now, at_ms, units, entry)
     log.removed = id
     return units
   end
-  if call_redis('XLEN', key) > MAX_REFUND_ENTRIES then return 0 end
+  local most = math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, params.records))
+  if call_redis('XLEN', key) > most then return 0 end
   local kept, returned = {}, 0
   for _, each in ipairs(readable_after(log, gone)) do
     if each[1] == id then

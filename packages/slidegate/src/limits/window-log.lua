@@ -1,7 +1,7 @@
 -- The twin of window-log.ts in its stored form, which prelude.lua tells: same functions, after those that read
 -- and write. What a decision has to read, it has read before it writes.
 
-local MAX_REFUND_RECORDS = 4096
+local MIN_REFUND_RECORDS, MAX_REFUND_RECORDS = 256, 4096
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
 local MAX_PADDING = 4096
@@ -352,7 +352,8 @@ end
 
 local function subtract(log, stamp, units)
   local index = first_above(log, STAMP, stamp - 1)
-  if at(log, index, STAMP) ~= stamp or log.count - index > MAX_REFUND_RECORDS then return 0 end
+  local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, log.params.records))
+  if at(log, index, STAMP) ~= stamp or log.count - index > most then return 0 end
   local held = at(log, index, TOTAL) - (index == 0 and log.base or at(log, index - 1, TOTAL))
   -- A damaged log: no number below 0 may get into the reply, where it has a meaning.
   if held <= 0 then return 0 end

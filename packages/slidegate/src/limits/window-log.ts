@@ -5,7 +5,7 @@ import { NO_LEASE, STAMP, TOTAL, WIDTH, type WindowLog } from './window-logs.ts'
 /** Records that a log may hold. */
 export const MAX_RECORDS = 65_536
 
-/** Later records that a refund may have to rewrite; what is older than that is not returned. */
+const MIN_REFUND_RECORDS = 256
 const MAX_REFUND_RECORDS = 4096
 
 /** Totals are rebased before they pass this. */
@@ -100,15 +100,18 @@ export function merge(log: WindowLog, stamp: number): void {
 }
 
 /**
+ * How many records a refund may have to rewrite: as many as the limits can fill, within bounds. A charge with more records
+ * behind it returns nothing.
+ */
+export function refundable(records: number): number {
+  return Math.min(MAX_REFUND_RECORDS, Math.max(MIN_REFUND_RECORDS, records))
+}
+
+/**
  * Takes up to `units` from the record at `stamp`, and so from the totals of all later ones. Answers how many
  * it held: none where there is no such record, or where more than `mostRecords` have followed it.
  */
-export function subtract(
-  log: WindowLog,
-  stamp: number,
-  units: number,
-  mostRecords: number = MAX_REFUND_RECORDS,
-): number {
+export function subtract(log: WindowLog, stamp: number, units: number, mostRecords: number): number {
   const index = firstAbove(log, STAMP, stamp - 1)
   if (at(log, index, STAMP) !== stamp || log.count - index > mostRecords) return 0
   const held = at(log, index, TOTAL) - (index === 0 ? log.base : at(log, index - 1, TOTAL))

@@ -374,6 +374,6 @@ function withCosts(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): Cons
 function full(parts: readonly Part[]): StoreUnavailableError {
   return new StoreUnavailableError(
     'full',
-    `the memory store holds as many keys as it may, all at their limits: no room for ${show(parts[0]?.key)}`,
+    `the memory store is full of keys at their limits: no room for ${show(parts[0]?.key)}`,
   )
 }

@@ -12,6 +12,7 @@ import {
   tupleKey,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
 import { held } from '../resilience/stores.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
@@ -33,9 +34,9 @@ const set = { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 2, windo
 const consume = { type: 'consume', parts: [[0, 'ann']], cost: 1, count: 1, leaseMs: 0 }
 const bodyOf = (ops: unknown, sets: unknown = [set], version: unknown = 1) => ({ version, sets, ops })
 
-const STORES: Record<string, () => Store> = {
-  memory: () => memoryStore(),
-  Redis: () => redisStore(redis, { prefix: 'slidegate:hostile' }),
+const STORES: Record<string, (clock?: () => number) => Store> = {
+  memory: (clock) => memoryStore({ ...(clock && { clock }) }),
+  Redis: (clock) => redisStore(redis, { prefix: 'slidegate:hostile', ...(clock && { clock }) }),
 }
 
 describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
@@ -206,6 +207,17 @@ describe('says what is wrong', () => {
     }
   })
 
+  it.each([
+    ['sliding windows of 1,000 records', { kind: 'slidingWindow', limit: 1000, window: 60_000 }],
+    ['streams', { kind: 'slidingWindow', limit: 100, window: 60_000, log: 'stream' }],
+  ])('not of a refund of 15 keys: %s', async (_, limit) => {
+    const parts = Array.from({ length: 15 }, (_, i) => [0, `key${i}`])
+    const named = 'log' in limit ? { requestId: 'r' } : {}
+    const refund = { type: 'refund', parts, units: 1, atMs: 1, charged: parts.map(() => true), ...named }
+    const { outcomes } = await serve(bodyOf([refund], [{ ...set, limits: [limit] }]), authorize)
+    expect(outcomes[0]).not.toHaveProperty('error')
+  })
+
   it('of an op: no id where limits keep requests', async () => {
     const { outcomes } = await serve(bodyOf([consume], [zset]), authorize)
     expect(outcomes[0]).toMatchObject({ error: { message: expect.stringContaining('requestId') } })
@@ -289,6 +301,38 @@ describe.each(Object.entries(STORES))('on %s', (_, open) => {
     },
   )
 })
+
+// Else the work of a body would depend on what its keys hold.
+describe.each(Object.entries(STORES))(
+  'on %s a refund writes no more than its own limit lets in',
+  (_, open) => {
+    it.each([
+      ['packed', {}, 256],
+      ['stream', { requestId: 'r' }, 128],
+    ])('%s', async (log, named, most) => {
+      const clock = new ManualClock()
+      const serve = serveStore(open(clock.now), { timeoutMs: 30_000 })
+      const limits = [1000, 5].map((limit) => ({ ...set, limits: [{ ...set.limits[0], limit, log }] }))
+      const ask = async (op: object) => {
+        const { outcomes } = await serve(bodyOf([{ parts: [[0, log]], ...op, ...named }], limits), authorize)
+        return outcomes[0]
+      }
+      const consumeOnce = async () => {
+        clock.advance(1)
+        await ask({ ...consume, parts: [[0, log]] })
+        return clock.now()
+      }
+      const refund = (limit: 0 | 1, atMs: number) =>
+        ask({ type: 'refund', parts: [[limit, log]], units: 1, atMs, charged: [true] })
+      const first = await consumeOnce()
+      for (let i = 0; i < most; i++) await consumeOnce()
+      const last = await consumeOnce()
+      expect(await refund(1, first)).toEqual({ returned: [0] })
+      expect(await refund(1, last)).toEqual({ returned: [1] })
+      expect(await refund(0, first)).toEqual({ returned: [1] })
+    })
+  },
+)
 
 it('a limiter of others is refused, and refuses none of ours', async () => {
   const serve: ServedStore = serveStore(memoryStore())

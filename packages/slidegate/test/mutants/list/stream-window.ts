@@ -35,11 +35,11 @@ export const streamWindow: Mutants = {
     ],
     'limits/logs-in-redis > stream > takes back the newest at any time, another while no more than 1,024 count':
       [
-        ['MAX_REFUND_ENTRIES = 1024', 'MAX_REFUND_ENTRIES = 1023'],
-        ['MAX_REFUND_ENTRIES = 1024', 'MAX_REFUND_ENTRIES = 1025'],
+        ['MAX_REFUND_ENTRIES = 128, 1024', 'MAX_REFUND_ENTRIES = 128, 1023'],
+        ['MAX_REFUND_ENTRIES = 128, 1024', 'MAX_REFUND_ENTRIES = 128, 1025'],
         ['units and raw[2][2]', 'units or raw[2][2]'],
         ['if id == log.newest then', 'if false then'],
-        ["if call_redis('XLEN', key) > MAX_REFUND_ENTRIES then return 0 end", ''],
+        ["if call_redis('XLEN', key) > most then return 0 end", ''],
       ],
     'limits/logs-in-redis > stream > totals begin anew where nothing counts any more, and before they are more than text can tell':
       [
