@@ -463,10 +463,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#checkOpen()
     const bans = this.#keys.bansOf(key)
     if (bans.length > 0) return bans
-    throw invalidOption(
-      `the limiter ${show(this.name)} has no bans for this key; set its ban option`,
-      key,
-    )
+    throw invalidOption(`the limiter ${show(this.name)} has no bans for this key; set its ban option`, key)
   }
 
   #holdsNothing(key: AnyKey): SlidegateError {

@@ -580,7 +580,7 @@ export type AuthConfig = Static<typeof AuthSchema>
 
 const CapsSchema = closed('How much is taken at most.', {
   bodyBytes: Type.Optional(
-    Type.Integer({ minimum: 1024, maximum: 64 * 2 ** 20, description: 'Of one request. Default: 1 MiB.' }),
+    Type.Integer({ minimum: 1024, maximum: 64 * 2 ** 20, description: 'Of one request. Default: 512 KiB.' }),
   ),
   requestsPerCall: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, description: 'Of one call. Default: 1000.' }),

@@ -16,7 +16,7 @@ import { Domains } from './domains.ts'
 import { handlerOf } from './handler.ts'
 import { RateLimits } from './rate-limits.ts'
 
-const DEFAULT_MESSAGE_BYTES = 2 ** 20
+const DEFAULT_MESSAGE_BYTES = 2 ** 19
 const DEFAULT_DESCRIPTORS = 64
 const DEFAULT_IN_FLIGHT = 10_000
 

@@ -55,7 +55,7 @@ const bodies = new Ajv({ discriminator: true, ...QUICK })
 const words = new Ajv({ coerceTypes: true, useDefaults: true, ...QUICK })
 
 const HANDSHAKE_MS = 10_000
-const DEFAULT_BODY_BYTES = 2 ** 20
+const DEFAULT_BODY_BYTES = 2 ** 19
 
 /** The service over HTTP. It is not listening yet. */
 export async function createApp(context: Context, tls?: TlsOptions): Promise<App> {

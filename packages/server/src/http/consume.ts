@@ -37,6 +37,8 @@ const DEFAULT_REQUESTS = 1000
 /** Limits of all requests of a call, for each request that it may have; and those of the largest limiter. */
 const LIMITS_PER_REQUEST = 4
 const LARGEST_LIMITER = 1024
+/** Units of limits that keep each unit, for all requests of a call. */
+const MAX_KEPT_UNITS = 10_000
 
 const ManySchema = closed(
   {
@@ -138,6 +140,15 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
       413,
       'too_many_requests',
       `the requests of the call have ${limits} limits; they must have ${mostLimits} at most: send several calls`,
+    )
+  }
+  const kept = items.filter(({ active }) => active.declared.keepsUnits)
+  const units = kept.reduce((sum, { request }) => sum + (request.cost ?? 1), 0)
+  if (kept.length > 1 && units > MAX_KEPT_UNITS) {
+    throw new ServiceError(
+      413,
+      'too_many_requests',
+      `the call costs ${units} units of limits that keep each unit; it must cost at most ${MAX_KEPT_UNITS}: send several calls`,
     )
   }
   const decisions = await consumeAll(items)

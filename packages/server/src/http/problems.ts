@@ -54,7 +54,7 @@ const FRAMEWORK_CODES: Readonly<Record<string, readonly [code: string, detail: s
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'the Content-Type must be application/json'],
   FST_ERR_CTP_BODY_TOO_LARGE: [
     'body_too_large',
-    'the body is longer than caps.bodyBytes of the configuration, or than the 512 KiB of /v1/store',
+    'the body is longer than caps.bodyBytes of the configuration',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     'invalid_request',

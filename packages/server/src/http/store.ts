@@ -8,9 +8,6 @@ import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 
-/** Bytes of a body: twice what a client puts into one. */
-const BODY_BYTES = 2 ** 19
-
 /** Names of limiters that the service has for itself: the probe of readiness, and those of Envoy's domains. */
 const OWN = /^(slidegate|envoy)(\.|$)/
 
@@ -34,7 +31,6 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
     '/v1/store',
     {
       config: { role: 'check' },
-      bodyLimit: Math.min(BODY_BYTES, app.initialConfig.bodyLimit ?? BODY_BYTES),
       schema: {
         summary: 'The store of a library',
         description:

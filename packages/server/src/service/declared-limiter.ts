@@ -64,6 +64,20 @@ export class DeclaredLimiter {
     return count
   }
 
+  /** Whether a limit keeps each unit of a cost. Then a large cost takes long. */
+  get keepsUnits(): boolean {
+    const { plans = {}, overrides = [] } = this.config
+    const rules: readonly Pick<LimiterConfig, 'limits' | 'dimensions'>[] = [
+      this.config,
+      ...Object.values(plans),
+      ...overrides,
+    ]
+    return rules
+      .flatMap(({ limits = [], dimensions = {} }) => [limits, ...Object.values(dimensions)])
+      .flat()
+      .some((limit) => limit.kind === 'concurrency' || ('log' in limit && limit.log === 'zset'))
+  }
+
   get hasDimensions(): boolean {
     return this.config.dimensions !== undefined
   }

@@ -194,6 +194,33 @@ describe('many requests', () => {
     expect(await ask(801)).toEqual([413, 'too_many_requests'])
   })
 
+  it('a call with more than 10,000 units of limits that keep each unit is refused', async () => {
+    const zset = { kind: 'slidingWindow' as const, limit: 10_000, window: 60_000, log: 'zset' as const }
+    const common = { timeoutMs: 30_000 }
+    await using service = await testService({
+      limiters: {
+        zset: { limits: [zset], ...common },
+        plans: {
+          limits: [{ kind: 'fixedWindow', limit: 9, window: 60_000 }],
+          plans: { pro: { limits: [{ kind: 'concurrency', limit: 10_000, ttl: 60_000 }] } },
+          ...common,
+        },
+        bucket: { limits: [{ kind: 'tokenBucket', capacity: 20_000, refill: 1, interval: 1000 }], ...common },
+      },
+    })
+    const ask = async (limiter: string, costs: readonly number[]) => {
+      const requestId = limiter === 'bucket' ? {} : { requestId: 'r' }
+      const requests = costs.map((cost, i) => ({ key: `${costs.length}.${i}`, cost, ...requestId }))
+      const { status, body } = await service.post('/v1/consume', { limiter, requests })
+      return [status, body.code]
+    }
+    expect(await ask('zset', [10_000])).toEqual([200, undefined])
+    expect(await ask('zset', [5000, 4999, 1])).toEqual([200, undefined])
+    expect(await ask('zset', [5000, 5001])).toEqual([413, 'too_many_requests'])
+    expect(await ask('plans', [5000, 5001])).toEqual([413, 'too_many_requests'])
+    expect(await ask('bucket', [10_000, 10_000])).toEqual([200, undefined])
+  })
+
   it('are as many as caps.requestsPerCall at most', async () => {
     await using service = await testService({ ...config, caps: { requestsPerCall: 2 } })
     const ask = (length: number) =>

@@ -245,19 +245,6 @@ describe('caps', () => {
     expect(chunked.status).toBe(413)
   })
 
-  it('on bodies of /v1/store, of 512 KiB or of what all bodies may have', async () => {
-    for (const [bodyBytes, longest] of [
-      [2 ** 21, 2 ** 19],
-      [2 ** 18, 2 ** 18],
-    ] as const) {
-      await using service = await testService({ limiters, caps: { bodyBytes } })
-      const headers = { 'content-type': 'application/json' }
-      const statusOf = async (length: number) =>
-        (await service.ask('/v1/store', { method: 'POST', headers, body: '{}'.padEnd(length) })).status
-      expect([await statusOf(longest), await statusOf(longest + 1)]).toEqual([400, 413])
-    }
-  })
-
   it('on requests under way', async () => {
     await using service = await testService({
       limiters: { one: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },

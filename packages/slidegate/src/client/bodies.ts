@@ -22,8 +22,8 @@ export const MAX_OPS = 1024
 /** Characters of a body. Those of its last op may be more. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** Limits in the sets of a body. The largest limiter has fewer, with its former limits. */
-const MAX_DECLARED = 2 ** 11
+/** Limits in the sets of a body: 16 keys with 64 limits, and some room for overrides and former limits. */
+const MAX_DECLARED = 1280
 
 /** An op, and how many requests it decides. */
 export type Asked = Pick<Request, 'op' | 'count'>

@@ -253,10 +253,12 @@ function stream_window.charges(log, params, _, now, most)
 end
 
 function stream_window.list(log, params, now)
-  local flat = {}
-  for _, entry in ipairs(log.rewritten or readable_after(log, now - params.windows[1])) do
-    local last = #flat
-    flat[last + 1], flat[last + 2], flat[last + 3] = entry[2][2], entry[2][4], text_of(entry.stamp)
+  local flat, last = {}, 0
+  for _, entry in ipairs(log.rewritten or entries_after(log, now - params.windows[1])) do
+    local stamp = entry.stamp or read_entry(entry)
+    if stamp then
+      flat[last + 1], flat[last + 2], flat[last + 3], last = entry[2][2], entry[2][4], text_of(stamp), last + 3
+    end
   end
   return flat
 end
