@@ -105,6 +105,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['GraphQL', 'examples/graphql/README.md'],
     ['LLM gateway', 'examples/llm-gateway/README.md'],
     ['NestJS', 'examples/nestjs/README.md'],
+    ['@nestjs/throttler', 'examples/nest-throttler/README.md'],
     ['Next.js', 'examples/nextjs/README.md'],
     ['One-time passwords', 'examples/one-time-passwords/README.md'],
     ['Tenants', 'examples/tenants/README.md'],

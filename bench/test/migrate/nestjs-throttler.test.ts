@@ -10,8 +10,8 @@ import {
   ThrottlerStorageService,
 } from '@nestjs/throttler'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { SlidegateThrottlerStorage } from '../../../examples/nest-throttler/storage.ts'
 import { RateLimit, RateLimitModule, SkipRateLimit } from '../../../packages/slidegate/src/adapters/nest.ts'
-import { SlidegateThrottlerStorage } from '../../../packages/slidegate/src/adapters/nest-throttler.ts'
 import { memoryStore, slidingWindow } from '../../../packages/slidegate/src/index.ts'
 import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
 import { START, setDate } from './fake-date.ts'

@@ -17,9 +17,6 @@ const STORES: Record<string, string> = {
 /** No stores: it answers for one, to other processes. */
 const OTHERS = ['serveStore']
 
-/** No adapter: a storage of somebody else's guard, which asks only for counts. */
-const NO_ADAPTER = 'nest-throttler.ts'
-
 const sources = Object.values(packageJson.exports).flatMap((target) =>
   typeof target === 'string' ? [] : [target.default.replace('./dist/', '../src/').replace(/\.js$/, '.ts')],
 )
@@ -36,7 +33,7 @@ describe('every adapter runs the suite of all adapters, or that of messages', ()
   const tests = readdirSync(join(import.meta.dirname, 'adapters'))
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => textOf(`adapters/${file}`))
-  const adapters = sources.filter((source) => source.includes('/adapters/') && !source.endsWith(NO_ADAPTER))
+  const adapters = sources.filter((source) => source.includes('/adapters/'))
 
   it.each(adapters)('%s', (source) => {
     const module = source.replace('../src/', '')

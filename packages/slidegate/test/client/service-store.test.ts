@@ -213,7 +213,7 @@ describe('options', () => {
       serviceStore('http://ann:s3cret@127.0.0.1')
       expect.unreachable()
     } catch (error) {
-      expect(String(error)).toContain('hand over a token')
+      expect(String(error)).toContain('use the token option')
       expect(JSON.stringify([error, String(error)])).not.toContain('s3cret')
     }
   })

@@ -430,7 +430,7 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
   it('refuses what the limiter was not made for', async () => {
     const plain = create({ store: store() })
     for (const ask of [() => plain.block('k', '1m'), () => plain.unblock('k'), () => plain.isBlocked('k')]) {
-      await expectRefusal(ask, { code: 'invalid_option', value: 'k', right: /make it with ban: true/ })
+      await expectRefusal(ask, { code: 'invalid_option', value: 'k', right: /set its ban option/ })
     }
     await expectRefusal(() => plain.overrides, {
       ...{ code: 'invalid_option', value: 'default', right: /make it with overrides: true/ },

@@ -28,7 +28,7 @@ import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.t
 
 /** What is installed beside the library where all of it is used, in the versions that the tests here use. */
 const PEERS = [
-  ...['@nestjs/common', '@nestjs/core', '@nestjs/throttler', 'reflect-metadata', 'rxjs'],
+  ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'],
   ...['@opentelemetry/api', '@types/express', '@types/koa', '@types/node', '@types/ws'],
   ...['express', 'fastify', 'hono', 'ioredis', 'iovalkey', 'koa', 'redis', 'socket.io', 'undici', 'ws'],
 ]
