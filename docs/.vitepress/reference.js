@@ -107,7 +107,7 @@ const options = {
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'LeaveOp', 'SettleOp'],
     ...['BlockOp', 'ExplainOp', 'NoteOp', 'NotesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
     ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'Noted', 'Notes'],
-    ...['Kind', 'CalendarUnit', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
+    ...['Kind', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
     ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'Answer', 'AnyResponse'],
   ],
 }

@@ -1,4 +1,5 @@
 import { concurrency, distinct, fixedWindow, slidingCounter, slidingWindow, tokenBucket } from 'slidegate'
+import { calendarWindow } from 'slidegate/calendar'
 import { drawBurst } from './burst.js'
 import { drawCalendar } from './calendar.js'
 import { drawComparison, saysWait } from './comparison.js'
@@ -220,8 +221,8 @@ export const pictures = {
 
   calendar: () =>
     drawCalendar({
-      title: "fixedWindow({ limit: 6, align: 'day', timeZone: 'Europe/Berlin' })",
-      limit: fixedWindow({ limit: 6, align: 'day', timeZone: 'Europe/Berlin' }),
+      title: "calendarWindow({ limit: 6, unit: 'day', timeZone: 'Europe/Berlin' })",
+      limit: calendarWindow({ limit: 6, unit: 'day', timeZone: 'Europe/Berlin' }),
       timeZone: 'Europe/Berlin',
       from: '2026-03-28T00:00+01:00',
       days: 3,

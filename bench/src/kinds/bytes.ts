@@ -9,6 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from 'slidegate'
+import { calendarWindow } from 'slidegate/calendar'
 import { onlyKey } from '../redis/copies.ts'
 import { bytesOf } from '../redis/info.ts'
 import { withRedis } from '../redis/with-redis.ts'
@@ -48,7 +49,7 @@ const KINDS: readonly WeighedKind[] = [
   },
   { name: 'slidingCounter', limit: (limit, window) => slidingCounter({ limit, window }) },
   { name: 'fixedWindow', limit: (limit, window) => fixedWindow({ limit, window }) },
-  { name: 'fixedWindow, of a day', windows: 1, limit: (limit) => fixedWindow({ limit, align: 'day' }) },
+  { name: 'fixedWindow, of a day', windows: 1, limit: (limit) => calendarWindow({ limit, unit: 'day' }) },
 ]
 
 /** What a key takes of the memory of Redis, the largest over three windows of traffic just at the limit. */

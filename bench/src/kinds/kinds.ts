@@ -7,6 +7,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from 'slidegate'
+import { calendarWindow } from 'slidegate/calendar'
 import {
   DISTINCT_VALUES,
   FIXED_WINDOW,
@@ -77,7 +78,7 @@ export const KINDS: readonly KindUse[] = [
   },
   {
     name: 'fixedWindow, of a day',
-    limit: ({ limit }) => fixedWindow({ limit, align: 'day' }),
+    limit: ({ limit }) => calendarWindow({ limit, unit: 'day' }),
     script: FIXED_WINDOW,
     traffics: [{ ...allDay, limit: 1000 }, deniedAllDay],
     staysFull: false,

@@ -54,12 +54,14 @@ export interface OverrideTold {
 
 /** A limit in words: `100 in any 1 min`. */
 export function limitInWords(limit: LimitTold): string {
-  const { kind, limit: most, window, capacity, refill, interval, ttl, align } = limit
+  const { kind, limit: most, window, capacity, refill, interval, ttl, unit } = limit
   switch (kind) {
     case 'slidingWindow':
       return `${most} in any ${spanOf(window)}`
     case 'fixedWindow':
-      return `${most} per ${window === undefined ? align : spanOf(window)}, by the clock`
+      return `${most} per ${spanOf(window)}, by the clock`
+    case 'calendarWindow':
+      return `${most} per ${unit}, by the calendar`
     case 'slidingCounter':
       return `about ${most} in any ${spanOf(window)}`
     case 'tokenBucket':

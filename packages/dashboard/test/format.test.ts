@@ -26,7 +26,7 @@ describe('what the page writes', () => {
     [bytes(1536), '1.5 KiB'],
     [limitInWords({ kind: 'slidingWindow', limit: 10, window: 60_000 }), '10 in any 1 min'],
     [limitInWords({ kind: 'slidingWindow', limit: 10, window: '5m' }), '10 in any 5 min'],
-    [limitInWords({ kind: 'fixedWindow', limit: 10, align: 'day' }), '10 per day, by the clock'],
+    [limitInWords({ kind: 'calendarWindow', limit: 10, unit: 'day' }), '10 per day, by the calendar'],
     [
       limitInWords({ kind: 'tokenBucket', capacity: 5, refill: 1, interval: 1000 }),
       'bucket of 5, 1 back each 1 s',

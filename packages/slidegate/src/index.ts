@@ -27,12 +27,7 @@ export { type ConcurrencyOptions, concurrency } from './limits/concurrency.ts'
 export { type Declaration, declarationOf, limitOf } from './limits/declaration.ts'
 export type { LimitOptions } from './limits/declare.ts'
 export { type DistinctOptions, distinct } from './limits/distinct.ts'
-export {
-  type CalendarWindowOptions,
-  type EqualWindowOptions,
-  type FixedWindowOptions,
-  fixedWindow,
-} from './limits/fixed-window.ts'
+export { type FixedWindowOptions, fixedWindow } from './limits/fixed-window.ts'
 export type { Charged, Entry, Limit } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'

@@ -72,10 +72,10 @@ export function endWith({ allowed }: { readonly allowed: boolean }): void {
 
 /** A limit as a configuration has it, in a few words: `100 per 1m`. */
 export function limitText(limit: Readonly<Record<string, unknown>>): string {
-  const { kind, window, interval, ttl, align } = limit
+  const { kind, window, interval, ttl, unit } = limit
   const units = limit.limit ?? limit.capacity
   const length = window ?? interval ?? ttl
-  const per = typeof length === 'number' ? formatDuration(length) : (length ?? align ?? '')
+  const per = typeof length === 'number' ? formatDuration(length) : (length ?? unit ?? '')
   const kindly = kind === 'slidingWindow' ? '' : ` (${String(kind)})`
   return printable(`${formatCount(Number(units))}${per === '' ? '' : ` per ${String(per)}`}${kindly}`)
 }

@@ -35,8 +35,12 @@ function named<Value extends TSchema>(
   })
 }
 
+function word<Word extends string>(description: string, ...words: Word[]): TUnsafe<Word> {
+  return Type.Unsafe<Word>({ type: 'string', enum: words, description })
+}
+
 function oneOf<Word extends string>(description: string, ...words: Word[]): TOptional<TUnsafe<Word>> {
-  return Type.Optional(Type.Unsafe<Word>({ type: 'string', enum: words, description }))
+  return Type.Optional(word(description, ...words))
 }
 
 function flag(description: string): TOptional<ReturnType<typeof Type.Boolean>> {
@@ -103,24 +107,18 @@ const KINDS = [
     ),
     ...naming,
   }),
-  closed('At most so many units per window of the clock or the calendar; twice as many across its edge.', {
+  closed('Up to `limit` units per window of the clock, and twice as many across its edge.', {
     kind: Type.Literal('fixedWindow'),
     limit: count('Units that a window holds.'),
-    window: Type.Optional(duration('Its length, from 10ms to 366d; for align epoch and first-hit only.')),
-    align: oneOf(
-      'Where windows begin. Default: epoch.',
-      'epoch',
-      'first-hit',
-      'hour',
-      'day',
-      'week',
-      'month',
-    ),
-    timeZone: Type.Optional(
-      text(
-        'Of the calendar: an IANA name such as Europe/Berlin; for hour, day, week and month only. Default: UTC.',
-      ),
-    ),
+    window: duration('Its length, from 10ms to 366d.'),
+    align: oneOf('Where windows begin. Default: epoch.', 'epoch', 'first-hit'),
+    ...naming,
+  }),
+  closed('Up to `limit` units per window of a calendar, and twice as many across its edge.', {
+    kind: Type.Literal('calendarWindow'),
+    limit: count('Units that a window holds.'),
+    unit: word('Hours, days, ISO weeks (from Monday) or months.', 'hour', 'day', 'week', 'month'),
+    timeZone: Type.Optional(text('An IANA name such as Europe/Berlin. Default: UTC.')),
     ...naming,
   }),
   closed('A sliding window estimated from two numbers.', {

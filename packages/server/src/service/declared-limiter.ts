@@ -1,3 +1,4 @@
+import 'slidegate/calendar'
 import {
   type AnyKey,
   createLimiter,

@@ -44,7 +44,7 @@ const SHAPE: readonly Wrong[] = [
   [
     'no kind',
     'limiters: { a: { limits: [»{ limit: 1 }] } }',
-    'limiters.a.limits[0] has no kind; it must be one of slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency or distinct',
+    'limiters.a.limits[0] has no kind; it must be one of slidingWindow, fixedWindow, calendarWindow, slidingCounter, tokenBucket, concurrency or distinct',
   ],
   [
     'a kind that is no text',
@@ -138,7 +138,7 @@ const CHECKS: readonly Wrong[] = [
   ],
   [
     'a time zone that does not exist',
-    'limiters: { a: { limits: [{ kind: fixedWindow, limit: 1, align: day, timeZone: »Mars/Phobos }] } }',
+    'limiters: { a: { limits: [{ kind: calendarWindow, limit: 1, unit: day, timeZone: »Mars/Phobos }] } }',
     /^the time zone is "Mars\/Phobos"; it must be one of the IANA/,
   ],
   [

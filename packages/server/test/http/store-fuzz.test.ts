@@ -70,7 +70,7 @@ const limit = fc.oneof(
     { kind: 'concurrency', limit: 2, ttl: 60_000 },
     { kind: 'distinct', limit: 2, window: 60_000 },
     { kind: 'tokenBucket', capacity: 5, refill: 1, interval: '1h' },
-    { kind: 'fixedWindow', limit: 3, align: 'hour', timeZone: 'Europe/Berlin' },
+    { kind: 'calendarWindow', limit: 3, unit: 'hour', timeZone: 'Europe/Berlin' },
     null,
   ),
 )

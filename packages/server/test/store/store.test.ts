@@ -1,4 +1,5 @@
 // tier: system
+
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -7,11 +8,11 @@ import {
   concurrency,
   createLimiter,
   distinct,
-  fixedWindow,
   type LimiterOptions,
   slidingWindow,
   tokenBucket,
 } from 'slidegate'
+import { calendarWindow } from 'slidegate/calendar'
 import { type ServiceStoreOptions, serviceStore } from 'slidegate/client'
 import { redisStore } from 'slidegate/redis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -124,7 +125,7 @@ describe.each(['memory', 'Redis'])('a service on %s', (kind) => {
       sliding: [slidingWindow({ limit: 2, window: '1h' })],
       zset: [slidingWindow({ limit: 2, window: '1h', log: 'zset' })],
       stream: [slidingWindow({ limit: 2, window: '1h', log: 'stream' })],
-      fixed: [fixedWindow({ limit: 2, align: 'month', timeZone: 'Asia/Kathmandu' })],
+      fixed: [calendarWindow({ limit: 2, unit: 'month', timeZone: 'Asia/Kathmandu' })],
       bucket: [tokenBucket({ capacity: 2, refill: 1, interval: '1h' })],
       held: [concurrency({ limit: 2, ttl: '1h' })],
     }

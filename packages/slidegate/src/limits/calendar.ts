@@ -22,6 +22,10 @@ const AROUND = 2
 /** Windows that are remembered. */
 const MAX_KNOWN = 64
 
+export function isUnit(value: unknown): value is CalendarUnit {
+  return typeof value === 'string' && Object.hasOwn(NOMINAL_MS, value)
+}
+
 /** From `startMs` on, before `endMs`. */
 interface Window {
   readonly startMs: number

@@ -1,4 +1,5 @@
 import { SlidegateError, show } from '../errors.ts'
+import type { CalendarWindowOptions } from './calendar-window.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'
 import { declaredOptions, showNoLimit } from './declare.ts'
 import { type DistinctOptions, distinct } from './distinct.ts'
@@ -12,6 +13,8 @@ import { type TokenBucketOptions, tokenBucket } from './token-bucket.ts'
 export type Declaration =
   | ({ readonly kind: 'slidingWindow' } & SlidingWindowOptions)
   | ({ readonly kind: 'fixedWindow' } & FixedWindowOptions)
+  /** Needs an import of `slidegate/calendar`. */
+  | ({ readonly kind: 'calendarWindow' } & CalendarWindowOptions)
   | ({ readonly kind: 'slidingCounter' } & SlidingCounterOptions)
   | ({ readonly kind: 'tokenBucket' } & TokenBucketOptions)
   | ({ readonly kind: 'concurrency' } & ConcurrencyOptions)
@@ -42,33 +45,30 @@ export function declarationOf(limit: Limit): Declaration {
  */
 export function limitOf(declaration: unknown): Limit {
   const { kind, ...options } = (typeof declaration === 'object' ? (declaration ?? {}) : {}) as Declaration
-  switch (kind) {
-    case 'slidingWindow':
-      return slidingWindow(options as SlidingWindowOptions)
-    case 'fixedWindow':
-      return fixedWindow(options as FixedWindowOptions)
-    case 'slidingCounter':
-      return slidingCounter(options as SlidingCounterOptions)
-    case 'tokenBucket':
-      return tokenBucket(options as TokenBucketOptions)
-    case 'concurrency':
-      return concurrency(options as ConcurrencyOptions)
-    case 'distinct':
-      return distinct(options as DistinctOptions)
-    default:
-      throw new SlidegateError(
-        'invalid_limit',
-        `the declared limit is ${show(declaration)}; it must be an object whose kind is ${KINDS.join(', ')}`,
-        declaration,
-      )
-  }
+  const make = makers.get(kind)
+  if (make !== undefined) return make(options)
+  throw new SlidegateError(
+    'invalid_limit',
+    kind === 'calendarWindow'
+      ? "the declared limit is a calendarWindow; import 'slidegate/calendar' in this process"
+      : `the declared limit is ${show(declaration)}; it must be an object whose kind is ${KINDS.join(', ')}`,
+    declaration,
+  )
 }
 
-const KINDS: readonly Declaration['kind'][] = [
-  'slidingWindow',
-  'fixedWindow',
-  'slidingCounter',
-  'tokenBucket',
-  'concurrency',
-  'distinct',
-]
+type Maker = (options: object) => Limit
+
+// By name, since bundlers rename functions.
+const makers = new Map<string, Maker>(
+  Object.entries({ slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }) as [
+    string,
+    Maker,
+  ][],
+)
+
+/** Lets {@link limitOf} make limits of another kind. */
+export function registerKind(kind: Declaration['kind'], make: (options: never) => Limit): void {
+  makers.set(kind, make as Maker)
+}
+
+const KINDS = [...makers.keys(), 'calendarWindow']

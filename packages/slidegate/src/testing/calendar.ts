@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+import {
+  admits,
+  type ConformanceCase,
+  calendarWindow,
+  conformanceCase,
+  denies,
+  left,
+  opensIn,
+} from './conformance-case.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -17,7 +25,7 @@ export const calendar: readonly ConformanceCase[] = [
     { what: 'after that', day: '2026-10-26T00:00+01:00', hours: 24 },
   ].map(({ what, day, hours }) =>
     conformanceCase(`a local day ${what} has ${hours} hours: ${day}`, async (scene) => {
-      const limited = scene.limiter([fixedWindow({ limit: 2, align: 'day', timeZone: BERLIN })])
+      const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'day', timeZone: BERLIN })])
       const startMs = Date.parse(day)
       scene.clock.set(startMs - 1)
       assert.equal((await admits(limited, 'k', 2)).resetAfterMs, 1)
@@ -29,7 +37,7 @@ export const calendar: readonly ConformanceCase[] = [
   ),
 
   conformanceCase('the local hour that comes twice is two windows', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 1, align: 'hour', timeZone: BERLIN })])
+    const limited = scene.limiter([await calendarWindow({ limit: 1, unit: 'hour', timeZone: BERLIN })])
     scene.clock.set(Date.parse('2026-10-25T02:45+02:00'))
     await admits(limited, 'k')
     await opensIn(scene, HOUR_MS / 4, limited, 'k')
@@ -37,7 +45,9 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('an hour ends where the local clock is set by half of one', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 1, align: 'hour', timeZone: 'Australia/Lord_Howe' })])
+    const limited = scene.limiter([
+      await calendarWindow({ limit: 1, unit: 'hour', timeZone: 'Australia/Lord_Howe' }),
+    ])
     scene.clock.set(Date.parse('2026-04-05T01:50+11:00'))
     await admits(limited, 'k')
     await opensIn(scene, HOUR_MS / 6, limited, 'k')
@@ -46,7 +56,7 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('a week begins on Monday, also where the year ends in it', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 1, align: 'week' })])
+    const limited = scene.limiter([await calendarWindow({ limit: 1, unit: 'week' })])
     scene.clock.set(Date.parse('2026-12-28T00:00Z') - 1)
     await admits(limited, 'k')
     await opensIn(scene, 1, limited, 'k')
@@ -56,7 +66,7 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('months are as long as they are', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 1, align: 'month' })])
+    const limited = scene.limiter([await calendarWindow({ limit: 1, unit: 'month' })])
     scene.clock.set(Date.parse('2027-12-31T00:00Z'))
     await admits(limited, 'k')
     const days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
@@ -70,7 +80,7 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('a local month begins by the local clock', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 1, align: 'month', timeZone: BERLIN })])
+    const limited = scene.limiter([await calendarWindow({ limit: 1, unit: 'month', timeZone: BERLIN })])
     scene.clock.set(Date.parse('2026-03-01T00:00+01:00') - 1)
     await admits(limited, 'k')
     await opensIn(scene, 1, limited, 'k')
@@ -78,7 +88,7 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('a calendar is spelt by its limit, and says what its windows are about', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 7, align: 'month', timeZone: BERLIN })])
+    const limited = scene.limiter([await calendarWindow({ limit: 7, unit: 'month', timeZone: BERLIN })])
     const { limits } = await admits(limited, 'k')
     const { name, windowMs, precisionMs } = limits[0]!
     assert.deepEqual([name, windowMs, precisionMs], ['7-per-month', 31 * DAY_MS, 31 * DAY_MS])
@@ -88,10 +98,10 @@ export const calendar: readonly ConformanceCase[] = [
     'limits of one calendar share their count, those of others have their own',
     async (scene) => {
       const limited = scene.limiter([
-        fixedWindow({ limit: 3, align: 'day', timeZone: BERLIN, name: 'three' }),
-        fixedWindow({ limit: 5, align: 'day', timeZone: BERLIN, name: 'five' }),
-        fixedWindow({ limit: 4, align: 'day', timeZone: 'Asia/Kathmandu', name: 'elsewhere' }),
-        fixedWindow({ limit: 4, align: 'day', name: 'shadow', shadow: true }),
+        await calendarWindow({ limit: 3, unit: 'day', timeZone: BERLIN, name: 'three' }),
+        await calendarWindow({ limit: 5, unit: 'day', timeZone: BERLIN, name: 'five' }),
+        await calendarWindow({ limit: 4, unit: 'day', timeZone: 'Asia/Kathmandu', name: 'elsewhere' }),
+        await calendarWindow({ limit: 4, unit: 'day', name: 'shadow', shadow: true }),
         slidingWindow({ limit: 9, window: '1h', name: 'sliding' }),
       ])
       scene.clock.set(Date.parse('2026-07-01T20:00+02:00'))
@@ -115,7 +125,7 @@ export const calendar: readonly ConformanceCase[] = [
   ),
 
   conformanceCase('many who ask at once are admitted to the window of a calendar in order', async (scene) => {
-    const limited = scene.limiter([fixedWindow({ limit: 3, align: 'week', timeZone: BERLIN })])
+    const limited = scene.limiter([await calendarWindow({ limit: 3, unit: 'week', timeZone: BERLIN })])
     const keys = ['a', 'b', 'a', 'a', 'b', 'a', 'a']
     const decisions = await Promise.all(keys.map((key) => limited.consume(key)))
     assert.deepEqual(
@@ -133,7 +143,7 @@ export const calendar: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('what was charged in another month is not returned', async ({ clock, limiter }) => {
-    const limited = limiter([fixedWindow({ limit: 5, align: 'month' })])
+    const limited = limiter([await calendarWindow({ limit: 5, unit: 'month' })])
     clock.set(Date.parse('2026-01-31T23:59Z'))
     const before = await admits(limited, 'k', 2)
     const asWell = await admits(limited, 'k', 1)
@@ -148,7 +158,7 @@ export const calendar: readonly ConformanceCase[] = [
   conformanceCase(
     'after the clock was set back, what a month holds counts in the one of now',
     async (scene) => {
-      const limited = scene.limiter([fixedWindow({ limit: 2, align: 'month' })])
+      const limited = scene.limiter([await calendarWindow({ limit: 2, unit: 'month' })])
       scene.clock.set(Date.parse('2026-06-02T00:00Z'))
       await admits(limited, 'k', 2)
       // In the same month it is nothing,
@@ -231,7 +241,7 @@ export const calendar: readonly ConformanceCase[] = [
     const limited = limiter([
       fixedWindow({ limit: 3, window: '1h', name: 'epoch' }),
       fixedWindow({ limit: 2, window: '1h', align: 'first-hit', name: 'first-hit' }),
-      fixedWindow({ limit: 1, align: 'hour', name: 'hour', shadow: true }),
+      await calendarWindow({ limit: 1, unit: 'hour', name: 'hour', shadow: true }),
     ])
     await admits(limited, 'k', 2)
     const { limits } = await denies(limited, 'k')

@@ -3,7 +3,15 @@ import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+import {
+  admits,
+  type ConformanceCase,
+  calendarWindow,
+  conformanceCase,
+  denies,
+  left,
+  opensIn,
+} from './conformance-case.ts'
 
 /** What is charged without asking, returned and forgotten. */
 export const charges: readonly ConformanceCase[] = [
@@ -124,7 +132,7 @@ export const charges: readonly ConformanceCase[] = [
       slidingWindow({ limit: 5, window, precision: '1s' }),
       fixedWindow({ limit: 5, window }),
       fixedWindow({ limit: 5, window, align: 'first-hit' }),
-      fixedWindow({ limit: 5, align: 'month' }),
+      await calendarWindow({ limit: 5, unit: 'month' }),
       slidingCounter({ limit: 5, window }),
       tokenBucket({ capacity: 5, refill: 1, interval: window }),
     ]) {

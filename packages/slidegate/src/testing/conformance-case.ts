@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Decision } from '../decision.ts'
 import type { AnyKey, Keys } from '../key-limits.ts'
 import { createLimiter, type DimensionOptions, type Limiter, type LimiterOptions } from '../limiter.ts'
+import type { CalendarWindowOptions } from '../limits/calendar-window.ts'
 import type { Limit } from '../limits/limit.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
@@ -56,6 +57,12 @@ export function conformanceCase(name: string, play: (scene: Scene) => Promise<vo
       }
     },
   }
+}
+
+/** Imported late, since only the cases of a calendar need the package `temporal-polyfill`. */
+export async function calendarWindow(options: CalendarWindowOptions): Promise<Limit> {
+  const calendar = await import('../limits/calendar-window.ts')
+  return calendar.calendarWindow(options)
 }
 
 export function admits<Key extends AnyKey = string>(

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   createLimiter,
   distinct,
-  fixedWindow,
   memoryStore,
   slidingCount,
   slidingCounter,
@@ -24,7 +24,7 @@ export async function sentBodies(): Promise<unknown[]> {
     limits: [
       slidingWindow({ limit: 3, window: '1m' }),
       slidingWindow({ limit: 1, window: '1h', shadow: true, name: 'tried' }),
-      fixedWindow({ limit: 9, align: 'day', timeZone: 'Europe/Berlin' }),
+      calendarWindow({ limit: 9, unit: 'day', timeZone: 'Europe/Berlin' }),
       tokenBucket({ capacity: 9, refill: 1, interval: '1s' }),
       slidingCounter({ limit: 9, window: '1m' }),
     ],

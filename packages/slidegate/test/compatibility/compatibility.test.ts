@@ -145,7 +145,13 @@ describe('every form that is stored has a fixture', () => {
 
   it('of every kind of limit in an override', () => {
     const kinds: Record<Declaration['kind'], true> = {
-      ...{ slidingWindow: true, fixedWindow: true, slidingCounter: true, tokenBucket: true },
+      ...{
+        slidingWindow: true,
+        fixedWindow: true,
+        calendarWindow: true,
+        slidingCounter: true,
+        tokenBucket: true,
+      },
       ...{ concurrency: true, distinct: true },
     }
     const table = JSON.stringify(logs.get('n'))

@@ -1,3 +1,4 @@
+import '../../src/calendar.ts'
 import type { Redis } from 'ioredis'
 import {
   createLimiter,

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 
 export const SLIDEGATE: string = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
+export const CALENDAR: string = fileURLToPath(new URL('../../src/calendar.ts', import.meta.url))
 export const HTTP: string = fileURLToPath(new URL('../../src/http/index.ts', import.meta.url))
 export const FETCH: string = fileURLToPath(new URL('../../src/adapters/fetch.ts', import.meta.url))
 

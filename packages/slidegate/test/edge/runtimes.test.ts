@@ -1,8 +1,10 @@
 // tier: system
+
 import { runInThisContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as nodeAdapter from '../../src/adapters/fetch.ts'
+import * as nodeCalendar from '../../src/calendar.ts'
 import * as nodeHttp from '../../src/http/index.ts'
 import * as nodeCore from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -19,7 +21,7 @@ import {
 
 const { redis } = await useRedis()
 
-const NODE: Library = { core: nodeCore, http: nodeHttp, adapter: nodeAdapter }
+const NODE: Library = { core: nodeCore, calendar: nodeCalendar, http: nodeHttp, adapter: nodeAdapter }
 
 const SECRET = 'correct horse battery staple'
 
@@ -40,7 +42,7 @@ describe.each<[string, () => Promise<Runtime>]>([
   ['a runtime with nothing but what the Web has', bareRuntime],
 ])('in %s', async (_, start) => {
   const { library, evaluate } = await start()
-  const { core, http, adapter } = library
+  const { core, calendar, http, adapter } = library
 
   it('there is nothing of Node', () => {
     expect(evaluate('String([typeof Buffer, typeof require])')).toBe('undefined,undefined')
@@ -67,7 +69,7 @@ describe.each<[string, () => Promise<Runtime>]>([
         core.slidingWindow({ limit: 10, window: '1s' }),
         core.slidingWindow({ limit: 10, window: '2s', log: 'zset', name: 'one-by-one' }),
         core.fixedWindow({ limit: 10, window: '1m' }),
-        core.fixedWindow({ limit: 10, align: 'month', timeZone: 'Europe/Berlin' }),
+        calendar.calendarWindow({ limit: 10, unit: 'month', timeZone: 'Europe/Berlin' }),
         core.slidingCounter({ limit: 10, window: '1h' }),
         core.tokenBucket({ capacity: 10, refill: 10, interval: '2h' }),
         core.distinct({ limit: 10, window: '3h' }),
@@ -305,11 +307,11 @@ it.each<[string, (id: string) => unknown]>([
 it('before there is a request nothing is drawn, scheduled or read from a clock: Workers refuse it', async () => {
   let isRequested = false
   const { library, evaluate } = await bareRuntime(() => isRequested)
-  const { core, http, adapter } = library
+  const { core, calendar, http, adapter } = library
   expect(() => evaluate('crypto.getRandomValues(new Uint8Array(1))')).toThrow('before there was a request')
   const limits = [
     core.slidingWindow({ limit: 5, window: '1m', log: 'zset' }),
-    core.fixedWindow({ limit: 5, align: 'day', timeZone: 'Asia/Tokyo' }),
+    calendar.calendarWindow({ limit: 5, unit: 'day', timeZone: 'Asia/Tokyo' }),
     core.concurrency({ limit: 5, ttl: '1m', name: 'at-once' }),
   ]
   const store = core.withDenyCache(core.withLeases(core.memoryStore()))

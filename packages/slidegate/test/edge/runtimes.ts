@@ -1,17 +1,19 @@
 import { createContext, runInContext } from 'node:vm'
 import { EdgeVM } from '@edge-runtime/vm'
 import type * as adapter from '../../src/adapters/fetch.ts'
+import type * as calendar from '../../src/calendar.ts'
 import type * as http from '../../src/http/index.ts'
 import type * as core from '../../src/index.ts'
-import { bundleOf, FETCH, HTTP, SLIDEGATE } from './bundle.ts'
+import { bundleOf, CALENDAR, FETCH, HTTP, SLIDEGATE } from './bundle.ts'
 
 export interface Library {
   readonly core: typeof core
+  readonly calendar: typeof calendar
   readonly http: typeof http
   readonly adapter: typeof adapter
 }
 
-const MODULES = { core: SLIDEGATE, http: HTTP, adapter: FETCH }
+const MODULES = { core: SLIDEGATE, calendar: CALENDAR, http: HTTP, adapter: FETCH }
 
 export interface Runtime {
   readonly library: Library

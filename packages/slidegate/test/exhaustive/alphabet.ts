@@ -34,7 +34,7 @@ function declarationOf(kind: KindName, limit: number, window: number, precision?
     case 'bucket':
       return { kind, refill: 2, ...numbers }
     case 'calendar':
-      return { kind, limit, shadow: false, align: limit > 3 ? 'day' : 'hour', timeZone: 'UTC' }
+      return { kind, limit, shadow: false, unit: limit > 3 ? 'day' : 'hour', timeZone: 'UTC' }
     default:
       return { kind, ...numbers }
   }

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
+  type Declaration,
   distinct,
   fixedWindow,
   type Limit,
@@ -16,12 +18,9 @@ export interface Declared {
   readonly options: Given
 }
 
-const FACTORIES: Readonly<
-  Record<
-    'slidingWindow' | 'fixedWindow' | 'slidingCounter' | 'tokenBucket' | 'concurrency' | 'distinct',
-    (options: never) => Limit
-  >
-> = { slidingWindow, fixedWindow, slidingCounter, tokenBucket, concurrency, distinct }
+const FACTORIES: Readonly<Record<Declaration['kind'], (options: never) => Limit>> = {
+  ...{ slidingWindow, fixedWindow, calendarWindow, slidingCounter, tokenBucket, concurrency, distinct },
+}
 
 const MAX_MS = 366 * 86_400_000
 
@@ -90,17 +89,18 @@ const OPTIONS: Readonly<Record<Declared['by'], readonly [fc.Arbitrary<object>, r
     ['limit', 'window', 'precision', 'log', 'name', 'shadow'],
   ],
   fixedWindow: [
-    fc.oneof(
-      fc.record(
-        { limit: units, window: durations, align: fc.constantFrom('epoch', 'first-hit'), ...more },
-        { requiredKeys: ['limit', 'window'] },
-      ),
-      fc.record(
-        { limit: units, align: fc.constantFrom('hour', 'day', 'week', 'month'), timeZone: zones, ...more },
-        { requiredKeys: ['limit', 'align'] },
-      ),
+    fc.record(
+      { limit: units, window: durations, align: fc.constantFrom('epoch', 'first-hit'), ...more },
+      { requiredKeys: ['limit', 'window'] },
     ),
-    ['limit', 'window', 'align', 'timeZone', 'name', 'shadow'],
+    ['limit', 'window', 'align', 'name', 'shadow'],
+  ],
+  calendarWindow: [
+    fc.record(
+      { limit: units, unit: fc.constantFrom('hour', 'day', 'week', 'month'), timeZone: zones, ...more },
+      { requiredKeys: ['limit', 'unit'] },
+    ),
+    ['limit', 'unit', 'timeZone', 'name', 'shadow'],
   ],
   slidingCounter: [
     fc.record({ limit: units, window: durations, ...more }, { requiredKeys: ['limit', 'window'] }),

@@ -1,7 +1,9 @@
 // tier: integration
+
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, expect } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   createLimiter,
@@ -49,7 +51,7 @@ const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
   'a fixed window': { limits: [fixedWindow({ limit: LIMIT, window })] },
   'a window from its first hit on': { limits: [fixedWindow({ limit: LIMIT, window, align: 'first-hit' })] },
   'a window of a calendar': {
-    limits: [fixedWindow({ limit: LIMIT, align: 'day', timeZone: 'Asia/Kathmandu' })],
+    limits: [calendarWindow({ limit: LIMIT, unit: 'day', timeZone: 'Asia/Kathmandu' })],
   },
   'a token bucket': { limits: [tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m' })] },
   'a sliding counter': { limits: [slidingCounter({ limit: LIMIT, window })] },

@@ -1,3 +1,4 @@
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   distinct,
@@ -7,7 +8,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import { type Align, calendarWindows } from './models/calendar.ts'
+import { calendarWindows, type Unit } from './models/calendar.ts'
 import { RequestsModel, ValuesModel } from './models/entries.ts'
 import { epochWindows, FixedModel, firstHitWindows } from './models/fixed.ts'
 import type { LogModel } from './models/log-model.ts'
@@ -28,10 +29,7 @@ export type Declaration =
   | ({
       readonly kind: 'fixed' | 'firstHit' | 'counter' | 'zset' | 'stream' | 'concurrency' | 'distinct'
     } & Numbers)
-  | ({ readonly kind: 'calendar'; readonly align: Align; readonly timeZone: string } & Omit<
-      Numbers,
-      'window'
-    >)
+  | ({ readonly kind: 'calendar'; readonly unit: Unit; readonly timeZone: string } & Omit<Numbers, 'window'>)
   | ({ readonly kind: 'bucket'; readonly refill: number } & Numbers)
 
 export type KindName = Declaration['kind']
@@ -63,7 +61,7 @@ function limitOf(declaration: Declaration, name: string): Limit {
   const { limit, shadow } = declaration
   const options = { name, limit, shadow }
   if (declaration.kind === 'calendar') {
-    return fixedWindow({ ...options, align: declaration.align, timeZone: declaration.timeZone })
+    return calendarWindow({ ...options, unit: declaration.unit, timeZone: declaration.timeZone })
   }
   const { window } = declaration
   switch (declaration.kind) {
@@ -91,7 +89,7 @@ function limitOf(declaration: Declaration, name: string): Limit {
 
 function modelOf(declaration: Declaration): LogModel {
   if (declaration.kind === 'calendar') {
-    return new FixedModel(calendarWindows(declaration.align, declaration.timeZone))
+    return new FixedModel(calendarWindows(declaration.unit, declaration.timeZone))
   }
   const { limit, window } = declaration
   switch (declaration.kind) {

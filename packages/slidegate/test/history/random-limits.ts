@@ -31,9 +31,9 @@ function declarationOf(kind: KindName, scale: Scale): fc.Arbitrary<Declaration> 
       return fc.record({ kind: fc.constant(kind), precision, window, ...numbers })
     }
     case 'calendar': {
-      const align = fc.constantFrom('hour' as const, 'day' as const, 'week' as const, 'month' as const)
+      const unit = fc.constantFrom('hour' as const, 'day' as const, 'week' as const, 'month' as const)
       const timeZone = fc.constantFrom(...TIME_ZONES)
-      return fc.record({ kind: fc.constant(kind), align, timeZone, ...numbers })
+      return fc.record({ kind: fc.constant(kind), unit, timeZone, ...numbers })
     }
     case 'bucket': {
       const refill = fc.oneof(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { type CalendarWindowOptions, calendarWindow } from '../../src/calendar.ts'
 import {
   type ConcurrencyOptions,
   concurrency,
@@ -16,8 +17,9 @@ import { expectRefusal } from './refusal.ts'
 type Options = Record<string, unknown>
 
 const good: Options = { limit: 10, window: '1m' }
-const kinds = { slidingWindow, fixedWindow, slidingCounter } as const
-const make = (kind: keyof typeof kinds, options: unknown) => kinds[kind](options as LimitOptions)
+const kinds = { slidingWindow, fixedWindow, slidingCounter, calendarWindow } as const
+const make = (kind: keyof typeof kinds, options: unknown) =>
+  kinds[kind](options as LimitOptions & CalendarWindowOptions)
 
 describe.each(['slidingWindow', 'fixedWindow', 'slidingCounter'] as const)('%s refuses', (kind) => {
   it.each([
@@ -119,9 +121,25 @@ describe('fixedWindow refuses', () => {
   const refuse = (options: Options, expected: Parameters<typeof expectRefusal>[1]) =>
     expectRefusal(() => make('fixedWindow', { limit: 10, ...options }), expected)
 
-  it.each(['year', 'Month', '', 'firstHit', null, 1, ['day']])('align %j', async (align) => {
-    const right = /must be 'epoch', 'first-hit', 'hour', 'day', 'week' or 'month'/
+  it.each(['day', 'month', '', 'firstHit', null, 1, ['day']])('align %j', async (align) => {
+    const right =
+      /must be 'epoch' or 'first-hit'. For hours, .* use calendarWindow\(\) of slidegate\/calendar/
     await refuse({ align, window: '1m' }, { code: 'invalid_limit', value: align, right })
+  })
+
+  it('no window, from the first hit on', async () => {
+    const right = /must be whole milliseconds or a text such as/
+    await refuse({ align: 'first-hit' }, { code: 'invalid_window', value: undefined, right })
+  })
+})
+
+describe('calendarWindow refuses', () => {
+  const refuse = (options: Options, expected: Parameters<typeof expectRefusal>[1]) =>
+    expectRefusal(() => make('calendarWindow', { limit: 10, ...options }), expected)
+
+  it.each(['year', 'Month', '', 'toString', null, 1, ['day'], undefined])('the unit %j', async (unit) => {
+    const right = /must be 'hour', 'day', 'week' or 'month'/
+    await refuse({ unit }, { code: 'invalid_window', value: unit, right })
   })
 
   it.each([
@@ -142,25 +160,7 @@ describe('fixedWindow refuses', () => {
     ['UTC'],
   ])('the time zone %j', async (timeZone) => {
     const right = /must be one of the IANA, such as 'UTC' or 'Europe\/Berlin'/
-    await refuse({ align: 'day', timeZone }, { code: 'invalid_window', value: timeZone, right })
-  })
-
-  it.each(['hour', 'day', 'week', 'month'])('a window where the %s is that', async (align) => {
-    for (const window of ['1h', 5, null]) {
-      const right = /window is .*; it must be left out where align is/
-      await refuse({ align, window }, { code: 'invalid_window', value: window, right })
-    }
-  })
-
-  it.each([undefined, 'epoch', 'first-hit'])('a time zone where align is %s', async (align) => {
-    const right = /the time zone is "UTC"; it must be left out, unless align is/
-    const options = { align, window: '1m', timeZone: 'UTC' }
-    await refuse(options, { code: 'invalid_window', value: 'UTC', right })
-  })
-
-  it('no window, from the first hit on', async () => {
-    const right = /must be whole milliseconds or a text such as/
-    await refuse({ align: 'first-hit' }, { code: 'invalid_window', value: undefined, right })
+    await refuse({ unit: 'day', timeZone }, { code: 'invalid_window', value: timeZone, right })
   })
 })
 
@@ -359,7 +359,7 @@ describe('the extremes are limits like any other', () => {
     [{ limit: 3, window: '24h' }, '3-per-1d'],
     [{ limit: 3, window: 1001, name: 'x'.repeat(64) }, 'x'.repeat(64)],
   ])('%j', (options, name) => {
-    for (const make of Object.values(kinds)) expect(make(options).name).toBe(name)
+    for (const make of [slidingWindow, fixedWindow, slidingCounter]) expect(make(options).name).toBe(name)
   })
 })
 

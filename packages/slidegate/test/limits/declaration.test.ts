@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   distinct,
@@ -33,9 +34,9 @@ const anyLimit: fc.Arbitrary<Limit> = fc.oneof(
   options({ limit: large, window, align: fc.constantFrom('epoch', 'first-hit', undefined) }).map(fixedWindow),
   options({
     limit: large,
-    align: fc.constantFrom('hour', 'day', 'week', 'month'),
+    unit: fc.constantFrom('hour', 'day', 'week', 'month'),
     timeZone: fc.constantFrom('Europe/Berlin', 'asia/kolkata', undefined),
-  }).map(fixedWindow),
+  }).map(calendarWindow),
   options({ limit: large, window }).map(slidingCounter),
   options({ capacity: units, refill: units, interval: fc.integer({ min: 10, max: 60_000 }) }).map(
     tokenBucket,
@@ -69,7 +70,7 @@ it('every option is written out', () => {
     slidingWindow({ limit: 100, window: '1m', log: 'zset', name: 'x', shadow: true }),
     slidingWindow({ limit: 1_000_000, window: '1d' }),
     fixedWindow({ limit: 5, window: '1s' }),
-    fixedWindow({ limit: 5, align: 'month' }),
+    calendarWindow({ limit: 5, unit: 'month' }),
     slidingCounter({ limit: 5, window: '1s' }),
     tokenBucket({ capacity: 10, refill: 4, interval: '2s' }),
     concurrency({ limit: 2, ttl: '30s' }),
@@ -96,7 +97,7 @@ it('every option is written out', () => {
       shadow: false,
     },
     { kind: 'fixedWindow', limit: 5, window: 1000, align: 'epoch', name: '5-per-1s', shadow: false },
-    { kind: 'fixedWindow', limit: 5, align: 'month', timeZone: 'UTC', name: '5-per-month', shadow: false },
+    { kind: 'calendarWindow', limit: 5, unit: 'month', timeZone: 'UTC', name: '5-per-month', shadow: false },
     { kind: 'slidingCounter', limit: 5, window: 1000, name: '5-per-1s', shadow: false },
     { kind: 'tokenBucket', capacity: 10, refill: 4, interval: 2000, name: '4-per-2s', shadow: false },
     { kind: 'concurrency', limit: 2, ttl: 30_000, name: '2-per-30s', shadow: false },
@@ -117,7 +118,7 @@ describe('what is no declaration is refused as the function that makes the limit
     [{ kind: 'slidingWindow', limit: '5', window: 1000 }, 'invalid_limit'],
     [{ kind: 'slidingWindow', limit: 5, window: 1 }, 'invalid_window'],
     [{ kind: 'slidingWindow', limit: 5, window: 1000, precision: 0 }, 'invalid_precision'],
-    [{ kind: 'fixedWindow', limit: 5, align: 'month', timeZone: 'Mars/Olympus' }, 'invalid_window'],
+    [{ kind: 'calendarWindow', limit: 5, unit: 'month', timeZone: 'Mars/Olympus' }, 'invalid_window'],
     [{ kind: 'tokenBucket', capacity: 5, refill: 0, interval: 1000 }, 'invalid_limit'],
     [{ kind: 'concurrency', limit: 5, ttl: 1000, name: 'no spaces' }, 'invalid_name'],
     [{ kind: 'distinct', limit: 5, window: 1000, shadow: 1 }, 'invalid_limit'],

@@ -1,6 +1,7 @@
 // tier: integration
 import { readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
+import * as calendar from '../../src/calendar.ts'
 import * as api from '../../src/index.ts'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -477,7 +478,7 @@ describe('the recipe', () => {
   ]
 
   it('every function that makes a limit has its samples', () => {
-    const made = Object.keys(api).filter((name) => !OTHERS.includes(name))
+    const made = Object.keys({ ...api, ...calendar }).filter((name) => !OTHERS.includes(name))
     expect([...new Set(samples.map(([, { by }]) => by))].sort()).toEqual(made.sort())
   })
 

@@ -1,5 +1,7 @@
 // tier: integration
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   createLimiter,
   fixedWindow,
@@ -25,7 +27,7 @@ const limiterOf = (limits: readonly Limit[], clock?: ManualClock): Limiter =>
 describe('the clock of this process may differ from that of Redis,', () => {
   afterEach(() => vi.restoreAllMocks())
 
-  const hourly = [fixedWindow({ limit: 5, align: 'hour', timeZone: 'Asia/Kathmandu', name: 'hourly' })]
+  const hourly = [calendarWindow({ limit: 5, unit: 'hour', timeZone: 'Asia/Kathmandu', name: 'hourly' })]
 
   const { now } = Date
   function setOwnClock(byMs: number): void {
@@ -84,11 +86,11 @@ describe('a key lives for the rest of its window and a quarter more, at least 4 
   const lifetimeOf = (leftMs: number) => leftMs + Math.max(4000, leftMs / 4)
 
   it.each([
-    ['a month', fixedWindow({ limit: 5, align: 'month' }), '2026-02-27T00:00Z', 2 * DAY_MS],
-    ['a longer one', fixedWindow({ limit: 5, align: 'month' }), '2026-03-01T00:00Z', 31 * DAY_MS],
+    ['a month', calendarWindow({ limit: 5, unit: 'month' }), '2026-02-27T00:00Z', 2 * DAY_MS],
+    ['a longer one', calendarWindow({ limit: 5, unit: 'month' }), '2026-03-01T00:00Z', 31 * DAY_MS],
     [
       'a week in which the clock is set',
-      fixedWindow({ limit: 5, align: 'week', timeZone: 'Europe/Berlin' }),
+      calendarWindow({ limit: 5, unit: 'week', timeZone: 'Europe/Berlin' }),
       '2026-10-20T00:00Z',
       143 * HOUR_MS,
     ],
@@ -114,7 +116,7 @@ describe('a key lives for the rest of its window and a quarter more, at least 4 
 
   it('also when the clock is set back in its month: the key is there until the month is over', async () => {
     const clock = new ManualClock(Date.parse('2026-02-25T00:00Z'))
-    const limiter = limiterOf([fixedWindow({ limit: 5, align: 'month' })], clock)
+    const limiter = limiterOf([calendarWindow({ limit: 5, unit: 'month' })], clock)
     await limiter.consume('k')
     const [key = ''] = await redis.keys('*:k:f*')
     clock.set(Date.parse('2026-02-01T00:00Z'))
@@ -125,7 +127,7 @@ describe('a key lives for the rest of its window and a quarter more, at least 4 
 
 it('a log that was charged by other rules of the same zone is of the window that it began in', async () => {
   const clock = new ManualClock(Date.parse('2026-06-10T12:00Z'))
-  const limiter = limiterOf([fixedWindow({ limit: 5, align: 'day' })], clock)
+  const limiter = limiterOf([calendarWindow({ limit: 5, unit: 'day' })], clock)
   await limiter.consume('k', { cost: 4 })
   const [key = ''] = await redis.keys('*:k:f*')
   // By another process's rules the day began an hour later.
@@ -139,7 +141,7 @@ it('a log that was charged by other rules of the same zone is of the window that
 it('a zone spelt in two ways is one, and one that is not given is UTC', async () => {
   const store = memoryStore({ clock: new ManualClock().now })
   const used = async (first: string | undefined, second: string | undefined) => {
-    const limits = [first, second].map((timeZone) => [fixedWindow({ limit: 5, align: 'day', timeZone })])
+    const limits = [first, second].map((timeZone) => [calendarWindow({ limit: 5, unit: 'day', timeZone })])
     const [one, other] = limits.map((each) => createLimiter({ limits: each, store }))
     await one!.reset('k')
     await other!.reset('k')
@@ -154,7 +156,7 @@ it('a zone spelt in two ways is one, and one that is not given is UTC', async ()
 it('in memory what expires makes room, by the calendar', async () => {
   const clock = new ManualClock(Date.parse('2026-02-10T00:00Z'))
   const store = memoryStore({ clock: clock.now, maxKeys: 2 })
-  const limiter = createLimiter({ limits: [fixedWindow({ limit: 1, align: 'month' })], store })
+  const limiter = createLimiter({ limits: [calendarWindow({ limit: 1, unit: 'month' })], store })
   await limiter.consume('a')
   await limiter.consume('b')
   clock.set(Date.parse('2026-02-28T23:59:59.999Z'))
@@ -165,13 +167,13 @@ it('in memory what expires makes room, by the calendar', async () => {
 })
 
 describe('what does not go together does not compile', () => {
-  it('a window with a calendar, a time zone without one', () => {
+  it('a window of a calendar, a time zone of another', () => {
     // @ts-expect-error
-    expect(() => fixedWindow({ limit: 1, window: '1h', align: 'hour' })).toThrow()
+    expect(() => calendarWindow({ limit: 1, window: '1h', unit: 'hour' })).toThrow()
+    // @ts-expect-error
+    expect(() => calendarWindow({ limit: 1 })).toThrow()
     // @ts-expect-error
     expect(() => fixedWindow({ limit: 1, window: '1h', timeZone: 'UTC' })).toThrow()
-    // @ts-expect-error
-    expect(() => fixedWindow({ limit: 1, window: '1h', align: 'first-hit', timeZone: 'UTC' })).toThrow()
     // @ts-expect-error
     expect(() => fixedWindow({ limit: 1 })).toThrow()
     // @ts-expect-error

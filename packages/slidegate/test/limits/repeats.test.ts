@@ -1,5 +1,7 @@
 // tier: integration
+
 import { beforeEach, describe, expect, it } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import { concurrency, createLimiter, fixedWindow, type Limit, slidingWindow } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { storesOn } from '../support/stores.ts'
@@ -13,7 +15,7 @@ beforeEach(() => redis.flushall())
 const stores = storesOn(redis)
 
 const once = slidingWindow({ limit: 100, window: '1m', log: 'zset', name: 'once' })
-const monthly = fixedWindow({ limit: 10, align: 'month', name: 'monthly' })
+const monthly = calendarWindow({ limit: 10, unit: 'month', name: 'monthly' })
 const held = concurrency({ limit: 100, ttl: '1m', name: 'held' })
 
 describe.each(Object.entries(stores))('%s', (_, storeOf) => {

@@ -1,6 +1,8 @@
 // tier: integration
+
 import { beforeEach, describe, expect, it } from 'vitest'
-import { fixedWindow, type Limit, tokenBucket } from '../../src/index.ts'
+import { calendarWindow } from '../../src/calendar.ts'
+import { type Limit, tokenBucket } from '../../src/index.ts'
 import { MAX_NOTES } from '../../src/limits/notes.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { NoteOp, Op, Store } from '../../src/stores/store.ts'
@@ -184,7 +186,7 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
   it('holds other kinds, in full', async () => {
     const limits: readonly Limit[] = [
       tokenBucket({ capacity: 5, refill: 1, interval: '1s' }),
-      fixedWindow({ limit: 5, align: 'month', timeZone: 'Europe/Berlin', shadow: true }),
+      calendarWindow({ limit: 5, unit: 'month', timeZone: 'Europe/Berlin', shadow: true }),
     ]
     await one.set('k', limits)
     expect((await other.table.get(undefined, 'k'))!.limits).toEqual(limits)

@@ -30,7 +30,19 @@ import { emptyFolder, importsOf, manifestOf, npm, pack, type Ran } from './npm.t
 const PEERS = [
   ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'],
   ...['@opentelemetry/api', '@types/express', '@types/koa', '@types/node', '@types/ws'],
-  ...['express', 'fastify', 'hono', 'ioredis', 'iovalkey', 'koa', 'redis', 'socket.io', 'undici', 'ws'],
+  ...[
+    'express',
+    'fastify',
+    'hono',
+    'ioredis',
+    'iovalkey',
+    'koa',
+    'redis',
+    'socket.io',
+    'temporal-polyfill',
+    'undici',
+    'ws',
+  ],
 ]
 
 /** The compiler that this repository has, and the oldest one that is promised. */
@@ -215,6 +227,7 @@ describe.each(NODES)('on Node %s', (version) => {
     for (const told of [esm, cjs]) {
       const failed = Object.entries(told).filter(([, exported]) => typeof exported === 'string')
       expect(failed).toEqual([
+        ['slidegate/calendar', expect.stringContaining("'temporal-polyfill'")],
         ['slidegate/opentelemetry', expect.stringContaining("'@opentelemetry/api'")],
         ['slidegate/nest', expect.stringContaining("'@nestjs/common'")],
       ])

@@ -1,3 +1,4 @@
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   type ConsumeOptions,
   concurrency,
@@ -51,8 +52,8 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     ...usual,
   },
   'a window of the calendar': {
-    by: 'fixedWindow',
-    make: (options) => fixedWindow({ align: 'day', timeZone: 'America/Sao_Paulo', ...options }),
+    by: 'calendarWindow',
+    make: (options) => calendarWindow({ unit: 'day', timeZone: 'America/Sao_Paulo', ...options }),
     ...usual,
   },
   'a window from the first hit': {

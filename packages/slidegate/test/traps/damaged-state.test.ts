@@ -1,7 +1,9 @@
 // tier: integration
+
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   createLimiter,
@@ -28,7 +30,7 @@ const LIMITS: Readonly<Record<string, readonly Limit[]>> = {
   'a sliding window': [slidingWindow({ limit: 500, window: '1h' })],
   'a fixed window': [fixedWindow({ limit: 500, window: '1h' })],
   'a window from its first hit on': [fixedWindow({ limit: 500, window: '1h', align: 'first-hit' })],
-  'a window of a calendar': [fixedWindow({ limit: 500, align: 'hour', timeZone: 'Asia/Kathmandu' })],
+  'a window of a calendar': [calendarWindow({ limit: 500, unit: 'hour', timeZone: 'Asia/Kathmandu' })],
   'a token bucket': [tokenBucket({ capacity: 500, refill: 500, interval: '1h' })],
   'a sliding counter': [slidingCounter({ limit: 500, window: '1h' })],
   'a sliding window among others': [

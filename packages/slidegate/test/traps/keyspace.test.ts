@@ -1,7 +1,9 @@
 // tier: integration
+
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   type ConsumeOptions,
   concurrency,
@@ -94,10 +96,10 @@ describe('keys in Redis are spelt alike by every version', () => {
       fixedWindow({ limit: 3, window: '1h' }),
       fixedWindow({ limit: 3, window: '1h', align: 'first-hit', name: 'first' }),
       fixedWindow({ limit: 9, window: '1h', align: 'first-hit', name: 'second' }),
-      fixedWindow({ limit: 3, align: 'hour', timeZone: 'utc' }),
-      fixedWindow({ limit: 3, align: 'month', timeZone: 'America/Argentina/Buenos_Aires' }),
-      fixedWindow({ limit: 9, align: 'month', timeZone: 'america/argentina/buenos_aires' }),
-      fixedWindow({ limit: 3, align: 'week', timeZone: 'Etc/GMT+5', name: 'too', shadow: true }),
+      calendarWindow({ limit: 3, unit: 'hour', timeZone: 'utc' }),
+      calendarWindow({ limit: 3, unit: 'month', timeZone: 'America/Argentina/Buenos_Aires' }),
+      calendarWindow({ limit: 9, unit: 'month', timeZone: 'america/argentina/buenos_aires' }),
+      calendarWindow({ limit: 3, unit: 'week', timeZone: 'Etc/GMT+5', name: 'too', shadow: true }),
     ]
     const logs = [
       'f3600000',
@@ -187,7 +189,7 @@ describe('no key is ever that of something else', () => {
     slidingWindow({ limit: 3, window: '1m' }),
     slidingWindow({ limit: 3, window: '1m', name: 'tried', shadow: true }),
     slidingWindow({ limit: 3, window: '1m', log: 'zset', name: 'z' }),
-    fixedWindow({ limit: 3, align: 'day', timeZone: 'America/Argentina/Salta', name: 'day' }),
+    calendarWindow({ limit: 3, unit: 'day', timeZone: 'America/Argentina/Salta', name: 'day' }),
     tokenBucket({ capacity: 3, refill: 1, interval: '1m', name: 'bucket' }),
   ]
   const who = fc.record({ limiter: name, dimension: fc.option(word, { nil: undefined }), key: text })

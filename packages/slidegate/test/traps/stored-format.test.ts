@@ -1,5 +1,7 @@
 // tier: integration
+
 import { expect, it } from 'vitest'
+import { calendarWindow } from '../../src/calendar.ts'
 import {
   concurrency,
   createLimiter,
@@ -121,7 +123,7 @@ it('a window from its first hit on', async () => {
 it('a month', async () => {
   await put('slidegate:{110}:api:u:fmonth-Europe/Berlin', MONTH)
   clock.set(START_MS)
-  const limiter = limiterOf(fixedWindow({ limit: 9, align: 'month', timeZone: 'Europe/Berlin' }))
+  const limiter = limiterOf(calendarWindow({ limit: 9, unit: 'month', timeZone: 'Europe/Berlin' }))
   const { remaining, retryAfterMs } = await limiter.consume('u', { cost: 7 })
   expect([remaining, retryAfterMs]).toEqual([4, Date.parse('2023-12-01T00:00+01:00') - START_MS])
 })

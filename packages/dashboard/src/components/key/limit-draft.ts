@@ -23,6 +23,7 @@ interface Words {
 const OPTIONS: Readonly<Record<string, { readonly units: string; readonly span: string }>> = {
   slidingWindow: { units: 'limit', span: 'window' },
   fixedWindow: { units: 'limit', span: 'window' },
+  calendarWindow: { units: 'limit', span: 'window' },
   slidingCounter: { units: 'limit', span: 'window' },
   tokenBucket: { units: 'capacity', span: 'interval' },
   concurrency: { units: 'limit', span: 'ttl' },
@@ -32,6 +33,7 @@ const OPTIONS: Readonly<Record<string, { readonly units: string; readonly span: 
 export const KINDS: Readonly<Record<string, Words>> = {
   slidingWindow: { label: 'Sliding window', units: 'Limit', span: 'In any' },
   fixedWindow: { label: 'Fixed window', units: 'Limit', span: 'Per' },
+  calendarWindow: { label: 'Calendar window', units: 'Limit', span: 'Per' },
   slidingCounter: { label: 'Sliding counter', units: 'Limit', span: 'In about' },
   tokenBucket: { label: 'Token bucket', units: 'Capacity', span: 'Each', refill: 'Back' },
   concurrency: { label: 'At the same time', units: 'Limit', span: 'Held at most' },
@@ -46,9 +48,16 @@ export const NEW_DRAFT: LimitDraft = {
   refill: '1',
 }
 
-/** Windows of the calendar have no length: their span is not shown. */
-export function isCalendar({ from, kind }: LimitDraft): boolean {
-  return kind === 'fixedWindow' && from?.kind === kind && from.window === undefined
+/** Windows of a calendar have no length: their span is not shown. */
+export function isCalendar({ kind }: LimitDraft): boolean {
+  return kind === 'calendarWindow'
+}
+
+/** The kinds to choose from. The form has no field for the unit of a calendar, so it only keeps one. */
+export function kindsFor({ from }: LimitDraft): readonly (readonly [kind: string, label: string])[] {
+  return Object.entries(KINDS)
+    .filter(([kind]) => kind !== 'calendarWindow' || from?.kind === kind)
+    .map(([kind, { label }]) => [kind, label])
 }
 
 export function draftOf(limit: LimitTold): LimitDraft {

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { LimitTold } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
 import { Badge } from '../status.tsx'
-import { draftOf, isCalendar, KINDS, type LimitDraft, limitIn, NEW_DRAFT } from './limit-draft.ts'
+import { draftOf, isCalendar, KINDS, kindsFor, type LimitDraft, limitIn, NEW_DRAFT } from './limit-draft.ts'
 import { isSpan } from './span-text.ts'
 
 /** Limits in place of the usual ones, all of them; for a time, or until they are deleted. */
@@ -94,7 +94,7 @@ function LimitFields({
       <label>
         Kind
         <select value={draft.kind} onChange={(event) => onChange({ kind: event.currentTarget.value })}>
-          {Object.entries(KINDS).map(([kind, { label }]) => (
+          {kindsFor(draft).map(([kind, label]) => (
             <option key={kind} value={kind}>
               {label}
             </option>

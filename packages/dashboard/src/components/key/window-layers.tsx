@@ -84,7 +84,8 @@ export function FixedWindow({
   readonly frame: Frame
 }) {
   const { declared, resetAfterMs, windowMs, used } = limit
-  if (declared?.kind !== 'fixedWindow' || resetAfterMs === null || used === 0) return null
+  const isFixed = declared?.kind === 'fixedWindow' || declared?.kind === 'calendarWindow'
+  if (!isFixed || resetAfterMs === null || used === 0) return null
   const end = frame.now + resetAfterMs * frame.scale
   const isFar = end - frame.now > FREE_WIDTH
   const begin = declared.window === undefined ? undefined : end - windowMs * frame.scale

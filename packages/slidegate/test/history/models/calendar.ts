@@ -1,6 +1,6 @@
 import type { Window, WindowAt } from './fixed.ts'
 
-export type Align = 'hour' | 'day' | 'week' | 'month'
+export type Unit = 'hour' | 'day' | 'week' | 'month'
 
 const HOUR_MS = 3_600_000
 
@@ -12,9 +12,9 @@ interface Calendar {
 const calendars = new Map<string, Calendar>()
 
 /** Windows between the edges that a calendar on the wall of this zone shows. */
-export function calendarWindows(align: Align, timeZone: string): WindowAt {
-  const name = `${align} ${timeZone}`
-  const calendar = calendars.get(name) ?? { label: labelOf(align, timeZone), windows: [] }
+export function calendarWindows(unit: Unit, timeZone: string): WindowAt {
+  const name = `${unit} ${timeZone}`
+  const calendar = calendars.get(name) ?? { label: labelOf(unit, timeZone), windows: [] }
   calendars.set(name, calendar)
   const { label, windows } = calendar
   return (ms) => {
@@ -27,7 +27,7 @@ export function calendarWindows(align: Align, timeZone: string): WindowAt {
 }
 
 /** What the calendar calls the window of a moment; from one edge to the next it stays the same. */
-function labelOf(align: Align, timeZone: string): (ms: number) => string {
+function labelOf(unit: Unit, timeZone: string): (ms: number) => string {
   const format = new Intl.DateTimeFormat('en-CA', {
     timeZone,
     calendar: 'iso8601',
@@ -41,10 +41,10 @@ function labelOf(align: Align, timeZone: string): (ms: number) => string {
   return (ms) => {
     const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, value]))
     const [year, month, day] = [parts.get('year')!, parts.get('month')!, parts.get('day')!]
-    if (align === 'month') return `${year}-${month}`
-    if (align === 'day') return `${year}-${month}-${day}`
+    if (unit === 'month') return `${year}-${month}`
+    if (unit === 'day') return `${year}-${month}-${day}`
     // When the hour that was comes once more, it is another.
-    if (align === 'hour') return `${year}-${month}-${day} ${parts.get('hour')} ${parts.get('timeZoneName')}`
+    if (unit === 'hour') return `${year}-${month}-${day} ${parts.get('hour')} ${parts.get('timeZoneName')}`
     const daysSinceMonday =
       Math.floor(Date.UTC(Number(year), Number(month) - 1, Number(day)) / 86_400_000) + 3
     return String(Math.floor(daysSinceMonday / 7))

@@ -1,0 +1,88 @@
+import { SlidegateError, show } from '../errors.ts'
+import { Calendar, type CalendarUnit, isUnit } from './calendar.ts'
+import { registerKind } from './declaration.ts'
+import { checkDeclaration, declareLimit, type NameOptions, parseLimit } from './declare.ts'
+import { type Counter, commonParams, type FixedWindowParams, fixedWindowKind } from './fixed-window.ts'
+import type { Kind, Limit, LogParams } from './limit.ts'
+
+/** The options of {@link calendarWindow}. */
+export interface CalendarWindowOptions extends NameOptions {
+  /** Units admitted per window: an integer from 1 to 2^40. */
+  readonly limit: number
+  /**
+   * The windows are local hours, days, ISO weeks (from Monday) or months. If the local clock is set, an hour ends, and a day
+   * is shorter or longer than others. `windowMs` of the limit is nominal: 24 hours for a day, 31 days for a month. The
+   * default name is like `10000-per-month`.
+   */
+  readonly unit: CalendarUnit
+  /**
+   * An IANA name such as `Europe/Berlin`, by the rules that this process has. Default: `UTC`.
+   *
+   * With Redis the time is that of Redis. If it is more than two windows from that of this process, requests fail as if the
+   * store were unavailable, with the reason `state`.
+   */
+  readonly timeZone?: string
+}
+
+/**
+ * Limits each window of a calendar to `limit` units.
+ *
+ * The clock is that of the store, and a key has one number.
+ *
+ * ```ts
+ * calendarWindow({ limit: 10_000, unit: 'month', timeZone: 'Europe/Berlin' })
+ * ```
+ *
+ * At worst `2 * limit` pass around the edge between two windows, within the length of the shortest. Limits of the same unit and
+ * time zone share their count.
+ *
+ * Importing `slidegate/calendar` also lets this process read such limits from overrides, and from clients of `serveStore`.
+ *
+ * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
+ */
+export function calendarWindow(options: CalendarWindowOptions): Limit {
+  checkDeclaration(options, '{ limit, unit }', {
+    limit: true,
+    unit: true,
+    timeZone: true,
+    name: true,
+    shadow: true,
+  })
+  const { unit, timeZone = 'UTC' } = options
+  const limit = parseLimit(options.limit)
+  if (!isUnit(unit)) {
+    throw new SlidegateError(
+      'invalid_window',
+      `the unit is ${show(unit)}; it must be 'hour', 'day', 'week' or 'month'`,
+      unit,
+    )
+  }
+  const rule = new Calendar(unit, timeZone)
+  const { nominalMs } = rule
+  return declareLimit(
+    { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
+    { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone },
+    options,
+    `${limit}-per-${unit}`,
+  )
+}
+
+/** Apart from fixed windows, which need not be told the time. */
+const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
+  ...fixedWindowKind,
+
+  logName({ rule }) {
+    const { unit, timeZone } = rule as Calendar
+    return `f${unit}-${timeZone}`
+  },
+
+  params: (limits) => ({ ...commonParams(limits), calendar: limits[0]!.rule as Calendar }),
+
+  // Redis knows no time zones.
+  paramsAt({ calendar, ...params }, nowMs) {
+    const edges = calendar!.edgesAround(nowMs)
+    return { ...params, edges } as LogParams
+  },
+}
+
+registerKind('calendarWindow', calendarWindow)
