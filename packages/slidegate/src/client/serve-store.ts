@@ -1,4 +1,4 @@
-import { checkOptions, invalidOption } from '../errors.ts'
+import { checkOptions, invalidOption, show } from '../errors.ts'
 import { guardedStore } from '../guarded-store.ts'
 import type { Entry } from '../limits/limit.ts'
 import { acrossDomains } from '../resilience/across-domains.ts'
@@ -73,6 +73,12 @@ export function serveStore(
 
 /** What it charges when nobody waits for it any more is returned here. */
 function guard(store: Store, timeoutMs: number): Store {
+  if (typeof store?.apply !== 'function') {
+    throw invalidOption(
+      `the store is ${show(store)}; it must be a store, or a function that returns one`,
+      store,
+    )
+  }
   const guarded = guardedStore('client', { store, timeoutMs, logger: false }).store
   return store.domainOf === undefined ? guarded : acrossDomains(guarded, store.domainOf.bind(store))
 }

@@ -132,7 +132,7 @@ local function live_in(log, params, now)
   if log.total == 0 or log.stamp <= cut then return 0 end
   if log.is_restamped then return log.total end
   local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
-  if not stamp or total > log.total then error({ unusable = 'a damaged stream of charges' }) end
+  if not stamp or total > log.total then error({ unusable = 'a damaged stream' }) end
   log.first, log.first_total, log.base = stamp, total, total - units
   return log.total - log.base
 end
@@ -246,7 +246,7 @@ function stream_window.charges(log, params, _, now, most)
   local newest = call_redis('XREVRANGE', log.key, '+', first, 'COUNT', text_of(most))
   for i = #newest, 1, -1 do
     local stamp, units = read_entry(newest[i])
-    if not stamp then error({ unusable = 'a damaged stream of charges' }) end
+    if not stamp then error({ unusable = 'a damaged stream' }) end
     charges[#charges + 1], charges[#charges + 2] = stamp, units
   end
   return charges
@@ -255,10 +255,9 @@ end
 function stream_window.list(log, params, now)
   local flat, last = {}, 0
   for _, entry in ipairs(log.rewritten or entries_after(log, now - params.windows[1])) do
-    -- Most of the time goes into numbers: what nobody computes with is passed on as text.
+    -- Numbers take most of the time. Those that aren't computed with stay text.
     local words = entry[2]
-    local units = words[1] == 'id' and words[3] == 'cost' and words[5] == 'total' and tonumber(words[4])
-    if units and units >= 1 then
+    if words[1] == 'id' and words[3] == 'cost' and tonumber(words[4]) then
       flat[last + 1], flat[last + 2], flat[last + 3] = words[2], words[4], string.match(entry[1], '^%d+')
       last = last + 3
     end

@@ -334,6 +334,41 @@ describe.each(Object.entries(STORES))(
   },
 )
 
+describe('a function from a limiter to its store', () => {
+  const asks = (limiters: readonly string[]) =>
+    bodyOf(
+      limiters.map((_, i) => ({ ...consume, parts: [[i, 'ann']] })),
+      limiters.map((limiter) => ({ ...set, limiter })),
+    )
+
+  it('keeps what limiters charge apart', async () => {
+    const stores = { mine: memoryStore(), 'mine.too': memoryStore() }
+    const serve = serveStore((limiter) => stores[limiter as keyof typeof stores])
+    const { outcomes } = await serve(asks(['mine', 'mine/user', 'mine.too']), authorize)
+    expect(outcomes).toMatchObject(Array(3).fill({ admitted: 1 }))
+    expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([2, 1])
+  })
+
+  it('fails the requests of a limiter without a store, and no others', async () => {
+    const serve = serveStore((limiter) => (limiter === 'mine' ? memoryStore() : (undefined as never)))
+    const { outcomes } = await serve(asks(['mine.too', 'mine']), authorize)
+    expect(outcomes).toMatchObject([
+      { error: { code: 'invalid_option', message: expect.stringContaining('the store is undefined') } },
+      { admitted: 1 },
+    ])
+  })
+
+  it.each([undefined, null, 'memory', {}])('no store is %j', (store) => {
+    expect(() => serveStore(store as never)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
+  })
+
+  it('the time for it is checked at once', () => {
+    expect(() => serveStore(() => memoryStore(), { timeoutMs: 0 })).toThrow(
+      expect.objectContaining({ code: 'invalid_option' }),
+    )
+  })
+})
+
 it('a limiter of others is refused, and refuses none of ours', async () => {
   const serve: ServedStore = serveStore(memoryStore())
   const foreign = { ...set, limiter: `${VICTIM}/user` }
