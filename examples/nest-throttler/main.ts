@@ -2,7 +2,7 @@
 //
 // A Nest app that keeps @nestjs/throttler, and counts with slidegate. Set REDIS_URL to share the counts.
 //
-//   npm run nest-throttler -w slidegate-examples
+//   npm run example nest-throttler
 import 'reflect-metadata'
 import type { AddressInfo } from 'node:net'
 import { Controller, Get, Module } from '@nestjs/common'

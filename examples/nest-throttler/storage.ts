@@ -23,7 +23,8 @@ export class SlidegateThrottlerStorage implements ThrottlerStorage {
   readonly #limiters = new Map<string, Limiter>()
 
   constructor(options: Options = {}) {
-    this.#options = { name: 'throttler', store: memoryStore(), ...options }
+    const { name = 'throttler', store = memoryStore() } = options
+    this.#options = { ...options, name, store }
   }
 
   /** Decides one request. `ttl` and `blockDuration` are milliseconds. */

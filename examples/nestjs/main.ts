@@ -2,7 +2,7 @@
 //
 // A Nest app: everybody has five requests in any minute, and two for the search; for its health one may always ask.
 //
-//   npm run nestjs -w slidegate-examples
+//   npm run example nestjs
 import 'reflect-metadata'
 import type { AddressInfo } from 'node:net'
 import { Controller, Get, Injectable, Module } from '@nestjs/common'

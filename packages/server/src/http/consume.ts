@@ -143,7 +143,8 @@ async function many(service: Service, caller: Caller, body: Many, reply: Fastify
     )
   }
   const kept = items.filter(({ active }) => active.declared.keepsUnits)
-  const units = kept.reduce((sum, { request }) => sum + (request.cost ?? 1), 0)
+  // A larger cost is always denied, and takes no time.
+  const units = kept.reduce((sum, { request: { cost = 1 } }) => sum + (cost > MAX_KEPT_UNITS ? 0 : cost), 0)
   if (kept.length > 1 && units > MAX_KEPT_UNITS) {
     throw new ServiceError(
       413,

@@ -1,8 +1,6 @@
-import { memoryStore, type Store } from 'slidegate'
 import { type ServedStore, serveStore } from 'slidegate/client'
 import Type from 'typebox'
-import type { Caller, Gatekeeper } from '../service/gatekeeper.ts'
-import { fits } from '../service/pattern.ts'
+import type { Caller } from '../service/gatekeeper.ts'
 import type { Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App } from './app.ts'
@@ -24,7 +22,7 @@ const AnswerSchema = Type.Object(
 export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
   const { timeoutMs } = service.config.store ?? {}
   const serve: ServedStore = serveStore(
-    storeOfOwn(service, gatekeeper),
+    (limiter) => service.ownStores.of(limiter, gatekeeper.ownPatterns),
     timeoutMs === undefined ? {} : { timeoutMs },
   )
   app.post(
@@ -42,28 +40,6 @@ export function storeRoutes(app: App, { service, gatekeeper }: Context): void {
     },
     ({ body, caller }) => serve(body, (limiter) => mustDeclare(service, caller, limiter)),
   )
-}
-
-/**
- * Where limiters of callers are counted. In memory each pattern of `ownLimits` has a store of its own: a token that fills
- * one takes no room from other limiters.
- */
-function storeOfOwn(service: Service, gatekeeper: Gatekeeper): Store | ((limiter: string) => Store) {
-  if (service.store.applySync === undefined) return service.store
-  const { memory } = service.config.store ?? {}
-  const stores = new Map<string, Store>()
-  return (limiter) => {
-    const { ownPatterns } = gatekeeper
-    // The longest pattern for every caller, so that a limiter is in one store only. None is left if a reload has removed it.
-    const pattern = ownPatterns.find((each) => fits(each, limiter)) ?? '*'
-    let store = stores.get(pattern)
-    if (store === undefined) {
-      for (const known of stores.keys()) if (!ownPatterns.includes(known)) stores.delete(known)
-      store = memoryStore(memory)
-      stores.set(pattern, store)
-    }
-    return store
-  }
 }
 
 /** @throws {ServiceError} `forbidden` */

@@ -84,7 +84,7 @@ export class Metrics {
     ])
     return [
       ...this.limiters.metrics((name) => stateOf(service, name)),
-      ...storeMetrics(store),
+      ...storeMetrics(store, service?.ownStores.stats()),
       ...lineMetrics(capture, decisionLog),
       ...redisMetrics(servers),
       ...(own as unknown as Metric[]),

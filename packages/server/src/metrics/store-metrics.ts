@@ -3,15 +3,18 @@ import type { RedisStore } from 'slidegate/redis'
 import { counter, gauge, histogram, type Metric, type Row } from './metric.ts'
 
 /** What the store says of itself: of a store in this process how much it holds, of one in Redis how it was asked. */
-export function storeMetrics(store: Store | undefined): Metric[] {
-  const memory = isMemory(store) ? store.stats() : undefined
+export function storeMetrics(
+  store: Store | undefined,
+  own: ReturnType<MemoryStore['stats']> = { keys: 0, evicted: 0 },
+): Metric[] {
+  const memory = isMemory(store) ? sumOf(store.stats(), own) : undefined
   const redis = isRedis(store) ? store.stats() : undefined
   const only = <Value>(value: Value | undefined): Row<Value>[] => (value === undefined ? [] : [[{}, value]])
   return [
-    gauge('slidegate_memory_store_keys', 'Keys that the memory store holds.', only(memory?.keys)),
+    gauge('slidegate_memory_store_keys', 'Keys in the memory stores.', only(memory?.keys)),
     counter(
       'slidegate_memory_store_evicted_total',
-      'Keys that the memory store has given up before their time: it was full.',
+      'Keys that full memory stores have evicted before their time.',
       only(memory?.evicted),
     ),
     histogram(
@@ -36,6 +39,10 @@ export function storeMetrics(store: Store | undefined): Metric[] {
       only(redis?.scriptLoads),
     ),
   ]
+}
+
+function sumOf(one: ReturnType<MemoryStore['stats']>, other: typeof one): typeof one {
+  return { keys: one.keys + other.keys, evicted: one.evicted + other.evicted }
 }
 
 function isMemory(store: Store | undefined): store is MemoryStore {

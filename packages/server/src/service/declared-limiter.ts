@@ -38,6 +38,8 @@ export class DeclaredLimiter {
   readonly config: LimiterConfig
   readonly shadowing: Shadowing
   readonly usual: ByDimension
+  /** Whether a limit keeps each unit of a cost. Then a large cost takes long. */
+  readonly keepsUnits: boolean
   readonly plans: ReadonlyMap<string, ByDimension>
   /** By dimension and key. */
   readonly #overrides = new Map<string, readonly Limit[]>()
@@ -50,6 +52,7 @@ export class DeclaredLimiter {
     this.config = config
     this.shadowing = shadowing
     this.usual = this.#limitsIn(config)
+    this.keepsUnits = keepsUnits(config)
     const plans = Object.entries(config.plans ?? {})
     this.plans = new Map(plans.map(([plan, rules]) => [plan, this.#limitsIn(rules)]))
     this.#planOf = plans.flatMap(([plan, { keys = [] }]) => keys.map((pattern) => [pattern, plan] as const))
@@ -63,20 +66,6 @@ export class DeclaredLimiter {
     let count = 0
     for (const limits of this.usual.values()) count += limits.length
     return count
-  }
-
-  /** Whether a limit keeps each unit of a cost. Then a large cost takes long. */
-  get keepsUnits(): boolean {
-    const { plans = {}, overrides = [] } = this.config
-    const rules: readonly Pick<LimiterConfig, 'limits' | 'dimensions'>[] = [
-      this.config,
-      ...Object.values(plans),
-      ...overrides,
-    ]
-    return rules
-      .flatMap(({ limits = [], dimensions = {} }) => [limits, ...Object.values(dimensions)])
-      .flat()
-      .some((limit) => limit.kind === 'concurrency' || ('log' in limit && limit.log === 'zset'))
   }
 
   get hasDimensions(): boolean {
@@ -190,6 +179,19 @@ export class DeclaredLimiter {
       return shadow === limit.shadow ? limit : limitOf({ ...config, shadow })
     })
   }
+}
+
+function keepsUnits(config: LimiterConfig): boolean {
+  const { plans = {}, overrides = [] } = config
+  const rules: readonly Pick<LimiterConfig, 'limits' | 'dimensions'>[] = [
+    config,
+    ...Object.values(plans),
+    ...overrides,
+  ]
+  return rules
+    .flatMap(({ limits = [], dimensions = {} }) => [limits, ...Object.values(dimensions)])
+    .flat()
+    .some((limit) => limit.kind === 'concurrency' || ('log' in limit && limit.log === 'zset'))
 }
 
 function wordOf(dimension: string, key: string): string {

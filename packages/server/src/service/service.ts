@@ -1,6 +1,7 @@
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
 import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
+import { OwnStores } from './own-stores.ts'
 import { ServiceError } from './service-error.ts'
 
 /** A limiter in force. */
@@ -46,6 +47,7 @@ const RETIRING_MS = 60_000
  */
 export class Service {
   readonly store: Store
+  readonly ownStores: OwnStores
   /** Whether no more requests should be sent here, for it is about to end. */
   isDraining = false
   readonly #observer: ServiceObserver
@@ -59,6 +61,7 @@ export class Service {
   /** @throws {SlidegateError} for limiters that cannot be */
   constructor(config: Config, store: Store, observer: ServiceObserver = {}) {
     this.store = store
+    this.ownStores = new OwnStores(store, config.store?.memory)
     this.#config = config
     this.#observer = observer
     this.#activate(config, {})

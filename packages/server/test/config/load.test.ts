@@ -401,7 +401,7 @@ describe('a configuration', () => {
     ],
     [
       'a time zone',
-      'limiters: { a: { limits: [{ kind: fixedWindow, limit: 1, align: day, timeZone: "${S}" }] } }',
+      'limiters: { a: { limits: [{ kind: calendarWindow, limit: 1, unit: day, timeZone: "${S}" }] } }',
       SECRET.repeat(5),
     ],
     ['a URL', 'store: { redis: { url: "${S}" } }', `http://user:${SECRET}@host`],

@@ -217,6 +217,8 @@ describe('many requests', () => {
     expect(await ask('zset', [10_000])).toEqual([200, undefined])
     expect(await ask('zset', [5000, 4999, 1])).toEqual([200, undefined])
     expect(await ask('zset', [5000, 5001])).toEqual([413, 'too_many_requests'])
+    // It is denied in any case.
+    expect(await ask('zset', [1, 20_000])).toEqual([429, undefined])
     expect(await ask('plans', [5000, 5001])).toEqual([413, 'too_many_requests'])
     expect(await ask('bucket', [10_000, 10_000])).toEqual([200, undefined])
   })

@@ -34,8 +34,7 @@ export type ServedStore = (body: unknown, authorize: Authorize) => Promise<Store
  * const answer = await serve(await request.json(), (limiter) => mustBeAllowed(request, limiter))
  * ```
  *
- * @param store or a function that returns the store of a limiter: always the same one for the same name. A request for several
- * limiters goes to the store of the first.
+ * @param store or a function that returns the store of a limiter: always the same one for the same name
  * @throws {SlidegateError} `invalid_option`
  */
 export function serveStore(
@@ -59,7 +58,9 @@ export function serveStore(
   else guardedOf(store)
   const resultOf = async (op: Op) => {
     try {
-      return await outcomeOf(guardedOf(storeOf(limiterOf(op.parts[0]!.set.limiter))), op)
+      const [store, ...others] = new Set(op.parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
+      if (others.length > 0) throw invalidOption(`a ${op.type} needs limiters of one store`)
+      return await outcomeOf(guardedOf(store!), op)
     } catch (error) {
       return error as Error
     }

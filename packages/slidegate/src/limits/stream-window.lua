@@ -257,7 +257,7 @@ function stream_window.list(log, params, now)
   for _, entry in ipairs(log.rewritten or entries_after(log, now - params.windows[1])) do
     -- Numbers take most of the time. Those that aren't computed with stay text.
     local words = entry[2]
-    if words[1] == 'id' and words[3] == 'cost' and tonumber(words[4]) then
+    if words[3] == 'cost' and words[6] and string.find(words[4], '^[1-9]%d*$') then
       flat[last + 1], flat[last + 2], flat[last + 3] = words[2], words[4], string.match(entry[1], '^%d+')
       last = last + 3
     end

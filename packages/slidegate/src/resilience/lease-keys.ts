@@ -8,7 +8,7 @@ import { FEW, type KeyCrowd, Pool, type Supply } from './lease-pool.ts'
 /** A lease that ends a millisecond early has to last for more than one. */
 export const MIN_LEASE_MS = 2
 
-/** Leaves a second to return units before 4,096 later records make the refund impossible. */
+/** Leaves a second to return units before too many later records make the refund impossible. */
 export const MAX_LEASE_MS = 3000
 
 /** Places in the table of admissions. */

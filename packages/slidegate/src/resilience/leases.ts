@@ -7,7 +7,7 @@ import { checkInteger, checkWrapped } from './options.ts'
 export interface LeaseOptions {
   /**
    * Milliseconds, from 2 to 3,000, for which units are held at most; never more than a tenth of the shortest
-   * window. A log takes units back until 4,096 records have followed, and each millisecond can add one. While a key is leased its sliding windows are longer by that, for every process: the longer, the fewer
+   * window. While a key is leased its sliding windows are longer by that, for every process: the longer, the fewer
    * calls, and the less is admitted. Default: 100.
    */
   readonly leaseMs?: number

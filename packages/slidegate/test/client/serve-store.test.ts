@@ -349,6 +349,21 @@ describe('a function from a limiter to its store', () => {
     expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([2, 1])
   })
 
+  it('fails a request for limiters of several stores', async () => {
+    const stores = { mine: memoryStore(), 'mine.too': memoryStore() }
+    const serve = serveStore((limiter) => stores[limiter as keyof typeof stores])
+    const parts = [
+      [0, 'ann'],
+      [1, 'ann'],
+    ]
+    const sets = ['mine', 'mine.too'].map((limiter) => ({ ...set, limiter }))
+    const { outcomes } = await serve(bodyOf([{ ...consume, parts }], sets), authorize)
+    expect(outcomes).toMatchObject([
+      { error: { code: 'invalid_option', message: 'a consume needs limiters of one store' } },
+    ])
+    expect([stores.mine.stats().keys, stores['mine.too'].stats().keys]).toEqual([0, 0])
+  })
+
   it('fails the requests of a limiter without a store, and no others', async () => {
     const serve = serveStore((limiter) => (limiter === 'mine' ? memoryStore() : (undefined as never)))
     const { outcomes } = await serve(asks(['mine.too', 'mine']), authorize)
