@@ -41,7 +41,8 @@ function warnOfShare({ onStoreError, instances }: StoreOptions): void {
   if (isWarned || onStoreError !== 'local' || instances !== undefined || !isClusterWorker()) return
   isWarned = true
   warn(
-    "onStoreError is 'local', but instances is not set: in an outage each process admits the whole limit. See docs/failures.md.",
+    "onStoreError is 'local' without instances: in an outage each process admits the whole limit. " +
+      'Set instances to their number. See docs/failures.md.',
     'SLIDEGATE_LOCAL_INSTANCES',
   )
 }

@@ -1,4 +1,3 @@
-import 'slidegate/calendar'
 import { type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
 import type { Checked } from './checks.ts'

@@ -20,7 +20,7 @@ export class Caller {
   readonly role: Role
   /** Patterns of the limiters that he may use; left out: all. */
   readonly limiters: readonly string[] | undefined
-  /** Patterns of the limiters whose limits he may declare. */
+  /** Patterns of the limiters that the caller may declare. */
   readonly ownLimits: readonly string[]
 
   constructor(name: string, role: Role, limiters?: readonly string[], ownLimits: readonly string[] = []) {

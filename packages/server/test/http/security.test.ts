@@ -245,6 +245,14 @@ describe('caps', () => {
     expect(chunked.status).toBe(413)
   })
 
+  it.each(['/v1/consume', '/v1/store'])('on bodies of %s, of 512 KiB by default', async (path) => {
+    await using service = await testService({ limiters })
+    const headers = { 'content-type': 'application/json' }
+    const statusOf = async (length: number) =>
+      (await service.ask(path, { method: 'POST', headers, body: '{}'.padEnd(length) })).status
+    expect([await statusOf(2 ** 19), await statusOf(2 ** 19 + 1)]).toEqual([400, 413])
+  })
+
   it('on requests under way', async () => {
     await using service = await testService({
       limiters: { one: { limits: [{ kind: 'slidingWindow', limit: 1, window: '1h' }] } },

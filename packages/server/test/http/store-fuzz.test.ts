@@ -12,6 +12,7 @@ import { type TestService, testService } from '../support/service.ts'
 
 const ATTACKER = 'the-token-of-the-attacker'
 const VICTIM = 'the-token-of-the-victim'
+const READER = 'the-token-of-the-reader'
 
 const config: Config = {
   limiters: {
@@ -268,7 +269,9 @@ function victimOf(service: TestService) {
 
 describe('limiters of tokens in memory', () => {
   it('one token fills its store, and other limiters have room', async () => {
-    await using service = await testService({ ...config, store: { memory: { maxKeys: 50, onFull: 'deny' } } })
+    const tokens = [...config.auth!.tokens!, { name: 'reader', role: 'read' as const, token: READER }]
+    const memory = { maxKeys: 50, onFull: 'deny' as const }
+    await using service = await testService({ ...config, auth: { tokens }, store: { memory } })
     const limits = [{ kind: 'fixedWindow', limit: 1, window: '366d', align: 'first-hit' }]
     const consume = async (token: string, limiter: string, keys: readonly string[]) => {
       const ops = keys.map((key) => ({ type: 'consume', parts: [[0, key]], cost: 1, count: 1, leaseMs: 0 }))
@@ -291,6 +294,9 @@ describe('limiters of tokens in memory', () => {
       { authorization: `Bearer ${VICTIM}` },
     )
     expect(body).toMatchObject({ allowed: true, remaining: 6 })
+    const metrics = await service.get('/metrics', { authorization: `Bearer ${READER}` })
+    // 50 of the attacker, one in each pattern of the victim, and one of the configuration.
+    expect(metrics.body).toMatch(/^slidegate_memory_store_keys(\{.*\})? 53$/m)
   })
 
   it('two tokens share a limiter that both may declare', async () => {

@@ -158,7 +158,7 @@ function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonl
     const set = sets[integerIn(place, 'the set of a part', 0, sets.length - 1)]!
     if (set instanceof Error) throw set
     if (set.logs.length === 0) {
-      throw invalidOption('the set of a part has no limits and no additions', value)
+      throw invalidOption('the set of a part has no limits and no additions; it needs at least one', value)
     }
     return { key: stored(key, 'the key of a part') as string, set }
   })

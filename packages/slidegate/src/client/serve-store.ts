@@ -44,23 +44,11 @@ export function serveStore(
   checkOptions(options, 'serveStore', { timeoutMs: true })
   const { timeoutMs = 40 } = options
   const sets = new KnownSets()
-  const storeOf = typeof store === 'function' ? store : () => store
-  const guarded = new WeakMap<Store, Store>()
-  const guardedOf = (store: Store) => {
-    let known = guarded.get(store)
-    if (known === undefined) {
-      known = guard(store, timeoutMs)
-      guarded.set(store, known)
-    }
-    return known
-  }
-  if (typeof store === 'function') checkFailureOptions({ timeoutMs })
-  else guardedOf(store)
+  const storeOf =
+    typeof store === 'function' ? guardedByLimiter(store, timeoutMs) : guardedAlways(store, timeoutMs)
   const resultOf = async (op: Op) => {
     try {
-      const [store, ...others] = new Set(op.parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
-      if (others.length > 0) throw invalidOption(`a ${op.type} needs limiters of one store`)
-      return await outcomeOf(guardedOf(store!), op)
+      return await outcomeOf(storeOf(op), op)
     } catch (error) {
       return error as Error
     }
@@ -72,7 +60,27 @@ export function serveStore(
   }
 }
 
-/** What it charges when nobody waits for it any more is returned here. */
+function guardedAlways(store: Store, timeoutMs: number): (op: Op) => Store {
+  const guarded = guard(store, timeoutMs)
+  return () => guarded
+}
+
+function guardedByLimiter(storeOf: (limiter: string) => Store, timeoutMs: number): (op: Op) => Store {
+  checkFailureOptions({ timeoutMs })
+  const guarded = new WeakMap<Store, Store>()
+  return ({ type, parts }) => {
+    const [store, ...others] = new Set(parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
+    if (others.length > 0) throw invalidOption(`a ${type} needs limiters of one store`)
+    let known = guarded.get(store!)
+    if (known === undefined) {
+      known = guard(store!, timeoutMs)
+      guarded.set(store!, known)
+    }
+    return known
+  }
+}
+
+/** The store with a deadline. It returns what is charged too late. */
 function guard(store: Store, timeoutMs: number): Store {
   if (typeof store?.apply !== 'function') {
     throw invalidOption(

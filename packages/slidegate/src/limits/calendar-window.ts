@@ -67,7 +67,7 @@ export function calendarWindow(options: CalendarWindowOptions): Limit {
   )
 }
 
-/** Apart from fixed windows, which need not be told the time. */
+/** A kind of its own, since Redis needs the edges of its windows. */
 const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
   ...fixedWindowKind,
 

@@ -50,7 +50,7 @@ export function limitOf(declaration: unknown): Limit {
   throw new SlidegateError(
     'invalid_limit',
     kind === 'calendarWindow'
-      ? "the declared limit is a calendarWindow; import 'slidegate/calendar' in this process"
+      ? "the declared limit is a calendarWindow; import 'slidegate/calendar'"
       : `the declared limit is ${show(declaration)}; it must be an object whose kind is ${KINDS.join(', ')}`,
     declaration,
   )

@@ -30,8 +30,8 @@ export interface SlidingWindowOptions extends LimitOptions {
    *   shows who has used the limit.
    * - `stream`: in Redis a stream, about 45 bytes per request, so that other programs can follow admissions with
    *   XREAD: entries `<ms>-<n>` of `id`, `cost` and `total`, the running total of units. A request that is returned
-   *   vanishes, which is not told; while more count than the limit, or 1,024, only the newest is returned. After the clock was set
-   *   back the stream begins anew, with lower ids. Consumer groups do not outlive that, nor a refund.
+   *   vanishes without a message. If more entries count than the limit, 128 to 1,024, only the newest can be
+   *   returned. After the clock was set back the stream begins anew, with lower ids. Consumer groups do not outlive that, nor a refund.
    *
    * The latter two are for limits up to 10,000, at the precision of 1 ms. Each of their windows has a log of its own,
    * and they take back only whole requests.
