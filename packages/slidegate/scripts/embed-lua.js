@@ -20,7 +20,6 @@ const KINDS = {
   t: ['token-bucket'],
   c: ['sliding-counter'],
   b: ['ban'],
-  q: ['line'],
   n: ['notes'],
 }
 

@@ -40,7 +40,7 @@ import type {
 } from './stores/store.ts'
 import type { LimiterStats } from './tally.ts'
 import { parseCost, parseUnits } from './units.ts'
-import { inLine, LimiterAsker } from './waiting/asker.ts'
+import { LimiterAsker } from './waiting/asker.ts'
 import { parseWaitOptions, type WaitOptions } from './waiting/wait-options.ts'
 import { WaitingRoom, type WaitingState } from './waiting/waiting.ts'
 
@@ -348,7 +348,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
     if (this.#isStale) await this.#overrides!.refresh()
     this.#checkOpen()
-    const parts = inLine(this.#reservations.partsWith(this.#keys.wholeOf(key, options?.request)))
+    const parts = this.#reservations.partsWith(this.#keys.wholeOf(key, options?.request))
     await this.#freeing({ type: 'reset', parts })
   }
 

@@ -60,9 +60,9 @@ const READERS: Readonly<Record<string, Read>> = {
   requestId: stored,
   value: stored,
   mayRepeat: flagIn,
+  isWaiting: flagIn,
   charged: each(flagIn),
   instants: each(any),
-  id: like(/^[A-Za-z0-9_-]{12}$/),
   reservation: upTo(MAX_NAME),
   from: like(/^[0-9]{1,20}$/),
   // The name of a dimension may stand before the key.
@@ -74,17 +74,13 @@ const READERS: Readonly<Record<string, Read>> = {
       'a text as it is stored',
     ),
   text: upTo(MAX_NOTE),
-  ticket: (value, what) => {
-    const { id, sinceMs } = fieldsIn(value, what, ['id', 'sinceMs'])
-    return { id: READERS.id!(id, 'ticket.id'), sinceMs: whole(sinceMs, 'ticket.sinceMs') }
-  },
 }
 
 const NAMES = ['requestId?', 'mayRepeat?', 'value?']
 
 /** What each op says besides its parts; what ends with `?` may be left out. */
 const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
-  consume: fields('cost', 'count', 'leaseMs', 'ticket?', 'reservation?', ...NAMES),
+  consume: fields('cost', 'count', 'leaseMs', 'isWaiting?', 'reservation?', ...NAMES),
   peek: fields('cost', 'count', ...NAMES),
   explain: fields('cost', 'count', 'charges?', ...NAMES),
   charge: fields('units', ...NAMES),
@@ -93,7 +89,6 @@ const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
   release: fields('units', 'requestId'),
   list: [],
   reset: [],
-  leave: fields('id'),
   settle: fields('reservation', 'units', 'actual', 'charged', 'instants'),
   block: fields('ms'),
   note: fields('name', 'text?', 'ttlMs', 'since?', 'from?'),
@@ -188,7 +183,6 @@ function checkLogs(op: Op): void {
     throw wrong('the addition whole', type, 'part of a reset')
   }
   if (type === 'block') need(parts, 'ban', type)
-  if (type === 'leave' || ('ticket' in op && op.ticket !== undefined)) need(parts, 'line', type)
   if ('reservation' in op && op.reservation !== undefined) need(parts, 'reservations', type)
   if ('charged' in op) {
     if (op.charged.length !== logs) {

@@ -87,11 +87,11 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
 
 const REQUESTS = [
   ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'firstCost', 'costs'],
-  ...['blockedMs', 'bannedParts', 'isBehind', 'isJoined', 'instants'],
+  ...['blockedMs', 'bannedParts', 'isJoined', 'instants'],
 ]
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, isRepeat, firstCost, costs, blockedMs, bannedParts, isBehind, isJoined, instants } = told
+  const { source, isRepeat, firstCost, costs, blockedMs, bannedParts, isJoined, instants } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
   const limits = limitsOf(op.parts).length
   return {
@@ -106,7 +106,6 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
     ...(costs !== undefined && { costs: integers(costs, 'costs', limits) }),
     ...(blockedMs !== undefined && { blockedMs: whole(blockedMs, 'blockedMs') }),
     ...(bannedParts !== undefined && { bannedParts: partsIn(bannedParts, op.parts.length) }),
-    ...(isBehind !== undefined && { isBehind: flagIn(isBehind, 'isBehind') }),
     ...(isJoined !== undefined && { isJoined: flagIn(isJoined, 'isJoined') }),
     ...(instants !== undefined && { instants: integers(instants, 'instants', op.parts.length) }),
   } as const

@@ -12,7 +12,6 @@ import {
   withLog,
   withLogsOf,
 } from '../limits/limit-set.ts'
-import { lineLog } from '../limits/line.ts'
 import { notesLog } from '../limits/notes.ts'
 import { reservationLog } from '../limits/reservations.ts'
 import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
@@ -79,8 +78,6 @@ function writtenAddition(addition: Addition): WrittenAddition {
       return { ban: banOptionsOf(log) }
     case 'reservations':
       return { reservations: log.params.windows[0]! }
-    case 'line':
-      return { line: true }
     case 'table':
       return { notes: true }
     default:
@@ -185,7 +182,7 @@ function withNew(set: LimitSet, log: ExtraLog): LimitSet {
   throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
 }
 
-const ADDITIONS = ['formerly', 'whole', 'ban', 'reservations', 'line', 'notes']
+const ADDITIONS = ['formerly', 'whole', 'ban', 'reservations', 'notes']
 
 function readAddition(value: unknown, dimension: string | undefined): Addition {
   const fields = fieldsIn(value, 'the addition', ADDITIONS)
@@ -206,7 +203,7 @@ function readAddition(value: unknown, dimension: string | undefined): Addition {
       return { log: reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS)) }
     default:
       if (told !== true) throw wrong(name, told, 'true')
-      return { log: name === 'line' ? lineLog : notesLog }
+      return { log: notesLog }
   }
 }
 

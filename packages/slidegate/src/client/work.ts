@@ -22,8 +22,6 @@ const WINDOW_LOG = 4
 
 /** Reads up to 1,000 denials. */
 const BAN = 10
-/** Reads up to 256 tickets. */
-const TICKETS = 90
 /** Takes one of 10,000 entries out of the middle. */
 const ENTRY = 40
 /** One list per body. Its parts are listed one by one, until they hold too much. */
@@ -75,8 +73,6 @@ function workOfLog(op: Op, log: Log): number {
   switch (log.role) {
     case 'ban':
       return BAN
-    case 'line':
-      return op.type === 'leave' || ('ticket' in op && op.ticket !== undefined) ? TICKETS : LOG
     case 'reservations':
       return 'reservation' in op && op.reservation !== undefined ? ENTRY : LOG
     case 'table':

@@ -6,9 +6,9 @@ import type { Entries, Kind, Limit, LogParams } from './limit.ts'
  * - `count`: limits read it, and it is charged.
  * - `former`: limits read it beside a log of their own, since it may hold what was charged before they were changed. It is
  *   not charged any more.
- * - `ban`, `line`, `reservations`, `table`: no limit reads it.
+ * - `ban`, `reservations`, `table`: no limit reads it.
  */
-export type Role = 'count' | 'former' | 'ban' | 'line' | 'reservations' | 'table'
+export type Role = 'count' | 'former' | 'ban' | 'reservations' | 'table'
 
 /** A piece of stored state and the limits that read it. */
 export interface Log {

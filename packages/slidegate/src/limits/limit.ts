@@ -121,7 +121,6 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly Charged[]
   /** What a kind does that is no limit: see `Log.role`. */
   readonly ban?: BanKeeping<State, Params>
-  readonly line?: LineKeeping<State, Params>
   readonly table?: TableKeeping<State, Params>
 }
 
@@ -132,22 +131,6 @@ export interface BanState {
   readonly level: number
   /** Denials that count towards the next. */
   readonly denials: number
-}
-
-/** Who waits in line for a key, on behalf of all that wait in one process. */
-export interface Ticket {
-  /** Of 12 characters. */
-  readonly id: string
-  /** From when on it waits, by the store's clock; 0: from now on. */
-  readonly sinceMs: number
-}
-
-/** Those who wait before a request. */
-export interface Ahead {
-  /** Units that they wait for. */
-  readonly units: number
-  /** Of these, the units of those who are awaited before the request is admitted. */
-  readonly awaited: number
 }
 
 export interface Note {
@@ -204,20 +187,6 @@ interface BanKeeping<State, Params extends LogParams> {
   denied(state: State, params: Params, nowMs: number, count: number): number
   /** Blocks it from now on, whatever was before; for 0 milliseconds: lets it go, and forgets all denials and bans. */
   block(state: State, params: Params, nowMs: number, ms: number): void
-}
-
-/** Those that wait for a key to have room, one for each process, each for so many units. */
-interface LineKeeping<State, Params extends LogParams> {
-  /**
-   * Those who came before this one, as long as they may be expected to ask again.
-   *
-   * @param room units that are free
-   * @param soonMs who would have room, but is expected for later than that, is not awaited
-   */
-  ahead(state: State, params: Params, nowMs: number, ticket: Ticket, room: number, soonMs: number): Ahead
-  /** Puts it where it belongs, or moves it; it is expected to ask again by then. */
-  put(state: State, params: Params, nowMs: number, ticket: Ticket, units: number, untilMs: number): void
-  remove(state: State, params: Params, nowMs: number, id: string): void
 }
 
 /** A table of texts by name, with the order in which they were changed. */

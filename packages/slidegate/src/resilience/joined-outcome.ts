@@ -42,7 +42,7 @@ export function joinedOutcome(
     ...(costs.length > 0 && { costs: joined(parts, costs, limitsIn, cost) }),
     ...(blockedMs > 0 && { blockedMs }),
     ...(bannedParts.length > 0 && { bannedParts }),
-    ...(op.type === 'consume' && op.ticket !== undefined && { isJoined: true }),
+    ...(op.type === 'consume' && op.isWaiting && { isJoined: true }),
     ...(op.type === 'consume' && admitted > 0 && originsOf(parts, said)),
   }
 }

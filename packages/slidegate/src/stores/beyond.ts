@@ -1,18 +1,8 @@
-import type { Ahead, BanState, Charged, Ticket } from '../limits/limit.ts'
-import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
-import type { ConsumeOp, Part, SettleOp } from './store.ts'
+import type { BanState, Charged } from '../limits/limit.ts'
+import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
+import type { ConsumeOp, SettleOp } from './store.ts'
 
-// What few ops need of the driver: bans, lines, reservations, and logs of former limits. The twin of redis/beyond.lua.
-
-/** Who waits and does not ask when he might be admitted loses his place after so long. */
-const PATIENCE_MS = 500
-
-/** Where a release may give room at any time, those who wait ask again so soon. */
-const HELD_MS = 100
-
-/** Who waits behind more than fit a limit at a time is told so much more for each time that it is filled, up to the most. */
-const FILL_MS = 100
-const MOST_FILLS_MS = 1000
+// What few ops need of the driver: bans, reservations, and logs of former limits. The twin of redis/beyond.lua.
 
 /** What is to be told of bans, by part. */
 export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
@@ -37,25 +27,12 @@ export function addFormer(loaded: Loaded, { log, first, used }: LoadedLog, nowMs
   }
 }
 
-/** Those who wait for the same part before the request. Who sleeps though there is room for him holds up nobody. */
-export function whoIsAhead(loaded: Loaded, held: LoadedLog, nowMs: number, ticket: Ticket): Ahead {
-  const { limits } = held.log.params
-  const room = Math.min(...limits.map((limit, i) => limit - held.used[i]!))
-  for (const line of loaded) {
-    const { kind, params } = line.log
-    if (line.part === held.part && kind.line !== undefined) {
-      return kind.line.ahead(stateOf(line), params, nowMs, ticket, room, nowMs + 2 * PATIENCE_MS)
-    }
-  }
-  return NOBODY
-}
-
 /**
  * So many requests were denied: each is counted where limits of the same part have denied it. Answers for how many
- * milliseconds any part is blocked now. Who waits in line does no wrong.
+ * milliseconds any part is blocked now. A caller that waits does no wrong.
  */
 export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
-  if (denied === 0 || op.ticket !== undefined) return 0
+  if (denied === 0 || op.isWaiting) return 0
   let blockedMs = 0
   for (const held of loaded) {
     const { kind, params } = held.log
@@ -73,62 +50,12 @@ function hasDenied(held: LoadedLog): boolean {
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 
-/** The longest wait of each part, for limits that are enforced. */
-function waitsOf(parts: readonly Part[], limits: readonly number[]): number[] {
-  let place = 1
-  return parts.map(({ set }) => {
-    let waitMs = 0
-    for (const { shadow } of set.limits) {
-      if (!shadow) waitMs = Math.max(waitMs, limits[place]!)
-      place += 3
-    }
-    return waitMs
-  })
-}
-
-/**
- * Puts those who were not admitted in their place in the line, or takes one who was out of it. A part that has room long
- * before the others is not waited for.
- */
-export function queue(
-  loaded: Loaded,
-  nowMs: number,
-  op: ConsumeOp,
-  admitted: number,
-  limits: readonly number[],
-): void {
-  const { ticket } = op
-  if (ticket === undefined) return
-  const waits = waitsOf(op.parts, limits)
-  const waitMs = Math.max(...waits)
-  const isOut = admitted === op.count || waitMs === Number.POSITIVE_INFINITY
-  const isHeld = loaded.some(
-    ({ log }) => log.role === 'count' && !log.shadow && log.kind.entries?.are === 'holder',
-  )
-  const untilMs = nowMs + (isHeld ? Math.min(waitMs, HELD_MS) : waitMs) + PATIENCE_MS
-  // Where some of a process were admitted, the next of it come after those that wait elsewhere.
-  const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : Math.min(ticket.sinceMs, nowMs)
-  for (const held of loaded) {
-    const { kind, params } = held.log
-    if (kind.line === undefined) continue
-    const state = stateOf(held)
-    if (isOut || waits[held.part]! < waitMs - PATIENCE_MS) kind.line.remove(state, params, nowMs, ticket.id)
-    else kind.line.put(state, params, nowMs, { id: ticket.id, sinceMs }, op.cost, untilMs)
-  }
-}
-
-/** Until there is room for the cost, and for those who wait before. */
+/** Until there is room for the cost. */
 export function retryAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: number): number {
-  const { cost, ahead, used, charged } = held
-  const { params } = held.log
-  const limit = params.limits[i]!
-  if (cost > limit) return Number.POSITIVE_INFINITY
-  const wanted = Math.min(cost + ahead.units, limit)
-  const fills = Math.floor((cost + ahead.units - 1) / limit)
-  const fillMs = Math.min(fills * Math.min(params.windows[i]!, FILL_MS), MOST_FILLS_MS)
-  // It is the turn of others, and they are about to take it all.
-  if (used[i]! + charged + wanted <= limit) return fillMs
-  return roomAfter(loaded, held, i, nowMs, wanted) + fillMs
+  const { cost } = held
+  return cost > held.log.params.limits[i]!
+    ? Number.POSITIVE_INFINITY
+    : roomAfter(loaded, held, i, nowMs, cost)
 }
 
 /** Until limit `i` of the log has room for so many units, which it has not now. */

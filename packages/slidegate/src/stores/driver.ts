@@ -1,7 +1,7 @@
 import type { Entries, Entry } from '../limits/limit.ts'
-import { addFormer, resetAfter, retryAfter, whoIsAhead } from './beyond.ts'
+import { addFormer, resetAfter, retryAfter } from './beyond.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
-import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
+import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import {
   type ChargeOp,
   type ConsumeOp,
@@ -60,7 +60,6 @@ function findIn(loaded: Loaded, are: Entries, nowMs: number, { requestId }: Name
 /** How many requests all enforced limits have room for. */
 export function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
   let admitted = op.count
-  const ticket = op.type === 'consume' ? op.ticket : undefined
   for (let i = 0; i < loaded.length; i++) {
     const held = loaded[i]!
     const { kind, params, role } = held.log
@@ -68,7 +67,6 @@ export function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
     kind.check(stateOf(held), params, nowMs, held.used)
     addFormer(loaded, held, nowMs)
     held.cost = costIn(held, nowMs, op.cost, op)
-    held.ahead = ticket === undefined ? NOBODY : whoIsAhead(loaded, held, nowMs, ticket)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, admitted))
   }
   return admitted
@@ -112,12 +110,12 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   const numbers = [0, 0, 0]
   for (let l = 0; l < loaded.length; l++) {
     const held = loaded[l]!
-    const { first, used, cost, charged, ahead } = held
+    const { first, used, cost, charged } = held
     const { params, serves, role } = held.log
     if (role !== 'count') continue
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
-      const isFull = used[i]! + charged + ahead.units + cost > params.limits[i]!
+      const isFull = used[i]! + charged + cost > params.limits[i]!
       numbers[place] = used[i]!
       numbers[place + 1] = isFull && charged < cost * count ? retryAfter(loaded, held, i, nowMs) : 0
       numbers[place + 2] = resetAfter(loaded, held, i, nowMs)
@@ -209,11 +207,11 @@ function entryIn({ log }: LoadedLog, { requestId, value }: Named): string {
 }
 
 /** Of so many requests, those that fit all limits of the log. */
-function roomIn({ log, used, cost, ahead }: LoadedLog, count: number): number {
+function roomIn({ log, used, cost }: LoadedLog, count: number): number {
   const { limits } = log.params
   let room = count
   for (let i = 0; i < limits.length; i++) {
-    const free = Math.max(0, limits[i]! - used[i]! - ahead.awaited)
+    const free = Math.max(0, limits[i]! - used[i]!)
     if (free < cost * room) room = Math.floor(free / cost)
   }
   return room

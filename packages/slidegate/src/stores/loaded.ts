@@ -1,4 +1,4 @@
-import type { Ahead, Logs } from '../limits/limit.ts'
+import type { Logs } from '../limits/limit.ts'
 import type { Log } from '../limits/limit-set.ts'
 
 /** A log of an op. */
@@ -14,15 +14,11 @@ export interface LoadedLog {
   first: number
   /** Units within each limit's window before the op, as `check` finds them: with those in logs of former limits. */
   readonly used: number[]
-  /** Those who wait before the request. */
-  ahead: Ahead
   /** Units that one request takes of it. */
   cost: number
   /** Units that the op has charged. */
   charged: number
 }
-
-export const NOBODY: Ahead = { units: 0, awaited: 0 }
 
 /** The logs of an op, over all of its parts in order. */
 export type Loaded = readonly LoadedLog[]

@@ -1,6 +1,6 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Entry, Noted, Notes } from '../limits/limit.ts'
-import { banDenied, bansOf, chargesOf, freesOf, queue, settle } from './beyond.ts'
+import { banDenied, bansOf, chargesOf, freesOf, settle } from './beyond.ts'
 import {
   answer,
   answerAgain,
@@ -16,7 +16,7 @@ import {
   settleInstant,
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
-import { type Loaded, type LoadedLog, NOBODY, stateOf } from './loaded.ts'
+import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import {
   type BlockOp,
   bannedBy,
@@ -27,7 +27,6 @@ import {
   type ExplainOutcome,
   type HoldOp,
   type HoldOutcome,
-  type LeaveOp,
   type ListOp,
   type ListOutcome,
   type NoteOp,
@@ -76,8 +75,6 @@ export class MemoryOps {
         return this.#list(op, clockMs)
       case 'reset':
         return this.#reset(op)
-      case 'leave':
-        return this.#leave(op, clockMs)
       case 'settle':
         return this.#settle(op, clockMs)
       case 'block':
@@ -101,19 +98,15 @@ export class MemoryOps {
     const first = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
     if (first !== undefined) return repeated(loaded, nowMs, first, op)
-    // Those that were denied are counted where that leads to bans, or stand in line.
-    const isRemembered = (admitted < op.count || op.ticket !== undefined) && loaded.some(remembers)
+    // Those that were denied are counted if that leads to bans.
+    const isRemembered = admitted < op.count && loaded.some(remembers)
     if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
     if (!this.#makeRoom(parts, loaded, nowMs)) {
       return admitted > 0 ? this.#whenFull(loaded, nowMs, op) : decided(loaded, nowMs, admitted, op)
     }
     if (admitted > 0) commit(loaded, nowMs, op, admitted)
     const outcome = decided(loaded, nowMs, admitted, op)
-    let blockedMs = 0
-    if (isRemembered) {
-      queue(loaded, nowMs, op, admitted, outcome.limits)
-      blockedMs = banDenied(loaded, nowMs, op, op.count - admitted)
-    }
+    const blockedMs = isRemembered ? banDenied(loaded, nowMs, op, op.count - admitted) : 0
     this.#keep(parts, loaded, nowMs)
     return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
   }
@@ -186,14 +179,6 @@ export class MemoryOps {
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
     return { held: hold(loaded, nowMs, op) }
-  }
-
-  #leave({ parts, id }: LeaveOp, clockMs: number): undefined {
-    const loaded = this.#load(parts)
-    const nowMs = settleInstant(loaded, clockMs)
-    for (const held of loaded) {
-      if (held.slot !== 0) held.log.kind.line?.remove(stateOf(held), held.log.params, nowMs, id)
-    }
   }
 
   #settle(op: SettleOp, clockMs: number): SettleOutcome {
@@ -274,7 +259,6 @@ export class MemoryOps {
         held.part = p
         held.first = first
         held.charged = 0
-        held.ahead = NOBODY
       }
       first += set.limits.length
     }
@@ -296,7 +280,6 @@ export class MemoryOps {
         part: 0,
         first: 0,
         used: [],
-        ahead: NOBODY,
         cost: 0,
         charged: 0,
       }))
@@ -337,26 +320,24 @@ export class MemoryOps {
 
 /** Whether it keeps something of those that were denied. */
 function remembers({ log: { kind, params } }: LoadedLog): boolean {
-  return kind.ban?.counts(params) === true || kind.line !== undefined
+  return kind.ban?.counts(params) === true
 }
 
 const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
 
-/** The outcome if a key is blocked. It tells how its limits are, but not who waits for them. */
+/** The outcome if a key is blocked. It tells how its limits are. */
 function denialByBan(loaded: Loaded, nowMs: number, op: RequestOp): ConsumeOutcome | undefined {
   if (loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
   const blocked = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
   const banned = bannedBy(blocked)
   if (banned.blockedMs === undefined) return undefined
-  check(loaded, nowMs, op.type === 'consume' ? { ...op, ticket: undefined } : op)
+  check(loaded, nowMs, op)
   return { ...decided(loaded, nowMs, 0, op), ...banned }
 }
 
 function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)
-  const isBehind = loaded.some(({ ahead }) => ahead.units > 0)
-  const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
-  return withCosts(loaded, op, isBehind ? { ...outcome, isBehind } : outcome)
+  return withCosts(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
 function repeated(loaded: Loaded, nowMs: number, first: Entry, op: RequestOp): ConsumeOutcome {

@@ -1,5 +1,5 @@
 import type { Source } from '../decision.ts'
-import type { BanState, Charged, Entry, Noted, Notes, NotesAsked, Ticket } from '../limits/limit.ts'
+import type { BanState, Charged, Entry, Noted, Notes, NotesAsked } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 
@@ -37,8 +37,8 @@ export interface ConsumeOp extends Named {
   readonly count: number
   /** For so long the units may be spent by the process that took them; 0 where they are spent at once. */
   readonly leaseMs: number
-  /** Where it waits in line: it is admitted only if there is room for those before it, too. Needs logs for lines. */
-  readonly ticket?: Ticket | undefined
+  /** Whether the caller waits: then its denials don't count towards bans. */
+  readonly isWaiting?: boolean | undefined
   /** The name under which it may be settled once. Needs logs for reservations. */
   readonly reservation?: string | undefined
 }
@@ -107,14 +107,6 @@ export interface ResetOp {
   readonly parts: readonly Part[]
 }
 
-/** Gives up a place in the line. */
-export interface LeaveOp {
-  readonly type: 'leave'
-  readonly parts: readonly Part[]
-  /** Of its ticket. */
-  readonly id: string
-}
-
 /** What was reserved turns out to be so many units: the rest is returned, or charged. Once, if at all. */
 export interface SettleOp {
   readonly type: 'settle'
@@ -181,7 +173,6 @@ export type Op =
   | HoldOp
   | ListOp
   | ResetOp
-  | LeaveOp
   | SettleOp
   | BlockOp
   | ExplainOp
@@ -215,8 +206,6 @@ export interface ConsumeOutcome {
   readonly blockedMs?: number
   /** Parts with a ban that was in force before the op, by number; absent if there are none. They deny every request. */
   readonly bannedParts?: readonly number[]
-  /** Whether others wait before it, whose units are counted in its waits: it may be sooner, where they give up. */
-  readonly isBehind?: boolean
   /** Whether parts were decided apart: a denial may come of another who held one of them for a moment. Said to those who wait. */
   readonly isJoined?: boolean
   /**

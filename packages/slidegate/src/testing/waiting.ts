@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
-import { limitSet, withLog } from '../limits/limit-set.ts'
-import { lineLog } from '../limits/line.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import type { ConsumeOp, ConsumeOutcome } from '../stores/store.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+import { admits, type ConformanceCase, conformanceCase, left } from './conformance-case.ts'
 
 /** Those that wait for a key to have room. Each is woken by what is returned here, so that nothing waits for time to pass. */
 export const waiting: readonly ConformanceCase[] = [
@@ -99,66 +96,6 @@ export const waiting: readonly ConformanceCase[] = [
     )
     const late = limiter.schedule('k', () => assert.fail('it was not admitted'), { maxWaitMs: 0 })
     await assert.rejects(late, { reason: 'late' })
-  }),
-
-  conformanceCase(
-    'of those that wait in several processes, who came first is admitted first',
-    async (scene) => {
-      const limits = [slidingWindow({ limit: 4, window: '10s' })]
-      const set = withLog(limitSet('conformance', limits), lineLog)
-      const ask = async (id: string, cost: number, sinceMs = 0) => {
-        const ticket = { id: id.padEnd(12, '-'), sinceMs }
-        const op: ConsumeOp = {
-          ...{ type: 'consume', parts: [{ key: 'k', set }], cost, count: 1, leaseMs: 0, ticket },
-        }
-        const { admitted, limits, atMs } = (await scene.apply(op))[0] as ConsumeOutcome
-        return { admitted, waitMs: limits[1], atMs }
-      }
-      const limiter = scene.limiter(limits)
-      await admits(limiter, 'k', 2)
-      scene.clock.advance(1000)
-      await admits(limiter, 'k', 2)
-      // The first wants much, the second would have room before.
-      const first = await ask('first', 4)
-      assert.deepEqual([first.admitted, first.waitMs], [0, 10_000])
-      scene.clock.advance(10)
-      const second = await ask('second', 1)
-      // When the first has filled it.
-      assert.deepEqual([second.admitted, second.waitMs], [0, 9990 + 100])
-      scene.clock.advance(9000)
-      assert.equal((await ask('second', 1, second.atMs)).admitted, 0)
-      assert.equal((await ask('first', 4, first.atMs)).waitMs, 990)
-      // Those who do not wait in line are not held up by it.
-      await admits(limiter, 'k')
-      scene.clock.advance(990)
-      assert.equal((await ask('second', 1, second.atMs)).admitted, 0)
-      await limiter.reset('k')
-      await admits(limiter, 'k', 4)
-      await denies(limiter, 'k')
-    },
-  ),
-
-  conformanceCase('who gives up his place, or does not come back, holds up nobody', async (scene) => {
-    const limits = [slidingWindow({ limit: 4, window: '10s' })]
-    const set = withLog(limitSet('conformance', limits), lineLog)
-    const parts = [{ key: 'k', set }]
-    const consume: Omit<ConsumeOp, 'ticket'> = { type: 'consume', parts, cost: 4, count: 1, leaseMs: 0 }
-    const ask = async (id: string, cost: number) => {
-      const ticket = { id: id.padEnd(12, '-'), sinceMs: 0 }
-      return ((await scene.apply({ ...consume, cost, ticket }))[0] as ConsumeOutcome).admitted
-    }
-    const limiter = scene.limiter(limits)
-    await admits(limiter, 'k')
-    assert.equal(await ask('big', 4), 0)
-    assert.equal(await ask('small', 1), 0)
-    await scene.apply({ type: 'leave', parts, id: 'big'.padEnd(12, '-') })
-    assert.equal(await ask('small', 1), 1)
-    assert.equal(await ask('big', 4), 0)
-    // His time has come, and he does not ask.
-    scene.clock.advance(10_000)
-    assert.equal(await ask('small', 1), 0)
-    scene.clock.advance(600)
-    assert.equal(await ask('small', 1), 1)
   }),
 ]
 

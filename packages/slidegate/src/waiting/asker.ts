@@ -1,6 +1,4 @@
 import type { Decision } from '../decision.ts'
-import { withLog } from '../limits/limit-set.ts'
-import { lineLog } from '../limits/line.ts'
 import type { Names } from '../names.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part } from '../stores/store.ts'
 import type { Answer, Asker, Question } from './queue.ts'
@@ -15,11 +13,6 @@ interface Limiting {
   giveBack(decision: Decision): Promise<void>
 }
 
-/** The parts with the lines of those who wait for them. */
-export function inLine(parts: readonly Part[]): readonly Part[] {
-  return parts.map(({ key, set }) => ({ key, set: withLog(set, lineLog) }))
-}
-
 /** Asks a limiter's store for those who wait. */
 export class LimiterAsker implements Asker {
   readonly #limiting: Limiting
@@ -32,14 +25,10 @@ export class LimiterAsker implements Asker {
     return this.#limiting.refresh()
   }
 
-  async ask(parts: readonly Part[], { cost, count, value, ticket }: Question): Promise<Answer> {
+  async ask(parts: readonly Part[], { cost, count, value }: Question): Promise<Answer> {
     const names = { ...this.#limiting.names.made(parts), value }
-    const op: ConsumeOp = { type: 'consume', parts: inLine(parts), cost, count, leaseMs: 0, ticket, ...names }
+    const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
     return { op, outcome: (await this.#limiting.apply(op)) as ConsumeOutcome }
-  }
-
-  async leave(parts: readonly Part[], id: string): Promise<void> {
-    await this.#limiting.apply({ type: 'leave', parts: inLine(parts), id })
   }
 
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {

@@ -1,5 +1,4 @@
 import type { Decision } from '../decision.ts'
-import type { Ticket } from '../limits/limit.ts'
 import { originOf } from '../origin.ts'
 import type { AsyncOrigin } from '../platform.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
@@ -12,6 +11,12 @@ import { comesBefore, endsBefore, type Waiter } from './waiter.ts'
 
 /** Requests that are asked for together at most. */
 const MAX_RUN = 256
+
+/** The next question is asked after this time at most: limits may have been raised elsewhere. */
+const MAX_WAIT_MS = 5000
+
+/** Processes that are denied at the same time don't ask again at the same time. */
+const MAX_JITTER_MS = 20
 
 /** For so long at most nobody asks where a release may let the next one in at any time. */
 const MAX_HELD_MS = 100
@@ -28,7 +33,6 @@ export interface Question {
   /** Requests of this cost, more than 1 only where they have no names. */
   readonly count: number
   readonly value: string | undefined
-  readonly ticket: Ticket
 }
 
 export interface Answer {
@@ -41,8 +45,6 @@ export interface Asker {
   /** Sees to it that a waiter's parts are those in force now; nothing where they are. Never fails. */
   refresh(): Promise<void> | undefined
   ask(parts: readonly Part[], question: Question): Promise<Answer>
-  /** Gives up a place in the store's line. */
-  leave(parts: readonly Part[], ticketId: string): Promise<void>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
   /** Returns what was charged for a request that nobody waits for any more. */
   giveBack(op: ConsumeOp, outcome: ConsumeOutcome, position: number): void
@@ -64,6 +66,8 @@ interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
   readonly value: string | undefined
+  /** When there is room, as the store has said. */
+  readonly roomAtMs: number
   readonly dueAtMs: number
   /** There is certainly no room before. */
   readonly closedUntilMs: number | undefined
@@ -71,8 +75,8 @@ interface Denial {
 
 /**
  * Those who wait for one key in this process. Only the first of them asks, with those behind it that ask for the same,
- * and one question is under way at a time. Who is denied asks again when the store has said that there would be room,
- * never before.
+ * and one question is under way at a time. After a denial the next question follows when the store has said that there
+ * would be room, or after 5 s.
  */
 export class Queue {
   /** All of its words. */
@@ -87,11 +91,6 @@ export class Queue {
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
-  readonly #ticketId: string
-  /** From when on the store knows that somebody waits here; 0 before it does. */
-  #sinceMs = 0
-  /** Whether the ticket may stand in the store. */
-  #mayStand = false
   #isAsking = false
   /** Whether something was returned after the question under way was sent. */
   #isWoken = false
@@ -100,10 +99,9 @@ export class Queue {
   #lastDenial: Decision | undefined
   #parts: readonly Part[] = []
 
-  constructor(key: string, words: readonly string[], ticketId: string, around: Surroundings) {
+  constructor(key: string, words: readonly string[], around: Surroundings) {
     this.key = key
     this.words = words
-    this.#ticketId = ticketId
     this.#around = around
     this.#alarm = new Alarm(around.origin, () => this.turn())
   }
@@ -145,7 +143,7 @@ export class Queue {
   /** An estimate for one who would come now: those before are admitted as fast as the tightest limit admits. */
   get expectedWaitMs(): number {
     if (this.length === 0 || this.#denial === undefined) return 0
-    const dueInMs = Math.max(0, this.#denial.dueAtMs - performance.now())
+    const dueInMs = Math.max(0, this.#denial.roomAtMs - performance.now())
     return Math.ceil(dueInMs + this.units / rateOf(this.#parts))
   }
 
@@ -185,6 +183,7 @@ export class Queue {
 
   async #ask(): Promise<void> {
     this.#isAsking = true
+    const wasDue = this.#denial !== undefined && this.#denial.roomAtMs <= performance.now()
     this.#denial = undefined
     this.#alarm.clear()
     // Those who come in the same tick are asked for together. And what fails at once does so in a tick of its own.
@@ -199,9 +198,8 @@ export class Queue {
         run = this.#takeRun(first)
         const sentAtMs = performance.now()
         const { cost, value } = first.request
-        const ticket = { id: this.#ticketId, sinceMs: this.#sinceMs }
-        const question = { cost, value, count: run.length, ticket }
-        this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs)
+        const question = { cost, value, count: run.length }
+        this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs, wasDue)
       }
     } catch (error) {
       this.#failed(run, error)
@@ -238,7 +236,7 @@ export class Queue {
     }
   }
 
-  #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number): void {
+  #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number, wasDue: boolean): void {
     const { op, outcome } = answer
     const { asker } = this.#around
     const waiting = run.filter(isWaiting)
@@ -258,31 +256,27 @@ export class Queue {
       }
     }
     const denied = waiting.slice(outcome.admitted)
-    if (outcome.admitted < op.count) this.#denied(denied, answer, sentAtMs)
-    else [this.#sinceMs, this.#mayStand] = [0, false]
+    if (outcome.admitted < op.count) {
+      // Another process was faster. Both are told the same time again.
+      const others = wasDue && outcome.admitted === 0
+      this.#denied(denied, answer, sentAtMs, others ? MAX_JITTER_MS * Math.random() : 0)
+    }
     for (const waiter of denied) if (isWaiting(waiter)) this.#line.push(waiter)
   }
 
-  #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number): void {
+  #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number, jitterMs: number): void {
     const { op, outcome } = answer
     this.#lastDenied = answer
     this.#lastDenial = undefined
     const waitMs = waitIn(answer)
-    if (outcome.source === 'store') {
-      this.#mayStand = waitMs !== Number.POSITIVE_INFINITY
-      // Later than now is what a clock was set back from.
-      if (this.#sinceMs === 0 || this.#sinceMs > outcome.atMs || outcome.admitted > 0) {
-        this.#sinceMs = outcome.atMs
-      }
-    }
     if (waitMs === Number.POSITIVE_INFINITY) {
       for (const waiter of denied) this.reject(waiter, 'never')
     } else if (!this.#isWoken) {
       const nowMs = performance.now()
       const isHeld = areHeld(op.parts)
-      const isCertain = outcome.source === 'store' && !(isHeld || outcome.isBehind || outcome.isJoined)
+      const isCertain = outcome.source === 'store' && !(isHeld || outcome.isJoined)
       const mostMs = Math.min(
-        isHeld ? MAX_HELD_MS : Number.POSITIVE_INFINITY,
+        isHeld ? MAX_HELD_MS : MAX_WAIT_MS,
         // Who got in each other's way does not come at the same time again.
         outcome.isJoined ? MAX_JOINED_MS * (1 - Math.random() / 2) : Number.POSITIVE_INFINITY,
       )
@@ -290,7 +284,8 @@ export class Queue {
         parts: this.#parts,
         cost: op.cost,
         value: op.value,
-        dueAtMs: nowMs + Math.min(waitMs, mostMs),
+        roomAtMs: nowMs + waitMs,
+        dueAtMs: nowMs + Math.min(waitMs + jitterMs, mostMs),
         // The store has decided after it was asked, by a clock of whole milliseconds.
         closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
       }
@@ -303,8 +298,6 @@ export class Queue {
       this.#drop(waiter)
       waiter.reject(error)
     }
-    // Perhaps it was only the answer that was lost.
-    this.#mayStand = true
     this.#rejectUntil(performance.now())
   }
 
@@ -338,12 +331,6 @@ export class Queue {
   #end(): void {
     this.#alarm.clear()
     this.#around.emptied(this)
-    if (!this.#mayStand) return
-    this.#mayStand = false
-    // What gets lost is not waited for any longer than a ticket is good for.
-    this.#around.origin.runInAsyncScope(() => {
-      this.#around.asker.leave(this.#parts, this.#ticketId).catch(() => {})
-    })
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Decision } from '../decision.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
-import { asyncOrigin, randomText } from '../platform.ts'
+import { asyncOrigin } from '../platform.ts'
 import type { Part } from '../stores/store.ts'
 import { Aborts } from './aborts.ts'
 import { type Asker, Queue, type Surroundings } from './queue.ts'
@@ -37,9 +37,6 @@ export class WaitingRoom {
   /** By each of several words, so that a reset doesn't visit every queue. */
   readonly #queuesWith = new Map<string, Set<Queue>>()
   readonly #aborts = new Aborts<Waiter>((waiters, reason) => this.#abort(waiters, reason))
-  /** What tells the tickets of this room from all others; drawn for the first. */
-  #head: string | undefined
-  #tickets = 0
   #length = 0
   #places = 0
   #isClosed = false
@@ -134,7 +131,7 @@ export class WaitingRoom {
   #queueOf(key: string, words: readonly string[]): Queue {
     let queue = this.#queues.get(key)
     if (queue === undefined) {
-      queue = new Queue(key, words, this.#ticketId(), this.#around)
+      queue = new Queue(key, words, this.#around)
       this.#queues.set(key, queue)
       for (const word of words.length > 1 ? words : []) {
         const sharing = this.#queuesWith.get(word)
@@ -153,13 +150,6 @@ export class WaitingRoom {
       sharing?.delete(queue)
       if (sharing?.size === 0) this.#queuesWith.delete(word)
     }
-  }
-
-  /** Of 12 characters. One for each queue: what a queue leaves behind is not taken for the next one's. */
-  #ticketId(): string {
-    const number = (this.#tickets++ % 36 ** 4).toString(36)
-    this.#head ??= randomText(6)
-    return this.#head + number.padStart(4, '0')
   }
 
   #abort(waiters: Iterable<Waiter>, reason: unknown): void {

@@ -1,12 +1,10 @@
 // tier: system
-import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { KINDS } from '../history/declarations.ts'
 import type { KeyedScale } from '../history/keyed-histories.ts'
 import { playKeyedAtRandom } from '../history/keyed-play.ts'
-import { LINE_SCALES, lineHistoryOf, playLine } from '../history/line-play.ts'
 import { playAtRandom, type StoreOf } from '../history/play.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { served } from './served.ts'
@@ -58,19 +56,5 @@ describe('a service and the oracle agree in every field of every answer', () => 
       700,
     )
     expect(decisions).toBeGreaterThanOrEqual(700)
-  })
-
-  test.each(Object.entries(LINE_SCALES))('lines: %s', async (_, scale) => {
-    let decisions = 0
-    let behind = 0
-    while (decisions < 600 || (behind === 0 && decisions < 10_000)) {
-      const property = fc.asyncProperty(lineHistoryOf(scale), async (history) => {
-        const seen = await playLine(history, STORES)
-        decisions += seen.decisions
-        behind += seen.behind
-      })
-      await fc.assert(property, { numRuns: 5 })
-    }
-    expect(behind).toBeGreaterThan(0)
   })
 })

@@ -46,7 +46,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
       const { outcomes } = await serve(body, authorize)
       expect(outcomes.filter((outcome) => (outcome as { error?: unknown } | null)?.error)).toEqual([])
     }
-    expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(14)
+    expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(13)
   })
 
   it('refuses whatever else it is sent, and nobody else is touched', async () => {
@@ -149,11 +149,6 @@ describe('says what is wrong', () => {
     ['a lease for ever', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
     ['an id that nobody keeps', part({ requestId: 'r' }), /requestId is "r"/],
     ['a value that nobody counts', part({ value: 'v' }), /value is "v"/],
-    [
-      'a ticket without a line',
-      part({ ticket: { id: 'abcdefghijkl', sinceMs: 0 } }),
-      /needs the addition "line"/,
-    ],
     ['a reservation without its log', part({ reservation: 'r.1' }), /needs the addition "reservations"/],
     ['a block without bans', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /needs the addition "ban"/],
     ['a note on limits', { type: 'notes', parts: [[0, 'ann']], since: 0 }, /a table has notes/],
@@ -268,7 +263,6 @@ describe.each(Object.entries(STORES))('on %s', (_, open) => {
     release: { units: 1, requestId: 'r' },
     list: {},
     reset: {},
-    leave: { id: 'abcdefghijkl' },
     settle: { reservation: 'r.1', units: 1, actual: 1, charged: [], instants: [1] },
     block: { ms: 1 },
     note: { name: 'n', text: 't', ttlMs: 0 },

@@ -14,8 +14,7 @@ import {
   type Store,
   slidingCount,
 } from '../../src/index.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp } from '../../src/stores/store.ts'
@@ -173,15 +172,11 @@ const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Pro
   },
 
   lease: (made, [key, cost, leaseMs]) => ask(made, key, { cost: cost as number, leaseMs: leaseMs as number }),
-
-  /** Stands in line, under an id of 12 characters; since when is 0 for who has just come. */
-  stand: (made, [key, cost, id, sinceMs]) =>
-    ask(made, key, { cost: cost as number, ticket: { id: id as string, sinceMs: sinceMs as number } }),
 }
 
 async function ask({ limiter, store }: Made, key: unknown, op: Partial<ConsumeOp>): Promise<unknown> {
   const set = limitSet(limiter.name, (limiter as Limiter).limits)
-  const parts = [{ key: key as string, set: op.ticket === undefined ? set : withLog(set, lineLog) }]
+  const parts = [{ key: key as string, set }]
   const asked: ConsumeOp = { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0, ...op }
   return (await outcomesOf(store, [asked]))[0]
 }

@@ -4,12 +4,11 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { memoryStore, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { type BanOptions, banLog } from '../../src/limits/ban.ts'
 import { type LimitSet, limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Op } from '../../src/stores/store.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { CAPACITY, KeyModel, TOKEN_MS } from './ban-line-model.ts'
+import { CAPACITY, KeyModel, TOKEN_MS } from './ban-model.ts'
 import { TwinStores } from './twin-stores.ts'
 
 const { redis } = await useRedis()
@@ -150,9 +149,8 @@ describe('what does not count as a denial', () => {
     expect((await twins.explain(shadowed)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
   })
 
-  it('one who waits in line', async () => {
-    const waiting = withLog(set, lineLog)
-    for (let i = 0; i < 5; i++) await twins.consume(waiting, { ticket: { id: 'waiter-00001', sinceMs: 0 } })
+  it('one of a caller that waits', async () => {
+    for (let i = 0; i < 5; i++) await twins.consume(set, { isWaiting: true })
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
   })
 
@@ -512,7 +510,6 @@ describe('random histories', () => {
     { after: 1, withinMs: 10, forMs: [10, 2000], forgetAfterMs: 6000 },
     { after: 0, withinMs: 0, forMs: [], forgetAfterMs: 0 },
   ]
-  const IDS = ['waiter-00001', 'waiter-00002', 'Waiter-00003']
   const key = fc.nat(1)
   const cost = fc.integer({ min: 1, max: CAPACITY + 1 })
   const step = fc.oneof(
@@ -528,9 +525,8 @@ describe('random histories', () => {
     },
     {
       weight: 4,
-      arbitrary: fc.record({ do: fc.constant('wait'), key, cost, who: fc.nat(2), isNew: fc.boolean() }),
+      arbitrary: fc.record({ do: fc.constant('wait'), key, cost }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('leave'), key, who: fc.nat(2) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('reset'), key }) },
     {
       weight: 8,
@@ -555,10 +551,8 @@ describe('random histories', () => {
         const options =
           after === 0 ? true : { after, within: withinMs, for: forMs, forgetAfter: forgetAfterMs }
         const set = setOf(options, 'l', [bucket])
-        const waitingSet = withLog(set, lineLog)
         const models = [new KeyModel(rule), new KeyModel(rule)]
         // Since when each waits, as it was told when it asked first.
-        const since = new Map<string, number>()
         for (const each of steps) {
           const { clock } = world
           if (each.do === 'clock') {
@@ -585,20 +579,12 @@ describe('random histories', () => {
               model.block(nowMs, each.ms)
               break
             case 'wait': {
-              const id = IDS[each.who]!
-              const place = `${name} ${id}`
-              const ticket = { id, sinceMs: each.isNew ? 0 : (since.get(place) ?? 0) }
-              const outcome = await world.consume(waitingSet, { cost: each.cost, ticket }, name)
-              expect(outcome).toEqual(model.consume(nowMs, each.cost, 1, ticket))
-              if (ticket.sinceMs === 0) since.set(place, outcome.atMs)
+              const outcome = await world.consume(set, { cost: each.cost, isWaiting: true }, name)
+              expect(outcome).toEqual(model.consume(nowMs, each.cost, 1, true))
               break
             }
-            case 'leave':
-              await world.ask({ type: 'leave', parts: [{ key: name, set: waitingSet }], id: IDS[each.who]! })
-              model.leave(nowMs, IDS[each.who]!)
-              break
             case 'reset':
-              await world.ask({ type: 'reset', parts: [{ key: name, set: waitingSet }] })
+              await world.ask({ type: 'reset', parts: [{ key: name, set }] })
               model.reset()
               break
           }

@@ -3,7 +3,6 @@ import { beforeEach, expect, it } from 'vitest'
 import { concurrency, createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
 import { notesLog } from '../../src/limits/notes.ts'
 import { reservationLog } from '../../src/limits/reservations.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -20,7 +19,7 @@ const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
 const limits = [slidingWindow({ limit: 5, window: '1m' }), concurrency({ limit: 5, ttl: '1m', name: 'held' })]
-const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000), lineLog]
+const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000)]
 const set = logs.reduce(withLog, limitSet('l', limits))
 /** Windows over one log: what most requests are asked for. */
 const usual = limitSet(
@@ -35,13 +34,12 @@ const charged = set.logs.map(({ role }) => role === 'count')
 const asked = { cost: 2, count: 1, leaseMs: 0 } as const
 
 const consumed = (key: string): Op => ({ type: 'consume', parts: partsOf(key), ...asked, requestId: 'r' })
-const ticket = { id: 'waiter-00001', sinceMs: 0 }
 const refunded = { charged, units: 2, requestId: 'r' }
 const settled = { reservation: 'e', units: 2, actual: 1, charged }
 
 const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
   consume: consumed,
-  'consume, in line': (key) => ({ ...consumed(key), requestId: 's', ticket }) as Op,
+  'consume, by one that waits': (key) => ({ ...consumed(key), requestId: 's', isWaiting: true }) as Op,
   peek: (key) => ({ type: 'peek', parts: partsOf(key), cost: 4, count: 1 }),
   charge: (key) => ({ type: 'charge', parts: partsOf(key), units: 3, requestId: 's' }),
   refund: (key, atMs) => ({ type: 'refund', parts: partsOf(key), atMs, ...refunded }),
@@ -50,7 +48,6 @@ const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
   'release, what nobody holds': (key) =>
     ({ type: 'release', parts: partsOf(key), requestId: 's', units: 2 }) as const,
   list: (key) => ({ type: 'list', parts: partsOf(key) }),
-  leave: (key) => ({ type: 'leave', parts: partsOf(key), id: ticket.id }),
   settle: (key, atMs) => ({ type: 'settle', parts: partsOf(key), ...settled, instants: [atMs] }),
   'settle, what nobody has reserved': (key, atMs) =>
     ({ type: 'settle', parts: partsOf(key), ...settled, reservation: 'f', instants: [atMs] }) as const,

@@ -7,7 +7,6 @@ import { KINDS, type KindName } from '../history/declarations.ts'
 import { historyOf } from '../history/histories.ts'
 import { type KeyedScale, keyedHistoryOf } from '../history/keyed-histories.ts'
 import { playKeyed } from '../history/keyed-play.ts'
-import { LINE_SCALES, lineHistoryOf, playLine } from '../history/line-play.ts'
 import { play, type StoreOf } from '../history/play.ts'
 import type { Scale } from '../history/scale.ts'
 
@@ -86,12 +85,6 @@ export function describeHistories(redis: Redis): void {
     test.each(Object.entries(KEYED))('%s', async (_, scale) => {
       for (const history of fc.sample(keyedHistoryOf(scale), { seed, numRuns: 5 })) {
         await playKeyed(history, stores)
-      }
-    })
-
-    test.each(Object.entries(LINE_SCALES))('a line, %s', async (_, scale) => {
-      for (const history of fc.sample(lineHistoryOf(scale), { seed, numRuns: 10 })) {
-        await playLine(history, stores)
       }
     })
   })

@@ -94,14 +94,8 @@ export const GROUPS = {
     skip: IN_MEMORY,
   },
   bans: {
-    mutate: ['limits/{ban,line,notes}.ts'],
-    tests: [
-      ...KEYED,
-      'limits/ban-kind.test.ts',
-      'limits/line-kind.test.ts',
-      'limits/notes.test.ts',
-      'limits/kept-logs.test.ts',
-    ],
+    mutate: ['limits/{ban,notes}.ts'],
+    tests: [...KEYED, 'limits/ban-kind.test.ts', 'limits/notes.test.ts', 'limits/kept-logs.test.ts'],
     skip: WITHOUT_RANDOM,
   },
   driver: {
@@ -112,7 +106,6 @@ export const GROUPS = {
       'limits/every-kind.test.ts',
       'limits/former-limits.test.ts',
       'limits/given-back-once.test.ts',
-      'limits/line-kind.test.ts',
       'limits/repeats.test.ts',
       'limits/kept-logs.test.ts',
       'limits/packed-window.test.ts',

@@ -4,7 +4,6 @@ import { memoryStore } from '../../src/index.ts'
 import { KINDS, type KindName } from '../history/declarations.ts'
 import { type KeyedScale, keyedHistoryOf } from '../history/keyed-histories.ts'
 import { playKeyed } from '../history/keyed-play.ts'
-import { LINE_SCALES, lineHistoryOf, playLine } from '../history/line-play.ts'
 import type { StoreOf } from '../history/play.ts'
 
 // What test/history plays on limiters of several keys, in short: see histories.ts.
@@ -38,13 +37,3 @@ test.for(Object.entries(KEYED))('random histories of keys: %s', async ([, scale]
   })
   await fc.assert(property, { numRuns: 4 })
 })
-
-test.for(Object.entries(LINE_SCALES))(
-  'random histories of keys: who waits in line, %s',
-  async ([, scale]) => {
-    const property = fc.asyncProperty(lineHistoryOf(scale), async (history) => {
-      await playLine(history, memory)
-    })
-    await fc.assert(property, { numRuns: 10 })
-  },
-)

@@ -9,7 +9,6 @@ import {
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { type ExtraLog, limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
 import { notesLog } from '../../src/limits/notes.ts'
 import { KeyTable } from '../../src/stores/key-table.ts'
 import { MemoryOps } from '../../src/stores/memory-ops.ts'
@@ -67,13 +66,6 @@ const floods: Readonly<Record<string, Flood>> = {
     addition: banLog({ after: 1000, within: HOUR_MS, for: HOUR_MS }),
     key: (i) => `k${i % 300}`,
     ops: 300_000,
-  },
-  'many tickets': {
-    limits: () => ONE,
-    addition: lineLog,
-    key: (i) => `k${i % 200}`,
-    op: (i) => ({ ticket: { id: `${100_000_000_000 + i}`, sinceMs: 0 } }),
-    ops: 51_000,
   },
   notes: {
     limits: () => [],

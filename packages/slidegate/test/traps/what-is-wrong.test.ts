@@ -3,7 +3,6 @@ import { beforeEach, expect, it } from 'vitest'
 import type { Limit } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { type LimitSet, limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
 import { notesLog } from '../../src/limits/notes.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -38,14 +37,11 @@ const LOGS: Readonly<Record<string, readonly [key: string, op: Op]>> = {
     Object.entries(SAMPLES).map(([name, { make }]) => [name, ['*', consumed(limited(make({ limit: 1 })))]]),
   ),
   'a ban': ['*:b', blocked],
-  'a line': ['*:q', consumed(limited(one, lineLog), { cost: 1, ticket: { id: 'waiter-00001', sinceMs: 0 } })],
   'a table': ['*:n', noted],
 }
 
 it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
   const store = redisStore(redis)
-  await outcomesOf(store, [op])
-  // Who waits is in line from the second on.
   await outcomesOf(store, [op])
   const [key = ''] = await redis.keys(pattern)
   const isText = (await redis.type(key)) === 'string'

@@ -1,7 +1,6 @@
 import { type Decision, decisionOf } from '../../src/decision.ts'
 import type { Limit } from '../../src/index.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { lineLog } from '../../src/limits/line.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Part, Store } from '../../src/stores/store.ts'
@@ -32,7 +31,7 @@ export function roomOn(
   maxWaiting = 20_000,
   decide: Asker['decide'] = decisionOf,
 ): Room {
-  const set = withLog(limitSet('waiting', limits), lineLog)
+  const set = limitSet('waiting', limits)
   const partsOf = (key: string): readonly Part[] => [{ key, set }]
   const asked: { op: ConsumeOp; outcome: ConsumeOutcome }[] = []
   const sent: Op[] = []
@@ -49,6 +48,7 @@ export function roomOn(
         type: 'consume',
         parts,
         leaseMs: 0,
+        isWaiting: true,
         ...question,
         ...(isNamed && { requestId: `request${made++}` }),
       }
@@ -56,7 +56,6 @@ export function roomOn(
       asked.push({ op, outcome })
       return { op, outcome }
     },
-    leave: (parts, id) => send({ type: 'leave', parts, id }),
     decide,
     giveBack(op, outcome, position) {
       for (const refund of refundsOf(op, outcome, position, position + 1)) void send(refund)

@@ -1,7 +1,7 @@
 // tier: integration
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   concurrency,
   createLimiter,
@@ -13,7 +13,6 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import { outcomesOf } from '../../src/stores/call.ts'
 import { WaitError } from '../../src/waiting/wait-error.ts'
 import { parseWaitOptions } from '../../src/waiting/wait-options.ts'
 import { errorOf } from '../input/refusal.ts'
@@ -292,7 +291,7 @@ describe('who is not admitted', () => {
     room.room.close()
     expect(await errorOf(() => wait)).toMatchObject({ code: 'closed' })
     expect(await errorOf(() => room.wait('k'))).toMatchObject({ code: 'closed' })
-    expect(room.sent.map(({ type }) => type)).toEqual(['leave'])
+    expect(room.sent).toEqual([])
   })
 
   it.each([
@@ -308,38 +307,45 @@ describe('who is not admitted', () => {
   })
 })
 
-describe('the line between processes', () => {
-  it("is left by a room in which nobody waits any more: it is nobody else's turn to wait for it", async () => {
+describe('several processes', () => {
+  it('share what is free, and each serves who came first', async () => {
     const store = memoryStore()
-    const [one, other] = [roomOn(store, HOUR), roomOn(store, HOUR)]
-    await fill(one, 'k', 3)
-    const abort = new AbortController()
-    const big = one.wait('k', { cost: 4, maxWaitMs: 2 ** 31 - 1, signal: abort.signal })
-    // Who comes in the same millisecond comes at the same time.
-    await delay(3)
-    // Behind the other, there is no room for it; but the other may give up.
-    const startMs = performance.now()
-    expect((await rejection(other.wait('k', { maxWaitMs: 50 }))).reason).toBe('late')
-    expect(performance.now() - startMs).toBeGreaterThanOrEqual(50)
-    abort.abort()
-    await rejection(big)
-    expect((await other.wait('k', { maxWaitMs: 10_000 })).allowed).toBe(true)
+    const limits = [slidingWindow({ limit: 1, window: 40 })]
+    const rooms = [roomOn(store, limits), roomOn(store, limits)]
+    const served: number[][] = [[], []]
+    await Promise.all(
+      rooms.flatMap(({ wait }, room) =>
+        [0, 1, 2, 3].map(async (place) => {
+          await wait('k')
+          served[room]!.push(place)
+        }),
+      ),
+    )
+    expect(served).toEqual([
+      [0, 1, 2, 3],
+      [0, 1, 2, 3],
+    ])
+    // Whoever finds the room taken asks again once there is room, not in between.
+    for (const { asked } of rooms) expect(asked.length).toBeLessThanOrEqual(4 + 8)
   })
+})
 
-  it('keeps the place of who came first', async () => {
-    const store = memoryStore()
-    const limits = [slidingWindow({ limit: 2, window: 60 })]
-    const rooms = [roomOn(store, limits), roomOn(store, limits), roomOn(store, limits)]
-    await fill(rooms[0]!, 'k', 2)
-    const admitted: number[] = []
-    const waits: Promise<unknown>[] = []
-    for (const [i, { wait }] of rooms.entries()) {
-      waits.push(wait('k', { cost: 2 }).then(() => admitted.push(i)))
-      // Who comes in the same millisecond comes at the same time.
-      await delay(3)
-    }
-    await Promise.all(waits)
-    expect(admitted).toEqual([0, 1, 2])
+describe('a wait that takes long', () => {
+  it('asks again after 5 s, so that a limit that was raised elsewhere is noticed', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const room = roomOn(memoryStore(), HOUR)
+    await fill(room, 'k', 5)
+    const before = room.asked.length
+    const wait = room.wait('k', { maxWaitMs: 2 ** 31 - 1 })
+    await turn()
+    expect(room.asked.length - before).toBe(1)
+    await vi.advanceTimersByTimeAsync(4999)
+    expect(room.asked.length - before).toBe(1)
+    await vi.advanceTimersByTimeAsync(5002)
+    expect(room.asked.length - before).toBe(3)
+    room.room.close()
+    await errorOf(() => wait)
   })
 })
 
@@ -475,23 +481,6 @@ describe('what is returned', () => {
     expect((await second).allowed).toBe(true)
     one.room.close()
     await errorOf(() => first)
-  })
-
-  it('is not waited for behind a process that has died', async () => {
-    const store = memoryStore()
-    const limits = [concurrency({ limit: 1, ttl: '1h' })]
-    const one = roomOn(store, limits)
-    await one.wait('k')
-    const { op } = one.asked[0]!
-    await outcomesOf(store, [{ ...op, requestId: 'of the dead', ticket: { id: 'dead--------', sinceMs: 0 } }])
-    await delay(3)
-    const wait = one.wait('k', { maxWaitMs: 40_000 })
-    await turn()
-    await one.release(op)
-    const startMs = performance.now()
-    expect((await wait).allowed).toBe(true)
-    expect(performance.now() - startMs).toBeLessThan(20_000)
-    expect(one.asked.length).toBeLessThan(15)
   })
 
   it('is for the next at once, when the room is told', async () => {

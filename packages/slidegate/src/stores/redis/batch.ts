@@ -27,14 +27,7 @@ const MAX_REQUESTS = 512
 export const OF_SCRIPT: CallSize = { ops: MAX_BATCH, requests: MAX_REQUESTS }
 
 /** Ops that may remove a key. */
-const MAY_REMOVE: ReadonlySet<Op['type']> = new Set([
-  'reset',
-  'refund',
-  'release',
-  'settle',
-  'leave',
-  'block',
-])
+const MAY_REMOVE: ReadonlySet<Op['type']> = new Set(['reset', 'refund', 'release', 'settle', 'block'])
 
 /** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 export class Pending implements Request {

@@ -1,13 +1,5 @@
 -- What few ops need of the general driver: Redis makes all functions of a script anew at each call.
 
--- Who waits and does not ask when he might be admitted loses his place after so long; where a release may give room at
--- any time, those who wait ask again after HELD. Who waits behind more than fit a limit at a time is told so much more for
--- each time that it is filled, up to the most.
-local PATIENCE = 500
-local HELD = 100
-local FILL = 100
-local MOST_FILLS = 1000
-
 local function make_beyond()
 
 local more = {}
@@ -33,24 +25,6 @@ function more.add_former(logs, log, now)
   end
 end
 
--- Units of those who wait for the same part before the request, and of those who are awaited. Who sleeps though there is
--- room for him holds up nobody.
-function more.who_is_ahead(logs, log, now, ticket)
-  local room = math.huge
-  for j = 1, #log.params.limits do room = math.min(room, log.params.limits[j] - log.used[j]) end
-  for _, line in ipairs(logs.line or {}) do
-    if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket, room, now + 2 * PATIENCE) end
-  end
-  return 0, 0
-end
-
-function more.is_behind(logs)
-  for i = 1, #logs do
-    if logs[i].ahead > 0 then return true end
-  end
-  return false
-end
-
 -- Whether the limits of the part have no room for one request more. One that takes none fits, though more be used than the
 -- limit.
 local function has_denied(logs, part)
@@ -69,7 +43,7 @@ end
 -- part is blocked now.
 function more.ban_denied(logs, now, run, denied)
   local blocked = 0
-  if denied == 0 or run.ticket then return blocked end
+  if denied == 0 or run.isWaiting then return blocked end
   for _, log in ipairs(logs.ban or {}) do
     if log.params.after > 0 and has_denied(logs, log.part) then
       blocked = math.max(blocked, log.kind.denied(log, log.params, now, denied))
@@ -134,60 +108,15 @@ local function frees(log, formers, j, now, units)
   return log.kind.retry_after(log, log.params, j, now, log.params.limits[j] - used + units)
 end
 
--- Until there is room for the cost, and for those who wait before; and until all is free.
+-- Until there is room for the cost, and until all is free.
 function more.waits(logs, log, j, now, is_full)
   local formers = formers_of(logs, log, j, now)
   local reset = reset_of(log, formers, j, now)
   if not is_full then return 0, reset end
   local limit, cost = log.params.limits[j], log.cost
   if cost > limit then return NEVER, reset end
-  local wanted = math.min(cost + log.ahead, limit)
-  local fills = math.floor((cost + log.ahead - 1) / limit)
-  local fill_time = math.min(fills * math.min(log.params.windows[j], FILL), MOST_FILLS)
-  -- It is the turn of others, and they are about to take it all.
-  if log.used[j] + log.charged + wanted <= limit then return fill_time, reset end
-  if formers then return falls_to(log, formers, j, now, limit - wanted) + fill_time, reset end
-  return log.kind.retry_after(log, log.params, j, now, wanted) + fill_time, reset
-end
-
--- The longest wait of an answer, for limits that are enforced; and that of each part.
-local function waits_in(logs, run, first)
-  local wait, waits, place = 0, {}, first
-  for i = 1, #logs do
-    local log = logs[i]
-    waits[log.part] = waits[log.part] or 0
-    if log.counts then
-      if takes_once(log, run) then place = place + 1 end
-      for _ = 1, #log.params.limits do
-        local retry = log.is_shadow and 0 or reply[place + 2]
-        waits[log.part] = math.max(waits[log.part], retry == NEVER and math.huge or retry)
-        place = place + 3
-      end
-    end
-    wait = math.max(wait, waits[log.part])
-  end
-  return wait, waits
-end
-
--- Puts those who were not admitted in their place in the line, or takes one who was out of it; after the answer, which
--- begins behind `first`. A part that has room long before the others is not waited for.
-function more.queue(logs, run, clock, now, admitted, first)
-  local ticket, wait, waits = run.ticket, waits_in(logs, run, first)
-  local is_out, expected = admitted == run.count or wait == math.huge, wait
-  for i = 1, #logs do
-    if logs[i].entries == 'holder' and not logs[i].is_shadow then expected = math.min(wait, HELD) end
-  end
-  local since = (admitted > 0 or ticket.sinceMs == 0) and now or math.min(ticket.sinceMs, now)
-  for _, log in ipairs(logs.line or {}) do
-    log.is_changed = true
-    if is_out or waits[log.part] < wait - PATIENCE then
-      log.kind.remove(log, log.params, now, ticket.id)
-    else
-      log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + expected + PATIENCE)
-    end
-  end
-  -- Where Redis is out of memory whoever is denied waits all the same, in no line.
-  pcall(save, logs.line, clock, run.is_clock_given)
+  if formers then return falls_to(log, formers, j, now, limit - cost), reset end
+  return log.kind.retry_after(log, log.params, j, now, cost), reset
 end
 
 -- Of ops that have nothing to say.
@@ -281,14 +210,6 @@ function ops.list(logs, _, _, now, filled)
   end
   reply[filled + 1] = 0
   return filled + 1 + #logs
-end
-
-function ops.leave(logs, run, clock, now, filled)
-  for _, log in ipairs(logs.line or {}) do
-    log.kind.remove(log, log.params, now, run.id)
-    log.is_changed = true
-  end
-  return finish(logs, run, clock, filled)
 end
 
 function ops.settle(logs, run, clock, now, filled)

@@ -8,7 +8,6 @@ local AHEAD = -2
 local AGAIN = -3
 local BLOCKED = -4
 local BANNED = -5
-local BEHIND = -6
 
 -- What few ops need, made when it is first needed.
 local beyond
@@ -49,7 +48,6 @@ local function load(logs, keys_read)
   for i = 1, #logs do
     local log = logs[i]
     log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
-    log.ahead, log.awaited = 0, 0
     damage = log.kind.load(log) or damage
   end
   return damage
@@ -119,7 +117,7 @@ end
 local function room_in(log, count)
   local limits, used, cost = log.params.limits, log.used, log.cost
   for i = 1, #limits do
-    local free = math.max(0, limits[i] - used[i] - log.awaited)
+    local free = math.max(0, limits[i] - used[i])
     if free < cost * count then count = math.floor(free / cost) end
   end
   return count
@@ -133,7 +131,6 @@ local function check(logs, now, run)
       log.kind.check(log, log.params, now, log.used)
       if logs.former then beyond().add_former(logs, log, now) end
       log.cost = cost_in(log, now, run.cost, run)
-      if run.ticket then log.ahead, log.awaited = beyond().who_is_ahead(logs, log, now, run.ticket) end
       if not log.is_shadow then admitted = room_in(log, admitted) end
     end
   end
@@ -162,7 +159,7 @@ local function answer(logs, run, now, count, filled)
     local log = logs[i]
     if log.counts then
       local kind, params, cost, charged, used = log.kind, log.params, log.cost, log.charged, log.used
-      local limits, taken = params.limits, log.charged + log.ahead + log.cost
+      local limits, taken = params.limits, log.charged + log.cost
       if takes_once(log, run) then
         filled = filled + 1
         reply[filled] = cost
@@ -170,7 +167,7 @@ local function answer(logs, run, now, count, filled)
       for j = 1, #limits do
         local is_full, retry = charged < cost * count and used[j] + taken > limits[j], 0
         reply[filled + 1] = used[j]
-        if logs.former or log.ahead > 0 then
+        if logs.former then
           reply[filled + 2], reply[filled + 3] = beyond().waits(logs, log, j, now, is_full)
         else
           if is_full then retry = kind.retry_after(log, params, j, now, cost) end
@@ -206,14 +203,13 @@ local function save(logs, clock, is_clock_given)
   end
 end
 
--- The answer if a key is blocked: BANNED, for how long each log of bans blocks, and how the limits are, but not who waits
--- for them. Nothing if none is.
+-- The answer if a key is blocked: BANNED, for how long each log of bans blocks, and how the limits are. Nothing
+-- if none is.
 local function denial_by_ban(logs, run, now, filled)
   if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end
   reply[filled + 1] = BANNED
   for i, ban in ipairs(logs.ban) do reply[filled + 1 + i] = (ban.kind.look(ban, ban.params, now)) end
   filled = filled + 2 + #logs.ban
-  run.ticket = nil
   check(logs, now, run)
   reply[filled] = 0
   return answer(logs, run, now, run.count, filled)
@@ -247,14 +243,8 @@ function ops.consume(logs, run, clock, now, filled)
     reply[filled + 1], reply[filled + 2] = BLOCKED, blocked
     filled = filled + 2
   end
-  if run.ticket and beyond().is_behind(logs) then
-    filled = filled + 1
-    reply[filled] = BEHIND
-  end
   reply[filled + 1] = admitted
-  local answered = answer(logs, run, now, run.count, filled + 1)
-  if run.ticket then beyond().queue(logs, run, clock, now, admitted, filled + 1) end
-  return answered
+  return answer(logs, run, now, run.count, filled + 1)
 end
 
 function ops.peek(logs, run, clock, now, filled)

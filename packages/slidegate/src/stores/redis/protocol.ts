@@ -40,7 +40,6 @@ const AHEAD = -2
 const AGAIN = -3
 const BLOCKED = -4
 const BANNED = -5
-const BEHIND = -6
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -171,8 +170,8 @@ function isSingle(op: ConsumeOp): boolean {
 }
 
 /** Whether it brings what no other does. */
-function isPersonal({ ticket, reservation }: ConsumeOp): boolean {
-  return ticket !== undefined || reservation !== undefined
+function isPersonal({ isWaiting, reservation }: ConsumeOp): boolean {
+  return isWaiting === true || reservation !== undefined
 }
 
 /**
@@ -272,8 +271,6 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
     }
     const banned = first === BANNED ? bannedBy(op.parts.map(({ set }) => (hasBan(set) ? next() : 0))) : {}
     if (first === BANNED) first = next()
-    const isBehind = first === BEHIND
-    if (isBehind) first = next()
     let firstCost: number | undefined
     if (first === AGAIN) {
       atMs = nowMs + next()
@@ -284,7 +281,8 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'consume':
       case 'peek':
         return {
-          ...withMarks(consumeOutcome(op, atMs, first, firstCost, next), blockedMs, isBehind),
+          ...consumeOutcome(op, atMs, first, firstCost, next),
+          ...(blockedMs > 0 && { blockedMs }),
           ...banned,
         }
       case 'explain': {
@@ -313,11 +311,6 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         return undefined
     }
   })
-}
-
-function withMarks(outcome: ConsumeOutcome, blockedMs: number, isBehind: boolean): ConsumeOutcome {
-  if (blockedMs === 0 && !isBehind) return outcome
-  return { ...outcome, ...(blockedMs > 0 && { blockedMs }), ...(isBehind && { isBehind }) }
 }
 
 function consumeOutcome(

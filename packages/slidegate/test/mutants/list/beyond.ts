@@ -12,76 +12,6 @@ export const beyond: Mutants = {
         ['if run.charges and log.kind.charges then', 'if log.kind.charges then'],
         ['if run.charges and log.kind.charges then', 'if run.charges then'],
       ],
-    'limits/line-kind > who waits > loses its place when it does not ask again half a second after it could have':
-      [
-        ['local PATIENCE = 500', 'local PATIENCE = 499'],
-        ['line in ipairs(logs.line or {}) do', 'line in ipairs(logs.line and {}) do'],
-        [
-          'if line.part == log.part then return line.kind.ahead(line, line.params, now, ticket, room, now + 2 * PATIENCE) end',
-          '',
-        ],
-        ['if logs[i].ahead > 0 then return true end', ''],
-        [
-          'formers\n  for _, former in ipairs(logs.former or {}) do',
-          'formers\n  for _, former in ipairs(logs.former and {}) do',
-        ],
-        [
-          'now)\n  for _, former in ipairs(formers or {}) do',
-          'now)\n  for _, former in ipairs(formers and {}) do',
-        ],
-        ['= math.min(cost + log.ahead, limit)', '= cost'],
-        ['waits[log.part] = waits[log.part] or 0', ''],
-        ['log.is_shadow and 0', 'log.is_shadow or 0'],
-        ['waits[log.part] = math.max(waits[log.part], retry == NEVER and math.huge or retry)', ''],
-        ['wait = math.max(wait, waits[log.part])', ''],
-        ['or wait == math.huge,', 'or wait ~= math.huge,'],
-        [
-          'now)\n  for _, log in ipairs(logs.line or {}) do',
-          'now)\n  for _, log in ipairs(logs.line and {}) do',
-        ],
-        ['do\n    log.is_changed = true', 'do\n    '],
-        ['if is_out or waits[log.part] < wait - PATIENCE then', 'if true then'],
-        [
-          'log.kind.put(log, log.params, now, { id = ticket.id, sinceMs = since }, run.cost, now + expected + PATIENCE)',
-          '',
-        ],
-        ['made = made or make_beyond()', ''],
-      ],
-    'conformance > who gives up his place, or does not come back, holds up nobody': [
-      ['local PATIENCE = 500', 'local PATIENCE = 5000'],
-      ['expected + PATIENCE)', 'expected)'],
-    ],
-    'limits/line-kind > who waits > where something is held, is expected to ask again soon': [
-      ['local HELD = 100', 'local HELD = 1000'],
-      ['local HELD = 100', 'local HELD = 101'],
-      ['local FILL = 100', 'local FILL = 101'],
-      ['local FILL = 100', 'local FILL = 50'],
-      ['now + 2 * PATIENCE)', 'now + PATIENCE)'],
-      ['math.floor((cost + log.ahead', 'math.floor((cost - log.ahead'],
-      [
-        'math.min(fills * math.min(log.params.windows[j],',
-        'math.min(fills / math.min(log.params.windows[j],',
-      ],
-      ['if log.used[j] + log.charged + wanted <= limit then return fill_time, reset end', ''],
-      [
-        "if logs[i].entries == 'holder' and not logs[i].is_shadow then expected = math.min(wait, HELD) end",
-        '',
-      ],
-      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
-      ['if is_extended then', 'if true then'],
-      ['log.is_changed = log.is_changed or counted', ''],
-      [
-        '  save(logs, clock, run.is_clock_given)\n  reply[filled + 1] = is_held',
-        '  \n  reply[filled + 1] = is_held',
-      ],
-      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
-      ['now, filled, false)', 'now, filled, true)'],
-    ],
-    'limits/line-kind > who waits > is told a time apart from those of the others, where a limit is filled many times':
-      [
-        ['MOST_FILLS = 1000', 'MOST_FILLS = 1001'],
-        ['MOST_FILLS = 1000', 'MOST_FILLS = 2000'],
-      ],
     'conformance > a dimension can be told of changes on its own': [
       ['if former.part ~= log.part then return nil end', ''],
       ['if served == limit then return math.min(place, #former.params.windows) end', ''],
@@ -106,18 +36,6 @@ export const beyond: Mutants = {
     'conformance > a sliding window after a fixed one: what was used before counts on, if it is told of': [
       ['= log.used[j] + former.used[place] end', '= math.max(log.used[j], former.used[place]) end'],
     ],
-    'limits/line-kind > who waits > lines of several parts are each their own': [
-      ['if line.part == log.part then', 'if true then'],
-      ['place = place + 3', ''],
-      ['log.kind.remove(log, log.params, now, ticket.id)', ''],
-      ['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  '],
-      [
-        'filled)\n  for _, log in ipairs(logs.line or {}) do',
-        'filled)\n  for _, log in ipairs(logs.line and {}) do',
-      ],
-      ['run.id)\n    log.is_changed = true', 'run.id)\n    '],
-      ['log.kind.remove(log, log.params, now, run.id)', ''],
-    ],
     'conformance > requests that are denied together count one by one': [
       ['part and not log.is_shadow', 'part and log.is_shadow'],
       ['if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end', ''],
@@ -141,14 +59,6 @@ export const beyond: Mutants = {
     'conformance > a limit that is over is not to blame where a request takes nothing of it': [
       ['log.is_shadow and log.cost > 0 then', 'log.is_shadow then'],
     ],
-    'limits/ban-kind > what does not count as a denial > one who waits in line': [
-      ['if denied == 0 or run.ticket then return blocked end', ''],
-      ['0\n    if log.counts then', '0\n    if true then'],
-    ],
-    'limits/travel-together > consume, in line': [
-      ['0 or run.ticket then', '0 then'],
-      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
-    ],
     'conformance > of several keys those are blocked whose limits have denied': [
       ['0 and has_denied(logs, log.part) then', '0 then'],
       ['filled = filled + 3', ''],
@@ -160,6 +70,7 @@ export const beyond: Mutants = {
     ],
     'conformance > a bucket after a sliding window: no wait is too short, none is for ever, and all is free in the end':
       [
+        ['if formers then return falls_to(log, formers, j, now, limit - cost), reset end', ''],
         [
           'reset = math.max(reset, former.kind.reset_after(former, former.params, place_in(former, log, j), now))',
           '',
@@ -167,7 +78,6 @@ export const beyond: Mutants = {
         ['   for _, former in ipairs(formers or {}) do', '   for _, former in ipairs(formers and {}) do'],
         ['j, now + middle)', 'j, now - middle)'],
         ['used = used + used_at(former, place_in(former, log, j), now + middle)', ''],
-        ['if formers then return falls_to(log, formers, j, now, limit - wanted) + fill_time, reset end', ''],
       ],
     'conformance > of what was used under limits of before it tells how much, but not since when': [
       ['if formers then return falls_to(log, formers, j, now, used - units) end', ''],
@@ -178,22 +88,6 @@ export const beyond: Mutants = {
       ['= blocked > 0 and', '= blocked >= 0 and'],
       ['if used > 0 then', 'if true then'],
       ['times = 11', ''],
-    ],
-    'limits/line-kind > who waits > who sleeps though there is room holds up nobody; who has none yet, or is about to come, does':
-      [['if not is_full then return 0, reset end', '']],
-    'histories 3 > a line, the clock set back now and then': [
-      ['if cost > limit then return NEVER, reset end', ''],
-      ['now, wanted) + fill_time,', 'now, wanted) - fill_time,'],
-      ['ticket.sinceMs ==', 'ticket.sinceMs ~='],
-    ],
-    'limits/line-kind > who waits > with a value that is new keeps its place for as long as it was told to wait':
-      [['if takes_once(log, run) then place = place + 1 end', '']],
-    'limits/line-kind > a clock that was set back > by more than a second: the line is forgotten, and all ask again':
-      [['or math.min(ticket.sinceMs, now)', 'or ticket.sinceMs']],
-    'limits/line-kind > who waits > since a time that the clock has not reached again, comes before who comes later':
-      [['or math.min(ticket.sinceMs, now)', 'or ticket.sinceMs']],
-    'limits/line-kind > where Redis is out of memory, who is denied waits all the same, in no line': [
-      ['pcall(save, logs.line,', 'save(logs.line,'],
     ],
     'conformance > ops of a list are decided in its order': [
       ['run.is_clock_given)\n  reply[filled + 1] = 0', 'run.is_clock_given)\n  reply[filled] = 0'],
@@ -315,6 +209,32 @@ export const beyond: Mutants = {
     ],
     'limits/travel-together > notes': [
       ['reply[filled + 1], reply[filled + 2] = 0,', 'reply[filled - 1], reply[filled + 2] = 0,'],
+    ],
+    'limits/travel-together > consume, by one that waits': [['0 or run.isWaiting then', '0 then']],
+    'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
+      ['if denied == 0 or run.isWaiting then return blocked end', ''],
+      [
+        'formers\n  for _, former in ipairs(logs.former or {}) do',
+        'formers\n  for _, former in ipairs(logs.former and {}) do',
+      ],
+      [
+        'now)\n  for _, former in ipairs(formers or {}) do',
+        'now)\n  for _, former in ipairs(formers and {}) do',
+      ],
+      ['made = made or make_beyond()', ''],
+      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
+      ['if is_extended then', 'if true then'],
+      ['log.is_changed = log.is_changed or counted', ''],
+      [
+        '  save(logs, clock, run.is_clock_given)\n  reply[filled + 1] = is_held',
+        '  \n  reply[filled + 1] = is_held',
+      ],
+      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
+      ['now, filled, false)', 'now, filled, true)'],
+      ['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  '],
+      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
+      ['if not is_full then return 0, reset end', ''],
+      ['if cost > limit then return NEVER, reset end', ''],
     ],
   },
 }

@@ -15,7 +15,6 @@ export const general: Mutants = {
       ['logs[#logs + 1] =', 'logs[#logs - 1] ='],
       ['if params.role then', 'if true then'],
       ['log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false', ''],
-      ['log.ahead, log.awaited = 0, 0', ''],
       ['damage = log.kind.load(log) or damage', ''],
       ['if log.stamp > now then', 'if false then'],
       ['log.kind.restamp(log, log.params, now)', ''],
@@ -39,7 +38,6 @@ export const general: Mutants = {
       ['if logs.ban and admitted < run.count then', 'if true then'],
       ['end\n  save(logs, clock, run.is_clock_given)', 'end\n  '],
       ['reply[filled + 1] = admitted', 'reply[filled] = admitted'],
-      ['= answer(logs, run, now, run.count, filled + 1)', '= answer(logs, run, now, run.count, filled)'],
     ],
     'conformance > a small step back holds time until the clock has caught up': [
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
@@ -49,20 +47,6 @@ export const general: Mutants = {
       ['log.entries, logs[params.role] = nil, logs[params.role] or {}', ''],
       ['    if log.counts then\n      log.kind.check(log,', '    if true then\n      log.kind.check(log,'],
     ],
-    'limits/line-kind > who waits > loses its place when it does not ask again half a second after it could have':
-      [
-        ['table.insert(logs[params.role], log)', ''],
-        [
-          'if run.ticket then log.ahead, log.awaited = beyond().who_is_ahead(logs, log, now, run.ticket) end',
-          '',
-        ],
-        ['logs.former or log.ahead', 'logs.former and log.ahead'],
-        ['+ 2], reply[filled + 3] = beyond().waits(logs,', '+ 2], reply[filled - 3] = beyond().waits(logs,'],
-        ['then\n    filled = filled + 1', 'then\n    '],
-        ['run.ticket and beyond().is_behind(logs)', 'run.ticket or beyond().is_behind(logs)'],
-        ['reply[filled] = BEHIND', ''],
-        ['if run.ticket then beyond().queue(logs, run, clock, now, admitted, filled + 1) end', ''],
-      ],
     'conformance > requests that are denied together count one by one': [
       [
         'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
@@ -115,9 +99,6 @@ export const general: Mutants = {
     'conformance > it charges nothing, and counts towards no ban': [
       ['if log.kind.find(log, log.params, now, entry_in(log, run)) then return 0 end', ''],
     ],
-    'conformance > who gives up his place, or does not come back, holds up nobody': [
-      ['used[i] - log.awaited)', 'used[i])'],
-    ],
     'conformance > of requests made at once the first are admitted, in their order': [
       ['= math.floor(free / cost) end', '= 0 end'],
       ['log.cost * fitting,', 'log.cost,'],
@@ -146,9 +127,6 @@ export const general: Mutants = {
     'conformance > of several who settle at once one does': [
       ['log.params, now, 1,', 'log.params, now, run.cost,'],
     ],
-    'conformance > a count of requests is decided like as many single ones': [
-      ['log.charged + log.ahead', 'log.ahead'],
-    ],
     'limits/travel-together > consume, of windows alone: what of one is told to the next': [
       ['= charged < cost * count and used[j]', '= used[j]'],
     ],
@@ -172,6 +150,7 @@ export const general: Mutants = {
       ['BLOCKED, blocked\n    filled = filled + 2', 'BLOCKED, blocked'],
     ],
     'conformance > a blocked key waits for its limits, too, if they open after the ban': [
+      ['check(logs, now, run)\n  reply[filled] = 0', 'reply[filled] = 0'],
       [
         'if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end',
         'if true then return nil end',
@@ -179,7 +158,6 @@ export const general: Mutants = {
       ['reply[filled + 1] = BANNED', ''],
       ['= (ban.kind.look(ban, ban.params, now))', '= 0'],
       ['filled = filled + 2 + #logs.ban', 'filled = filled + 1 + #logs.ban'],
-      ['run.ticket = nil\n  check(logs, now, run)', 'run.ticket = nil'],
       ['return answer(logs, run, now, run.count, filled)', 'return filled'],
     ],
     'histories 2 > bans, clock set back': [
@@ -187,7 +165,6 @@ export const general: Mutants = {
       ['if banned then return banned end', ''],
     ],
     'histories 1 > bans': [['reply[filled] = 0\n  return', 'return']],
-    'histories 1 > a line, by the clock': [['run.ticket = nil', '']],
     'limits/logs > Redis > stream > set back by an hour, what counted counts from then on': [
       [
         'ops.peek(logs, run, clock, now, filled)\n  restamp(logs, now)',
@@ -199,6 +176,13 @@ export const general: Mutants = {
     ],
     'conformance > a request that comes again for less reports the units that were charged': [
       ['at_ms - clock, first.units', 'at_ms - clock, run.cost'],
+    ],
+    'conformance > a count of requests is decided like as many single ones': [
+      ['log.charged + log.cost', 'log.cost'],
+    ],
+    'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
+      ['table.insert(logs[params.role], log)', ''],
+      ['+ 2], reply[filled + 3] = beyond().waits(logs,', '+ 2], reply[filled - 3] = beyond().waits(logs,'],
     ],
   },
 }

@@ -5,7 +5,6 @@ import { beyond } from './beyond.ts'
 import { entryWindow } from './entry-window.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { general } from './general.ts'
-import { line } from './line.ts'
 import { main } from './main.ts'
 import { notes } from './notes.ts'
 import { packedWindow } from './packed-window.ts'
@@ -19,7 +18,6 @@ import { windowLog } from './window-log.ts'
 /** Of every part of the script. */
 export const MUTANTS: readonly Mutants[] = [
   ban,
-  line,
   notes,
   general,
   beyond,

@@ -1,4 +1,4 @@
-import type { BanState, Ticket } from '../../src/limits/limit.ts'
+import type { BanState } from '../../src/limits/limit.ts'
 import type { ConsumeOutcome, ExplainOutcome } from '../../src/stores/store.ts'
 
 /** A bucket of so many tokens, of which one comes back in so many milliseconds. */
@@ -13,15 +13,8 @@ export interface BanRule {
   readonly forgetAfterMs: number
 }
 
-interface Waiting {
-  readonly id: string
-  readonly sinceMs: number
-  readonly units: number
-  readonly untilMs: number
-}
-
 /**
- * A key that is held to a token bucket, with bans and a line, as plainly as it can be written: what is left of a ban, and
+ * A key that is held to a token bucket, with bans, as plainly as it can be written: what is left of a ban, and
  * how old denials are, as of the last time that anything of it was written. So a clock that was set back changes nothing
  * but that time.
  */
@@ -29,40 +22,22 @@ export class KeyModel {
   readonly #rule: BanRule
   #bucket = { atMs: 0, owedMs: 0 }
   #ban = { atMs: 0, blockedMs: 0, level: 0, levelMs: 0, agesMs: [] as number[] }
-  #line = { atMs: 0, waiting: [] as Waiting[] }
 
   constructor(rule: BanRule) {
     this.#rule = rule
   }
 
-  consume(clockMs: number, cost: number, count: number, ticket?: Ticket): ConsumeOutcome {
-    const hasLine = ticket !== undefined
-    const nowMs = this.#settle(clockMs, hasLine)
+  consume(clockMs: number, cost: number, count: number, isWaiting = false): ConsumeOutcome {
+    const nowMs = this.#settle(clockMs)
     const blocked = this.#whileBlocked(nowMs, cost, count)
     if (blocked !== undefined) return blocked
     const used = this.#used(nowMs)
-    const before = hasLine ? this.#before(nowMs, ticket) : []
-    const ahead = unitsOf(before)
-    const awaited = before.filter(({ units, untilMs }) => untilMs <= nowMs + 1000 || units > CAPACITY - used)
-    const room = Math.max(0, CAPACITY - used - unitsOf(awaited))
-    const admitted = Math.min(count, Math.floor(room / cost))
+    const admitted = Math.min(count, Math.floor(Math.max(0, CAPACITY - used) / cost))
     const charged = admitted * cost
     if (admitted > 0) this.#bucket = { atMs: nowMs, owedMs: this.#owed(nowMs) + charged * TOKEN_MS }
-    const limits = this.#limits(nowMs, used, charged, ahead, cost, count)
-    const outcome = {
-      ...({ source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const),
-      ...(ahead > 0 && { isBehind: true }),
-    }
-    if (hasLine) {
-      const waitMs = limits[1]!
-      const others = this.#line.waiting.filter(({ id, untilMs }) => id !== ticket.id && untilMs > nowMs)
-      const isGone = admitted === count || waitMs === Number.POSITIVE_INFINITY
-      const sinceMs = admitted > 0 || ticket.sinceMs === 0 ? nowMs : Math.min(ticket.sinceMs, nowMs)
-      const own = { id: ticket.id, sinceMs, units: cost, untilMs: nowMs + waitMs + 500 }
-      this.#stand(nowMs, isGone ? others : [...others, own])
-      return outcome
-    }
-    if (admitted === count) return outcome
+    const limits = this.#limits(nowMs, used, charged, cost, count)
+    const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
+    if (admitted === count || isWaiting) return outcome
     const blockedMs = this.#deny(nowMs, count - admitted)
     return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
   }
@@ -70,11 +45,11 @@ export class KeyModel {
   /** Writes nothing. */
   peek(clockMs: number, cost: number): ConsumeOutcome {
     return this.#aside(() => {
-      const nowMs = this.#settle(clockMs, false)
+      const nowMs = this.#settle(clockMs)
       const blocked = this.#whileBlocked(nowMs, cost, 1)
       if (blocked !== undefined) return blocked
       const used = this.#used(nowMs)
-      const limits = this.#limits(nowMs, used, 0, 0, cost, 1)
+      const limits = this.#limits(nowMs, used, 0, cost, 1)
       return { source: 'store', atMs: nowMs, admitted: used + cost <= CAPACITY ? 1 : 0, limits, waitMs: 0 }
     })
   }
@@ -82,10 +57,10 @@ export class KeyModel {
   /** Writes nothing. */
   explain(clockMs: number, cost: number): ExplainOutcome {
     return this.#aside(() => {
-      const nowMs = this.#settle(clockMs, false)
+      const nowMs = this.#settle(clockMs)
       const used = this.#used(nowMs)
       const ban = this.#look(nowMs)
-      const limits = this.#limits(nowMs, used, 0, 0, cost, 1)
+      const limits = this.#limits(nowMs, used, 0, cost, 1)
       const tenths = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((tenth) => Math.ceil((used * tenth) / 10))
       const stays = used === 0 ? [] : [1, ...tenths].map((freed) => used - freed)
       return {
@@ -102,44 +77,32 @@ export class KeyModel {
   }
 
   block(clockMs: number, ms: number): void {
-    const nowMs = this.#settle(clockMs, false)
+    const nowMs = this.#settle(clockMs)
     this.#age(nowMs)
     this.#ban.blockedMs = ms
     if (ms === 0) this.#ban = { ...this.#ban, level: 0, levelMs: 0, agesMs: [] }
     this.#forgetEmptyBan()
   }
 
-  leave(clockMs: number, id: string): void {
-    const nowMs = this.#instant(clockMs, [this.#bucket.atMs, this.#ban.atMs, this.#line.atMs])
-    this.#stand(
-      nowMs,
-      this.#line.waiting.filter((each) => each.id !== id && each.untilMs > nowMs),
-    )
-  }
-
   reset(): void {
     this.#bucket = { atMs: 0, owedMs: 0 }
     this.#ban = { atMs: 0, blockedMs: 0, level: 0, levelMs: 0, agesMs: [] }
-    this.#line = { atMs: 0, waiting: [] }
   }
 
-  /** The bucket is reported as it is, without the line. */
   #whileBlocked(nowMs: number, cost: number, count: number): ConsumeOutcome | undefined {
     const { blockedMs } = this.#look(nowMs)
     if (blockedMs === 0) return undefined
-    const limits = this.#limits(nowMs, this.#used(nowMs), 0, 0, cost, count)
+    const limits = this.#limits(nowMs, this.#used(nowMs), 0, cost, count)
     return { source: 'store', atMs: nowMs, admitted: 0, limits, waitMs: 0, blockedMs, bannedParts: [0] }
   }
 
   #aside<T>(look: () => T): T {
-    const [bucket, ban, line] = [this.#bucket, this.#ban, this.#line]
+    const [bucket, ban] = [this.#bucket, this.#ban]
     this.#bucket = { ...bucket }
     this.#ban = { ...ban }
-    this.#line = { ...line }
     const seen = look()
     this.#bucket = bucket
     this.#ban = ban
-    this.#line = line
     return seen
   }
 
@@ -148,12 +111,10 @@ export class KeyModel {
     return Math.max(clockMs, ...stamps.filter((stamp) => stamp <= clockMs + 1000))
   }
 
-  #settle(clockMs: number, hasLine: boolean): number {
-    const stamps = [this.#bucket.atMs, this.#ban.atMs, ...(hasLine ? [this.#line.atMs] : [])]
-    const nowMs = this.#instant(clockMs, stamps)
+  #settle(clockMs: number): number {
+    const nowMs = this.#instant(clockMs, [this.#bucket.atMs, this.#ban.atMs])
     this.#bucket.atMs = Math.min(this.#bucket.atMs, nowMs)
     this.#ban.atMs = Math.min(this.#ban.atMs, nowMs)
-    if (hasLine && this.#line.atMs > nowMs) this.#line = { atMs: 0, waiting: [] }
     return nowMs
   }
 
@@ -165,37 +126,13 @@ export class KeyModel {
     return Math.ceil(this.#owed(nowMs) / TOKEN_MS)
   }
 
-  #limits(
-    nowMs: number,
-    used: number,
-    charged: number,
-    ahead: number,
-    cost: number,
-    count: number,
-  ): readonly number[] {
+  #limits(nowMs: number, used: number, charged: number, cost: number, count: number): readonly number[] {
     const owedMs = this.#owed(nowMs)
     let waitMs = 0
-    if (charged < cost * count && used + charged + ahead + cost > CAPACITY) {
-      const wanted = Math.min(cost + ahead, CAPACITY)
-      // For each time that the bucket is emptied: it takes longer than that to be filled.
-      const laterMs = Math.min(100 * Math.floor((cost + ahead - 1) / CAPACITY), 1000)
-      if (cost > CAPACITY) waitMs = Number.POSITIVE_INFINITY
-      else if (used + charged + wanted <= CAPACITY) waitMs = laterMs
-      else waitMs = owedMs - (CAPACITY - wanted) * TOKEN_MS + laterMs
+    if (charged < cost * count && used + charged + cost > CAPACITY) {
+      waitMs = cost > CAPACITY ? Number.POSITIVE_INFINITY : owedMs - (CAPACITY - cost) * TOKEN_MS
     }
     return [used, waitMs, owedMs]
-  }
-
-  #before(nowMs: number, { id, sinceMs }: Ticket): readonly Waiting[] {
-    const since = sinceMs === 0 ? nowMs : Math.min(sinceMs, nowMs)
-    return this.#line.waiting.filter((each) => {
-      if (each.id === id || each.untilMs <= nowMs) return false
-      return each.sinceMs < since || (each.sinceMs === since && each.id < id)
-    })
-  }
-
-  #stand(nowMs: number, waiting: Waiting[]): void {
-    this.#line = { atMs: waiting.length > 0 ? Math.max(nowMs, this.#line.atMs) : 0, waiting }
   }
 
   #look(nowMs: number): BanState {
@@ -239,8 +176,4 @@ export class KeyModel {
     const { blockedMs, level, agesMs } = this.#ban
     if (blockedMs === 0 && level === 0 && agesMs.length === 0) this.#ban.atMs = 0
   }
-}
-
-function unitsOf(waiting: readonly Waiting[]): number {
-  return waiting.reduce((sum, { units }) => sum + units, 0)
 }
