@@ -4,6 +4,7 @@ import type { AsyncOrigin } from '../platform.ts'
 import type { ConsumeOp, ConsumeOutcome, Part } from '../stores/store.ts'
 import { Alarm } from './alarm.ts'
 import { areAlike, areHeld, areJoined, rateOf, waitIn } from './answers.ts'
+import { Contention } from './contention.ts'
 import { Heap } from './heap.ts'
 import type { WaitCounts } from './wait-counts.ts'
 import { WaitError, type WaitErrorReason } from './wait-error.ts'
@@ -14,9 +15,6 @@ const MAX_RUN = 256
 
 /** The next question is asked after this time at most: limits may have been raised elsewhere. */
 const MAX_WAIT_MS = 5000
-
-/** Processes that are denied at the same time don't ask again at the same time. */
-const MAX_JITTER_MS = 20
 
 /** For so long at most nobody asks where a release may let the next one in at any time. */
 const MAX_HELD_MS = 100
@@ -66,7 +64,8 @@ interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
   readonly value: string | undefined
-  /** When there is room, as the store has said. */
+  /** When there is room, as the store has said: by its clock, and by that of this process. */
+  readonly openAtMs: number
   readonly roomAtMs: number
   readonly dueAtMs: number
   /** There is certainly no room before. */
@@ -91,6 +90,7 @@ export class Queue {
   readonly #line = new Heap<Waiter>(comesBefore)
   readonly #ends = new Heap<Waiter>(endsBefore)
   readonly #alarm: Alarm
+  readonly #contention = new Contention()
   #isAsking = false
   /** Whether something was returned after the question under way was sent. */
   #isWoken = false
@@ -183,7 +183,7 @@ export class Queue {
 
   async #ask(): Promise<void> {
     this.#isAsking = true
-    const wasDue = this.#denial !== undefined && this.#denial.roomAtMs <= performance.now()
+    const before = this.#denial
     this.#denial = undefined
     this.#alarm.clear()
     // Those who come in the same tick are asked for together. And what fails at once does so in a tick of its own.
@@ -199,7 +199,7 @@ export class Queue {
         const sentAtMs = performance.now()
         const { cost, value } = first.request
         const question = { cost, value, count: run.length }
-        this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs, wasDue)
+        this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs, before)
       }
     } catch (error) {
       this.#failed(run, error)
@@ -236,9 +236,13 @@ export class Queue {
     }
   }
 
-  #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number, wasDue: boolean): void {
+  #answered(run: readonly Waiter[], answer: Answer, sentAtMs: number, before: Denial | undefined): void {
     const { op, outcome } = answer
     const { asker } = this.#around
+    if (outcome.admitted > 0) this.#contention.admitted()
+    else if (before !== undefined && op.cost <= before.cost && outcome.atMs >= before.openAtMs) {
+      this.#contention.lost()
+    }
     const waiting = run.filter(isWaiting)
     for (let position = 0; position < outcome.admitted; position++) {
       // Before anybody is taken out: where it fails, those who were asked for are told so.
@@ -256,15 +260,11 @@ export class Queue {
       }
     }
     const denied = waiting.slice(outcome.admitted)
-    if (outcome.admitted < op.count) {
-      // Another process was faster. Both are told the same time again.
-      const others = wasDue && outcome.admitted === 0
-      this.#denied(denied, answer, sentAtMs, others ? MAX_JITTER_MS * Math.random() : 0)
-    }
+    if (outcome.admitted < op.count) this.#denied(denied, answer, sentAtMs)
     for (const waiter of denied) if (isWaiting(waiter)) this.#line.push(waiter)
   }
 
-  #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number, jitterMs: number): void {
+  #denied(denied: readonly Waiter[], answer: Answer, sentAtMs: number): void {
     const { op, outcome } = answer
     this.#lastDenied = answer
     this.#lastDenial = undefined
@@ -274,7 +274,11 @@ export class Queue {
     } else if (!this.#isWoken) {
       const nowMs = performance.now()
       const isHeld = areHeld(op.parts)
-      const isCertain = outcome.source === 'store' && !(isHeld || outcome.isJoined)
+      const isOfStore = outcome.source === 'store'
+      const isCertain = isOfStore && !(isHeld || outcome.isJoined)
+      // The next question takes as long to the store as this one did: from here on it arrives on time, however far the
+      // store is.
+      const fromMs = isOfStore ? sentAtMs : nowMs
       const mostMs = Math.min(
         isHeld ? MAX_HELD_MS : MAX_WAIT_MS,
         // Who got in each other's way does not come at the same time again.
@@ -284,8 +288,9 @@ export class Queue {
         parts: this.#parts,
         cost: op.cost,
         value: op.value,
-        roomAtMs: nowMs + waitMs,
-        dueAtMs: nowMs + Math.min(waitMs + jitterMs, mostMs),
+        openAtMs: outcome.atMs + waitMs,
+        roomAtMs: fromMs + waitMs,
+        dueAtMs: Math.max(nowMs, fromMs + Math.min(waitMs + this.#contention.delayMs(), mostMs)),
         // The store has decided after it was asked, by a clock of whole milliseconds.
         closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
       }
