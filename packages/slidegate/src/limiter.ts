@@ -162,8 +162,8 @@ export interface Limiter<Key extends AnyKey = string> {
   /**
    * Waits until the request is admitted, and resolves to the decision. First come, first served: of all that wait for a key
    * in this process, those of a higher `priority` first; whoever comes first is not overtaken by those who cost less.
-   * Processes take turns. Nobody polls: the first asks when there is room for it, by what the store has told. Those who
-   * `consume` do not wait in line.
+   * Each process has its own queue, and asks when the store has said that there is room, or after 5 s. A process that went
+   * without asks earlier next time, so all get their turn. `consume` passes those who wait.
    *
    * Rejects with a `WaitError`, and nothing is charged, when too many wait (`full`), when it would be too late (`late`),
    * when the cost is above a limit (`never`), or when `signal` is aborted (`aborted`).

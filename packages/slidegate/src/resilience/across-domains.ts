@@ -47,7 +47,7 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  *   and that of each part in `instants`, which refunds give back; who has decided each part is in `sources`, where
  *   that was not the same.
  * - An id by which a request may be repeated cannot be kept across domains: `invalid_request_id`.
- * - A reservation or a ticket that one domain has taken stays there when another denies: they age out.
+ * - A reservation that one domain has taken stays there when another denies: it ages out.
  *
  * @param domainOf where the first part of an op lives: see `Store.domainOf`
  * @param clock monotonic, in milliseconds, for tests

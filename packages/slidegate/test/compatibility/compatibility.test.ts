@@ -135,7 +135,7 @@ describe('every form that is stored has a fixture', () => {
 
   it('of every role of a log', () => {
     const byRole: Record<Role, string> = {
-      ...{ count: 'w', ban: 'b', line: 'q', reservations: 'r', table: 'n' },
+      ...{ count: 'w', ban: 'b', reservations: 'r', table: 'n' },
       // Whatever was charged before limits were changed.
       former: 'f',
     }

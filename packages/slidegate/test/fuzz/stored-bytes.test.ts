@@ -23,7 +23,6 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { isDecision } from './calls.ts'
 import { damages, dumpAll, harm, restoreAll, type Stored } from './damage.ts'
@@ -109,7 +108,7 @@ function keyOf(form: string, name: string): string {
   return form === 'dimensions' ? ({ user: name, ip: `ip-${name}` } as unknown as string) : name
 }
 
-/** A key of each form with all that may be stored of it: charges, denials, a ban, a reservation, one who waits. */
+/** A key of each form with all that may be stored of it: charges, denials, a ban, a reservation. */
 async function fill(form: string): Promise<Filled> {
   await control.flushall()
   const limiter = limiterOf(form)
@@ -134,19 +133,11 @@ async function fill(form: string): Promise<Filled> {
     await limiter.overrides.delete('other')
     await limiter.consume(bad)
   }
-  const controller = new AbortController()
-  const waiting = limiter
-    .wait(bad, { ...tooMuch, maxWaitMs: 2 ** 31 - 1, signal: controller.signal })
-    .catch(() => {})
-  if (form !== 'values')
-    await until(`somebody waits for ${form}`, async () => (await control.keys('*:q')).length > 0)
   // One that is blocked as well.
   const { ban } = FORMS[form]!
   if (ban !== undefined) await limiter.block(form === 'dimensions' ? ({ user: 'bad' } as never) : bad, '1m')
   if (ban !== undefined && ban !== true && form !== 'dimensions') clock.advance(60_000)
   const stored = await dumpAll(control)
-  controller.abort()
-  await waiting
   limiter.close()
   return { form, stored, decision, reservation, atMs: clock.now() }
 }

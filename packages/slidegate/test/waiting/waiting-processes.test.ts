@@ -39,7 +39,7 @@ beforeEach(() => redis.flushall())
 it.each([
   ['one at a time', { limit: 5, cost: 5, windowMs: 40, callers: 6 }],
   ['one each at a time', { limit: 4, cost: 1, windowMs: 100, callers: 6 }],
-])('four processes, of which one is far away, are admitted in turn: %s', async (_, numbers) => {
+])('four processes, of which one is far away, all get their turn: %s', async (_, numbers) => {
   proxy.delay(SLOW_MS, SLOW_MS)
   const order: Order = { ...numbers, port: server.port, processes: PROCESSES, durationMs: DURATION_MS }
   const orders = Array.from({ length: PROCESSES }, (_, i) =>
@@ -62,10 +62,10 @@ it.each([
     `shares ${shares.join(', ')}, at most ${Math.max(...overtaken)} were admitted in the course of a wait`,
   )
   expect(fullestWindow(admissions, windowMs)).toBeLessThanOrEqual(limit)
-  // While it is the turn of the slow one, what it has not asked for yet is nobody's; and a busy machine is slow everywhere.
+  // Random delays leave room unused for a moment; and a busy machine is slow everywhere.
   const atOnce = limit / cost
   const tookMs = inOrder.slice(atOnce).map((atMs, i) => atMs - inOrder[i]!)
-  expect(tookMs.sort((a, b) => a - b)[tookMs.length >> 1]).toBeLessThanOrEqual(4 * windowMs)
+  expect(tookMs.sort((a, b) => a - b)[tookMs.length >> 1]).toBeLessThanOrEqual(2 * windowMs)
   for (const share of shares) expect(share).toBeGreaterThanOrEqual((0.3 * all) / PROCESSES)
   // Each caller is admitted after those of its process that came before.
   expect(Math.max(...overtaken)).toBeLessThan(6 * callers * PROCESSES)

@@ -328,6 +328,22 @@ describe('several processes', () => {
     // Whoever finds the room taken asks again once there is room, not in between.
     for (const { asked } of rooms) expect(asked.length).toBeLessThanOrEqual(4 + 8)
   })
+
+  it('ask so that the question arrives on time, however far the store is', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const near = memoryStore({ clock: () => Math.floor(performance.now()) })
+    const far: Store = {
+      apply: (ops, call) => void setTimeout(() => near.apply(ops, call), 15),
+      close() {},
+    }
+    const room = roomOn(far, [slidingWindow({ limit: 1, window: 100 })])
+    const waits = [room.wait('k'), room.wait('k'), room.wait('k')]
+    await vi.advanceTimersByTimeAsync(400)
+    const decisions = await Promise.all(waits)
+    expect(decisions.map(({ atMs }) => atMs - decisions[0]!.atMs)).toEqual([0, 100, 200])
+    expect(room.asked).toHaveLength(3)
+  })
 })
 
 describe('a wait that takes long', () => {
@@ -467,7 +483,7 @@ describe('a decision that cannot be made', () => {
 })
 
 describe('what is returned', () => {
-  it('is for who asks for it where the first of another process sleeps', async () => {
+  it('is for who asks for it, whoever waits in another process', async () => {
     const store = memoryStore()
     const [one, other] = [roomOn(store, HOUR), roomOn(store, HOUR)]
     await fill(other, 'k', 5)

@@ -92,8 +92,8 @@ export const general: Mutants = {
       ['return log.entries ==', 'return log.entries ~='],
       ['reply[filled + 1] = check(logs,', 'reply[filled] = check(logs,'],
       [
-        'return answer(logs, run, now, run.count, filled + 1)',
-        'return answer(logs, run, now, run.count, filled - 1)',
+        'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled + 1)',
+        'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled - 1)',
       ],
     ],
     'conformance > it charges nothing, and counts towards no ban': [
