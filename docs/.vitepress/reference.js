@@ -104,7 +104,7 @@ const options = {
   // What is handed on and never named: what an `Op` or an `Outcome` is in each case, and the frameworks' own types under
   // other names.
   intentionallyNotExported: [
-    ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'LeaveOp', 'SettleOp'],
+    ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
     ...['BlockOp', 'ExplainOp', 'NoteOp', 'NotesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
     ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'Noted', 'Notes'],
     ...['Kind', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
