@@ -109,6 +109,8 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   readonly isOneByOne?: boolean
   /** What a log of this kind keeps one by one. Left out: it keeps sums. */
   readonly entries?: EntryKeeping<State, Params>
+  /** Whether each of its limits has a log of its own. */
+  readonly isUnshared?: boolean
   /**
    * Whether each charge counts for the length of the window from its own time on, so that the log can be asked about
    * any window.

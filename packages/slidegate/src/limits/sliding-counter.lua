@@ -3,13 +3,14 @@
 -- Reads and writes: one string per log: format (1 byte, 1), start of the newer window (6 bytes, milliseconds), units
 -- charged in it and in the one before it (7 bytes each), time of the first charge (6 bytes); unsigned, big-endian.
 -- TTL: set when it is first written in a window, to the length of two + slack.
--- Invariants: the start is a multiple of params.window; units <= params.mostUnits in each; two windows without units
--- are no key at all.
+-- Invariants: the start is a multiple of params.window; units <= 2^52 in each; two windows without units are no key at
+-- all. Units above params.mostUnits, charged under larger limits, count as so many.
 
 local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
 local TWO_WINDOWS_SIZE = 27
 -- One byte more than it should have.
 local LAST_OF_TWO_WINDOWS = '27'
+local MOST_UNITS = 2 ^ 52
 
 local sliding_counter = {}
 
@@ -19,8 +20,9 @@ end
 
 -- Units charged in the window that begins at `start`, and in the one before it.
 local function units_at(counter, params, start)
-  if counter.stamp == start then return counter.current, counter.previous end
-  return 0, counter.stamp == start - params.window and counter.current or 0
+  local current, previous = math.min(counter.current, params.mostUnits), math.min(counter.previous, params.mostUnits)
+  if counter.stamp == start then return current, previous end
+  return 0, counter.stamp == start - params.window and current or 0
 end
 
 -- Lets the window that begins at `start` be the newer one.
@@ -45,7 +47,7 @@ function sliding_counter.load(counter)
     local _
     _, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
     local is_aligned = counter.stamp % params.window == 0
-    if is_aligned and math.max(counter.current, counter.previous) <= params.mostUnits then return nil end
+    if is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then return nil end
   end
   return 'not a sliding counter of format 1'
 end

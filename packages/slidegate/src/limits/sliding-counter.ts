@@ -52,7 +52,7 @@ interface CounterParams extends LogParams {
   readonly window: number
   /** Grains in a window. The last one is shorter where the precision does not divide it. */
   readonly grains: number
-  /** The units at which a window saturates: no limit of this log is above it. */
+  /** The units at which a window saturates: no limit of this log is above it. What it held for larger limits counts as so much. */
   readonly mostUnits: number
 }
 
@@ -93,10 +93,12 @@ class TwoWindows extends Row {
 const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   tag: 'c',
 
-  logName: (limit) => `c${limit.precisionMs}-${limit.windowMs}`,
+  logName: (limit) => `c${limit.windowMs}`,
 
   params(limits) {
-    const { windowMs, precisionMs } = limits[0]!
+    const { windowMs } = limits[0]!
+    // The coarsest suits them all, and no count depends on it.
+    const precisionMs = Math.max(...limits.map((limit) => limit.precisionMs))
     const grains = Math.ceil(windowMs / precisionMs)
     return {
       precision: precisionMs,
@@ -125,7 +127,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const previous = previousAt(counter, params, start)
     const elapsed = Math.floor((nowMs - start) / params.precision)
     // Rounded up: as long as they are within the last `window` milliseconds they count at least 1.
-    const units = currentAt(counter, start) + previous - Math.floor((previous * elapsed) / params.grains)
+    const units = currentAt(counter, params, start) + previous - Math.floor((previous * elapsed) / params.grains)
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 
@@ -144,7 +146,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const room = params.limits[i]! - cost
     if (room < 0) return Number.POSITIVE_INFINITY
     const start = startOf(nowMs, params.window)
-    const current = currentAt(counter, start)
+    const current = currentAt(counter, params, start)
     if (current <= room) {
       return start + fadesIn(previousAt(counter, params, start), room - current, params) - nowMs
     }
@@ -153,7 +155,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   resetAfter(counter, params, _i, nowMs) {
     const start = startOf(nowMs, params.window)
-    if (currentAt(counter, start) > 0) return start + 2 * params.window - nowMs
+    if (currentAt(counter, params, start) > 0) return start + 2 * params.window - nowMs
     return previousAt(counter, params, start) > 0 ? start + params.window - nowMs : 0
   },
 
@@ -162,7 +164,7 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const start = startOf(nowMs, params.window)
     const chargedIn = startOf(atMs, params.window)
     let held = 0
-    if (chargedIn === start) held = currentAt(counter, start)
+    if (chargedIn === start) held = currentAt(counter, params, start)
     else if (chargedIn === start - params.window) held = previousAt(counter, params, start)
     const returned = Math.min(units, held)
     if (returned === 0) return 0
@@ -191,14 +193,14 @@ function roll(counter: TwoWindows, params: CounterParams, start: number): void {
 }
 
 /** Units charged in the window that begins at `start`. */
-function currentAt(counter: TwoWindows, start: number): number {
-  return counter.start === start ? counter.current : 0
+function currentAt(counter: TwoWindows, { mostUnits }: CounterParams, start: number): number {
+  return counter.start === start ? Math.min(counter.current, mostUnits) : 0
 }
 
 /** Units charged in the window before it. */
-function previousAt(counter: TwoWindows, { window }: CounterParams, start: number): number {
-  if (counter.start === start) return counter.previous
-  return counter.start === start - window ? counter.current : 0
+function previousAt(counter: TwoWindows, { window, mostUnits }: CounterParams, start: number): number {
+  if (counter.start === start) return Math.min(counter.previous, mostUnits)
+  return counter.start === start - window ? Math.min(counter.current, mostUnits) : 0
 }
 
 /** Milliseconds from the start of a window until more units than `room`, charged before it, count for no more. */

@@ -16,10 +16,10 @@ import { MAX_RECORDS } from './window-log.ts'
 export interface SlidingWindowOptions extends LimitOptions {
   /**
    * The step in which the window slides: whole milliseconds, at most the window. Default: the finest of 1,
-   * 2, 5, 10, 20, 50, ... ms with which the log stays within 65,536 records. At the grain of 1 ms a charge
-   * counts for exactly the window; at a coarser one until its whole grain has left the window, so for less
-   * than a grain longer, never shorter. Limits whose precision changes, by this option or by their numbers,
-   * begin with an empty log.
+   * 2, 5, 10, 20, 50, ... ms with which the log of a limit sixteen times as large stays within 65,536 records: 1 ms for
+   * limits up to 4,096, or windows up to 65 s. At the grain of 1 ms a charge counts for exactly the window. At a coarser
+   * one it counts until its whole grain has left the window: for less than a grain longer, never shorter. A limit whose
+   * precision changes begins with an empty log; declare it where the numbers of a limit may change from small to large.
    */
   readonly precision?: Duration
   /**
@@ -105,11 +105,15 @@ function checkEntries(limit: number, precision: unknown, log: string): void {
   }
 }
 
+/** The default precision suits limits so many times as large: a limit can grow and keep its log. */
+const ROOM = 16
+
 function precisionOf(precision: unknown, limit: number, windowMs: number): number {
-  const finest = finestPrecision((precisionMs) => fits(limit, windowMs, precisionMs))
-  if (precision === undefined) return finest
+  if (precision === undefined)
+    return finestPrecision((precisionMs) => fits(ROOM * limit, windowMs, precisionMs))
   const asked = parsePrecision(precision, windowMs)
   if (!fits(limit, windowMs, asked)) {
+    const finest = finestPrecision((precisionMs) => fits(limit, windowMs, precisionMs))
     throw new SlidegateError(
       'invalid_precision',
       `the precision is ${show(precision)}, for which the log could need more than ${MAX_RECORDS} records; ${finest} ms fits`,

@@ -1,32 +1,33 @@
 -- The twin of token-bucket.ts.
 --
 -- Reads and writes: one string per log: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
--- that time (7 bytes, parts of a token, of which params.parts make one), time of the first charge of a full bucket
--- (6 bytes); unsigned, big-endian.
+-- that time (7 bytes, parts of a token, of which params.parts make one), time of the first charge since the bucket was
+-- full or its refill changed (6 bytes), refill at the last charge (6 bytes); unsigned, big-endian.
 -- TTL: set whenever it is written, to the time in which the debt is paid + slack.
--- Invariants: 0 < debt <= params.mostDebt <= 2^52; a bucket without debt is no key at all.
+-- Invariants: 0 < debt <= 2^52; a bucket without debt is no key at all.
 
-local BUCKET_FORMAT = '>BI6I7I6'
-local BUCKET_SIZE = 20
+local BUCKET_FORMAT = '>BI6I7I6I6'
+local BUCKET_SIZE = 26
 -- One byte more than it should have.
-local LAST_OF_BUCKET = '20'
+local LAST_OF_BUCKET = '26'
+local MOST_PARTS = 2 ^ 52
 
 local token_bucket = {}
 
--- What the bucket lacks of being full.
+-- What the bucket lacks of being full, never more than it may owe at the refill of now.
 local function debt_at(bucket, params, now)
-  return math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * params.refill)
+  return math.max(0, math.min(bucket.debt, params.mostDebt) - math.max(0, now - bucket.stamp) * params.refill)
 end
 
 function token_bucket.load(bucket)
   local raw = pcall_redis('GETRANGE', bucket.key, '0', LAST_OF_BUCKET)
   if type(raw) ~= 'string' then return raw.err end
-  bucket.stamp, bucket.debt, bucket.since = 0, 0, 0
+  bucket.stamp, bucket.debt, bucket.since, bucket.refill = 0, 0, 0, 0
   if raw == '' then return nil end
   if #raw == BUCKET_SIZE and string.byte(raw) == 1 then
     local _
-    _, bucket.stamp, bucket.debt, bucket.since = struct_unpack(BUCKET_FORMAT, raw)
-    if bucket.debt <= bucket.params.mostDebt then return nil end
+    _, bucket.stamp, bucket.debt, bucket.since, bucket.refill = struct_unpack(BUCKET_FORMAT, raw)
+    if bucket.debt <= MOST_PARTS then return nil end
   end
   return 'not a token bucket of format 1'
 end
@@ -36,8 +37,8 @@ function token_bucket.save(bucket, _, is_clock_given)
     call_redis('DEL', bucket.key)
     return
   end
-  local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt, bucket.since)
-  local keep = math.ceil(bucket.debt / bucket.params.refill)
+  local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt, bucket.since, bucket.refill)
+  local keep = math.ceil(debt_at(bucket, bucket.params, bucket.stamp) / bucket.params.refill)
   call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))
 end
 
@@ -52,9 +53,9 @@ end
 
 function token_bucket.commit(bucket, params, now, units)
   local debt = debt_at(bucket, params, now)
-  if debt == 0 then bucket.since = now end
+  if debt == 0 or bucket.refill ~= params.refill then bucket.since = now end
   bucket.debt = math.min(debt + units * params.parts, params.mostDebt)
-  bucket.stamp = now
+  bucket.stamp, bucket.refill = now, params.refill
 end
 
 function token_bucket.retry_after(bucket, params, i, now, cost)
@@ -68,7 +69,7 @@ function token_bucket.reset_after(bucket, params, _, now)
 end
 
 function token_bucket.refund(bucket, params, now, at_ms, units)
-  if at_ms > bucket.stamp or at_ms < bucket.since then return 0 end
+  if at_ms > bucket.stamp or at_ms < bucket.since or bucket.refill ~= params.refill then return 0 end
   local owed = units * params.parts - math.max(0, now - at_ms) * params.refill
   local debt = debt_at(bucket, params, now)
   local returned = math.max(0, math.min(owed, debt))

@@ -6,7 +6,10 @@ import { Row, RowLogs } from './row-logs.ts'
 
 /** How much may come at once, and how fast it comes back. */
 export interface TokenBucketOptions extends NameOptions {
-  /** Tokens that the bucket holds, and so units that may come at once: an integer from 1 to 2^40. */
+  /**
+   * Tokens that the bucket holds, and so units that may come at once: an integer from 1 to 2^40. The capacity times the
+   * interval in milliseconds is at most 2^52: 52 million at an interval of a day.
+   */
   readonly capacity: number
   /** Tokens that come back per interval, evenly over it and not at its end: an integer from 1 to 2^40. */
   readonly refill: number
@@ -22,8 +25,8 @@ export interface TokenBucketOptions extends NameOptions {
  *
  * A request waits until its tokens are there, to the millisecond. The limit's `limit` is the capacity, its `windowMs`
  * the time in which an empty bucket fills. A refund returns what cannot have come back by itself since the charge. What is
- * charged without asking may leave the bucket in debt, for as long as 366 days at most. Buckets of the same rate on
- * one key share their debt; one whose rate changes begins full.
+ * charged without asking may leave the bucket in debt, for as long as 366 days at most. The capacity and the refill can
+ * change at any time: tokens that were taken stay taken. A bucket whose interval changes begins full.
  *
  * The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371). Its one number, the theoretical arrival time, is
  * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed.
@@ -41,14 +44,13 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   const capacity = parseLimit(options.capacity, 'the capacity')
   const refill = parseLimit(options.refill, 'the refill')
   const intervalMs = parseWindow(options.interval, 'the interval')
-  const divisor = greatestCommonDivisor(refill, intervalMs)
-  const rate: Rate = { refill: refill / divisor, parts: intervalMs / divisor }
-  const rateName = nameOf(refill, intervalMs)
-  if (capacity * rate.parts > MAX_PARTS) {
+  const rate: Rate = { refill, parts: intervalMs }
+  const most = Math.floor(MAX_PARTS / intervalMs)
+  if (capacity > most) {
     throw new SlidegateError(
       'invalid_limit',
-      `the capacity is ${capacity}; at ${rateName} it must be an integer from 1 to ` +
-        `${Math.floor(MAX_PARTS / rate.parts)}, or the refill and the interval rounder numbers`,
+      `the capacity is ${capacity}; with an interval of ${formatDuration(intervalMs)} it must be an integer from 1 to ` +
+        `${most}. A shorter interval allows a larger one`,
       capacity,
     )
   }
@@ -65,21 +67,21 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
     { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
     { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
     options,
-    rateName,
+    nameOf(refill, intervalMs),
   )
 }
 
 /** Parts of tokens that any bucket may be counted in: all of their sums and differences are exact. */
 const MAX_PARTS: number = 2 ** 52
 
-/** A rate in lowest terms: each millisecond so many parts of a token come back, of which a token has `parts`. */
+/** Each millisecond `refill` parts of a token come back. A token has as many parts as the interval has milliseconds. */
 interface Rate {
   readonly refill: number
   readonly parts: number
 }
 
 interface BucketParams extends LogParams, Rate {
-  /** The debt at which a charge saturates: whole tokens, and more than any bucket of this rate holds. */
+  /** The debt at which a charge saturates: whole tokens, and more than the bucket holds. */
   readonly mostDebt: number
 }
 
@@ -100,12 +102,20 @@ class Bucket extends Row {
     this.numbers[this.at + 1] = debt
   }
 
-  /** When it was last full, and charged. */
+  /** The first charge since it was full, or since its refill changed. */
   get since(): number {
     return this.numbers[this.at + 2]!
   }
   set since(since: number) {
     this.numbers[this.at + 2] = since
+  }
+
+  /** At which refill it was last charged. */
+  get refill(): number {
+    return this.numbers[this.at + 3]!
+  }
+  set refill(refill: number) {
+    this.numbers[this.at + 3] = refill
   }
 }
 
@@ -114,10 +124,10 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 
   isOneByOne: true,
 
-  logName(limit) {
-    const { refill, parts } = limit.rule as Rate
-    return `t${refill}-${parts}`
-  },
+  isUnshared: true,
+
+  // Parts keep their meaning when the capacity or the refill changes.
+  logName: (limit) => `t${(limit.rule as Rate).parts}`,
 
   params(limits) {
     const { refill, parts } = limits[0]!.rule as Rate
@@ -141,7 +151,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return { ...limit, limit: capacity, rule }
   },
 
-  createLogs: () => new RowLogs(3, new Bucket()),
+  createLogs: () => new RowLogs(4, new Bucket()),
 
   newest: (bucket) => bucket.stamp,
 
@@ -175,8 +185,9 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   resetAfter: (bucket, params, _i, nowMs) => Math.ceil(debtAt(bucket, params, nowMs) / params.refill),
 
   refund(bucket, params, nowMs, atMs, units) {
-    // A charge by a clock that was set back since: it counts from another time than it says.
-    if (atMs > bucket.stamp || atMs < bucket.since) return 0
+    // A charge by a clock that was set back since counts from another time than it says, and nobody knows what came back
+    // at another refill.
+    if (atMs > bucket.stamp || atMs < bucket.since || bucket.refill !== params.refill) return 0
     // Had it not been made, the bucket might have been full for all the time since, and no token come back.
     const owed = units * params.parts - Math.max(0, nowMs - atMs) * params.refill
     const debt = debtAt(bucket, params, nowMs)
@@ -187,23 +198,23 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  expiresAt: (bucket, params) => bucket.stamp + Math.ceil(bucket.debt / params.refill),
+  expiresAt: (bucket, params) => bucket.stamp + Math.ceil(debtAt(bucket, params, bucket.stamp) / params.refill),
 }
 
 // Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.
 
 function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: number): void {
   const debt = debtAt(bucket, params, nowMs)
-  if (debt === 0) bucket.since = nowMs
+  if (debt === 0 || bucket.refill !== params.refill) bucket.since = nowMs
   bucket.debt = Math.min(debt + units * params.parts, params.mostDebt)
   bucket.stamp = nowMs
+  bucket.refill = params.refill
 }
 
-/** What the bucket lacks of being full. A refund may come before a restamp, and so before the stamp. */
-function debtAt(bucket: Bucket, { refill }: BucketParams, nowMs: number): number {
-  return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refill)
-}
-
-function greatestCommonDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestCommonDivisor(b, a % b)
+/**
+ * What the bucket lacks of being full, never more than it may owe at the refill of now. A refund may come before a restamp,
+ * and so before the stamp.
+ */
+function debtAt(bucket: Bucket, { refill, mostDebt }: BucketParams, nowMs: number): number {
+  return Math.max(0, Math.min(bucket.debt, mostDebt) - Math.max(0, nowMs - bucket.stamp) * refill)
 }
