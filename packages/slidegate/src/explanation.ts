@@ -3,7 +3,6 @@ import { invalidOption, show } from './errors.ts'
 import type { Declaration } from './limits/declaration.ts'
 import { adaptedFrom, declaredOptions } from './limits/declare.ts'
 import type { BanState, Charged, Limit } from './limits/limit.ts'
-import type { LimitSet } from './limits/limit-set.ts'
 import type { Override } from './overrides/overrides.ts'
 import type { ExplainOp, ExplainOutcome, Part } from './stores/store.ts'
 
@@ -84,7 +83,6 @@ export function explanationOf(
   const { blockedMs = 0 } = outcome
   const decision = decisionOf(op, outcome, 0)
   const declared = limitsOf(op.parts)
-  const mixed = op.parts.flatMap(({ set }) => set.limits.map((_, i) => hasFormer(set, i)))
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
   return {
     atMs,
@@ -93,7 +91,7 @@ export function explanationOf(
     deniedBy,
     retryAfterMs,
     blockedMs,
-    limits: decision.limits.map((limit, i) => explained(declared[i]!, limit, outcome, i, mixed[i]!)),
+    limits: decision.limits.map((limit, i) => explained(declared[i]!, limit, outcome, i)),
     bans: outcome.bans.flatMap((ban, part) => {
       const dimension = names[part]
       return ban === undefined ? [] : [dimension === undefined ? ban : { dimension, ...ban }]
@@ -101,17 +99,11 @@ export function explanationOf(
   }
 }
 
-/** Whether a limit also reads what was charged to others before: of that it is not known how long it counts. */
-function hasFormer({ logs }: LimitSet, limit: number): boolean {
-  return logs.some(({ role, serves }) => role === 'former' && serves.includes(limit))
-}
-
 function explained(
   declared: Limit,
   verdict: LimitDecision,
   outcome: ExplainOutcome,
   i: number,
-  isMixed: boolean,
 ): LimitExplanation {
   const { kind, windowMs, precisionMs } = declared
   const { atMs } = outcome
@@ -122,7 +114,7 @@ function explained(
     frees.set(afterMs, i === 0 ? 1 : Math.ceil((used * i) / 10))
   })
   const first = times[0]
-  const knowsOldest = kind.keepsTimes === true && first !== undefined && !isMixed
+  const knowsOldest = kind.keepsTimes === true && first !== undefined
   return {
     ...verdict,
     used,

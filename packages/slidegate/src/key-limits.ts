@@ -4,8 +4,7 @@ import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
 import { checkCount, isDeclared, limitIn, parseName, showNoLimit } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
-import { type LimitSet, limitSet, withLog, withLogsOf } from './limits/limit-set.ts'
-import type { InForce } from './overrides/known-overrides.ts'
+import { type LimitSet, limitSet, withLog } from './limits/limit-set.ts'
 import type { OverrideTable } from './overrides/overrides.ts'
 import type { Part } from './stores/store.ts'
 
@@ -21,12 +20,8 @@ export type LimitsOf = readonly Limit[] | ((key: string, request: unknown) => re
 /** What a key is held to, or the keys of one dimension. */
 export interface Rules {
   readonly limits: LimitsOf
-  readonly formerly?: readonly (readonly Limit[])[] | undefined
   readonly ban?: BanOptions | true | undefined
 }
-
-/** Sets of limits that were in force before. */
-const MAX_FORMERLY = 16
 
 /** Sets that a function has told, and that are kept for when it tells the same again. */
 const MAX_SETS = 1024
@@ -43,25 +38,21 @@ export class Dimension {
   /** The same arranged by their logs, where all keys have the same. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOf
-  readonly #formerly: readonly (readonly Limit[])[]
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #bans: LimitSet | undefined
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** The same with what was in force before, for each set of declared limits. */
-  readonly #setAfter = new WeakMap<LimitSet, WeakMap<InForce, LimitSet>>()
   /** The same by what the limits are. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
   constructor(limiter: string, name: string | undefined, rules: Rules) {
-    const { limits, formerly = [], ban } = rules
+    const { limits, ban } = rules
     this.name = name
     this.limiter = name === undefined ? limiter : `${limiter}/${name}`
     this.#limitsOf = limits
-    this.#formerly = checkedFormerly(formerly)
     this.#ban = ban === undefined ? undefined : banLog(ban)
     this.#bans = this.#ban && withLog(limitSet(this.limiter, []), this.#ban)
-    this.set = typeof limits === 'function' ? undefined : this.#made(limits, this.#formerly)
+    this.set = typeof limits === 'function' ? undefined : this.#made(limits)
     this.limits = this.set?.limits ?? []
   }
 
@@ -71,46 +62,13 @@ export class Dimension {
   }
 
   /** @param key as stored */
-  partOf(given: string, key: string, request: unknown, inForce: InForce | undefined): Part {
-    if (inForce !== undefined) return { key, set: this.#overridden(inForce, given, request) }
-    return { key, set: this.set ?? this.#told(this.declaredFor(given, request)) }
+  partOf(given: string, key: string, request: unknown, inForce: readonly Limit[] | undefined): Part {
+    if (inForce !== undefined) return { key, set: this.#told(inForce) }
+    return { key, set: this.set ?? this.#told(this.#declaredFor(given, request)) }
   }
 
-  /** The same with all that limits which were in force before have charged. */
-  wholeOf({ key, set }: Part, inForce: InForce | undefined): Part {
-    const formerly = [...(inForce?.formerly ?? []), ...this.#formerly]
-    if (formerly.length === 0) return { key, set }
-    return {
-      key,
-      set: withLogsOf(
-        set,
-        formerly.map((limits) => limits.map((limit) => this.#qualified(limit))),
-      ),
-    }
-  }
-
-  /** The limits that are declared for a key. */
-  declaredFor(given: string, request: unknown): readonly Limit[] {
+  #declaredFor(given: string, request: unknown): readonly Limit[] {
     return typeof this.#limitsOf === 'function' ? this.#limitsOf(given, request) : this.#limitsOf
-  }
-
-  #overridden(inForce: InForce, given: string, request: unknown): LimitSet {
-    if (inForce.limits === undefined) return this.#after(inForce, this.declaredFor(given, request))
-    const known = this.#setOf.get(inForce)
-    if (known !== undefined) return known
-    const set = this.#made(inForce.limits, [...inForce.formerly, ...this.#formerly])
-    this.#setOf.set(inForce, set)
-    return set
-  }
-
-  /** The declared limits, and those that were in force before: what a function tells may be others each time. */
-  #after(inForce: InForce, limits: readonly Limit[]): LimitSet {
-    const declared = this.set ?? this.#told(limits)
-    const known = this.#setAfter.get(declared) ?? new WeakMap<InForce, LimitSet>()
-    this.#setAfter.set(declared, known)
-    const set = known.get(inForce) ?? this.#made(limits, [...inForce.formerly, ...this.#formerly])
-    known.set(inForce, set)
-    return set
   }
 
   /** The set of limits that a function has told: mostly it tells the same few again and again. */
@@ -127,7 +85,7 @@ export class Dimension {
     }
     const checked = checkedLimits(limits)
     const text = JSON.stringify(checked.map(textOf))
-    const set = this.#setOfText.get(text) ?? this.#made(checked, this.#formerly)
+    const set = this.#setOfText.get(text) ?? this.#made(checked)
     this.#setOfText.delete(text)
     this.#setOfText.set(text, set)
     if (this.#setOfText.size > MAX_SETS) {
@@ -140,10 +98,9 @@ export class Dimension {
     return set
   }
 
-  #made(limits: readonly Limit[], formerly: readonly (readonly Limit[])[]): LimitSet {
+  #made(limits: readonly Limit[]): LimitSet {
     const named = checkedLimits(limits).map((limit) => this.#qualified(limit))
-    const before = formerly.map((set) => set.map((limit) => this.#qualified(limit)))
-    const set = limitSet(this.limiter, named, before)
+    const set = limitSet(this.limiter, named)
     if (this.#ban === undefined) return set
     const ban = banName(this.limiter)
     if (!named.some(({ name }) => name === ban)) return withLog(set, this.#ban)
@@ -161,8 +118,8 @@ export class Dimension {
 
 /** What tells two limits apart. */
 function textOf(declared: Limit): unknown {
-  const { name, limit, windowMs, shadow, kind } = declared
-  return [name, kind.logName(declared), limit, windowMs, shadow]
+  const { name, limit, windowMs, shadow, kind, rule } = declared
+  return [name, kind.logName(declared), limit, windowMs, shadow, rule]
 }
 
 /** A dimension, and a key of it as it was given and as it is stored. */
@@ -196,11 +153,6 @@ export class KeyLimits {
     return this.overrides === undefined ? this.#only?.set : undefined
   }
 
-  /** The limits that are declared for a key of a dimension. */
-  declaredFor(dimension: string | undefined, key: string): readonly Limit[] {
-    return this.dimensions.find(({ name }) => name === dimension)!.declaredFor(key, undefined)
-  }
-
   /**
    * The parts of a request.
    *
@@ -218,14 +170,6 @@ export class KeyLimits {
   /** The parts of some of the dimensions of a key, one at least. */
   someOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
     return this.#someOf(key).map((given) => this.#partOf(given, request))
-  }
-
-  /** The same with all that limits which were in force before have charged. */
-  wholeOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
-    return this.#someOf(key).map((given) => {
-      const { dimension, key: stored } = given
-      return dimension.wholeOf(this.#partOf(given, request), this.overrides?.of(dimension.name, stored))
-    })
   }
 
   /** The logs of bans of some of the dimensions of a key. */
@@ -331,39 +275,20 @@ export function parseDimension(name: string): string {
   return parseName(name)
 }
 
-function checkedFormerly(formerly: unknown): readonly (readonly Limit[])[] {
-  if (!Array.isArray(formerly)) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `formerly is ${show(formerly)}; it must be an array of arrays of limits`,
-      formerly,
-    )
-  }
-  if (formerly.length > MAX_FORMERLY) {
-    throw new SlidegateError(
-      'invalid_limit',
-      `formerly has ${formerly.length} sets of limits; it must have ${MAX_FORMERLY} at most: each request reads their logs`,
-      formerly,
-    )
-  }
-  // Holes are no sets either.
-  return Array.from(formerly, (set) => checkedLimits(set, 'formerly'))
-}
-
-function checkedLimits(limits: unknown, what = 'limits'): readonly Limit[] {
+function checkedLimits(limits: unknown): readonly Limit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw new SlidegateError(
       'invalid_limit',
-      `${what} is ${show(limits)}; it must be an array with at least one limit`,
+      `limits is ${show(limits)}; it must be an array with at least one limit`,
       limits,
     )
   }
-  checkCount(limits, what)
+  checkCount(limits, 'limits')
   for (const limit of limits) {
     if (!isDeclared(limit)) {
       throw new SlidegateError(
         'invalid_limit',
-        `${what} holds ${showNoLimit(limit, 'make limits with slidingWindow(), fixedWindow() and the like')}`,
+        `limits holds ${showNoLimit(limit, 'make limits with slidingWindow(), fixedWindow() and the like')}`,
         limit,
       )
     }

@@ -80,16 +80,10 @@ export interface LimiterOptions extends CommonOptions {
    * What each key is held to, all of it: 1 to 64 limits. Or a function that tells it, by the plan of a tenant for
    * instance: from the key, and from what was handed in as `request`. It should tell the same array for the same
    * limits, never one that was changed in place, and must not wait for anything. What a key has used counts on when
-   * its limits change, as long as they are of the same kind and, but for sliding windows, of the same length; else
-   * see `formerly`.
+   * only the numbers of its limits change: `limit`, the window of a sliding window, the capacity and the refill of a
+   * bucket. A limit of another kind or precision begins with an empty log.
    */
   readonly limits: LimitsOf
-  /**
-   * Limits that were in force before, or are for other plans: what was used under them counts on. Needed where limits change
-   * in more than their numbers: another kind, another precision, another window of any kind but the packed
-   * sliding one, another rate of a bucket. Until the longest of them has passed, then it can be left out.
-   */
-  readonly formerly?: readonly (readonly Limit[])[]
   /** Blocks a key that is denied too often; `true`: only by `block`. Default: never. */
   readonly ban?: BanOptions | true
   readonly dimensions?: never
@@ -102,7 +96,6 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    * `A-Z a-z 0-9 _ -`. In decisions a limit is called like `user.100-per-1m`.
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOf>>
-  readonly formerly?: Readonly<Partial<Record<Dimension, readonly (readonly Limit[])[]>>>
   /** Denials by the limits of a dimension count towards a ban of its key, and of no other. */
   readonly ban?: Readonly<Partial<Record<Dimension, BanOptions | true>>>
   readonly limits?: never
@@ -256,7 +249,7 @@ export const COMMON_NAMES: Names<CommonOptions> = {
 }
 
 const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
-  ...{ limits: true, dimensions: true, formerly: true, ban: true },
+  ...{ limits: true, dimensions: true, ban: true },
   ...COMMON_NAMES,
 }
 
@@ -283,7 +276,7 @@ export function createLimiter(options: LimiterOptions | DimensionOptions<string>
 const MAX_DIMENSIONS = 16
 
 function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<string>): Dimension[] {
-  const { dimensions, limits, formerly, ban } = options
+  const { dimensions, limits, ban } = options
   if (dimensions === undefined) {
     return [new Dimension(name, undefined, options as LimiterOptions)]
   }
@@ -297,24 +290,20 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
       dimensions,
     )
   }
-  for (const [what, of] of Object.entries({ formerly, ban })) {
-    if (of === undefined) continue
-    if (!isRecord(of)) {
-      const right = given.map(([name]) => name).join(', ')
-      throw invalidOption(
-        `${what} is ${show(of)}; with dimensions it must be an object with some of ${right}`,
-        of,
-      )
-    }
-    for (const dimension of Object.keys(of)) {
-      if (Object.hasOwn(dimensions, dimension)) continue
-      throw invalidOption(`${what} has ${show(dimension)}, which is no dimension`, of)
-    }
+  if (ban !== undefined && !isRecord(ban)) {
+    const right = given.map(([name]) => name).join(', ')
+    throw invalidOption(
+      `ban is ${show(ban)}; with dimensions it must be an object with some of ${right}`,
+      ban,
+    )
+  }
+  for (const dimension of Object.keys(ban ?? {})) {
+    if (Object.hasOwn(dimensions, dimension)) continue
+    throw invalidOption(`ban has ${show(dimension)}, which is no dimension`, ban)
   }
   return given.map(([dimension, limitsOf]) => {
     const rules = {
       limits: limitsOf,
-      formerly: ownOf((formerly ?? {}) as NonNullable<DimensionOptions<string>['formerly']>, dimension),
       ban: ownOf((ban ?? {}) as NonNullable<DimensionOptions<string>['ban']>, dimension),
     }
     return new Dimension(name, parseDimension(dimension), rules)

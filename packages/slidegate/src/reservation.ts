@@ -214,9 +214,7 @@ function settleOp(parts: readonly Part[], claim: Claim, actual: unknown): Settle
     instants: parts.map((_, i) => instants[i] ?? 0),
     actual: parseUnits(actual, 'invalid_cost', 0),
     charged: parts.flatMap(({ set }, i) =>
-      set.logs.map(({ name: log, role }) => {
-        return (role === 'count' || role === 'former') && charged[i]?.includes(log) === true
-      }),
+      set.logs.map(({ name: log, role }) => role === 'count' && charged[i]?.includes(log) === true),
     ),
   }
 }

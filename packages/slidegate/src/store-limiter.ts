@@ -348,7 +348,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
     if (this.#isStale) await this.#overrides!.refresh()
     this.#checkOpen()
-    const parts = this.#reservations.partsWith(this.#keys.wholeOf(key, options?.request))
+    const parts = this.#reservations.partsWith(this.#keys.someOf(key, options?.request))
     await this.#freeing({ type: 'reset', parts })
   }
 
@@ -453,7 +453,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
       maxStaleMs: options === true ? undefined : options.maxStaleMs,
       apply: (op) => this.#apply(op),
       applySync: applySync && ((op) => applySync.call(this.#store, [op])[0]),
-      declaredLimitsOf: (dimension, key) => this.#keys.declaredFor(dimension, key),
       damaged: (error) => this.#announcer.storeFailed(error),
     })
   }

@@ -41,7 +41,7 @@ class LimiterCheck {
   }
 
   areGood(): boolean {
-    const { plans = {}, overrides = [], formerly = [], dimensions } = this.#limiter
+    const { plans = {}, overrides = [], dimensions } = this.#limiter
     this.#rules(this.#limiter, [])
     const names = Object.keys(plans)
     for (const [name, plan] of Object.entries(plans)) {
@@ -81,9 +81,6 @@ class LimiterCheck {
       if (seen.has(word)) this.#complain([...path, 'key'], 'this key has an override already')
       seen.add(word)
     }
-    if (formerly.length > 0 && dimensions !== undefined)
-      this.#complain(['formerly'], 'formerly goes with limits only, not with dimensions', 'key')
-    for (const [i, limits] of formerly.entries()) this.#set(limits, ['formerly', i])
     return this.#isGood
   }
 

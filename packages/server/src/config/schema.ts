@@ -246,13 +246,6 @@ const LimiterSchema = closed('What keys are held to: limits of one key, or dimen
       { description: 'Limits of single keys, before those of any plan.' },
     ),
   ),
-  formerly: Type.Optional(
-    Type.Array(limits('A set of limits.'), {
-      maxItems: 16,
-      description:
-        'Sets of limits that were in force before: what was used under them counts on. Only with limits, and only across restarts: a reload knows them.',
-    }),
-  ),
   shadow: flag('Whether all limits are shadow limits. Default: false.'),
   ban: Type.Optional(
     Type.Union([Type.Boolean(), BanSchema], {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Keys, Limit, Store } from 'slidegate'
+import type { Keys, Store } from 'slidegate'
 import type { EnvoyConfig } from '../config/schema.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Caller } from '../service/gatekeeper.ts'
@@ -27,9 +27,6 @@ export interface RateLimitsOptions {
   readonly maxDescriptors: number
 }
 
-/** Sets of limits before the one in force that a rule remembers. */
-const MOST_FORMERLY = 4
-
 /** The limits that files declare, in force: answers requests, whoever brings them. */
 export class RateLimits {
   readonly #store: Store
@@ -38,7 +35,6 @@ export class RateLimits {
   readonly #ignored: Ignored
   readonly #requests: Requests
   readonly #limitersOf = new Map<string, RuleLimiters>()
-  readonly #formerly = new Map<string, Map<string, readonly (readonly Limit[])[]>>()
   #domains: Domains
   #config: EnvoyConfig
   #headersOf: ReturnType<typeof spellingOf>
@@ -59,8 +55,7 @@ export class RateLimits {
     const isSamePolicy = JSON.stringify(policyOf(config)) === JSON.stringify(policyOf(this.#config))
     for (const before of this.#domains.all()) {
       const after = domains.get(before.name)
-      const isMoved = this.#rememberFormer(before, after)
-      if (isSamePolicy && !isMoved && after !== undefined) continue
+      if (isSamePolicy && after !== undefined) continue
       this.#limitersOf.get(before.name)?.retire()
       this.#limitersOf.delete(before.name)
     }
@@ -110,31 +105,9 @@ export class RateLimits {
     const known = this.#limitersOf.get(name)
     if (known !== undefined) return known
     const policy = policyOf(this.#config)
-    const limiters = new RuleLimiters(
-      limiterName,
-      this.#store,
-      policy,
-      this.#observer,
-      this.#formerly.get(name),
-    )
+    const limiters = new RuleLimiters(limiterName, this.#store, policy, this.#observer)
     this.#limitersOf.set(name, limiters)
     return limiters
-  }
-
-  /** Answers whether what rules were charged is now found elsewhere. A log is found by its precision. */
-  #rememberFormer(before: Domain, after: Domain | undefined): boolean {
-    if (after === undefined) return false
-    const earlier = new Map(Array.from(before.rules(), (rule) => [rule.id, rule.limits]))
-    const known = this.#formerly.get(before.name) ?? new Map<string, readonly (readonly Limit[])[]>()
-    let isMoved = false
-    for (const { id, limits } of after.rules()) {
-      const then = earlier.get(id)
-      if (then === undefined || then[0]!.precisionMs === limits?.[0]?.precisionMs) continue
-      known.set(id, [then, ...(known.get(id) ?? [])].slice(0, MOST_FORMERLY))
-      isMoved = true
-    }
-    if (isMoved) this.#formerly.set(before.name, known)
-    return isMoved
   }
 }
 

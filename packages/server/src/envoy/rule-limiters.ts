@@ -51,25 +51,16 @@ export class RuleLimiters {
   readonly #store: Store
   readonly #policy: FailurePolicy
   readonly #observer: ServiceObserver
-  /** Limits of rules in force before, where what they were charged is found elsewhere. */
-  readonly #formerly: ReadonlyMap<string, readonly (readonly Limit[])[]>
   readonly #limiters = new Map<string, InUse>()
   readonly #shares = new WeakMap<readonly Limit[], readonly Limit[]>()
   #local: RuleLimiters | undefined
   readonly #down = new Set<Limiter<Keys>>()
 
-  constructor(
-    name: string,
-    store: Store,
-    policy: FailurePolicy,
-    observer: ServiceObserver,
-    formerly: ReadonlyMap<string, readonly (readonly Limit[])[]> = new Map(),
-  ) {
+  constructor(name: string, store: Store, policy: FailurePolicy, observer: ServiceObserver) {
     this.#name = name
     this.#store = store
     this.#policy = policy
     this.#observer = observer
-    this.#formerly = formerly
   }
 
   /** @param asks of different rules, 16 at most */
@@ -199,18 +190,11 @@ export class RuleLimiters {
     const dimensions = Object.fromEntries(
       ids.map((id) => [id, (_key: string, request: unknown) => (request as Group['limits'])[id]!]),
     )
-    const formerly = Object.fromEntries(
-      ids.flatMap((id) => {
-        const before = this.#formerly.get(id)
-        return before === undefined ? [] : [[id, before]]
-      }),
-    )
     const made = createLimiter({
       ...this.#policy,
       name: this.#name,
       store: this.#store,
       dimensions,
-      formerly,
       logger: this.#observer.logger ?? false,
     })
     const limiter = this.#observer.around?.(made) ?? made

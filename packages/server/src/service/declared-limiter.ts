@@ -9,7 +9,6 @@ import {
   type LimitsOf,
   type Logger,
   limitOf,
-  SlidegateError,
   type Store,
 } from 'slidegate'
 import type { LimitConfig, LimiterConfig } from '../config/schema.ts'
@@ -25,9 +24,6 @@ export interface Shadowing {
   /** By the limit's name; `*` for all. */
   readonly [limit: string]: boolean
 }
-
-/** Sets of limits that a limiter takes as those before. */
-const MOST_FORMERLY = 16
 
 /** Limits by dimension; of a limiter without dimensions by the empty name. */
 type ByDimension = ReadonlyMap<string, readonly Limit[]>
@@ -72,50 +68,24 @@ export class DeclaredLimiter {
     return this.config.dimensions !== undefined
   }
 
-  /** The length of the longest window: for so long counts what is charged under it, at most. */
-  get longestMs(): number {
-    const dimensions = this.hasDimensions ? Object.keys(this.config.dimensions!) : ['']
-    const limits = dimensions.flatMap((dimension) => this.setsOf(dimension).flat())
-    return Math.max(...limits.map(({ windowMs, precisionMs }) => windowMs + precisionMs))
-  }
-
   /** Whether both would decide alike, whatever is asked. */
   isSameAs(other: DeclaredLimiter): boolean {
     return textOf(this) === textOf(other)
   }
 
-  /**
-   * @param before declarations that this one takes the place of, the latest first
-   * @throws {SlidegateError} for options that cannot be
-   */
-  limiter(
-    store: Store,
-    before: readonly DeclaredLimiter[] = [],
-    logger: Logger | false = false,
-  ): Limiter<AnyKey> {
-    const {
-      ban = false,
-      plans,
-      overrides,
-      dimensions,
-      choosePlan,
-      shadow,
-      limits,
-      formerly,
-      ...rest
-    } = this.config
+  /** @throws {SlidegateError} for options that cannot be */
+  limiter(store: Store, logger: Logger | false = false): Limiter<AnyKey> {
+    const { ban = false, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
     const common = { ...rest, name: this.name, store, overrides: true as const, logger }
     const isFixed = plans === undefined && overrides === undefined
     const told = (dimension: string): LimitsOf =>
       isFixed
         ? this.usual.get(dimension)!
         : (key, request) => this.#limitsFor(dimension, key, (request as PlanRequest | undefined)?.plan)
-    const earlier = (dimension: string) => this.#earlier(dimension, before)
     if (dimensions === undefined) {
       const options: LimiterOptions = {
         ...common,
         limits: told(''),
-        formerly: earlier(''),
         ...(ban !== false && { ban }),
       }
       return createLimiter(options) as Limiter<AnyKey>
@@ -126,7 +96,6 @@ export class DeclaredLimiter {
     const options: DimensionOptions<string> = {
       ...common,
       dimensions: by(told),
-      formerly: by(earlier),
       ...(ban !== false && { ban: by(() => ban) }),
     }
     return createLimiter(options)
@@ -149,21 +118,6 @@ export class DeclaredLimiter {
     return (
       (plan === undefined ? undefined : this.plans.get(plan)?.get(dimension)) ?? this.usual.get(dimension)!
     )
-  }
-
-  #earlier(dimension: string, before: readonly DeclaredLimiter[]): readonly (readonly Limit[])[] {
-    const told = dimension === '' ? (this.config.formerly ?? []).map((limits) => this.#made(limits)) : []
-    // Keys change their plans, too.
-    const own = byLogs([...told, ...this.setsOf(dimension)])
-    if (own.size > MOST_FORMERLY) {
-      throw new SlidegateError(
-        'invalid_limit',
-        `the limits of ${this.name}, its plans and overrides are kept in ${own.size} different ways; it must be ${MOST_FORMERLY} at most: a request reads them all. Give them the same kind and precision`,
-        this.name,
-      )
-    }
-    const all = byLogs([...own.values(), ...before.flatMap((each) => each.setsOf(dimension))])
-    return all.size === 1 ? [] : Array.from(all.values()).slice(0, MOST_FORMERLY)
   }
 
   #limitsIn({ limits, dimensions }: Pick<LimiterConfig, 'limits' | 'dimensions'>): ByDimension {
@@ -196,17 +150,6 @@ function keepsUnits(config: LimiterConfig): boolean {
 
 function wordOf(dimension: string, key: string): string {
   return JSON.stringify([dimension, key])
-}
-
-/** One of all sets that are kept in the same logs: of those before, no more is asked than these. */
-function byLogs(sets: readonly (readonly Limit[])[]): ReadonlyMap<string, readonly Limit[]> {
-  const distinct = new Map<string, readonly Limit[]>()
-  for (const limits of sets) {
-    const logs = new Set(limits.flatMap((limit) => (limit.shadow ? [] : limit.kind.logName(limit))))
-    const word = Array.from(logs).sort().join(' ')
-    if (!distinct.has(word)) distinct.set(word, limits)
-  }
-  return distinct
 }
 
 function textOf({ config, shadowing }: DeclaredLimiter): string {

@@ -32,18 +32,12 @@ export interface ServiceObserver {
 /** Shadow limits by an operator's word, by limiter. */
 export type Shadowings = Readonly<Record<string, Shadowing>>
 
-interface Former {
-  readonly declared: DeclaredLimiter
-  /** After which nothing that was charged under it counts, by this process's monotonic clock. */
-  readonly untilMs: number
-}
-
 /** A limiter that was replaced goes on for so long, and while anybody waits in its lines. */
 const RETIRING_MS = 60_000
 
 /**
- * The limiters of a configuration, on one store. Those that a new configuration leaves as they are go on; others are made
- * anew beside what was charged under the former ones, and whoever asked these still gets his answer.
+ * The limiters of a configuration, on one store. Those that a new configuration leaves as they are go on. Others are made
+ * anew, and whoever asked the old ones still gets an answer.
  */
 export class Service {
   readonly store: Store
@@ -54,7 +48,6 @@ export class Service {
   #config: Config
   #shadowings: Shadowings = {}
   #active: ReadonlyMap<string, ActiveLimiter> = new Map()
-  readonly #former = new Map<string, readonly Former[]>()
   readonly #retiring = new Map<Limiter<AnyKey>, NodeJS.Timeout>()
   readonly #onReplaced: ((former: ActiveLimiter) => void)[] = []
 
@@ -99,14 +92,6 @@ export class Service {
     return this.#active.has(name)
   }
 
-  /** What a limiter was before, as far as it may still count, the latest first. */
-  formerOf(name: string): readonly DeclaredLimiter[] {
-    const nowMs = performance.now()
-    return (this.#former.get(name) ?? [])
-      .filter(({ untilMs }) => untilMs > nowMs)
-      .map(({ declared }) => declared)
-  }
-
   /**
    * Puts a configuration in force, all of it or nothing. The store stays.
    *
@@ -138,7 +123,6 @@ export class Service {
   }
 
   #activate({ limiters }: Config, shadowings: Shadowings): void {
-    const nowMs = performance.now()
     const made: Limiter<AnyKey>[] = []
     const next = new Map<string, ActiveLimiter>()
     try {
@@ -149,9 +133,7 @@ export class Service {
           next.set(name, present)
           continue
         }
-        const limiter = this.#observed(
-          declared.limiter(this.store, this.#before(name, declared), this.#observer.logger),
-        )
+        const limiter = this.#observed(declared.limiter(this.store, this.#observer.logger))
         made.push(limiter)
         next.set(name, { declared, limiter })
       }
@@ -164,26 +146,10 @@ export class Service {
     for (const [name, old] of present) {
       const now = next.get(name)
       if (now === old) continue
-      this.#former.set(name, this.#formerWith(name, old.declared, nowMs))
       this.#retire(old.limiter)
       if (now?.declared.hasDimensions !== old.declared.hasDimensions) continue
       for (const tell of this.#onReplaced) tell(old)
     }
-  }
-
-  /** What a limiter of this name was before, as far as it may still count; keys have other dimensions or none. */
-  #before(name: string, declared: DeclaredLimiter): readonly DeclaredLimiter[] {
-    const present = this.#active.get(name)?.declared
-    return [...(present === undefined ? [] : [present]), ...this.formerOf(name)].filter(
-      (former) => former.hasDimensions === declared.hasDimensions,
-    )
-  }
-
-  #formerWith(name: string, declared: DeclaredLimiter, nowMs: number): readonly Former[] {
-    const known = (this.#former.get(name) ?? []).filter(
-      (former) => former.untilMs > nowMs && !former.declared.isSameAs(declared),
-    )
-    return [{ declared, untilMs: nowMs + declared.longestMs }, ...known]
   }
 
   /** It decides what it was asked, and wakes whoever is in its lines. */

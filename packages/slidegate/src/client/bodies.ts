@@ -6,7 +6,7 @@ import type { Op } from '../stores/store.ts'
 import { readOp, textOfOp } from './ops.ts'
 import { readOutcome, writtenOutcome } from './outcomes.ts'
 import { at, fieldsIn, listIn, wrong } from './reading.ts'
-import { type Authorize, declaredIn, type KnownSets, limitsIn, textOfSet } from './sets.ts'
+import { type Authorize, declaredIn, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
 // What travels: ops in one direction, outcomes in the other, both in the same order.
@@ -22,7 +22,7 @@ export const MAX_OPS = 1024
 /** Characters of a body. Those of its last op may be more. */
 const MAX_CHARACTERS = 2 ** 18
 
-/** Limits in the sets of a body: 16 keys with 64 limits, and some room for overrides and former limits. */
+/** Limits in the sets of a body: 16 keys with 64 limits, and some room for their bans and reservations. */
 const MAX_DECLARED = 1280
 
 /** An op, and how many requests it decides. */
@@ -106,7 +106,7 @@ export function readBody(value: unknown, known: KnownSets, authorize: Authorize)
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
       // Before any of it is made.
-      budget.declare(limitsIn(each))
+      budget.declare(declaredIn(each))
       const set = known.of(each, authorize)
       budget.work(workOfSet(set))
       return set

@@ -178,10 +178,6 @@ function checkLogs(op: Op): void {
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
     throw invalidOption(`a ${type} needs limits in each of its sets`)
   }
-  // Such sets only forget. Their logs would be looked at for each limit.
-  if (type !== 'reset' && parts.some(({ set }) => set.additions.some((each) => 'whole' in each))) {
-    throw wrong('the addition whole', type, 'part of a reset')
-  }
   if (type === 'block') need(parts, 'ban', type)
   if ('reservation' in op && op.reservation !== undefined) need(parts, 'reservations', type)
   if ('charged' in op) {
@@ -190,7 +186,7 @@ function checkLogs(op: Op): void {
     }
     // Stores do not look whether there is anything to return of it.
     const all = parts.flatMap(({ set }) => set.logs)
-    if (all.some(({ role }, i) => op.charged[i] && role !== 'count' && role !== 'former')) {
+    if (all.some(({ role }, i) => op.charged[i] && role !== 'count')) {
       throw wrong('charged', true, 'false for a log that no request is charged to')
     }
   }

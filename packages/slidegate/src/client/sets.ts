@@ -4,34 +4,20 @@ import { banLog, banOptionsOf } from '../limits/ban.ts'
 import { type Declaration, declarationOf, limitOf } from '../limits/declaration.ts'
 import { adaptedFrom, checkCount, countBy, limitIn } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
-import {
-  type Addition,
-  type ExtraLog,
-  type LimitSet,
-  limitSet,
-  withLog,
-  withLogsOf,
-} from '../limits/limit-set.ts'
+import { type ExtraLog, type LimitSet, limitSet, withLog } from '../limits/limit-set.ts'
 import { notesLog } from '../limits/notes.ts'
 import { reservationLog } from '../limits/reservations.ts'
 import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Limit sets as JSON, and back: what they were made of, so that the service makes them by the same functions.
 
-/** Sets of former limits: as many as a limiter takes, and those of overrides. */
-const MAX_FORMERLY = 32
-
 /** Characters of sets that are remembered: some 20 MB of sets. */
 const MAX_KNOWN = 2 ** 20
 
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
 
-type Limits = readonly object[]
-
 /** In the order of the set's additions. */
 type WrittenAddition =
-  | { readonly formerly: readonly Limits[] }
-  | { readonly whole: readonly Limits[] }
   | { readonly ban: object | true }
   | { readonly reservations: number }
   | { readonly line: true }
@@ -43,8 +29,7 @@ const written = new WeakMap<LimitSet, string>()
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
-    const { limiter, limits } = set
-    const additions = sentAdditions(set.additions)
+    const { limiter, limits, additions } = set
     text = JSON.stringify({
       limiter,
       limits: limits.map(writtenLimit),
@@ -55,24 +40,13 @@ export function textOfSet(set: LimitSet): string {
   return text
 }
 
-/** With `whole`, a set has the logs of all former limits anyway. */
-function sentAdditions(additions: readonly Addition[]): readonly Addition[] {
-  return additions.some((each) => 'whole' in each)
-    ? additions.filter((each) => !('formerly' in each))
-    : additions
-}
-
 /** Its dimension is told by the name of the limiter. */
 function writtenLimit(limit: Limit): Declaration & { readonly isCount?: true } {
   const { limit: declared, isCount } = adaptedFrom(limit)
   return { ...declarationOf(declared), ...(isCount && { isCount }) }
 }
 
-function writtenAddition(addition: Addition): WrittenAddition {
-  const all = (sets: readonly (readonly Limit[])[]) => sets.map((limits) => limits.map(writtenLimit))
-  if ('formerly' in addition) return { formerly: all(addition.formerly) }
-  if ('whole' in addition) return { whole: all(addition.whole) }
-  const { log } = addition
+function writtenAddition(log: ExtraLog): WrittenAddition {
   switch (log.role) {
     case 'ban':
       return { ban: banOptionsOf(log) }
@@ -89,22 +63,10 @@ function writtenAddition(addition: Addition): WrittenAddition {
   }
 }
 
-/** Counts the limits of a set, and its additions, as they are sent. */
-export function declaredIn({ limits, additions }: LimitSet): number {
-  return limitsIn({ limits, additions: sentAdditions(additions) })
-}
-
-/** The same for a set that was not read yet. */
-export function limitsIn(set: unknown): number {
-  const { limits, additions } = (set ?? {}) as Partial<LimitSet>
-  let count = lengthOf(limits)
-  if (!Array.isArray(additions)) return count
-  for (const addition of additions as readonly Partial<Record<'formerly' | 'whole', unknown>>[]) {
-    const sets = addition?.formerly ?? addition?.whole
-    if (Array.isArray(sets)) for (const each of sets) count += lengthOf(each)
-    else count++
-  }
-  return count
+/** Counts the limits of a set and its additions, of one that was not read yet, too. */
+export function declaredIn(set: unknown): number {
+  const { limits, additions = [] } = (set ?? {}) as Partial<LimitSet>
+  return lengthOf(limits) + lengthOf(additions)
 }
 
 function lengthOf(list: unknown): number {
@@ -163,14 +125,9 @@ function setOf(
   limits: unknown,
   additions: unknown,
 ): LimitSet {
-  const told = listIn(additions, 'additions', 0, 8).map((each) => readAddition(each, dimension))
-  const first = told[0]
-  const formerly = first !== undefined && 'formerly' in first ? first.formerly : []
-  let set = limitSet(limiter, readLimits(limits, 'limits', dimension), formerly)
-  for (const addition of told.slice(formerly.length > 0 ? 1 : 0)) {
-    if ('formerly' in addition) throw wrong('formerly', undefined, 'the first of the additions')
-    set = 'whole' in addition ? withLogsOf(set, addition.whole) : withNew(set, addition.log)
-  }
+  const told = listIn(additions, 'additions', 0, 8).map(readAddition)
+  let set = limitSet(limiter, readLimits(limits, dimension))
+  for (const log of told) set = withNew(set, log)
   if (set.logs.some(({ role }) => role === 'table') && (set.limits.length > 0 || told.length > 1)) {
     throw wrong('notes', 'a table beside others', 'the only log of a set')
   }
@@ -182,35 +139,30 @@ function withNew(set: LimitSet, log: ExtraLog): LimitSet {
   throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
 }
 
-const ADDITIONS = ['formerly', 'whole', 'ban', 'reservations', 'notes']
+const ADDITIONS = ['ban', 'reservations', 'notes']
 
-function readAddition(value: unknown, dimension: string | undefined): Addition {
+function readAddition(value: unknown): ExtraLog {
   const fields = fieldsIn(value, 'the addition', ADDITIONS)
   const [name, ...others] = Object.keys(fields)
   if (name === undefined || others.length > 0)
     throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
   const told = fields[name]
   switch (name) {
-    case 'formerly':
-    case 'whole': {
-      const sets = listIn(told, name, 1, MAX_FORMERLY).map((each) => readLimits(each, name, dimension))
-      return name === 'whole' ? { whole: sets } : { formerly: sets }
-    }
     case 'ban':
       if (told !== true) fieldsIn(told, 'ban', ['after', 'within', 'for', 'forgetAfter'])
-      return { log: banLog(told as Parameters<typeof banLog>[0]) }
+      return banLog(told as Parameters<typeof banLog>[0])
     case 'reservations':
-      return { log: reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS)) }
+      return reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS))
     default:
       if (told !== true) throw wrong(name, told, 'true')
-      return { log: notesLog }
+      return notesLog
   }
 }
 
-function readLimits(value: unknown, what: string, dimension: string | undefined): readonly Limit[] {
-  const limits = listIn(value, what, 0, 1000)
-  checkCount(limits, what)
-  return limits.map((each, i) => at(`${what}[${i}]`, () => readLimit(each, dimension)))
+function readLimits(value: unknown, dimension: string | undefined): readonly Limit[] {
+  const limits = listIn(value, 'limits', 0, 1000)
+  checkCount(limits, 'limits')
+  return limits.map((each, i) => at(`limits[${i}]`, () => readLimit(each, dimension)))
 }
 
 function readLimit(value: unknown, dimension: string | undefined): Limit {

@@ -29,7 +29,7 @@ export interface LimitSet {
   /** What the entries are that limits keep one by one. */
   readonly keeps: ReadonlySet<Entries>
   /** Logs that no limit reads, in the order in which they were added. */
-  readonly extra: readonly ExtraLog[]
+  readonly additions: readonly ExtraLog[]
 }
 
 /**
@@ -55,7 +55,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
     return { name, kind, role: 'count', shadow, params: kind.params(shared), serves }
   })
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
-  return { limiter, limits, logs, keeps, extra: [] }
+  return { limiter, limits, logs, keeps, additions: [] }
 }
 
 /** The names of logs, and which limits read each. */
@@ -87,7 +87,7 @@ export function withLog(set: LimitSet, log: ExtraLog): LimitSet {
   let more = known.get(log.name)
   if (more === undefined) {
     const logs = [...set.logs, { ...log, shadow: false, serves: [] }]
-    more = { ...set, logs, extra: [...set.extra, log] }
+    more = { ...set, logs, additions: [...set.additions, log] }
     known.set(log.name, more)
   }
   return more

@@ -127,7 +127,8 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     const previous = previousAt(counter, params, start)
     const elapsed = Math.floor((nowMs - start) / params.precision)
     // Rounded up: as long as they are within the last `window` milliseconds they count at least 1.
-    const units = currentAt(counter, params, start) + previous - Math.floor((previous * elapsed) / params.grains)
+    const units =
+      currentAt(counter, params, start) + previous - Math.floor((previous * elapsed) / params.grains)
     for (let i = 0; i < params.limits.length; i++) used[i] = units
   },
 

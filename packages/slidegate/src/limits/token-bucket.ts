@@ -198,7 +198,8 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  expiresAt: (bucket, params) => bucket.stamp + Math.ceil(debtAt(bucket, params, bucket.stamp) / params.refill),
+  expiresAt: (bucket, params) =>
+    bucket.stamp + Math.ceil(debtAt(bucket, params, bucket.stamp) / params.refill),
 }
 
 // Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.

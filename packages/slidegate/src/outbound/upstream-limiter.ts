@@ -17,7 +17,7 @@ export interface UpstreamLimit {
 
 /** What an upstream admits, and by how much we stay below that. */
 export interface UpstreamLimiterOptions
-  extends Omit<LimiterOptions, 'limits' | 'formerly' | 'overrides' | 'ban' | 'dimensions'> {
+  extends Omit<LimiterOptions, 'limits' | 'overrides' | 'ban' | 'dimensions'> {
   /** What the upstream admits: 1 to 64 limits, each with a window of its own. */
   readonly limits: readonly UpstreamLimit[]
   /**
@@ -60,7 +60,7 @@ export function upstreamTerms(limiter: object): Terms | undefined {
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */
 export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
-  for (const name of ['formerly', 'overrides', 'ban', 'dimensions'] as const) {
+  for (const name of ['overrides', 'ban', 'dimensions'] as const) {
     const given = (options as Partial<Record<typeof name, unknown>> | undefined)?.[name]
     if (given === undefined) continue
     throw invalidOption(

@@ -1,29 +1,23 @@
 import type { Limit, Note, Notes } from '../limits/limit.ts'
 import { MAX_NOTES } from '../limits/notes.ts'
-import { type LimitsText, limitsOf, noteOf, type OverrideNote, stateOf } from './override-note.ts'
+import { type LimitsText, limitsOf, noteOf, type OverrideNote } from './override-note.ts'
 import type { Override } from './overrides.ts'
-
-/** What is in force in place of the declared limits; the same object until that changes. */
-export interface InForce {
-  /** Nothing where it is the declared limits. */
-  readonly limits: readonly Limit[] | undefined
-  /** Sets of limits that were in force before, and whose logs may hold what still counts. */
-  readonly formerly: readonly (readonly Limit[])[]
-}
 
 /** What is known of a key. */
 export interface Known {
   readonly note: OverrideNote
-  /** By the clock of this process, or later. */
-  readonly writtenAtMs: number
-  inForce: InForce | undefined
-  changesAtMs: number
+  readonly limits: readonly Limit[]
+  /** By the clock of this process, or later; `Infinity` for never. */
+  readonly endsAtMs: number
 }
+
+/** So many are remembered at most: more than there can be at any time. */
+const MAX_REMEMBERED: number = 2 * MAX_NOTES
 
 /** The overrides of a limiter, as this process has read them, by their names. Times pass by its own clock. */
 export class KnownOverrides {
   #known = new Map<string, Known>()
-  readonly #lists = new LimitLists()
+  readonly #lists = new Map<LimitsText, readonly Limit[]>()
   readonly #now: () => number
   /** That of the table when it was last read. */
   version = 0
@@ -38,30 +32,23 @@ export class KnownOverrides {
     return this.#known.size === 0
   }
 
-  of(name: string): InForce | undefined {
+  of(name: string): readonly Limit[] | undefined {
     const known = this.#known.get(name)
     if (known === undefined) return undefined
-    if (known.changesAtMs !== Number.POSITIVE_INFINITY && this.#now() >= known.changesAtMs) {
-      this.#arrange(known)
-      if (known.inForce === undefined) this.#known.delete(name)
-    }
-    return known.inForce
-  }
-
-  /** What was written, and when. */
-  writtenAt(name: string): Pick<Known, 'note' | 'writtenAtMs'> | undefined {
-    return this.#known.get(name)
+    if (known.endsAtMs === Number.POSITIVE_INFINITY || this.#now() < known.endsAtMs) return known.limits
+    this.#known.delete(name)
+    return undefined
   }
 
   overrideOf(name: string): Override | undefined {
-    const limits = this.of(name)?.limits
+    const limits = this.of(name)
     if (limits === undefined) return undefined
-    const { note, writtenAtMs } = this.#known.get(name)!
+    const { note, endsAtMs } = this.#known.get(name)!
     return {
       key: note.key,
       ...(note.dimension !== undefined && { dimension: note.dimension }),
       limits,
-      expiresInMs: note.ttlMs === 0 ? 0 : Math.max(1, Math.ceil(writtenAtMs + note.ttlMs - this.#now())),
+      expiresInMs: note.ttlMs === 0 ? 0 : Math.max(1, Math.ceil(endsAtMs - this.#now())),
     }
   }
 
@@ -104,18 +91,26 @@ export class KnownOverrides {
     if (text === undefined) return true
     const note = noteOf(text)
     if (note === undefined) return false
-    const known = { note, writtenAtMs: this.#now() - ageMs, inForce: undefined, changesAtMs: 0 }
-    const isReadable = this.#arrange(known)
-    if (known.inForce !== undefined) into.set(name, known)
-    return isReadable
+    const limits = this.#limitsOf(note.limits)
+    if (limits === undefined) return false
+    const endsAtMs = note.ttlMs === 0 ? Number.POSITIVE_INFINITY : this.#now() - ageMs + note.ttlMs
+    into.set(name, { note, limits, endsAtMs })
+    return true
   }
 
-  /** What is in force from now on, and until when; answers whether those limits are known here. */
-  #arrange(known: Known): boolean {
-    const { limits, formerly, changesAtMs } = stateOf(known.note, known.writtenAtMs, this.#now())
-    known.inForce = this.#lists.inForce(limits, formerly)
-    known.changesAtMs = changesAtMs
-    return limits === undefined || known.inForce?.limits !== undefined
+  /** The same text is the same array: sets of limits are remembered by it. */
+  #limitsOf(text: LimitsText): readonly Limit[] | undefined {
+    const known = this.#lists.get(text)
+    if (known !== undefined) return known
+    try {
+      const limits = limitsOf(text)
+      if (this.#lists.size >= MAX_REMEMBERED) this.#lists.clear()
+      this.#lists.set(text, limits)
+      return limits
+    } catch {
+      // Of a later version, perhaps.
+      return undefined
+    }
   }
 }
 
@@ -137,42 +132,4 @@ export class AllOverrides {
       if (!this.#put(note, this.known)) this.damaged.add(note.name)
     }
   }
-}
-
-/** So many are remembered at most: more than there can be at any time. */
-const MAX_REMEMBERED: number = 2 * MAX_NOTES
-
-/** Limits, and what is in force, by what they are stored as: where it is the same, the objects are the same. */
-class LimitLists {
-  readonly #lists = new Map<LimitsText, readonly Limit[] | undefined>()
-  readonly #inForce = new Map<string, InForce | undefined>()
-
-  /** Nothing where there is nothing to say. Limits that are not known here are left out. */
-  inForce(limits: LimitsText | undefined, formerly: readonly LimitsText[]): InForce | undefined {
-    return found(this.#inForce, [limits, ...formerly].join('\n'), () => {
-      const now = limits === undefined ? undefined : this.#of(limits)
-      const then = formerly.map((text) => this.#of(text)).filter((known) => known !== undefined)
-      if (now === undefined && then.length === 0) return undefined
-      return Object.freeze({ limits: now, formerly: Object.freeze(then) })
-    })
-  }
-
-  #of(text: LimitsText): readonly Limit[] | undefined {
-    return found(this.#lists, text, () => {
-      try {
-        return limitsOf(text)
-      } catch {
-        return undefined
-      }
-    })
-  }
-}
-
-function found<Value>(known: Map<string, Value>, text: string, make: () => Value): Value {
-  const value = known.get(text)
-  if (value !== undefined || known.has(text)) return value as Value
-  const made = make()
-  if (known.size >= MAX_REMEMBERED) known.clear()
-  known.set(text, made)
-  return made
 }

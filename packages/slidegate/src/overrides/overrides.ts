@@ -13,8 +13,8 @@ import type { Limit, Noted, Notes, NotesAsked } from '../limits/limit.ts'
 import { limitSet, withLog } from '../limits/limit-set.ts'
 import { MAX_NOTES, notesLog } from '../limits/notes.ts'
 import type { NoteOp, NotesOp, Op, Outcome, Part } from '../stores/store.ts'
-import { type InForce, KnownOverrides } from './known-overrides.ts'
-import { type Change, lifetimeOf, limitsText, noteAfter, textOf } from './override-note.ts'
+import { KnownOverrides } from './known-overrides.ts'
+import { limitsText, textOf } from './override-note.ts'
 import { MAX_PAGES, type Reading, reading } from './reading.ts'
 
 /** How soon other processes know of an override. */
@@ -49,23 +49,17 @@ export interface Override {
  * Other limits for single keys, without a restart: kept in the store, and so in force in every process that has a limiter
  * of this name there.
  *
- * What was charged to the limits before still counts until their windows have passed, through changes, deletions and the
- * end of a ttl. When a promise resolves, the change is in force in this process; elsewhere within `maxStaleMs`, in which
- * those who have not heard of it yet hold the key to the limits before, and do not see what others charge to the new ones.
- * What `concurrency` has let in, and is held on to by renewing it, counts for 30 days after its limits were changed to
- * others with another ttl.
+ * An override that differs from the declared limits only in numbers (see `limits` of `createLimiter`) counts what the key
+ * has used so far. One of another kind or precision begins with an empty log. When a promise resolves, the change is in
+ * force in this process; elsewhere within `maxStaleMs`.
  *
  * All reject with a `StoreUnavailableError` where the store gave no answer; whether what was to be written has been is then
  * unknown.
  */
 export interface Overrides<Key> {
   /**
-   * At most 10,000 keys of a limiter have one, counting those whose override was deleted, or has ended, while what was charged
-   * to it still counts: above that a `StoreUnavailableError` of reason `full`.
-   *
-   * Limits that differ from those in force only in their numbers can be set as often as one likes. Of limits of other
-   * kinds, windows (other than of `slidingWindow`) or precisions, 8 sets for a key may still count, in 8,192 characters with
-   * what is in force: what would be more is refused as `invalid_limit` until the windows of one have passed. Deletions never are.
+   * At most 10,000 keys of a limiter have one: above that a `StoreUnavailableError` of reason `full`. An override takes
+   * at most 8,192 characters as JSON, its key included: above that `invalid_limit`.
    *
    * @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_window` (for `ttl`), `invalid_key`
    */
@@ -88,16 +82,19 @@ export interface OverrideTableOptions {
   readonly apply: (op: Op) => Promise<Outcome>
   /** Where the state is in this process: it is then asked each time. */
   readonly applySync?: ((op: Op) => Outcome) | undefined
-  /** The limits that a key is held to without an override. What it throws, or tells wrong, means that it cannot be told. */
-  readonly declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
   /** Is told, once for each read, that some of it is damaged: the other overrides are in force. */
   readonly damaged?: ((error: StoreUnavailableError) => void) | undefined
   /** A monotonic clock of this process, in milliseconds. */
   readonly now?: (() => number) | undefined
 }
 
-/** What is asked for in place of what is in force. */
-type Asked = Pick<Change, 'dimension' | 'key' | 'limits' | 'ttlMs'>
+/** What is asked for in place of what is in force; without limits the declared ones. */
+interface Asked {
+  readonly dimension: string | undefined
+  readonly key: string
+  readonly limits: readonly Limit[] | undefined
+  readonly ttlMs: number
+}
 
 /** So often a change is begun anew when others write the same override. */
 const MAX_TRIES = 8
@@ -115,7 +112,6 @@ export class OverrideTable {
   readonly #maxStaleMs: number
   readonly #apply: (op: Op) => Promise<Outcome>
   readonly #applySync: ((op: Op) => Outcome) | undefined
-  readonly #declaredLimitsOf: (dimension: string | undefined, key: string) => readonly Limit[]
   readonly #damaged: ((error: StoreUnavailableError) => void) | undefined
   readonly #now: () => number
   readonly #parts: readonly [Part]
@@ -127,7 +123,7 @@ export class OverrideTable {
 
   /** @throws {SlidegateError} `invalid_option` */
   constructor(options: OverrideTableOptions) {
-    const { limiter, maxStaleMs = 1000, apply, applySync, declaredLimitsOf, damaged, now } = options
+    const { limiter, maxStaleMs = 1000, apply, applySync, damaged, now } = options
     if (!Number.isInteger(maxStaleMs) || maxStaleMs < 10 || maxStaleMs > 2 ** 31 - 1) {
       throw invalidOption(
         `maxStaleMs is ${show(maxStaleMs)}; it must be an integer from 10 to 2^31 - 1`,
@@ -139,7 +135,6 @@ export class OverrideTable {
     this.#maxStaleMs = maxStaleMs
     this.#apply = apply
     this.#applySync = applySync
-    this.#declaredLimitsOf = declaredLimitsOf
     this.#damaged = damaged
     this.#now = now ?? (() => performance.now())
     this.#known = new KnownOverrides(this.#now)
@@ -174,7 +169,7 @@ export class OverrideTable {
   }
 
   /** @param key as stored */
-  of(dimension: string | undefined, key: string): InForce | undefined {
+  of(dimension: string | undefined, key: string): readonly Limit[] | undefined {
     return this.#known.isEmpty ? undefined : this.#known.of(nameOf(dimension, key))
   }
 
@@ -252,17 +247,10 @@ export class OverrideTable {
     )
   }
 
-  #noteOp(name: string, asked: Asked): NoteOp {
-    const declared = this.#declared(asked.dimension, asked.key)
-    const key = this.#spelling.isSecret ? this.#spelling.key(asked.key) : asked.key
-    const change: Change = { ...asked, key, declared, staleMs: this.#maxStaleMs }
-    const note = noteAfter(this.#known.writtenAt(name), this.#now(), change)
-    const ttlMs = lifetimeOf(note)
-    const text = ttlMs === undefined ? undefined : textOf(note)
-    return {
-      ...{ type: 'note', parts: this.#parts, name, text },
-      ...{ ttlMs: ttlMs ?? 0, since: this.#known.version },
-    }
+  #noteOp(name: string, { dimension, key, limits, ttlMs }: Asked): NoteOp {
+    const stored = this.#spelling.isSecret ? this.#spelling.key(key) : key
+    const text = limits && textOf({ dimension, key: stored, limits: limitsText(limits), ttlMs })
+    return { type: 'note', parts: this.#parts, name, text, ttlMs, since: this.#known.version }
   }
 
   /** In a table that is full, notes that have expired are looked for bit by bit. */
@@ -272,17 +260,6 @@ export class OverrideTable {
       noted = (await this.#apply({ ...op, from: noted.next })) as Noted
     }
     return noted
-  }
-
-  /** None where that cannot be told: a function may need a request, and there is none here. */
-  #declared(dimension: string | undefined, key: string): readonly Limit[] {
-    try {
-      const limits = this.#declaredLimitsOf(dimension, key)
-      limitsText(limits)
-      return limits
-    } catch {
-      return []
-    }
   }
 
   /** Whether it is time to read again; after a failure as long has to pass. */

@@ -2,7 +2,7 @@ import type { BanState, Charged } from '../limits/limit.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import type { ConsumeOp, SettleOp } from './store.ts'
 
-// What few ops need of the driver: bans, reservations, and logs of former limits. The twin of redis/beyond.lua.
+// What few ops need of the driver: bans and reservations. The twin of redis/beyond.lua.
 
 /** What is to be told of bans, by part. */
 export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
@@ -12,19 +12,6 @@ export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState 
     if (kind.ban !== undefined) bans[held.part] = kind.ban.look(stateOf(held), params, nowMs)
   }
   return bans
-}
-
-/** Adds what is held by the logs of former limits. */
-export function addFormer(loaded: Loaded, { log, first, used }: LoadedLog, nowMs: number): void {
-  for (const former of loaded) {
-    if (former.log.role !== 'former' || former.first !== first) continue
-    const { kind, params, serves } = former.log
-    kind.check(stateOf(former), params, nowMs, former.used)
-    log.serves.forEach((limit, i) => {
-      const place = serves.indexOf(limit)
-      if (place >= 0) used[i]! += former.used[Math.min(place, params.windows.length - 1)]!
-    })
-  }
 }
 
 /**
@@ -50,88 +37,6 @@ function hasDenied(held: LoadedLog): boolean {
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 
-/** Until there is room for the cost. */
-export function retryAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: number): number {
-  const { cost } = held
-  return cost > held.log.params.limits[i]!
-    ? Number.POSITIVE_INFINITY
-    : roomAfter(loaded, held, i, nowMs, cost)
-}
-
-/** Until limit `i` of the log has room for so many units, which it has not now. */
-function roomAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: number, units: number): number {
-  const { kind, params } = held.log
-  const formers = formersOf(loaded, held, i, nowMs)
-  return formers.length === 0
-    ? kind.retryAfter(stateOf(held), params, i, nowMs, units)
-    : fallsTo(held, formers, i, nowMs, params.limits[i]! - units)
-}
-
-/** Until no more than so many units are used. They only fall while nothing is charged, so that can be searched for. */
-function fallsTo(
-  held: LoadedLog,
-  formers: readonly LoadedLog[],
-  i: number,
-  nowMs: number,
-  units: number,
-): number {
-  let [before, after] = [0, resetOf(held, formers, i, nowMs)]
-  while (after - before > 1) {
-    const middle = Math.floor((before + after) / 2)
-    let used = usedAt(held, i, nowMs + middle)
-    for (const former of formers) used += usedAt(former, placeIn(former, held, i), nowMs + middle)
-    if (used <= units) after = middle
-    else before = middle
-  }
-  return after
-}
-
-/** Until limit `i` of the log is free. */
-export function resetAfter(loaded: Loaded, held: LoadedLog, i: number, nowMs: number): number {
-  return resetOf(held, formersOf(loaded, held, i, nowMs), i, nowMs)
-}
-
-function resetOf(held: LoadedLog, formers: readonly LoadedLog[], i: number, nowMs: number): number {
-  const { kind, params } = held.log
-  let resetMs = kind.resetAfter(stateOf(held), params, i, nowMs)
-  for (const former of formers) {
-    const { log } = former
-    const place = Math.min(placeIn(former, held, i), log.params.windows.length - 1)
-    resetMs = Math.max(resetMs, log.kind.resetAfter(stateOf(former), log.params, place, nowMs))
-  }
-  return resetMs
-}
-
-const NONE: readonly LoadedLog[] = []
-
-/** Logs of former limits that hold anything of limit `i` of the log. */
-function formersOf(loaded: Loaded, held: LoadedLog, i: number, nowMs: number): readonly LoadedLog[] {
-  // Few ops have any.
-  let formers = NONE
-  for (const former of loaded) {
-    if (former.log.role !== 'former' || former.first !== held.first) continue
-    const place = placeIn(former, held, i)
-    if (place >= 0 && usedAt(former, place, nowMs) > 0) formers = [...formers, former]
-  }
-  return formers
-}
-
-/** Which of the limits of a former log is limit `i` of another; below 0 where none is. */
-function placeIn(former: LoadedLog, { log }: LoadedLog, i: number): number {
-  return former.log.serves.indexOf(log.serves[i]!)
-}
-
-/** What stays of what is used at a later time. */
-function usedAt(held: LoadedLog, i: number, atMs: number): number {
-  const { kind, params } = held.log
-  const place = Math.min(i, params.windows.length - 1)
-  // Of a log that serves many limits only one is asked for, again and again.
-  const one = { ...params, windows: [params.windows[place]!], limits: [params.limits[place]!] }
-  const used: number[] = []
-  kind.check(stateOf(held), one, atMs, used)
-  return used[0]!
-}
-
 const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 /** Per limit, when one unit and so many tenths of what is used are free again: see `ExplainOutcome.frees`. */
@@ -142,13 +47,10 @@ export function freesOf(loaded: Loaded, nowMs: number): number[][] {
     if (role !== 'count') continue
     for (let i = 0; i < serves.length; i++) {
       const used = held.used[i]!
-      const formers = formersOf(loaded, held, i, nowMs)
       const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
       const { kind, params } = held.log
       const times = freed.map((units) =>
-        formers.length === 0
-          ? kind.retryAfter(stateOf(held), params, i, nowMs, params.limits[i]! - used + units)
-          : fallsTo(held, formers, i, nowMs, used - units),
+        kind.retryAfter(stateOf(held), params, i, nowMs, params.limits[i]! - used + units),
       )
       frees[held.first + serves[i]!] = times
     }

@@ -1,5 +1,4 @@
 import type { Entries, Entry } from '../limits/limit.ts'
-import { addFormer, resetAfter, retryAfter } from './beyond.ts'
 import { MAX_AHEAD_MS } from './instant.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import {
@@ -65,7 +64,6 @@ export function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
     const { kind, params, role } = held.log
     if (role !== 'count') continue
     kind.check(stateOf(held), params, nowMs, held.used)
-    addFormer(loaded, held, nowMs)
     held.cost = costIn(held, nowMs, op.cost, op)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, admitted))
   }
@@ -111,14 +109,16 @@ export function answer(loaded: Loaded, nowMs: number, count: number): number[] {
   for (let l = 0; l < loaded.length; l++) {
     const held = loaded[l]!
     const { first, used, cost, charged } = held
-    const { params, serves, role } = held.log
+    const { kind, params, serves, role } = held.log
     if (role !== 'count') continue
+    const state = stateOf(held)
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
       const isFull = used[i]! + charged + cost > params.limits[i]!
       numbers[place] = used[i]!
-      numbers[place + 1] = isFull && charged < cost * count ? retryAfter(loaded, held, i, nowMs) : 0
-      numbers[place + 2] = resetAfter(loaded, held, i, nowMs)
+      numbers[place + 1] =
+        isFull && charged < cost * count ? kind.retryAfter(state, params, i, nowMs, cost) : 0
+      numbers[place + 2] = kind.resetAfter(state, params, i, nowMs)
     }
   }
   return numbers

@@ -12,7 +12,7 @@ export interface LoadedLog {
   /** Which of the op's parts it belongs to, and the number of limits of those before. */
   part: number
   first: number
-  /** Units within each limit's window before the op, as `check` finds them: with those in logs of former limits. */
+  /** Units within each limit's window before the op, as `check` finds them. */
   readonly used: number[]
   /** Units that one request takes of it. */
   cost: number

@@ -226,7 +226,7 @@ export interface ExplainOutcome extends ConsumeOutcome {
   readonly frees: readonly (readonly number[])[]
   /** Per part, where it has a log of bans. */
   readonly bans: readonly (BanState | undefined)[]
-  /** Where they are asked for: per limit, oldest first, of kinds that know them. Not what is held in logs of former limits. */
+  /** Where they are asked for: per limit, oldest first, of kinds that know them. */
   readonly charges?: readonly (readonly Charged[] | undefined)[]
 }
 

@@ -5,7 +5,7 @@ import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+import { admits, type ConformanceCase, conformanceCase, denies } from './conformance-case.ts'
 
 /** All that is known of a key. */
 export const explaining: readonly ConformanceCase[] = [
@@ -275,27 +275,4 @@ export const explaining: readonly ConformanceCase[] = [
       [false, ['user.5-per-10s'], 10_000, []],
     )
   }),
-
-  conformanceCase(
-    'of what was used under limits of before it tells how much, but not since when',
-    async (scene) => {
-      const then = fixedWindow({ limit: 9, window: '10s' })
-      const limiter = scene.create({
-        limits: [slidingWindow({ limit: 9, window: '10s' })],
-        formerly: [[then]],
-      })
-      await admits(scene.limiter([then]), 'k', 3)
-      scene.clock.advance(1000)
-      await admits(limiter, 'k', 2)
-      const explained = await limiter.explain('k', { charges: true })
-      const { used, frees, oldestAtMs, charges, chargedElsewhere } = explained.limits[0]!
-      assert.deepEqual([used, oldestAtMs], [5, undefined])
-      assert.deepEqual([charges, chargedElsewhere], [[{ atMs: scene.clock.now(), units: 2 }], 3])
-      assert.deepEqual(frees, [
-        { afterMs: 9000, units: 3 },
-        { afterMs: 10_000, units: 5 },
-      ])
-      assert.equal(await left(limiter, 'k'), 4)
-    },
-  ),
 ]

@@ -78,30 +78,6 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     assert.equal(admitted, 5 + 10)
   }),
 
-  conformanceCase('buckets of one rate share a debt, those of another do not', async ({ limiter }) => {
-    const large = limiter([tokenBucket({ capacity: 9, ...TENTHS })])
-    const small = limiter([tokenBucket({ capacity: 4, refill: 1, interval: 100 })])
-    const slow = limiter([tokenBucket({ capacity: 4, refill: 9, interval: '1s' })])
-    await admits(large, 'k', 3)
-    assert.deepEqual(await Promise.all([large, small, slow].map((each) => left(each, 'k'))), [6, 1, 4])
-    await admits(small, 'k')
-    assert.equal((await denies(small, 'k')).retryAfterMs, 100)
-    assert.equal(await left(large, 'k'), 5)
-    const both = limiter([
-      tokenBucket({ capacity: 9, ...TENTHS, name: 'large' }),
-      tokenBucket({ capacity: 4, ...TENTHS, name: 'small' }),
-    ])
-    const { deniedBy, limits } = await denies(both, 'k', 2)
-    assert.deepEqual(deniedBy, ['small'])
-    assert.deepEqual(
-      limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs]),
-      [
-        [5, 0],
-        [0, 200],
-      ],
-    )
-  }),
-
   conformanceCase('a token bucket among other limits is charged with all of them or none', async (scene) => {
     const limited = scene.limiter([
       tokenBucket({ capacity: 5, ...TENTHS, name: 'bucket' }),

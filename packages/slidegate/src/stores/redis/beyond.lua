@@ -4,27 +4,6 @@ local function make_beyond()
 
 local more = {}
 
--- Where limit j of a log stands among those of a former one.
-local function place_in(former, log, j)
-  if former.part ~= log.part then return nil end
-  local limit = log.params.serves[j]
-  for place, served in ipairs(former.params.serves) do
-    if served == limit then return math.min(place, #former.params.windows) end
-  end
-  return nil
-end
-
--- Adds what is held by the logs of former limits.
-function more.add_former(logs, log, now)
-  for _, former in ipairs(logs.former or {}) do
-    former.kind.check(former, former.params, now, former.used)
-    for j = 1, #log.params.limits do
-      local place = place_in(former, log, j)
-      if place then log.used[j] = log.used[j] + former.used[place] end
-    end
-  end
-end
-
 -- Whether the limits of the part have no room for one request more. One that takes none fits, though more be used than the
 -- limit.
 local function has_denied(logs, part)
@@ -51,72 +30,6 @@ function more.ban_denied(logs, now, run, denied)
     end
   end
   return blocked
-end
-
--- What stays of what is used at a later time. Of a log that serves many limits only one is asked for, again and again.
-local later = {}
-local function used_at(log, j, at_ms)
-  log.ones = log.ones or {}
-  local params, one = log.params, log.ones[j]
-  if not one then
-    one = setmetatable({ windows = { params.windows[j] }, limits = { params.limits[j] } }, { __index = params })
-    log.ones[j] = one
-  end
-  log.kind.check(log, one, at_ms, later, true)
-  return later[1]
-end
-
--- Logs of former limits that hold anything of limit j of the log.
-local function formers_of(logs, log, j, now)
-  local formers
-  for _, former in ipairs(logs.former or {}) do
-    local place = place_in(former, log, j)
-    if place and used_at(former, place, now) > 0 then
-      formers = formers or {}
-      formers[#formers + 1] = former
-    end
-  end
-  return formers
-end
-
-local function reset_of(log, formers, j, now)
-  local reset = log.kind.reset_after(log, log.params, j, now)
-  for _, former in ipairs(formers or {}) do
-    reset = math.max(reset, former.kind.reset_after(former, former.params, place_in(former, log, j), now))
-  end
-  return reset
-end
-
--- Until no more than so many units are used. They only fall while nothing is charged.
-local function falls_to(log, formers, j, now, units)
-  local before, after = 0, reset_of(log, formers, j, now)
-  while after - before > 1 do
-    local middle = math.floor((before + after) / 2)
-    local used = used_at(log, j, now + middle)
-    for _, former in ipairs(formers or {}) do
-      used = used + used_at(former, place_in(former, log, j), now + middle)
-    end
-    if used <= units then after = middle else before = middle end
-  end
-  return after
-end
-
--- Until so many units of what is used are free.
-local function frees(log, formers, j, now, units)
-  local used = log.used[j]
-  if formers then return falls_to(log, formers, j, now, used - units) end
-  return log.kind.retry_after(log, log.params, j, now, log.params.limits[j] - used + units)
-end
-
--- Until there is room for the cost, and until all is free.
-function more.waits(logs, log, j, now, is_full)
-  local formers = formers_of(logs, log, j, now)
-  local reset = reset_of(log, formers, j, now)
-  if not is_full then return 0, reset end
-  local limit, cost = log.params.limits[j], log.cost
-  if cost > limit then return NEVER, reset end
-  if formers then return falls_to(log, formers, j, now, limit - cost), reset end
-  return log.kind.retry_after(log, log.params, j, now, cost), reset
 end
 
 -- Of ops that have nothing to say.
@@ -284,11 +197,12 @@ function ops.explain(logs, run, _, now, filled)
   for i = 1, #logs do
     local log = logs[i]
     for j = 1, log.counts and #log.params.limits or 0 do
-      local used, formers, times = log.used[j], formers_of(logs, log, j, now), 0
+      local used, times = log.used[j], 0
       if used > 0 then
         times = 11
         for step = 0, 10 do
-          reply[filled + 2 + step] = frees(log, formers, j, now, step == 0 and 1 or math.ceil(used * step / 10))
+          local units = step == 0 and 1 or math.ceil(used * step / 10)
+          reply[filled + 2 + step] = log.kind.retry_after(log, log.params, j, now, log.params.limits[j] - used + units)
         end
       end
       reply[filled + 1] = times

@@ -129,7 +129,6 @@ local function check(logs, now, run)
     local log = logs[i]
     if log.counts then
       log.kind.check(log, log.params, now, log.used)
-      if logs.former then beyond().add_former(logs, log, now) end
       log.cost = cost_in(log, now, run.cost, run)
       if not log.is_shadow then admitted = room_in(log, admitted) end
     end
@@ -167,12 +166,8 @@ local function answer(logs, run, now, count, filled)
       for j = 1, #limits do
         local is_full, retry = charged < cost * count and used[j] + taken > limits[j], 0
         reply[filled + 1] = used[j]
-        if logs.former then
-          reply[filled + 2], reply[filled + 3] = beyond().waits(logs, log, j, now, is_full)
-        else
-          if is_full then retry = kind.retry_after(log, params, j, now, cost) end
-          reply[filled + 2], reply[filled + 3] = retry, kind.reset_after(log, params, j, now)
-        end
+        if is_full then retry = kind.retry_after(log, params, j, now, cost) end
+        reply[filled + 2], reply[filled + 3] = retry, kind.reset_after(log, params, j, now)
         filled = filled + 3
       end
     end

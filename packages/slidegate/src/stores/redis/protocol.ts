@@ -224,13 +224,11 @@ function hasBan({ logs }: LimitSet): boolean {
 }
 
 function wordsOfPart({ set: { logs } }: Part, nowMs: number): object[] {
-  const hasFormer = logs.some(({ role }) => role === 'former')
-  return logs.map(({ kind, role, shadow, serves, params }) => ({
+  return logs.map(({ kind, role, shadow, params }) => ({
     kind: kind.tag,
     shadow,
     entries: kind.entries?.are,
     ...(role !== 'count' && { role }),
-    ...(hasFormer && { serves }),
     ...(kind.paramsAt?.(params, nowMs) ?? params),
   }))
 }
