@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
-import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import {
   admits,

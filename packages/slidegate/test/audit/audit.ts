@@ -29,6 +29,9 @@ interface DimensionOrder {
 /** The key that tells workers so. */
 export const ENOUGH = 'slidegate:enough'
 
+/** The key that holds the limits of now, where they change. */
+export const LIMITS = 'slidegate:limits'
+
 /** What a worker is to do. */
 export interface Order {
   readonly port: number
@@ -46,8 +49,8 @@ export interface Order {
   readonly processes?: number
   /** Whether it takes leases, and of which length. */
   readonly leaseMs?: number
-  /** Whether limits may be overridden, and how soon that is to be known. */
-  readonly maxStaleMs?: number
+  /** Whether limits are read again from {@link LIMITS} while requests are made. */
+  readonly isReloading?: boolean
   /** How long each caller rests after every ten requests, if at all. */
   readonly pauseMs?: number
   /** Values that requests bring, each one of so many. */
@@ -64,7 +67,7 @@ export interface Report {
     /** The key of each dimension, and when it was charged by the clock of where that lives. */
     readonly charges?: Readonly<Record<string, { readonly key: string; readonly atMs: number }>>
     readonly isLeased: boolean
-    /** The first limit that it was held to, where that may be overridden. */
+    /** The first limit that it was held to, where limits change. */
     readonly limit?: number
     readonly value?: string
     /** When what was held was about to be released, by the machine's clock. */

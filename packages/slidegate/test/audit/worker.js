@@ -39,13 +39,10 @@ process.once('message', async (/** @type {Order} */ order) => {
   const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
   // Nothing is to be given up, however slow the machine: what is given up may have been charged.
   const options = { name: 'audit', store, timeoutMs: 60_000 }
+  let limits = order.limits?.map(limitOf)
   const limiter = order.dimensions
     ? createLimiter({ ...options, dimensions: dimensionsOf(order.dimensions) })
-    : createLimiter({
-        ...options,
-        limits: order.limits.map(limitOf),
-        ...(order.maxStaleMs && { overrides: { maxStaleMs: order.maxStaleMs } }),
-      })
+    : createLimiter({ ...options, limits: order.isReloading ? () => limits : limits })
   await limiter.peek(keyFrom(order, 0, 'ready'), order.values ? { value: 'ready' } : {})
   await allReady(redis, order.processes ?? 1)
 
@@ -69,7 +66,7 @@ process.once('message', async (/** @type {Order} */ order) => {
         isLeased,
         ...(value && { value }),
         ...(order.dimensions && allowed && { charges: chargesOf(key, decision) }),
-        ...(order.maxStaleMs && { limit: decision.limits[0]?.limit }),
+        ...(order.isReloading && { limit: decision.limits[0]?.limit }),
       }
       if (permit?.allowed) {
         await delay(order.holdMs)
@@ -86,7 +83,13 @@ process.once('message', async (/** @type {Order} */ order) => {
   })
   if (order.durationMs !== 'until told') await delay(order.durationMs)
   // See ENOUGH.
-  else while ((await redis.exists('slidegate:enough')) === 0) await delay(20)
+  else
+    while ((await redis.exists('slidegate:enough')) === 0) {
+      await delay(20)
+      // See LIMITS.
+      const changed = await redis.get('slidegate:limits')
+      if (changed !== null) limits = JSON.parse(changed).map(limitOf)
+    }
   isDone = true
   await Promise.all(callers)
   // What is on its way back to a key gets there before what is asked of it now.

@@ -28,7 +28,6 @@ export async function sentBodies(): Promise<unknown[]> {
       tokenBucket({ capacity: 9, refill: 1, interval: '1s' }),
       slidingCounter({ limit: 9, window: '1m' }),
     ],
-    formerly: [[slidingWindow({ limit: 3, window: '1m', precision: '1s' })]],
   })
   const kept = createLimiter({
     ...{ ...common, name: 'mine.kept' },

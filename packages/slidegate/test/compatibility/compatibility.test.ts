@@ -136,11 +136,8 @@ describe('every form that is stored has a fixture', () => {
   it('of every role of a log', () => {
     const byRole: Record<Role, string> = {
       ...{ count: 'w', ban: 'b', reservations: 'r', table: 'n' },
-      // Whatever was charged before limits were changed.
-      former: 'f',
     }
     for (const letters of Object.values(byRole)) expect(Array.from(logs.keys())).toContain(letters)
-    expect(JSON.stringify(newest.get('formerly')!.limiters)).toContain('"formerly":')
   })
 
   it('of every kind of limit in an override', () => {

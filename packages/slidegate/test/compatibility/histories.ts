@@ -405,28 +405,6 @@ const BESIDE: Readonly<Record<string, History>> = {
       call('explain', { ip: '192.0.2.7' }),
     ],
   },
-  formerly: {
-    what: 'limits that were changed twice while what was charged to those before still counts',
-    limiters: {
-      first: { options: { name: 'api', limits: [{ kind: 'fixedWindow', limit: 9, window: '1h' }] } },
-      second: { options: { name: 'api', limits: [sliding(9, '1m')] } },
-      limiter: {
-        options: {
-          name: 'api',
-          limits: [sliding(9, '1h', { precision: 100 })],
-          formerly: [[{ kind: 'fixedWindow', limit: 9, window: '1h' }], [sliding(9, '1m')]],
-        },
-      },
-    },
-    did: [
-      by('first', consume('u', 3)),
-      after(5000),
-      by('second', consume('u', 2)),
-      after(5000),
-      consume('u'),
-    ],
-    later: asked('u', HOUR),
-  },
   'sliding-count': {
     what: 'a count',
     limiters: { limiter: { is: 'slidingCount', options: { period: '1h' } } },

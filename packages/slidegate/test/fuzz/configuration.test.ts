@@ -17,7 +17,7 @@ import {
   withLeases,
 } from '../../src/index.ts'
 import { declarationOf, limitOf } from '../../src/limits/declaration.ts'
-import { noteOf, stateOf } from '../../src/overrides/override-note.ts'
+import { noteOf } from '../../src/overrides/override-note.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { addressOf } from '../../src/stores/redis/url.ts'
 import { ManualClock } from '../../src/testing.ts'
@@ -62,20 +62,15 @@ fuzz('limits as JSON', fc.record({ told, text: mutated(fc.constantFrom(...notes(
   }
   const note = noteOf(text)
   if (note === undefined) return
-  for (const laterMs of [0, 1, 60_000, 1e15]) {
-    const { limits, changesAtMs } = stateOf(note, 1_700_000_000_000, 1_700_000_000_000 + laterMs)
-    if (limits !== undefined) made(() => (JSON.parse(limits) as unknown[]).map(limitOf))
-    if (Number.isNaN(changesAtMs)) throw new Error('an override that ends at no time')
-  }
+  made(() => (JSON.parse(note.limits) as unknown[]).map(limitOf))
 })
 
 /** Overrides as they are stored. */
 function notes(): string[] {
   const limits = [declarationOf(slidingWindow({ limit: 5, window: '1m' }))]
-  const before = [{ limits: [declarationOf(fixedWindow({ limit: 9, window: '1h' }))], leftMs: 3_600_000 }]
   return [
-    JSON.stringify({ key: 'vip', limits, ttlMs: 0, keptMs: 60_001, before: [] }),
-    JSON.stringify({ key: 'vip', dimension: 'user', limits: null, ttlMs: 60_000, keptMs: 0, before }),
+    JSON.stringify({ key: 'vip', limits, ttlMs: 0 }),
+    JSON.stringify({ key: 'vip', dimension: 'user', limits, ttlMs: 60_000 }),
   ]
 }
 
@@ -119,13 +114,13 @@ const common = {
 const COMMON = Object.keys(common)
 
 const ofLimiters = fc.oneof(
-  nearly(
-    fc.record(
-      { limits, ban: bans, formerly: fc.array(limits, { maxLength: 2 }), ...common },
-      { requiredKeys: ['limits', 'logger'] },
-    ),
-    ['limits', 'ban', 'formerly', 'store', 'dimensions', ...COMMON],
-  ),
+  nearly(fc.record({ limits, ban: bans, ...common }, { requiredKeys: ['limits', 'logger'] }), [
+    'limits',
+    'ban',
+    'store',
+    'dimensions',
+    ...COMMON,
+  ]),
   nearly(
     fc.record(
       {
@@ -133,12 +128,11 @@ const ofLimiters = fc.oneof(
           maxKeys: 3,
         }),
         ban: fc.dictionary(fc.constantFrom('user', 'ip', 'other'), bans, { maxKeys: 1 }),
-        formerly: fc.dictionary(fc.constantFrom('user', 'ip'), fc.array(limits), { maxKeys: 1 }),
         ...common,
       },
       { requiredKeys: ['dimensions', 'logger'] },
     ),
-    ['dimensions', 'limits', 'ban', 'formerly', 'store', ...COMMON],
+    ['dimensions', 'limits', 'ban', 'store', ...COMMON],
   ),
 )
 

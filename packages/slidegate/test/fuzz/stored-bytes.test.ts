@@ -68,14 +68,6 @@ const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
     ban,
   },
   'a ban': { limits: [sliding], ban },
-  'former logs': {
-    limits: [sliding, fixedWindow({ limit: LIMIT, window, name: 'fixed' })],
-    formerly: [
-      [slidingWindow({ limit: LIMIT, window, precision: 50 })],
-      [slidingWindow({ limit: LIMIT, window, log: 'zset' })],
-      [tokenBucket({ capacity: LIMIT, refill: 1, interval: '1m' })],
-    ],
-  },
   dimensions: {
     dimensions: { user: [sliding], ip: [fixedWindow({ limit: LIMIT, window })] },
     ban: { user: ban },
@@ -114,9 +106,6 @@ async function fill(form: string): Promise<Filled> {
   const limiter = limiterOf(form)
   const bad = keyOf(form, 'bad')
   const options = (n: number) => (form === 'values' ? { value: `v${n}` } : undefined)
-  // As they were charged before the limits were changed.
-  for (const limits of FORMS[form]!.formerly ?? [])
-    await limiterOf(form, { limits, formerly: [] }).consume(bad)
   let decision!: Decision
   for (let n = 0; n < 30; n++) {
     decision = await limiter.consume(bad, options(n))

@@ -13,7 +13,7 @@ import { RequestsModel, ValuesModel } from './models/entries.ts'
 import { epochWindows, FixedModel, firstHitWindows } from './models/fixed.ts'
 import type { LogModel } from './models/log-model.ts'
 import { SlidingModel } from './models/sliding.ts'
-import { finestPrecision, SlidingCounterModel } from './models/sliding-counter.ts'
+import { SlidingCounterModel } from './models/sliding-counter.ts'
 import { TokenBucketModel } from './models/token-bucket.ts'
 import type { Ruled } from './oracle.ts'
 
@@ -54,7 +54,13 @@ export function ruledBy(declarations: readonly Declaration[]): Ruled[] {
     kind: declaration.kind,
     limit: limitOf(declaration, `limit${i}`),
     model: () => modelOf(declaration),
+    place: declarations.slice(0, i).filter((other) => areAlike(other, declaration)).length,
   }))
+}
+
+/** Whether they would share a log, but that each bucket has its own. */
+function areAlike(a: Declaration, b: Declaration): boolean {
+  return a.kind === 'bucket' && b.kind === 'bucket' && a.window === b.window && !a.shadow && !b.shadow
 }
 
 function limitOf(declaration: Declaration, name: string): Limit {
@@ -91,7 +97,7 @@ function modelOf(declaration: Declaration): LogModel {
   if (declaration.kind === 'calendar') {
     return new FixedModel(calendarWindows(declaration.unit, declaration.timeZone))
   }
-  const { limit, window } = declaration
+  const { window } = declaration
   switch (declaration.kind) {
     case 'sliding':
       return new SlidingModel(Math.min(declaration.precision ?? 1, window))
@@ -104,9 +110,9 @@ function modelOf(declaration: Declaration): LogModel {
     case 'firstHit':
       return new FixedModel(firstHitWindows(window))
     case 'bucket':
-      return new TokenBucketModel(declaration.refill, window)
+      return new TokenBucketModel(window)
     case 'counter':
-      return new SlidingCounterModel(window, finestPrecision(limit, window))
+      return new SlidingCounterModel(window)
     case 'concurrency':
       return new RequestsModel(window, 'holder')
     case 'distinct':

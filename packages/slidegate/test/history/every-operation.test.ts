@@ -58,27 +58,36 @@ const SCALES: Record<string, KeyedScale & Wanted> = {
     ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 600 },
     seen: { settled: 2, blocked: 20 },
   },
-  'limits that change': { ...small, sets: [2, 3], decisions: 1200, seen: { former: 100 } },
+  'limits that change': { ...small, sets: [2, 3], decisions: 1000, seen: { changed: 30 } },
+  'numbers that change, of one to three limits': {
+    ...{ ...small, limits: 3, sets: [2, 3], onlyNumbers: true, decisions: 1200, seen: { changed: 30 } },
+  },
+  'the same of sums, the clock set back': {
+    ...{
+      ...long,
+      kinds: SUMS,
+      limits: 3,
+      sets: [3],
+      onlyNumbers: true,
+      decisions: 600,
+      seen: { changed: 15 },
+    },
+  },
   'limits of sums that change, the clock set back': {
-    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 800, seen: { former: 75 } },
+    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 800, seen: { changed: 20 } },
   },
   'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 600 },
   'reservations under limits that change': {
     ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 800 },
-    seen: { settled: 2, former: 50 },
+    seen: { settled: 2, changed: 15 },
   },
-  // A shadow limit leaves nothing behind that is known of when it is in force no more: a reset does not reach it then.
   'overrides that are set and deleted': {
-    ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, noResets: true, decisions: 500 },
-    seen: { former: 10 },
-  },
-  'the same of keys that are reset': {
-    ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, noShadows: true, decisions: 500 },
-    seen: { former: 10 },
+    ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, decisions: 500 },
+    seen: { changed: 5 },
   },
   'all of it': {
     ...{ ...small, sets: [1, 2], bans: true, reservations: true, decisions: 1000 },
-    seen: { blocked: 25, banned: 5, former: 25 },
+    seen: { blocked: 25, banned: 5, changed: 8 },
   },
 }
 

@@ -75,6 +75,8 @@ export interface KeyedScale extends Scale {
   readonly oneByOne?: boolean
   /** Whether keys are never reset. */
   readonly noResets?: boolean
+  /** Whether later sets differ from the first only in numbers, so that they read the same logs. */
+  readonly onlyNumbers?: boolean
   /** The kinds of the later sets, where they are others. */
   readonly laterKinds?: readonly KindName[]
 }
@@ -96,15 +98,28 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | null | undefined> {
 function rulesOf(scale: KeyedScale): fc.Arbitrary<DimensionRules> {
   const later = { ...scale, kinds: scale.laterKinds ?? scale.kinds }
   const sets = fc
-    .constantFrom(...(scale.sets ?? [1]))
-    .chain((count) =>
-      fc.tuple(
-        declarationsOf(scale),
-        fc.array(declarationsOf(later), { minLength: count - 1, maxLength: count - 1 }),
-      ),
-    )
-    .map(([first, others]) => [first, ...others])
+    .tuple(fc.constantFrom(...(scale.sets ?? [1])), declarationsOf(scale))
+    .chain(([count, first]) => {
+      const other = scale.onlyNumbers ? withOtherNumbers(first, scale) : declarationsOf(later)
+      const others = fc.array(other, { minLength: count - 1, maxLength: count - 1 })
+      return others.map((all) => [first, ...all])
+    })
   return fc.record({ sets, ban: banOf(scale) })
+}
+
+/** The same limits with other limits, windows of sliding ones, and refills. */
+function withOtherNumbers(limits: readonly Declaration[], scale: KeyedScale): fc.Arbitrary<Declaration[]> {
+  const limit = fc.integer({ min: 1, max: scale.limit })
+  const others = limits.map((declared): fc.Arbitrary<Declaration> => {
+    if (declared.kind === 'bucket') {
+      return fc.record({ limit, refill: limit }).map((numbers) => ({ ...declared, ...numbers }))
+    }
+    if (declared.kind !== 'sliding') return limit.map((other) => ({ ...declared, limit: other }))
+    const shortest = Math.max(declared.precision ?? 1, scale.shortestMs ?? 10)
+    const window = fc.integer({ min: shortest, max: Math.max(shortest, scale.windowMs) })
+    return fc.record({ limit, window }).map((numbers) => ({ ...declared, ...numbers }))
+  })
+  return fc.tuple(...others)
 }
 
 function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.Arbitrary<KeyedEvent> {

@@ -5,7 +5,6 @@ import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histor
 import { HELD, isAny, LISTED, VALUED, WHOLE } from './kind-traits.ts'
 import { BanModel } from './models/ban.ts'
 import { RequestsModel } from './models/entries.ts'
-import { withFormer } from './models/former.ts'
 import type { Request } from './models/log-model.ts'
 import { type Beside, logOf, Oracle, type Ruled } from './oracle.ts'
 
@@ -43,29 +42,14 @@ interface Reserved {
 
 /** The sets of limits that are in force for each key, as events change them. */
 export class SetsInForce {
-  readonly #byOverrides: boolean
-  readonly #sets = new Map<string, readonly number[]>()
-
-  constructor({ byOverrides }: KeyedHistory) {
-    this.#byOverrides = byOverrides
-  }
+  readonly #sets = new Map<string, number>()
 
   change(dimension: number, key: number, set = 0): void {
-    this.#sets.set(`${dimension}/${key}`, [...this.before(dimension, key), set])
+    this.#sets.set(`${dimension}/${key}`, set)
   }
 
   now(dimension: number, key: number): number {
-    return this.before(dimension, key).at(-1)!
-  }
-
-  /** Those that were in force so far, the present one too. */
-  before(dimension: number, key: number): readonly number[] {
-    return this.#sets.get(`${dimension}/${key}`) ?? [0]
-  }
-
-  /** Those that are told to have been in force: by who declares them all, or by what was. */
-  formerly(dimension: number, key: number, all: number): readonly number[] {
-    return this.#byOverrides ? [...new Set(this.before(dimension, key).toReversed())] : [...Array(all).keys()]
+    return this.#sets.get(`${dimension}/${key}`) ?? 0
   }
 }
 
@@ -77,11 +61,11 @@ export function dimensionName(history: KeyedHistory, dimension: number): string 
 export class KeyedOracle {
   decisions = 0
   /** How often there was what is to be tried. */
-  readonly seen: Record<'blocked' | 'banned' | 'settled' | 'former', number> = {
+  readonly seen: Record<'blocked' | 'banned' | 'settled' | 'changed', number> = {
     blocked: 0,
     banned: 0,
     settled: 0,
-    former: 0,
+    changed: 0,
   }
   readonly #history: KeyedHistory
   readonly #clock: ManualClock
@@ -120,7 +104,7 @@ export class KeyedOracle {
       case 'settle':
         return [this.#settle(event)]
       case 'reset':
-        for (const [dimension, key] of chosen(event.key)) this.#oracle.forget(ofKey(dimension, key))
+        this.#reset(this.#partsOf(event.key))
         return [undefined]
       case 'block':
         return [this.#block(event.key, event.ms)]
@@ -132,6 +116,7 @@ export class KeyedOracle {
         if (!this.#history.byOverrides) this.#overridden.clear()
         else if (event.set === undefined) this.#overridden.delete(`${event.dimension}/${event.key}`)
         else this.#overridden.add(`${event.dimension}/${event.key}`)
+        if (this.#inForce.now(event.dimension, event.key) !== (event.set ?? 0)) this.seen.changed++
         this.#inForce.change(event.dimension, event.key, event.set)
         return [undefined]
     }
@@ -147,7 +132,6 @@ export class KeyedOracle {
 
   #decide(parts: readonly KeyPart[], request: Request, besides: readonly Beside[]): Decision {
     this.decisions++
-    if (parts.some(({ ruled }) => ruled.some(({ formerly = [] }) => formerly.length > 0))) this.seen.former++
     const banned = this.#denialByBan(this.#oracle, parts, request, besides)
     if (banned !== undefined) return banned
     const decision = this.#oracle.consume(ruledIn(parts), this.#clock.now(), request, besides)
@@ -306,8 +290,7 @@ export class KeyedOracle {
         .map(logOf),
     )
     const returned = parts.flatMap(({ ruled }, i) => {
-      const logs = ruled.flatMap((each) => [each, ...(each.formerly ?? []).map(({ log }) => log)])
-      const unique = [...new Map(logs.map((each) => [logOf(each), each])).values()]
+      const unique = [...new Map(ruled.map((each) => [logOf(each), each])).values()]
       return unique
         .filter((each) => charged.has(logOf(each)))
         .map((each) => {
@@ -320,6 +303,10 @@ export class KeyedOracle {
     })
     const enforced = returned.filter(({ isShadow }) => !isShadow).map(({ units }) => units)
     return { returned: enforced.length === 0 ? 0 : Math.min(...enforced), added: 0 }
+  }
+
+  #reset(parts: readonly KeyPart[]): void {
+    this.#oracle.reset(ruledIn(parts), besidesOf(parts))
   }
 
   #block(key: KeyChoice, ms: number): KeyedResult {
@@ -359,11 +346,10 @@ export class KeyedOracle {
         const limit = { ...ruled.limit, ...(name !== undefined && { name: `${name}.${ruled.limit.name}` }) }
         return { ...ruled, limit, of }
       })
-    const formerly = this.#inForce.formerly(dimension, key, sets.length).map(ruledOf)
     const ttlMs = this.#history.reservationTtlMs
     return {
       dimension: name,
-      ruled: withFormer(ruledOf(this.#inForce.now(dimension, key)), formerly),
+      ruled: ruledOf(this.#inForce.now(dimension, key)),
       ban: ban === undefined ? undefined : { name: `${of}/ban`, model: () => new BanModel(ban ?? undefined) },
       reservations: { name: `${of}/reservations`, model: () => new RequestsModel(ttlMs, 'holder') },
     }

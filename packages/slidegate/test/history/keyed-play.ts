@@ -27,7 +27,7 @@ export async function playKeyed(
 ): Promise<KeyedOracle> {
   const clock = new ManualClock(history.startMs)
   const name = `keyed${process.pid}-${histories++}`
-  const inForce = new SetsInForce(history)
+  const inForce = new SetsInForce()
   const oracle = new KeyedOracle(history, clock, inForce)
   const edges = edgesOf(history.dimensions)
   const players = Object.entries(stores).map(
@@ -69,7 +69,7 @@ export async function playKeyedAtRandom(
   decisions: number,
   view?: KeyedView,
 ): Promise<Seen> {
-  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, former: 0 }
+  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0 }
   while (sum.decisions < decisions) {
     const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {
       const { seen, decisions } = await playKeyed(history, stores, view)

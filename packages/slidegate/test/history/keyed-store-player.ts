@@ -195,19 +195,17 @@ export class KeyedStorePlayer {
       return {
         name: dimensionName(this.#history, dimension),
         limits: isTold ? told : all[0]!,
-        formerly: isTold ? all : undefined,
         ban: ban === null ? (true as const) : ban,
       }
     })
     if (each[0]!.name === undefined) {
-      const { limits, formerly, ban } = each[0]!
-      return { limits, ...(formerly && { formerly }), ...(ban && { ban }) }
+      const { limits, ban } = each[0]!
+      return { limits, ...(ban && { ban }) }
     }
     const told = <T>(of: (rules: (typeof each)[number]) => T | undefined) =>
       Object.fromEntries(each.flatMap((rules) => (of(rules) === undefined ? [] : [[rules.name!, of(rules)]])))
     return {
       dimensions: told(({ limits }) => limits),
-      formerly: told(({ formerly }) => formerly),
       ban: told(({ ban }) => ban),
     }
   }

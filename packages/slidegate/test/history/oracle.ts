@@ -12,8 +12,8 @@ export interface Ruled {
   readonly model: () => LogModel
   /** Whose log it is, where requests have several keys. */
   readonly of?: string
-  /** Logs that were charged before limits were changed, and what each is asked about. */
-  readonly formerly?: readonly { readonly log: Ruled; readonly asked: Limit }[]
+  /** How many limits before it have a log of the same name, though each has its own. */
+  readonly place?: number
 }
 
 /** What no limit reads, but what has a say in the instant of whatever is done with it. */
@@ -189,15 +189,9 @@ export class Oracle {
     })
   }
 
-  reset(ruled: readonly Ruled[]): void {
+  reset(ruled: readonly Ruled[], besides: readonly Beside[] = []): void {
     for (const each of ruled) this.#logs.delete(logOf(each))
-  }
-
-  /** All that is known of one of the keys. */
-  forget(of: string): void {
-    for (const logs of [this.#logs, this.#besides]) {
-      for (const name of logs.keys()) if (name.startsWith(`${of}/`)) logs.delete(name)
-    }
+    for (const { name } of besides) this.#besides.delete(name)
   }
 
   #log(ruled: Ruled): LogModel {
@@ -227,8 +221,11 @@ export class Oracle {
 
   /** All that has a say in the instant. */
   #timed(ruled: readonly Ruled[], besides: readonly Beside[]): Timed[] {
-    const logs = ruled.flatMap((each) => [each, ...(each.formerly ?? []).map(({ log }) => log)])
-    return [...logs.map((each) => this.#log(each)), ...besides.map((each) => this.beside(each))]
+    for (const name of new Set(ruled.map(logOf))) {
+      const sharing = ruled.filter((each) => logOf(each) === name)
+      this.#log(sharing[0]!).under?.(sharing.map(({ limit }) => limit))
+    }
+    return [...ruled.map((each) => this.#log(each)), ...besides.map((each) => this.beside(each))]
   }
 
   #hold(ruled: readonly Ruled[], clockMs: number, act: (log: LogModel, nowMs: number) => boolean): boolean {
@@ -296,10 +293,9 @@ export class Oracle {
     return need === 0 || this.used(ruled, atMs) + need <= ruled.limit.limit
   }
 
-  /** Units that count: those in its log, and those that were charged before the limits were changed. */
+  /** Units that count. */
   used(ruled: Ruled, atMs: number): number {
-    const before = (ruled.formerly ?? []).map(({ log, asked }) => this.#log(log).used(asked, atMs))
-    return before.reduce((sum, units) => sum + units, this.#log(ruled).used(ruled.limit, atMs))
+    return this.#log(ruled).used(ruled.limit, atMs)
   }
 
   #explained(ruled: Ruled, nowMs: number): Explained {
@@ -397,7 +393,7 @@ export function firstAfter(nowMs: number, holds: (ms: number) => boolean): numbe
   return after
 }
 
-/** Limits whose charges are always the same share a log. */
-export function logOf({ limit, of = '' }: Ruled): string {
-  return `${of}/${limit.kind.logName(limit)}${limit.shadow ? `s${limit.name}` : ''}`
+/** Limits whose charges are always the same share a log, but for buckets. */
+export function logOf({ limit, of = '', place = 0 }: Ruled): string {
+  return `${of}/${limit.kind.logName(limit)}${limit.shadow ? `s${limit.name}` : ''}/${place}`
 }

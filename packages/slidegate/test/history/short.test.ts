@@ -44,4 +44,11 @@ describe('memory, Redis and the oracle agree in every field of every decision', 
     const seen = await playKeyedAtRandom(everything, stores, 400)
     expect(seen.decisions).toBeGreaterThanOrEqual(400)
   })
+
+  test('for two and three limits whose numbers change', async () => {
+    const scale = { limit: 6, windowMs: 200, events: 50, longWaits: 5, limits: 3, kinds: KINDS }
+    const changing = { ...scale, dimensions: [1], sets: [3], onlyNumbers: true }
+    const seen = await playKeyedAtRandom(changing, stores, 300)
+    expect(seen.changed).toBeGreaterThanOrEqual(10)
+  })
 })

@@ -23,43 +23,6 @@ const OUT_OF_RANGE = [0, 9, '9ms', '367d', 366 * 86_400_000 + 1]
 const NO_UNITS = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1', 1n, true, {}, null]
 
 describe('createLimiter refuses', () => {
-  it.each([
-    ['null', null],
-    ['a set of limits', new Set(limits)],
-    ['one limit', limits[0]],
-    ['a text', '10/1m'],
-    ['a number', 5],
-    ['true', true],
-  ])('formerly that is %s', async (_, value) => {
-    const right = /must be an array of arrays of limits/
-    await expectRefusal(() => create({ formerly: value }), { code: 'invalid_limit', value, right })
-  })
-
-  it('formerly with a hole among its sets', async () => {
-    const formerly = [limits]
-    formerly[2] = limits
-    const right = /formerly is undefined; it must be an array/
-    await expectRefusal(() => create({ formerly }), { code: 'invalid_limit', value: undefined, right })
-  })
-
-  it('formerly of more than 16 sets', async () => {
-    const sets = Array(17).fill(limits)
-    expect(() => create({ formerly: sets.slice(1) })).not.toThrow()
-    const right = /17 sets .* 16 at most/
-    await expectRefusal(() => create({ formerly: sets }), { code: 'invalid_limit', value: sets, right })
-  })
-
-  it.each([undefined, null, [], {}, 5, limits[0]])('formerly with %s among its sets', async (value) => {
-    const right = /must be an array with at least one limit/
-    await expectRefusal(() => create({ formerly: [limits, value] }), { code: 'invalid_limit', value, right })
-  })
-
-  it.each([undefined, null, 5, 'x', { ...limits[0] }])('formerly with %s among its limits', async (value) => {
-    const right = /make limits with slidingWindow/
-    const formerly = [[limits[0], value]]
-    await expectRefusal(() => create({ formerly }), { code: 'invalid_limit', value, right })
-  })
-
   it.each([null, false, 5, 'on', () => {}])('the ban %s', async (value) => {
     const right = /must be true or \{ after, within, for \}/
     await expectRefusal(() => create({ ban: value }), { code: 'invalid_option', value, right })
@@ -145,12 +108,12 @@ describe('createLimiter refuses', () => {
 
   it('none of what may be', () => {
     for (const options of [
-      { formerly: [], ban: true, overrides: true, maxWaiting: 1, reservationTtl: 10 },
-      { formerly: [limits, [limits[0]!]], overrides: {}, maxWaiting: 2 ** 20, reservationTtl: '366d' },
+      { ban: true, overrides: true, maxWaiting: 1, reservationTtl: 10 },
+      { overrides: {}, maxWaiting: 2 ** 20, reservationTtl: '366d' },
       { ban: { after: 1, within: 10, for: 10, forgetAfter: '366d' }, overrides: { maxStaleMs: 10 } },
       { ban: { after: 1000, within: '366d', for: new Array(32).fill('366d') } },
       { overrides: { maxStaleMs: 2 ** 31 - 1 } },
-      { formerly: undefined, ban: undefined, overrides: undefined, maxWaiting: undefined },
+      { ban: undefined, overrides: undefined, maxWaiting: undefined },
     ]) {
       const limiter = create(options)
       expect(limiter.consumeSync('k').allowed).toBe(true)

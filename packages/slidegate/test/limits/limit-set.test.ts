@@ -6,63 +6,57 @@ import {
   type Limit,
   slidingCounter,
   slidingWindow,
+  tokenBucket,
 } from '../../src/index.ts'
-import { type ExtraLog, limitSet, withLog, withLogsOf } from '../../src/limits/limit-set.ts'
+import { type ExtraLog, limitSet, withLog } from '../../src/limits/limit-set.ts'
 
-// Which logs the limits of a limiter read, and which of those of earlier limits.
+// Which logs the limits of a limiter read.
 
 const fixed = (window: number) => fixedWindow({ name: `fixed${window}`, limit: 10, window })
-const sliding = (window: number) => slidingWindow({ name: `sliding${window}`, limit: 10, window })
-const zset = (window: number) => slidingWindow({ name: `zset${window}`, limit: 10, window, log: 'zset' })
-const values = (window: number) => distinct({ name: `values${window}`, limit: 10, window })
 
-describe('logs of limits that were in force before', () => {
-  /** What they are called, which limits read them, and of which windows they tell. */
-  function formers(limits: readonly Limit[], ...before: (readonly Limit[])[]) {
-    return limitSet('limiter', limits, before)
-      .logs.filter(({ role }) => role === 'former')
-      .map(({ name, serves, params }) => [name, serves, params.windows])
-  }
+const namesOf = (...limits: readonly Limit[]) => limitSet('limiter', limits).logs.map(({ name }) => name)
 
-  it.each<[string, Limit[], Limit[], unknown[]]>([
-    ['a log that is charged still is none', [fixed(50)], [fixed(50)], []],
+describe('a log is named by structure, not by numbers', () => {
+  it.each<[string, (limit: number) => Limit, string]>([
+    ['a packed window by its precision', (limit) => slidingWindow({ limit, window: 60_000 + limit }), 'w1'],
+    ['one that is declared', (limit) => slidingWindow({ limit, window: '1m', precision: 50 }), 'w50'],
+    ['a sorted set by its window', (limit) => slidingWindow({ limit, window: 20, log: 'zset' }), 'z20'],
+    ['a stream by its window', (limit) => slidingWindow({ limit, window: 20, log: 'stream' }), 'x20'],
+    ['a fixed window by its length', (limit) => fixedWindow({ limit, window: 20 }), 'f20'],
     [
-      'nor is it read for another limit',
-      [fixed(50), fixed(70)],
-      [fixed(20), fixed(50)],
-      [['f20', [1], [20]]],
+      'a counter by its window',
+      (limit) => slidingCounter({ limit: limit ** 4, window: '30d' }),
+      'c2592000000',
     ],
     [
-      'one that keeps times tells of any window',
-      [fixed(50), fixed(70)],
-      [sliding(20)],
-      [['w1', [0, 1], [50, 70]]],
+      'a bucket by its interval',
+      (limit) => tokenBucket({ capacity: limit, refill: limit, interval: '1s' }),
+      't1000',
     ],
-    ['one that keeps entries of one, as long as it kept them', [fixed(50)], [zset(20)], [['z20', [0], [20]]]],
-    ['and no longer than it is asked', [fixed(50)], [zset(90)], [['z90', [0], [50]]]],
-    ['of several it tells what it was', [fixed(50), fixed(70)], [zset(60)], [['z60', [0, 1], [60]]]],
-    ['so does any other', [sliding(50)], [fixed(20)], [['f20', [0], [20]]]],
-    ['the one of the same kind comes first', [fixed(50)], [sliding(90), fixed(20)], [['f20', [0], [20]]]],
-    ['then the one that keeps times', [zset(50)], [fixed(90), sliding(20)], [['w1', [0], [50]]]],
-    ['then the longest', [fixed(50)], [fixed(20), fixed(90), fixed(30)], [['f90', [0], [90]]]],
-    ['values are counted apart', [fixed(50), values(50)], [values(20)], [['d20', [1], [20]]]],
-    ['and requests apart from them', [values(50)], [fixed(20), sliding(20)], []],
-    ['holders, too', [fixed(50)], [concurrency({ limit: 10, ttl: 20 })], []],
-  ])('%s', (_, limits, before, expected) => {
-    expect(formers(limits, before)).toEqual(expected)
+    ['values by their window', (limit) => distinct({ limit, window: 20 }), 'd20'],
+    ['holders by their time', (limit) => concurrency({ limit, ttl: 20 }), 'k20'],
+  ])('%s', (_, make, name) => {
+    for (const limit of [1, 50, 999]) expect(namesOf(make(limit))).toEqual([name])
   })
 
-  it('what was only tried has decided nothing, nor does it read any', () => {
-    const shadow = slidingWindow({ limit: 10, window: 20, shadow: true })
-    expect(formers([fixed(50)], [shadow])).toEqual([])
-    expect(formers([shadow], [fixed(50)])).toEqual([])
+  it('the default precision has room for a limit sixteen times as large', () => {
+    const daily = (limit: number) => slidingWindow({ limit, window: '1d' })
+    expect([1, 4096, 4097, 50_000, 100_000, 1_600_000].map((limit) => daily(limit).precisionMs)).toEqual([
+      1, 1, 2000, 2000, 2000, 2000,
+    ])
+    expect(slidingWindow({ limit: 2 ** 40, window: '1m' }).precisionMs).toBe(1)
   })
 
-  it('of each of the earlier sets it is one', () => {
-    const counter = slidingCounter({ limit: 10, window: 20 })
-    expect(formers([fixed(50)], [sliding(20)], [counter], [sliding(30)])).toEqual([
-      ['w1', [0], [50]],
-      ['c1-20', [0], [20]],
+  it('windows of one precision share a log, each bucket has one, and each shadow limit', () => {
+    const bucket = (name: string, shadow = false) =>
+      tokenBucket({ capacity: 5, refill: 1, interval: '1s', name, shadow })
+    const sliding = (name: string, shadow = false) => slidingWindow({ limit: 5, window: '1s', name, shadow })
+    expect(namesOf(sliding('a'), sliding('b'), sliding('c', true))).toEqual(['w1', 'w1sc'])
+    expect(namesOf(bucket('a'), bucket('b', true), bucket('c'), bucket('d'))).toEqual([
+      't1000',
+      't1000sb',
+      't1000-2',
+      't1000-3',
     ])
   })
 })
@@ -77,18 +71,4 @@ it('a set with a log that no limit reads is the same set for the same log', () =
   expect(withLog(set, one!)).toBe(more)
   expect(more.logs[1]).toEqual({ name: 'one', kind, params, role: 'ban', shadow: false, serves: [] })
   expect(set.logs).toHaveLength(1)
-})
-
-it('a set with all that earlier limits have charged has each of their logs once, and reads none', () => {
-  const set = limitSet('limiter', [fixed(50), sliding(50)])
-  const all = withLogsOf(set, [
-    [fixed(50), zset(20)],
-    [zset(20), values(30)],
-  ])
-  expect(all.logs.map(({ name, role, serves }) => [name, role, serves])).toEqual([
-    ['f50', 'count', [0]],
-    ['w1', 'count', [1]],
-    ['z20', 'former', []],
-    ['d30', 'former', []],
-  ])
 })

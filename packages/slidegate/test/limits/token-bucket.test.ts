@@ -98,16 +98,6 @@ it('a token bucket says to the millisecond when a request fits', () => {
   expect(checked).toBeGreaterThan(1000)
 })
 
-it('a token bucket is told by its rate in lowest terms', () => {
-  const nameOf = (rate: Rate) => {
-    const { kind, ...limit } = tokenBucket(rate)
-    return kind.logName({ kind, ...limit })
-  }
-  expect(nameOf({ capacity: 5, refill: 100, interval: 60_000 })).toBe('t1-600')
-  expect(nameOf({ capacity: 7, refill: 5, interval: 3000 })).toBe('t1-600')
-  expect(nameOf({ capacity: 5, refill: 2 ** 40, interval: 1000 })).toBe(`t${2 ** 37}-125`)
-})
-
 it('what a token bucket says of itself: its capacity, and how long it takes to fill', () => {
   const { name, limit, windowMs, precisionMs } = tokenBucket({ capacity: 50, refill: 30, interval: '1m' })
   expect([name, limit, windowMs, precisionMs]).toEqual(['30-per-1m', 50, 100_000, 1])

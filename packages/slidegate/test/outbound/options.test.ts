@@ -37,7 +37,6 @@ describe('a limiter for an upstream', () => {
     ['overrides', true, 'invalid_option', /keeps what it learns/],
     ['ban', true, 'invalid_option', /keeps what it learns/],
     ['dimensions', {}, 'invalid_option', /limits only/],
-    ['formerly', [], 'invalid_option', /limits only/],
   ] as const)('refuses %s: %s', async (name, given, code, right) => {
     const value = Array.isArray(given) && given.length > 0 ? given[0] : given
     await expectRefusal(() => upstreamLimiter({ limits, [name]: given }), { code, value, right })

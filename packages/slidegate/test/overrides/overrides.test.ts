@@ -7,24 +7,12 @@ import { MAX_NOTES } from '../../src/limits/notes.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { NoteOp, Op, Store } from '../../src/stores/store.ts'
 import { useRedis } from '../support/use-redis.ts'
-import {
-  clock,
-  formerNames,
-  inRedis,
-  KEPT_MS,
-  memory,
-  namesOf,
-  type Process,
-  processOn,
-  trial,
-  vip,
-} from './tables.ts'
+import { clock, inRedis, memory, namesOf, type Process, processOn, trial, vip } from './tables.ts'
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
 const stores: Record<string, () => Store> = { memory, redis: () => inRedis(redis) }
-const DECLARED = '10-per-1m'
 
 describe.each(Object.keys(stores))('overrides in %s', (name) => {
   let store: Store
@@ -37,98 +25,57 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
   })
 
   it('is in force at once where it is set, and elsewhere within a second', async () => {
-    expect(await other.ask('k')).toEqual({ limits: undefined, formerly: [] })
+    expect(await other.ask('k')).toBeUndefined()
     await one.set('k', vip)
-    expect((await one.ask('k')).limits).toEqual(vip)
-    expect((await one.ask('other')).limits).toBeUndefined()
+    expect(await one.ask('k')).toEqual(vip)
+    expect(await one.ask('other')).toBeUndefined()
     clock.advance(1001)
-    expect((await other.ask('k')).limits).toEqual(vip)
+    expect(await other.ask('k')).toEqual(vip)
   })
 
-  it('what was in force before counts until its windows have passed', async () => {
-    await one.set('k', vip)
-    clock.advance(1001)
-    for (const each of [one, other]) expect(formerNames(await each.ask('k'))).toEqual([[DECLARED]])
-    clock.advance(KEPT_MS.declared - 1002)
-    for (const each of [one, other, processOn(store)]) {
-      expect(formerNames(await each.ask('k'))).toEqual([[DECLARED]])
-    }
-    clock.advance(1)
-    for (const each of [one, other, processOn(store)]) {
-      expect(await each.ask('k')).toEqual({ limits: vip, formerly: [] })
-    }
-  })
-
-  it('ends with its ttl; what was charged to it still counts', async () => {
+  it('ends with its ttl', async () => {
     await one.set('k', trial, { ttl: '2m' })
     clock.advance(100_000)
     const late = processOn(store)
-    expect(await late.ask('k')).toEqual({ limits: trial, formerly: [] })
+    expect(await late.ask('k')).toEqual(trial)
     expect((await late.table.get(undefined, 'k'))?.expiresInMs).toBe(20_000)
     clock.advance(19_999)
-    for (const each of [one, late]) expect((await each.ask('k')).limits).toEqual(trial)
+    for (const each of [one, late]) expect(await each.ask('k')).toEqual(trial)
     clock.advance(1)
     for (const each of [one, late, processOn(store)]) {
-      expect(await each.ask('k')).toEqual({ limits: undefined, formerly: [trial] })
+      expect(await each.ask('k')).toBeUndefined()
       expect(await each.table.get(undefined, 'k')).toBeUndefined()
       expect(await each.table.list()).toEqual([])
-    }
-    clock.advance(KEPT_MS.trial)
-    for (const each of [one, late, processOn(store)]) {
-      expect(await each.ask('k')).toEqual({ limits: undefined, formerly: [] })
     }
   })
 
   it('no process need hear of the end of a ttl', async () => {
     await one.set('k', trial, { ttl: 500 })
-    expect((await one.ask('k')).limits).toEqual(trial)
+    expect(await one.ask('k')).toEqual(trial)
     clock.advance(499)
-    expect(namesOf(one.table.of(undefined, 'k')?.limits)).toEqual(['trial'])
+    expect(namesOf(one.table.of(undefined, 'k'))).toEqual(['trial'])
     clock.advance(1)
-    expect(one.table.of(undefined, 'k')?.limits).toBeUndefined()
-    expect(formerNames(await one.ask('k'))).toEqual([['trial'], [DECLARED]])
+    expect(one.table.of(undefined, 'k')).toBeUndefined()
   })
 
-  it('what is deleted gives way to the declared limits, and still counts', async () => {
+  it('what is deleted gives way to the declared limits', async () => {
     await one.set('k', vip)
-    clock.advance(KEPT_MS.declared)
     expect(await one.table.delete(undefined, 'k')).toBe(true)
     expect(await one.table.delete(undefined, 'k')).toBe(false)
-    expect(await one.ask('k')).toEqual({ limits: undefined, formerly: [vip] })
+    expect(await one.ask('k')).toBeUndefined()
     clock.advance(1001)
-    expect(await other.ask('k')).toEqual({ limits: undefined, formerly: [vip] })
-    clock.advance(KEPT_MS.vip - 1001)
-    for (const each of [one, other, processOn(store)]) {
-      expect(await each.ask('k')).toEqual({ limits: undefined, formerly: [] })
-    }
+    expect(await other.ask('k')).toBeUndefined()
   })
 
-  it('through a chain of changes, by several processes, each set counts until its windows have passed', async () => {
-    await one.set('k', vip)
+  it('of several changes, by several processes, the last is in force', async () => {
+    await one.set('k', vip, { ttl: 500 })
     clock.advance(5000)
     await other.set('k', trial)
-    clock.advance(2000)
-    await one.table.delete(undefined, 'k')
     clock.advance(1001)
-    // The declared limits were in force until 8 s ago, and are again.
-    expect(formerNames(await other.ask('k'))).toEqual([['trial'], ['vip']])
+    expect(await one.ask('k')).toEqual(trial)
+    await one.table.delete(undefined, 'k')
     await other.set('k', vip)
-    expect(formerNames(await other.ask('k'))).toEqual([[DECLARED], ['trial']])
-    clock.advance(KEPT_MS.trial)
-    expect(formerNames(await one.ask('k'))).toEqual([[DECLARED]])
-    clock.advance(KEPT_MS.declared)
-    expect(await one.ask('k')).toEqual({ limits: vip, formerly: [] })
-  })
-
-  it('an override that follows one whose ttl has ended remembers it', async () => {
-    await one.set('k', trial, { ttl: 500 })
-    clock.advance(600)
-    await other.set('k', vip)
-    expect(formerNames(await other.ask('k'))).toEqual([[DECLARED], ['trial']])
-    clock.advance(KEPT_MS.trial - 101)
-    expect(formerNames(await other.ask('k'))).toEqual([[DECLARED], ['trial']])
-    clock.advance(1)
-    expect(formerNames(await other.ask('k'))).toEqual([[DECLARED]])
+    expect(await other.ask('k')).toEqual(vip)
   })
 
   it('is the same object until it changes, and of all keys for which it is the same', async () => {
@@ -140,10 +87,6 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
     await one.set('m', trial)
     await one.ask('k')
     expect(one.table.of(undefined, 'k')).toBe(k)
-    clock.advance(KEPT_MS.declared)
-    const later = one.table.of(undefined, 'k')
-    expect(later).not.toBe(k)
-    expect(later!.limits).toBe(k!.limits)
   })
 
   it('lists what is in force, by the keys as they were given', async () => {
@@ -165,22 +108,13 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
     )
     expect(await other.table.get(undefined, long)).toEqual({ key: long, limits: trial, expiresInMs: 59_600 })
     expect(await other.table.get('ip', 'k')).toMatchObject({ dimension: 'ip' })
-    expect(other.table.of('ip', 'k')?.limits).toEqual(trial)
+    expect(other.table.of('ip', 'k')).toEqual(trial)
     expect(other.table.of('user', 'k')).toBeUndefined()
   })
 
   it('is of one limiter', async () => {
     await one.set('k', vip)
     expect(await processOn(store, { limiter: 'login' }).table.list()).toEqual([])
-  })
-
-  it('charges by others of what was in force before are waited for as long as they may make them', async () => {
-    const slow = processOn(store, { maxStaleMs: 30_000 })
-    await slow.set('k', vip)
-    clock.advance(KEPT_MS.declared + 28_999)
-    expect(formerNames(await slow.ask('k'))).toEqual([[DECLARED]])
-    clock.advance(1)
-    expect(formerNames(await slow.ask('k'))).toEqual([])
   })
 
   it('holds other kinds, in full', async () => {
@@ -190,28 +124,17 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
     ]
     await one.set('k', limits)
     expect((await other.table.get(undefined, 'k'))!.limits).toEqual(limits)
-    await one.table.delete(undefined, 'k')
-    clock.advance(2 * 31 * 86_400_000 + 999)
-    expect((await other.ask('k')).formerly).toEqual([limits])
-    clock.advance(1)
-    expect((await other.ask('k')).formerly).toEqual([])
   })
 
   it('what others have written, and this version does not know, is not in force', async () => {
     await one.set('k', vip)
-    const texts = [
-      '',
-      '{}',
-      'null',
-      '[1',
-      '{"key":"k","limits":[{"kind":"new"}],"ttlMs":0,"keptMs":0,"before":[]}',
-    ]
+    const texts = ['', '{}', 'null', '[1', '{"key":"k","limits":[{"kind":"new"}],"ttlMs":0}']
     for (const [i, text] of texts.entries()) await outcomesOf(store, [noteOp(`foreign${i}`, text)])
     clock.advance(1001)
-    for (const [i] of texts.entries()) expect((await other.ask(`foreign${i}`)).limits).toBeUndefined()
+    for (const [i] of texts.entries()) expect(await other.ask(`foreign${i}`)).toBeUndefined()
     expect(await other.table.list()).toHaveLength(1)
     await other.set('foreign4', vip)
-    expect((await other.ask('foreign4')).limits).toEqual(vip)
+    expect(await other.ask('foreign4')).toEqual(vip)
   })
 
   it(`no more than ${MAX_NOTES} keys have one`, async () => {
@@ -225,7 +148,7 @@ describe.each(Object.keys(stores))('overrides in %s', (name) => {
       message: 'no override for "k": the limiter "api" has 10000 already',
     })
     await one.set('k17', vip)
-    expect((await one.ask('k17')).limits).toEqual(vip)
+    expect(await one.ask('k17')).toEqual(vip)
   })
 
   function noteOp(key: string, text: string): NoteOp {

@@ -2,15 +2,14 @@ import { expect, it } from 'vitest'
 import { slidingWindow } from '../../src/index.ts'
 import { MAX_NOTES } from '../../src/limits/notes.ts'
 import { KnownOverrides } from '../../src/overrides/known-overrides.ts'
-import { noteAfter, textOf } from '../../src/overrides/override-note.ts'
+import { limitsText, textOf } from '../../src/overrides/override-note.ts'
 
 it(`limits that were read are made anew after ${2 * MAX_NOTES} others: no more are remembered`, () => {
   const known = new KnownOverrides(() => 0)
   let version = 0
   const inForce = (limit: number) => {
-    const change = { key: 'k', dimension: undefined, ttlMs: 0, declared: [], staleMs: 0 }
     const limits = [slidingWindow({ limit, window: '1m' })]
-    const text = textOf(noteAfter(undefined, 0, { ...change, limits }))
+    const text = textOf({ key: 'k', dimension: undefined, limits: limitsText(limits), ttlMs: 0 })
     known.learn({ version: ++version, isAll: false, notes: [{ name: 'k', text, ttlMs: 0, ageMs: 0 }] })
     return known.of('k')
   }

@@ -13,16 +13,12 @@ import { ManualClock } from '../../src/testing.ts'
 export const clock = new ManualClock()
 
 export const declared: readonly Limit[] = [slidingWindow({ limit: 10, window: '1m' })]
-// Each of another precision, and so of a log of its own.
 export const vip: readonly Limit[] = [
   slidingWindow({ limit: 1000, window: '1h', precision: 20, name: 'vip' }),
 ]
 export const trial: readonly Limit[] = [
   slidingWindow({ limit: 3, window: '10s', precision: 5, name: 'trial' }),
 ]
-
-/** For how long charges to such limits may count when they are in force no more, with processes that know it a second later. */
-export const KEPT_MS = { declared: 61_001, vip: 3_601_020, trial: 11_005 } as const
 
 /** The overrides of a limiter as one process knows them, and what it asks of its store. */
 export interface Process {
@@ -32,15 +28,8 @@ export interface Process {
   readonly waiting: { now: number; most: number }
   set(key: string, limits: readonly Limit[], options?: OverrideOptions): Promise<void>
   /** What it holds the key to, as soon as it may decide. */
-  ask(key: string): Promise<Asked>
+  ask(key: string): Promise<readonly Limit[] | undefined>
 }
-
-export interface Asked {
-  readonly limits: readonly Limit[] | undefined
-  readonly formerly: readonly (readonly Limit[])[]
-}
-
-const NOTHING: Asked = { limits: undefined, formerly: [] }
 
 export function processOn(store: Store, options: Partial<OverrideTableOptions> = {}): Process {
   const asked: Op['type'][] = []
@@ -60,7 +49,6 @@ export function processOn(store: Store, options: Partial<OverrideTableOptions> =
     limiter: 'api',
     apply,
     applySync: applySync && ((op) => applySync.call(store, [op])[0]),
-    declaredLimitsOf: () => declared,
     now: clock.now,
     ...options,
   })
@@ -71,7 +59,7 @@ export function processOn(store: Store, options: Partial<OverrideTableOptions> =
     set: (key, limits, term) => table.set(undefined, key, limits, term),
     ask: async (key) => {
       if (!table.isFresh()) await table.refresh()
-      return table.of(undefined, key) ?? NOTHING
+      return table.of(undefined, key)
     },
   }
 }
@@ -82,4 +70,3 @@ export const inRedis = (redis: Parameters<typeof redisStore>[0]): Store =>
 
 export const namesOf = (limits: readonly Limit[] | undefined): string[] | undefined =>
   limits?.map(({ name }) => name)
-export const formerNames = ({ formerly }: Asked): string[][] => formerly.map((limits) => namesOf(limits)!)

@@ -17,6 +17,8 @@ export interface Request {
  */
 export interface LogModel {
   copy(): LogModel
+  /** The limits that read it from now on, where it matters. */
+  under?(limits: readonly Limit[]): void
   /** The newest stamp; 0 where there is none. */
   newest(): number
   /** The clock was set back: what counted counts from now on. */

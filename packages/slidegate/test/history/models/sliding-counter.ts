@@ -6,21 +6,26 @@ const MOST = 2n ** 52n
 /** The units of a window and of the one before, whose weight falls by a step in each grain. */
 export class SlidingCounterModel implements LogModel {
   readonly #windowMs: number
-  readonly #precisionMs: number
-  readonly #grains: bigint
+  #precisionMs = 1
+  #grains = 1n
   #startMs = 0
   #current = 0n
   #previous = 0n
   #sinceMs = 0
 
-  constructor(windowMs: number, precisionMs: number) {
+  constructor(windowMs: number) {
     this.#windowMs = windowMs
-    this.#precisionMs = precisionMs
-    this.#grains = BigInt(Math.ceil(windowMs / precisionMs))
+  }
+
+  under(limits: readonly Limit[]): void {
+    this.#precisionMs = Math.max(...limits.map(({ limit }) => finestPrecision(limit, this.#windowMs)))
+    this.#grains = BigInt(Math.ceil(this.#windowMs / this.#precisionMs))
   }
 
   copy(): SlidingCounterModel {
-    const copied = new SlidingCounterModel(this.#windowMs, this.#precisionMs)
+    const copied = new SlidingCounterModel(this.#windowMs)
+    copied.#precisionMs = this.#precisionMs
+    copied.#grains = this.#grains
     copied.#startMs = this.#startMs
     copied.#current = this.#current
     copied.#previous = this.#previous
@@ -77,8 +82,9 @@ export class SlidingCounterModel implements LogModel {
   /** What its window and the one before hold, as of a moment. */
   #at(nowMs: number): { readonly current: bigint; readonly previous: bigint } {
     const windowsSince = (this.#startOf(nowMs) - this.#startMs) / this.#windowMs
-    if (windowsSince === 0) return { current: this.#current, previous: this.#previous }
-    return { current: 0n, previous: windowsSince === 1 ? this.#current : 0n }
+    const [current, previous] = [this.#saturated(this.#current), this.#saturated(this.#previous)]
+    if (windowsSince === 0) return { current, previous }
+    return { current: 0n, previous: windowsSince === 1 ? current : 0n }
   }
 
   #saturated(units: bigint): bigint {
@@ -92,7 +98,7 @@ export class SlidingCounterModel implements LogModel {
 }
 
 /** The finest step with which all sums stay exact. */
-export function finestPrecision(limit: number, windowMs: number): number {
+function finestPrecision(limit: number, windowMs: number): number {
   for (let decade = 1; ; decade *= 10) {
     for (const step of [1, 2, 5]) {
       const grains = Math.ceil(windowMs / (decade * step))

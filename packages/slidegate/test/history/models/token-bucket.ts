@@ -5,20 +5,29 @@ const YEAR_MS = 366n * 86_400_000n
 
 /** What the bucket lacks, in parts of a token so small that a whole number of them flows in each millisecond. */
 export class TokenBucketModel implements LogModel {
-  readonly #refill: bigint
   readonly #intervalMs: bigint
+  /** As it is now, and as it was at the last charge. */
+  #refill = 1n
+  #chargedAt = 1n
+  #capacity = 1n
   #debt = 0n
   #stampMs = 0
   #sinceMs = 0
 
-  constructor(refill: number, intervalMs: number) {
-    const common = greatestCommonDivisor(BigInt(refill), BigInt(intervalMs))
-    this.#refill = BigInt(refill) / common
-    this.#intervalMs = BigInt(intervalMs) / common
+  constructor(intervalMs: number) {
+    this.#intervalMs = BigInt(intervalMs)
+  }
+
+  under([bucket]: readonly Limit[]): void {
+    this.#capacity = BigInt(bucket!.limit)
+    this.#refill = BigInt((bucket!.rule as { readonly refill: number }).refill)
   }
 
   copy(): TokenBucketModel {
-    const copied = new TokenBucketModel(Number(this.#refill), Number(this.#intervalMs))
+    const copied = new TokenBucketModel(Number(this.#intervalMs))
+    copied.#refill = this.#refill
+    copied.#chargedAt = this.#chargedAt
+    copied.#capacity = this.#capacity
     copied.#debt = this.#debt
     copied.#stampMs = this.#stampMs
     copied.#sinceMs = this.#sinceMs
@@ -42,18 +51,19 @@ export class TokenBucketModel implements LogModel {
     return request.units
   }
 
-  charge(limits: readonly Limit[], nowMs: number, { units }: Request): void {
+  charge(_limits: readonly Limit[], nowMs: number, { units }: Request): void {
     const debt = this.#debtAt(nowMs)
-    if (debt === 0n) this.#sinceMs = nowMs
+    if (debt === 0n || this.#chargedAt !== this.#refill) this.#sinceMs = nowMs
     const owed = debt + BigInt(units) * this.#intervalMs
-    const most = this.#mostDebt(limits)
+    const most = this.#mostDebt()
     this.#debt = owed < most ? owed : most
     this.#stampMs = nowMs
+    this.#chargedAt = this.#refill
   }
 
   refund(nowMs: number, atMs: number, { units }: Request): number {
-    // By a clock that was set back since, or before all was forgotten.
-    if (atMs > this.#stampMs || atMs < this.#sinceMs) return 0
+    // By a clock that was set back since, before all was forgotten, or at another refill.
+    if (atMs > this.#stampMs || atMs < this.#sinceMs || this.#chargedAt !== this.#refill) return 0
     const refilled = BigInt(Math.max(0, nowMs - atMs)) * this.#refill
     const owed = this.#debtAt(nowMs)
     const missing = BigInt(units) * this.#intervalMs - refilled
@@ -66,23 +76,20 @@ export class TokenBucketModel implements LogModel {
 
   #debtAt(nowMs: number): bigint {
     const elapsedMs = BigInt(Math.max(0, nowMs - this.#stampMs))
-    const left = this.#debt - elapsedMs * this.#refill
+    const most = this.#mostDebt()
+    const left = (this.#debt < most ? this.#debt : most) - elapsedMs * this.#refill
     return left > 0n ? left : 0n
   }
 
-  #mostDebt(limits: readonly Limit[]): bigint {
+  #mostDebt(): bigint {
     const bounds = [2n ** 52n, 2n ** 46n * this.#intervalMs, this.#refill * YEAR_MS]
     const least = bounds.reduce((a, b) => (a < b ? a : b))
     const whole = least - (least % this.#intervalMs)
-    const needed = BigInt(Math.max(...limits.map(({ limit }) => limit))) * this.#intervalMs
+    const needed = this.#capacity * this.#intervalMs
     return whole > needed ? whole : needed
   }
 }
 
 function wholeTokens(parts: bigint, inToken: bigint): bigint {
   return (parts + inToken - 1n) / inToken
-}
-
-function greatestCommonDivisor(a: bigint, b: bigint): bigint {
-  return b === 0n ? a : greatestCommonDivisor(b, a % b)
 }
