@@ -13,18 +13,27 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .description('say whether a configuration can be put in force, and if not, where it is wrong')
     .argument('<file>', 'the configuration, YAML or JSON')
-  withOutputOptions(command).action(async (file: string, flags: OutputFlags) => {
-    const { loadConfig } = await import('../config/load.ts')
-    try {
-      const loaded = loadConfig(file)
-      const limiters = Object.keys(loaded.config.limiters)
-      print(flags, { valid: true, limiters, problems: [] }, () => [praise(file, loaded)])
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error
-      print(flags, { valid: false, problems: error.problems }, () => complaints(error))
-      process.exitCode = EXIT_INVALID
-    }
-  })
+    .option('--before <file>', 'the configuration in force: say which limits would begin with an empty log')
+  withOutputOptions(command).action(
+    async (file: string, flags: OutputFlags & { readonly before?: string }) => {
+      const { loadConfig } = await import('../config/load.ts')
+      const { afreshNotes } = await import('../service/afresh.ts')
+      try {
+        const loaded = loadConfig(file)
+        const limiters = Object.keys(loaded.config.limiters)
+        const { before } = flags
+        const notes = afreshNotes(loaded.config, before === undefined ? undefined : loadConfig(before).config)
+        print(flags, { valid: true, limiters, problems: [], notes }, () => [
+          praise(file, loaded),
+          ...notes.map((note) => printable(note, 1000)),
+        ])
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        print(flags, { valid: false, problems: error.problems }, () => complaints(error))
+        process.exitCode = EXIT_INVALID
+      }
+    },
+  )
 }
 
 function praise(file: string, { config, domains }: LoadedConfig): string {

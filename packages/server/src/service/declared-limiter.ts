@@ -26,7 +26,7 @@ export interface Shadowing {
 }
 
 /** Limits by dimension; of a limiter without dimensions by the empty name. */
-type ByDimension = ReadonlyMap<string, readonly Limit[]>
+export type ByDimension = ReadonlyMap<string, readonly Limit[]>
 
 /** A limiter as a file declares it: what it is held to by whom, and how it is made. */
 export class DeclaredLimiter {

@@ -1,5 +1,6 @@
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
+import { notesOn } from './afresh.ts'
 import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
 import { OwnStores } from './own-stores.ts'
 import { ServiceError } from './service-error.ts'
@@ -143,6 +144,11 @@ export class Service {
     }
     const present = this.#active
     this.#active = next
+    for (const [name, { declared }] of next) {
+      const before = present.get(name)?.declared
+      if (before === declared) continue
+      for (const note of notesOn(declared, before)) this.#observer.logger?.warn(note)
+    }
     for (const [name, old] of present) {
       const now = next.get(name)
       if (now === old) continue

@@ -17,19 +17,7 @@ const ENVIRONMENT = { NUMBER: '5', WORD: 'slidingWindow', SECRET: 'a secret that
 const LONGEST = 1000
 
 const words = fc.constantFrom(
-  ...[
-    'limiters',
-    'limits',
-    'dimensions',
-    'plans',
-    'overrides',
-    'formerly',
-    'keys',
-    'key',
-    'kind',
-    'limit',
-    'window',
-  ],
+  ...['limiters', 'limits', 'dimensions', 'plans', 'overrides', 'keys', 'key', 'kind', 'limit', 'window'],
   ...[
     'name',
     'shadow',

@@ -193,11 +193,6 @@ const CHECKS: readonly Wrong[] = [
     'this key has an override already',
   ],
   [
-    'formerly with dimensions',
-    `limiters: { a: { dimensions: { user: [${LIMIT}] }, »formerly: [[${LIMIT}]] } }`,
-    'formerly goes with limits only, not with dimensions',
-  ],
-  [
     'a rule with a limiter that there is not',
     `limiters: { ${API} }\nforwardAuth: { rules: [{ limiter: »apy }] }`,
     'there is no limiter apy; did you mean api?',

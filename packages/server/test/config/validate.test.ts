@@ -26,7 +26,17 @@ describe('slidegate validate', () => {
     expect(human).toEqual({ code: 0, stdout: `${file} is valid: 1 limiter\n`, stderr: '' })
     const { code, stdout } = await slidegateHere(['validate', file])
     expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [] })
+    expect(JSON.parse(stdout)).toEqual({ valid: true, limiters: ['api'], problems: [], notes: [] })
+  })
+
+  it('says which limits would begin with an empty log', async () => {
+    const before = folder.write('before.yaml', GOOD)
+    const file = folder.write('after.yaml', GOOD.replace('window: 1s', 'window: 1h, precision: 1s'))
+    const { code, stdout } = await slidegateHere(['validate', '--human', file, '--before', before])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/1 limiter\nlimiter api: 10-per-1h begins with an empty log by this change/)
+    const same = await slidegateHere(['validate', file, '--before', file])
+    expect(JSON.parse(same.stdout).notes).toEqual([])
   })
 
   it('shows people where the mistakes are, and ends with 2', async () => {

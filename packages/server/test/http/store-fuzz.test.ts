@@ -97,8 +97,6 @@ const addition = fc.oneof(
     { other: 1 },
   ),
   fc.constant({ ban: { after: 1, within: 60_000, for: '366d' } }),
-  fc.array(limits, { maxLength: 4 }).map((formerly) => ({ formerly })),
-  fc.array(limits, { maxLength: 4 }).map((whole) => ({ whole })),
 )
 const set = fc.record(
   {
