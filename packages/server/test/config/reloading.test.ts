@@ -360,8 +360,8 @@ describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
     await withStore(async (store) => {
       await using watched = await Watched.start(configOf(10, { store }))
       expect(await allowed(watched, 7)).toBe(7)
-      const bucket = { kind: 'fixedWindow', limit: 9, window: '1h', align: 'first-hit' }
-      watched.write(JSON.stringify({ limiters: { api: { timeoutMs: 10_000, limits: [bucket] } }, store }))
+      const longer = { kind: 'slidingWindow', limit: 9, window: '2h' }
+      watched.write(JSON.stringify({ limiters: { api: { timeoutMs: 10_000, limits: [longer] } }, store }))
       expect(watched.reload()).toBe('ok')
       expect(await allowed(watched, 10)).toBe(2)
       watched.write(JSON.stringify({ limiters: {}, store }))
