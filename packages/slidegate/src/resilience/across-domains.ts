@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts'
 import { isCounted } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import { applyEach, type Call } from '../stores/call.ts'
@@ -22,60 +21,42 @@ import type {
   Store,
 } from '../stores/store.ts'
 import { joinedOutcome } from './joined-outcome.ts'
-import { JoinedRequest } from './joined-request.ts'
+import { consumeAcross } from './joined-request.ts'
 import { LateCharges } from './late-charges.ts'
-import { LatelyDenied } from './lately-denied.ts'
 import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.ts'
 
 /**
- * Decides ops whose parts live in several domains, such as the parts of a Cluster, where no script reaches them
- * together: each domain is asked for its own parts, and what they say is made one answer. It belongs above the failure
- * policy, so that each domain has a deadline, a breaker and answers of its own. An op whose parts live in one domain
- * passes as it is.
+ * Splits ops whose parts live in several domains, such as the slots of a Cluster, which no script reaches together. Each
+ * domain is asked for its own parts, all at once, and the answers are merged. It wraps the failure policy, so each domain
+ * has its own deadline, breaker and fallback. Ops with all parts in one domain pass unchanged.
  *
- * - **All or nothing, a little later.** A request is admitted if all domains admit it. If one does not, what others have
- *   charged is returned at once, to the instant of its charge; until then it counts for whoever asks meanwhile, so that
- *   nobody is admitted who should not be, but somebody may be denied who need not be. What gets lost on its way back
- *   leaves the window in time. What was seen (`distinct`) cannot be returned, so it is asked last.
- * - **Who is denied by a limit of his own holds nothing of others.** Keys that were denied lately, or could not be asked,
- *   are asked first, one domain after another, the one that stays closed for longest first; others only if these admit.
- *   Of those that are not asked a denial repeats what they were told less than a second ago, or looks without charging.
- *   That takes such requests one way more for each such key, each within the deadline.
- * - **A denial reads as one.** What was charged and returned reads as if it had not been: `used` is that from before, and
- *   there is room. Only the milliseconds until a window is empty are as after the charge, unless it was empty before.
- * - **Each domain has a clock.** A key is held to its limits by the instants of its own domain. Outcomes have the latest,
- *   and that of each part in `instants`, which refunds give back; who has decided each part is in `sources`, where
- *   that was not the same.
- * - An id by which a request may be repeated cannot be kept across domains: `invalid_request_id`.
+ * - **All or nothing.** A request is admitted if all domains admit it. If one denies or fails, the charges of the others
+ *   are returned at once, each to the instant of its charge. Until then they count: nothing is admitted beyond a limit,
+ *   but somebody else may be denied for the length of a round trip. A return that gets lost isn't reported; its charge
+ *   leaves the window in time. Values that were seen (`distinct`) can't be returned, so they are asked last.
+ * - **A denial is free.** Charges that were returned read as if they had never been made: `used` is the value from before,
+ *   and there is room. Only the time until a window is empty includes the charge, unless the window was empty before.
+ * - **Each domain has a clock.** `atMs` of an outcome is the latest of its domains. `instants` has the instant of each
+ *   part, which refunds pass back; `sources` has who decided each part, if they differ.
+ * - A request with keys in several domains can't be repeated by its id: `invalid_request_id`.
  * - A reservation that one domain has taken stays there when another denies: it ages out.
  *
  * @param domainOf where the first part of an op lives: see `Store.domainOf`
- * @param clock monotonic, in milliseconds, for tests
  */
-export function acrossDomains(
-  store: Store,
-  domainOf: (op: Op) => number,
-  clock: Clock = () => performance.now(),
-): Store {
-  return new SplittingStore(store, domainOf, clock)
+export function acrossDomains(store: Store, domainOf: (op: Op) => number): Store {
+  return new SplittingStore(store, domainOf)
 }
-
-/** Ops that give nobody room, and take none. */
-const LOOKS: readonly Op['type'][] = ['peek', 'explain', 'list', 'extend']
 
 class SplittingStore implements Store {
   readonly #store: Store
   readonly #domainOf: (op: Op) => number
-  readonly #clock: Clock
   readonly #late: LateCharges
-  readonly #denied = new LatelyDenied()
   /** Asks for the domain of one part; to allocate it each time would take longer than the answer. */
   readonly #probe: { readonly type: 'reset'; readonly parts: Part[] } = { type: 'reset', parts: [] }
 
-  constructor(store: Store, domainOf: (op: Op) => number, clock: Clock) {
+  constructor(store: Store, domainOf: (op: Op) => number) {
     this.#store = store
     this.#domainOf = domainOf
-    this.#clock = clock
     this.#late = new LateCharges(store)
   }
 
@@ -107,11 +88,10 @@ class SplittingStore implements Store {
   }
 
   #split(op: Op, call: Call): void {
-    if (!LOOKS.includes(op.type) && op.type !== 'consume') this.#denied.forget(op.parts)
     switch (op.type) {
       case 'consume':
         if (mayRepeat(op)) call.reject(notAcross(op))
-        else this.#consume(op, call)
+        else consumeAcross(op, this.#sharesOf(op), call, this.#store, this.#late)
         return
       case 'peek':
       case 'explain':
@@ -157,15 +137,10 @@ class SplittingStore implements Store {
     call: Call,
     outcomeOf: (told: readonly { share: Share<Asked>; outcome: Outcome }[]) => Outcome,
   ): void {
-    askAll(this.#store, shares, call, (told, failed, error) => {
-      if (failed.length > 0) call.reject(error)
+    askAll(this.#store, shares, call, (told, errors) => {
+      if (errors.length > 0) call.reject(errors[0])
       else call.resolve([outcomeOf(told)], 0)
     })
-  }
-
-  #consume(op: ConsumeOp, call: Call): void {
-    const shares = this.#sharesOf(op)
-    new JoinedRequest(op, shares, call, this.#store, this.#late, this.#denied, this.#clock).ask()
   }
 
   #look(op: PeekOp | ExplainOp, call: Call): void {

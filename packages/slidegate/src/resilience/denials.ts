@@ -41,7 +41,7 @@ class Denial {
 }
 
 /** How the numbers of a denial, three per limit, read when so many whole milliseconds have passed. */
-export function numbersAfter(
+function numbersAfter(
   ageMs: number,
   numbers: readonly number[],
   { limits: declared }: LimitSet,

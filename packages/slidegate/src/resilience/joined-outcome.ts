@@ -12,16 +12,8 @@ export interface Said {
 /** Those that know least come first. */
 const BY_KNOWLEDGE: readonly Source[] = ['failClosed', 'failOpen', 'fallback', 'denyCache', 'lease', 'store']
 
-/**
- * One outcome of those of several domains.
- *
- * @param known numbers of parts whose domains were not asked; those of which nothing is known read as not used
- */
-export function joinedOutcome(
-  op: RequestOp,
-  said: readonly Said[],
-  known: ReadonlyMap<number, readonly number[]> = new Map(),
-): ConsumeOutcome {
+/** Merges the outcomes of several domains. Limits of parts that weren't asked read as unused. */
+export function joinedOutcome(op: RequestOp, said: readonly Said[]): ConsumeOutcome {
   const { parts, count, cost } = op
   const outcomes = said.map(({ outcome }) => outcome)
   const admitted = Math.min(count, ...outcomes.map((outcome) => outcome.admitted))
@@ -37,7 +29,7 @@ export function joinedOutcome(
     source: admitted > 0 ? leastOf(outcomes) : sourceOf(denials),
     atMs: Math.max(...outcomes.map(({ atMs }) => atMs)),
     admitted,
-    limits: numbersOf(parts, said, known),
+    limits: numbersOf(parts, said),
     waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
     ...(costs.length > 0 && { costs: joined(parts, costs, limitsIn, cost) }),
     ...(blockedMs > 0 && { blockedMs }),
@@ -47,14 +39,10 @@ export function joinedOutcome(
   }
 }
 
-function numbersOf(
-  parts: readonly Part[],
-  said: readonly Said[],
-  known: ReadonlyMap<number, readonly number[]>,
-): number[] {
+function numbersOf(parts: readonly Part[], said: readonly Said[]): number[] {
   const rows = said.map(({ places, outcome }) => [places, outcome.limits] as const)
   const told = byPart(parts, rows, numbersIn)
-  return parts.flatMap((part, place) => told[place] ?? known.get(place) ?? zerosFor([part]))
+  return parts.flatMap((part, place) => told[place] ?? zerosFor([part]))
 }
 
 /** When each part was charged, and by whom. */

@@ -1,215 +1,82 @@
-import type { Clock } from '../clock.ts'
 import { isCounted, isDecided, limitsOf } from '../decision.ts'
 import type { Call } from '../stores/call.ts'
-import type { ConsumeOp, ConsumeOutcome, Part, PeekOp, Store } from '../stores/store.ts'
+import type { ConsumeOp, ConsumeOutcome, PeekOp, Store } from '../stores/store.ts'
 import { joinedOutcome, type Said } from './joined-outcome.ts'
 import type { LateCharges } from './late-charges.ts'
-import type { LatelyDenied } from './lately-denied.ts'
-import { askAll, byPart, numbersIn, type Share, type Told } from './shares.ts'
+import { askAll, type Share, type Told } from './shares.ts'
 
-/** Shares that are asked at the same time, when those before have admitted. */
-interface Step {
-  readonly shares: readonly Share<ConsumeOp>[]
-  /** Whether they are asked what they would say: what they charge cannot be returned, so that comes last. */
-  readonly isLook: boolean
-}
-
-/** What a share has said to a request, and what it has charged for it. */
+/** The answer of one domain, and what it charged. */
 interface Charged extends Said {
   readonly told: Told<ConsumeOp>
-  /** Requests that it has admitted, of those that the op asks for. */
+  /** How many of the op's requests the domain admitted. */
   readonly admitted: number
 }
 
-/** A request whose keys live in several domains, on its way through them. */
-export class JoinedRequest {
-  readonly #op: ConsumeOp
-  readonly #call: Call
-  readonly #store: Store
-  readonly #late: LateCharges
-  readonly #denied: LatelyDenied
-  readonly #clock: Clock
-  #steps: readonly Step[]
-  readonly #asked: Charged[] = []
-  /** Those that have not been asked. */
-  readonly #unasked: Set<Share<ConsumeOp>>
+/**
+ * Asks all domains of a request at once. If one denies or fails, the charges of the others are returned. Seen values
+ * can't be returned, so their domains are asked last, one by one, after all others admitted.
+ */
+export function consumeAcross(
+  op: ConsumeOp,
+  shares: readonly Share<ConsumeOp>[],
+  call: Call,
+  store: Store,
+  late: LateCharges,
+): void {
+  const charged: Charged[] = []
+  const steps = stepsOf(shares)
 
-  constructor(
-    op: ConsumeOp,
-    shares: readonly Share<ConsumeOp>[],
-    call: Call,
-    store: Store,
-    late: LateCharges,
-    denied: LatelyDenied,
-    clock: Clock,
-  ) {
-    this.#op = op
-    this.#call = call
-    this.#store = store
-    this.#late = late
-    this.#denied = denied
-    this.#clock = clock
-    this.#unasked = new Set(shares)
-    this.#steps = stepsOf(shares, denied, clock())
-  }
-
-  /** Takes the next step. */
-  ask(): void {
-    const [step, ...later] = this.#steps
-    this.#steps = later
-    if (step!.isLook) this.#look(step!.shares)
-    else this.#consume(step!.shares)
-  }
-
-  #consume(shares: readonly Share<ConsumeOp>[]): void {
-    for (const share of shares) this.#unasked.delete(share)
-    askAll(this.#store, shares, this.#call, (told, failed, error) => {
-      for (const each of told) this.#asked.push(chargedBy(each))
-      if (failed.length > 0) {
-        this.#failed(failed, error)
-      } else if (this.#call.isSettled) {
-        // Nobody is told of what this was for.
-        this.#giveBack(0)
-      } else {
-        this.#decided()
-      }
-    })
-  }
-
-  /** Where one would deny it, it is asked to: denials may lead to something. */
-  #look(shares: readonly Share<ConsumeOp>[]): void {
-    askAll(this.#store, shares.map(lookOf), this.#call, (told, failed, error) => {
-      if (failed.length > 0) {
-        this.#failed(failed, error)
-        return
-      }
-      const denying = shares.find(({ places }) =>
-        told.some(
-          ({ share, outcome }) => share.places === places && (outcome as ConsumeOutcome).admitted === 0,
-        ),
-      )
-      if (denying !== undefined) {
-        const others = this.#steps.filter((step) => step.shares[0] !== denying)
-        this.#steps = [{ shares: [denying], isLook: false }, ...others]
-      }
-      this.ask()
-    })
-  }
-
-  #decided(): void {
-    const admitted = Math.min(...this.#asked.map((each) => each.admitted))
-    if (admitted === 0) {
-      this.#deny()
-    } else if (this.#steps.length > 0) {
-      this.ask()
-    } else {
-      this.#giveBack(admitted)
-      const said = this.#asked.map((each) => asReturned(each, this.#op, admitted))
-      this.#call.resolve([joinedOutcome(this.#op, said)], 0)
+  /** Returns all charges beyond `kept` requests, and says what the domains report without them. */
+  const giveBack = (kept: number): Said[] => {
+    for (const { told, admitted } of charged) {
+      const outcome = told.together as ConsumeOutcome
+      if (admitted <= kept || !isCounted(outcome.source)) continue
+      late.add(told.share.op, outcome, told.position + kept, told.position + admitted)
     }
+    return charged.map((each) => asReturned(each, op, kept))
   }
 
-  #failed(failed: readonly Share<ConsumeOp | PeekOp>[], error: unknown): void {
-    this.#giveBack(0)
-    const nowMs = this.#clock()
-    for (const { op } of failed) for (const part of op.parts) this.#denied.suspect(part, nowMs, 0)
-    this.#call.reject(error)
-  }
-
-  #deny(): void {
-    this.#giveBack(0)
-    const nowMs = this.#clock()
-    for (const each of this.#asked) if (each.admitted === 0) this.#suspect(each, nowMs)
-    const said = this.#asked.map((each) => asReturned(each, this.#op, 0))
-    const known = this.#knownOf(nowMs)
-    // A denial without knowledge needs no numbers of others.
-    const needsAll = said.some(({ outcome }) => outcome.admitted === 0 && isDecided(outcome.source))
-    const unknown = Array.from(this.#unasked).filter(({ places }) =>
-      places.some((place) => !known.has(place)),
-    )
-    if (unknown.length === 0 || !needsAll) {
-      this.#answer(said, known)
+  const deny = (): void => {
+    const said = giveBack(0)
+    const unasked = steps.flat()
+    // Without a decision there are no numbers worth asking for.
+    const isDenied = said.some(({ outcome }) => outcome.admitted === 0 && isDecided(outcome.source))
+    if (unasked.length === 0 || !isDenied) {
+      call.resolve([joinedOutcome(op, said)], 0)
       return
     }
-    askAll(this.#store, unknown.map(lookOf), this.#call, (told) => {
+    askAll(store, unasked.map(lookOf), call, (told) => {
       const looks = told.map(({ share, outcome }) => {
         return { places: share.places, outcome: outcome as ConsumeOutcome }
       })
-      this.#answer([...said, ...looks], known)
+      call.resolve([joinedOutcome(op, [...said, ...looks])], 0)
     })
   }
 
-  #answer(said: readonly Said[], known: ReadonlyMap<number, readonly number[]>): void {
-    const { parts, cost } = this.#op
-    const nowMs = this.#clock()
-    for (const { places, outcome } of said) {
-      if (!isDecided(outcome.source) || outcome.costs !== undefined) continue
-      const numbers = byPart(parts, [[places, outcome.limits]], numbersIn)
-      for (const place of places) this.#denied.hold(parts[place]!, nowMs, cost, numbers[place]!)
-    }
-    this.#call.resolve([joinedOutcome(this.#op, said, known)], 0)
-  }
-
-  /** What was told lately of the parts that were not asked. */
-  #knownOf(nowMs: number): Map<number, readonly number[]> {
-    const known = new Map<number, readonly number[]>()
-    for (const { places } of this.#unasked) {
-      for (const place of places) {
-        const numbers = this.#denied.numbersOf(this.#op.parts[place]!, nowMs, this.#op.cost)
-        if (numbers !== undefined) known.set(place, numbers)
+  const ask = (): void => {
+    askAll(store, steps.shift()!, call, (told, errors) => {
+      charged.push(...told.map(chargedBy))
+      if (errors.length > 0) {
+        giveBack(0)
+        call.reject(errors[0])
+        return
       }
-    }
-    return known
-  }
-
-  /** Remembers which of its parts it was that has denied the request. */
-  #suspect({ told: { share }, outcome }: Charged, nowMs: number): void {
-    const { parts } = share.op
-    const { bannedParts, source, blockedMs = 0, waitMs, limits } = outcome
-    const numbers = byPart(parts, [[parts.map((_, i) => i), limits]], numbersIn)
-    parts.forEach((part, i) => {
-      const ownWaitMs = waitIn(part, numbers[i]!)
-      // Without a ban in force, the denial has brought one about for parts without room.
-      const isBlocked = bannedParts?.includes(i) ?? ownWaitMs > 0
-      const closedMs = isBlocked ? Math.max(ownWaitMs, blockedMs) : ownWaitMs
-      if (!isDecided(source)) this.#denied.suspect(part, nowMs, waitMs)
-      else if (closedMs > 0) this.#denied.suspect(part, nowMs, closedMs)
+      const admitted = Math.min(...charged.map((each) => each.admitted))
+      // Nobody waits for the answer any more.
+      if (call.isSettled) giveBack(0)
+      else if (admitted === 0) deny()
+      else if (steps.length > 0) ask()
+      else call.resolve([joinedOutcome(op, giveBack(admitted))], 0)
     })
   }
-
-  /** All that was charged beyond so many requests. */
-  #giveBack(kept: number): void {
-    for (const { told, admitted } of this.#asked) {
-      if (admitted <= kept) continue
-      const { share, together, position } = told
-      const outcome = together as ConsumeOutcome
-      if (isCounted(outcome.source)) this.#late.add(share.op, outcome, position + kept, position + admitted)
-    }
-  }
+  ask()
 }
 
-/**
- * Keys that were denied lately come first, one domain after another, the one that stays closed for longest before others.
- * What cannot be returned comes last.
- */
-function stepsOf(shares: readonly Share<ConsumeOp>[], denied: LatelyDenied, nowMs: number): Step[] {
-  const suspects: { readonly step: Step; readonly opensAtMs: number }[] = []
-  const others: Share<ConsumeOp>[] = []
-  const last: Step[] = []
-  for (const share of shares) {
-    const isLook = share.op.parts.some(({ set }) => set.keeps.has('value'))
-    let opensAtMs = Number.NEGATIVE_INFINITY
-    for (const part of share.op.parts) {
-      opensAtMs = Math.max(opensAtMs, denied.opensAtMs(part, nowMs) ?? Number.NEGATIVE_INFINITY)
-    }
-    const isSuspect = opensAtMs > Number.NEGATIVE_INFINITY
-    if (isSuspect) suspects.push({ step: { shares: [share], isLook }, opensAtMs })
-    if (isLook) last.push({ shares: [share], isLook: false })
-    else if (!isSuspect) others.push(share)
-  }
-  suspects.sort((a, b) => b.opensAtMs - a.opensAtMs)
-  const rest: Step[] = others.length > 0 ? [{ shares: others, isLook: false }] : []
-  return [...suspects.map(({ step }) => step), ...rest, ...last]
+function stepsOf(shares: readonly Share<ConsumeOp>[]): (readonly Share<ConsumeOp>[])[] {
+  const keepsValues = ({ op }: Share<ConsumeOp>) => op.parts.some(({ set }) => set.keeps.has('value'))
+  const others = shares.filter((share) => !keepsValues(share))
+  const last = shares.filter(keepsValues).map((share) => [share])
+  return others.length > 0 ? [others, ...last] : last
 }
 
 function lookOf({ op, places }: Share<ConsumeOp>): Share<PeekOp> {
@@ -223,16 +90,7 @@ function chargedBy(told: Told<ConsumeOp>): Charged {
   return { told, places: told.share.places, outcome, admitted }
 }
 
-/** The most that an enforced limit of the part makes a request wait. */
-function waitIn({ set }: Part, numbers: readonly number[]): number {
-  let waitMs = 0
-  set.limits.forEach(({ shadow }, i) => {
-    if (!shadow) waitMs = Math.max(waitMs, numbers[3 * i + 1]!)
-  })
-  return waitMs
-}
-
-/** What it has said, as if it had charged no more than so many requests. */
+/** The answer as if the domain had charged at most `kept` requests. */
 function asReturned({ places, outcome, told, admitted }: Charged, { cost }: ConsumeOp, kept: number): Said {
   if (admitted <= kept || !isCounted(outcome.source)) return { places, outcome }
   const numbers = outcome.limits.slice()

@@ -18,20 +18,19 @@ export interface Told<Asked extends Op = Op> {
   readonly outcome: Outcome
 }
 
-/** Sends shares at the same time. Calls back when all are settled, with the first error of those that have failed. */
+/** Sends all shares at once. Calls back when all are settled, with the errors of those that failed. */
 export function askAll<Asked extends Op>(
   store: Store,
   shares: readonly Share<Asked>[],
   call: Call,
-  whenDone: (told: readonly Told<Asked>[], failed: readonly Share<Asked>[], error: unknown) => void,
+  whenDone: (told: readonly Told<Asked>[], errors: readonly unknown[]) => void,
 ): void {
   const told: Told<Asked>[] = []
-  const failed: Share<Asked>[] = []
-  let error: unknown
+  const errors: unknown[] = []
   let left = shares.length
   const done = () => {
     left--
-    if (left === 0) whenDone(told, failed, error)
+    if (left === 0) whenDone(told, errors)
   }
   for (const share of shares) {
     let isSettled = false
@@ -49,8 +48,7 @@ export function askAll<Asked extends Op>(
       reject(reason) {
         if (isSettled) return
         isSettled = true
-        if (failed.length === 0) error = reason
-        failed.push(share)
+        errors.push(reason)
         done()
       },
     }

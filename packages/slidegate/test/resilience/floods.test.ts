@@ -2,8 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { addressKey } from '../../src/http/index.ts'
 import { createLimiter, slidingWindow, withDenyCache, withLeases } from '../../src/index.ts'
-import { limitSet } from '../../src/limits/limit-set.ts'
-import { LatelyDenied } from '../../src/resilience/lately-denied.ts'
 import type { ConsumeOutcome, Store } from '../../src/stores/store.ts'
 import { bytesInUse } from '../matrix/meter.ts'
 
@@ -61,15 +59,5 @@ describe('a flood of keys', () => {
       for (let i = from; i < from + FLOOD; i++) addressKey(`2001:db8:${i.toString(16)}::1`)
     }
     expect(await growthOf(flood)).toBeLessThan(FLAT)
-  })
-
-  it('that were denied lately pushes out the oldest, and no more than 10,000 are remembered', () => {
-    const denied = new LatelyDenied()
-    const set = limitSet('flooded', limits)
-    const partOf = (n: number) => ({ key: `key${n}`, set })
-    for (let i = 0; i < 10_000; i++) denied.suspect(partOf(i), 0, 30_000)
-    expect(denied.opensAtMs(partOf(0), 1)).toBe(30_000)
-    denied.suspect(partOf(10_000), 0, 30_000)
-    expect([0, 1, 10_000].map((n) => denied.opensAtMs(partOf(n), 1))).toEqual([undefined, 30_000, 30_000])
   })
 })
