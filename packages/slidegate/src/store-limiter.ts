@@ -53,11 +53,6 @@ interface Settings {
   readonly reservationTtl?: Duration
 }
 
-interface SyncOp extends ConsumeOp {
-  readonly parts: readonly [{ key: string; readonly set: LimitSet }]
-  cost: number
-}
-
 /** A limiter on a store, guarded by its failure policy. */
 export class StoreLimiter implements Limiter<AnyKey> {
   readonly name: string
@@ -72,11 +67,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #reservations: Reservations
   /** The limits of all keys, where all have the same, and there are no other keys. */
   readonly #set: LimitSet | undefined
-  /**
-   * What `consumeSync` asks for, filled in anew each time: a store that answers at once keeps nothing of it,
-   * and to allocate it would take longer than to answer it.
-   */
-  readonly #syncOps: readonly [SyncOp] | undefined
   #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
@@ -110,9 +100,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
       counts: announcer.tally.waits,
     })
     this.#set = keys.set
-    this.#syncOps = this.#set && [
-      { type: 'consume', parts: [{ key: '', set: this.#set }], cost: 1, count: 1, leaseMs: 0 },
-    ]
   }
 
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
@@ -137,7 +124,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
-    const op = this.#syncOp(key, options)
+    this.#overrides?.refreshSync()
+    const op = this.#consumeOp(key, options)
     if (this.#store.applySync === undefined) {
       throw new SlidegateError(
         'sync_unsupported',
@@ -146,29 +134,9 @@ export class StoreLimiter implements Limiter<AnyKey> {
       )
     }
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
-    const decision =
-      outcome.admitted > 0 ? this.#admitted(op, outcome, 0, this.#ownParts(op)) : decisionOf(op, outcome, 0)
+    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
     this.decided(key, decision)
     return decision
-  }
-
-  #syncOp(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
-    if (this.#syncOps === undefined) {
-      this.#overrides?.refreshSync()
-      return this.#consumeOp(key, options)
-    }
-    const [op] = this.#syncOps
-    op.cost = parseCost(options)
-    const names = this.#names.of(options, op.parts)
-    if (names !== NAMELESS) Object.assign(op, names)
-    this.#checkOpen()
-    op.parts[0].key = this.#keys.spelling.key(key)
-    return op
-  }
-
-  /** The op is filled in anew by the next request; a decision remembers its own parts. */
-  #ownParts({ parts }: ConsumeOp): readonly Part[] {
-    return this.#syncOps === undefined ? parts : [{ key: parts[0]!.key, set: parts[0]!.set }]
   }
 
   async consumeMany(requests: readonly BulkRequest<AnyKey>[]): Promise<readonly Decision[]> {
@@ -502,7 +470,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
   }
 
-  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number, parts = op.parts): Decision {
+  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    const { parts } = op
     const decision = decisionOf(op, outcome, position)
     const { cost, atMs, source } = decision
     const { instants, sources } = outcome
