@@ -63,6 +63,7 @@ export function limitSet(
     }
     names.add(limit.name)
   }
+  checkAlone(limiter, limits)
   const serves = new Map<string, number[]>()
   limits.forEach((limit, index) => {
     const name = logNameOf(limit)
@@ -78,6 +79,17 @@ export function limitSet(
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
   const additions = formerly.length === 0 ? [] : [{ formerly }]
   return { limiter, limits, logs: [...logs, ...formerLogs(limits, logs, formerly)], keeps, additions }
+}
+
+/** A limit of distinct values takes one unit of one key with each request, whatever other limits would take. */
+function checkAlone(limiter: string, limits: readonly Limit[]): void {
+  const values = limits.find(({ kind }) => kind.entries?.are === 'value')
+  if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
+  throw new SlidegateError(
+    'invalid_limit',
+    `limit ${show(values.name)} counts distinct values and needs a limiter of its own, without other limits or dimensions: make two limiters and call both`,
+    values.name,
+  )
 }
 
 /** A log that no limit reads. */

@@ -36,7 +36,7 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  * - **All or nothing, a little later.** A request is admitted if all domains admit it. If one does not, what others have
  *   charged is returned at once, to the instant of its charge; until then it counts for whoever asks meanwhile, so that
  *   nobody is admitted who should not be, but somebody may be denied who need not be. What gets lost on its way back
- *   leaves the window in time. What was seen (`distinct`) cannot be returned, so it is asked last.
+ *   leaves the window in time.
  * - **Who is denied by a limit of his own holds nothing of others.** Keys that were denied lately, or could not be asked,
  *   are asked first, one domain after another, the one that stays closed for longest first; others only if these admit.
  *   Of those that are not asked a denial repeats what they were told less than a second ago, or looks without charging.

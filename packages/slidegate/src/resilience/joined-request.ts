@@ -8,11 +8,7 @@ import type { LatelyDenied } from './lately-denied.ts'
 import { askAll, byPart, numbersIn, type Share, type Told } from './shares.ts'
 
 /** Shares that are asked at the same time, when those before have admitted. */
-interface Step {
-  readonly shares: readonly Share<ConsumeOp>[]
-  /** Whether they are asked what they would say: what they charge cannot be returned, so that comes last. */
-  readonly isLook: boolean
-}
+type Step = readonly Share<ConsumeOp>[]
 
 /** What a share has said to a request, and what it has charged for it. */
 interface Charged extends Said {
@@ -57,13 +53,8 @@ export class JoinedRequest {
   ask(): void {
     const [step, ...later] = this.#steps
     this.#steps = later
-    if (step!.isLook) this.#look(step!.shares)
-    else this.#consume(step!.shares)
-  }
-
-  #consume(shares: readonly Share<ConsumeOp>[]): void {
-    for (const share of shares) this.#unasked.delete(share)
-    askAll(this.#store, shares, this.#call, (told, failed, error) => {
+    for (const share of step!) this.#unasked.delete(share)
+    askAll(this.#store, step!, this.#call, (told, failed, error) => {
       for (const each of told) this.#asked.push(chargedBy(each))
       if (failed.length > 0) {
         this.#failed(failed, error)
@@ -73,26 +64,6 @@ export class JoinedRequest {
       } else {
         this.#decided()
       }
-    })
-  }
-
-  /** Where one would deny it, it is asked to: denials may lead to something. */
-  #look(shares: readonly Share<ConsumeOp>[]): void {
-    askAll(this.#store, shares.map(lookOf), this.#call, (told, failed, error) => {
-      if (failed.length > 0) {
-        this.#failed(failed, error)
-        return
-      }
-      const denying = shares.find(({ places }) =>
-        told.some(
-          ({ share, outcome }) => share.places === places && (outcome as ConsumeOutcome).admitted === 0,
-        ),
-      )
-      if (denying !== undefined) {
-        const others = this.#steps.filter((step) => step.shares[0] !== denying)
-        this.#steps = [{ shares: [denying], isLook: false }, ...others]
-      }
-      this.ask()
     })
   }
 
@@ -109,7 +80,7 @@ export class JoinedRequest {
     }
   }
 
-  #failed(failed: readonly Share<ConsumeOp | PeekOp>[], error: unknown): void {
+  #failed(failed: readonly Share<ConsumeOp>[], error: unknown): void {
     this.#giveBack(0)
     const nowMs = this.#clock()
     for (const { op } of failed) for (const part of op.parts) this.#denied.suspect(part, nowMs, 0)
@@ -190,31 +161,26 @@ export class JoinedRequest {
 
 /**
  * Keys that were denied lately come first, one domain after another, the one that stays closed for longest before others.
- * What cannot be returned comes last.
  */
 function stepsOf(shares: readonly Share<ConsumeOp>[], denied: LatelyDenied, nowMs: number): Step[] {
-  const suspects: { readonly step: Step; readonly opensAtMs: number }[] = []
+  const suspects: { readonly share: Share<ConsumeOp>; readonly opensAtMs: number }[] = []
   const others: Share<ConsumeOp>[] = []
-  const last: Step[] = []
   for (const share of shares) {
-    const isLook = share.op.parts.some(({ set }) => set.keeps.has('value'))
     let opensAtMs = Number.NEGATIVE_INFINITY
     for (const part of share.op.parts) {
       opensAtMs = Math.max(opensAtMs, denied.opensAtMs(part, nowMs) ?? Number.NEGATIVE_INFINITY)
     }
-    const isSuspect = opensAtMs > Number.NEGATIVE_INFINITY
-    if (isSuspect) suspects.push({ step: { shares: [share], isLook }, opensAtMs })
-    if (isLook) last.push({ shares: [share], isLook: false })
-    else if (!isSuspect) others.push(share)
+    if (opensAtMs > Number.NEGATIVE_INFINITY) suspects.push({ share, opensAtMs })
+    else others.push(share)
   }
   suspects.sort((a, b) => b.opensAtMs - a.opensAtMs)
-  const rest: Step[] = others.length > 0 ? [{ shares: others, isLook: false }] : []
-  return [...suspects.map(({ step }) => step), ...rest, ...last]
+  const rest: Step[] = others.length > 0 ? [others] : []
+  return [...suspects.map(({ share }) => [share]), ...rest]
 }
 
 function lookOf({ op, places }: Share<ConsumeOp>): Share<PeekOp> {
-  const { parts, cost, requestId, value } = op
-  return { op: { type: 'peek', parts, cost, count: 1, requestId, value }, places }
+  const { parts, cost, requestId } = op
+  return { op: { type: 'peek', parts, cost, count: 1, requestId }, places }
 }
 
 function chargedBy(told: Told<ConsumeOp>): Charged {
@@ -236,21 +202,12 @@ function waitIn({ set }: Part, numbers: readonly number[]): number {
 function asReturned({ places, outcome, told, admitted }: Charged, { cost }: ConsumeOp, kept: number): Said {
   if (admitted <= kept || !isCounted(outcome.source)) return { places, outcome }
   const numbers = outcome.limits.slice()
-  const costs = outcome.costs?.slice()
-  limitsOf(told.share.op.parts).forEach(({ limit, shadow, kind }, i) => {
-    const taken = costs?.[i] ?? cost
+  limitsOf(told.share.op.parts).forEach(({ limit, shadow }, i) => {
+    const taken = outcome.costs?.[i] ?? cost
     const used = numbers[3 * i]!
-    if (kind.entries?.are === 'value') {
-      // It was seen, and that is not taken back.
-      if (kept > 0 || (shadow && used + taken > limit)) return
-      numbers[3 * i] = used + taken
-      numbers[3 * i + 1] = 0
-      costs![i] = 0
-      return
-    }
     const fitting = shadow && taken > 0 ? Math.min(kept, Math.floor(Math.max(0, limit - used) / taken)) : kept
     if (used + taken * (fitting + 1) <= limit) numbers[3 * i + 1] = 0
     if (used === 0 && kept === 0) numbers[3 * i + 2] = 0
   })
-  return { places, outcome: { ...outcome, limits: numbers, ...(costs && { costs }) } }
+  return { places, outcome: { ...outcome, limits: numbers } }
 }

@@ -32,8 +32,8 @@ export class LimiterAsker implements Asker {
     return this.#limiting.refresh()
   }
 
-  async ask(parts: readonly Part[], { cost, count, value, ticket }: Question): Promise<Answer> {
-    const names = { ...this.#limiting.names.made(parts), value }
+  async ask(parts: readonly Part[], { cost, count, ticket }: Question): Promise<Answer> {
+    const names = this.#limiting.names.made(parts)
     const op: ConsumeOp = { type: 'consume', parts: inLine(parts), cost, count, leaseMs: 0, ticket, ...names }
     return { op, outcome: (await this.#limiting.apply(op)) as ConsumeOutcome }
   }

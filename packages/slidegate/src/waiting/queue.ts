@@ -27,7 +27,6 @@ export interface Question {
   readonly cost: number
   /** Requests of this cost, more than 1 only where they have no names. */
   readonly count: number
-  readonly value: string | undefined
   readonly ticket: Ticket
 }
 
@@ -63,7 +62,6 @@ export interface Surroundings {
 interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
-  readonly value: string | undefined
   readonly dueAtMs: number
   /** There is certainly no room before. */
   readonly closedUntilMs: number | undefined
@@ -198,9 +196,9 @@ export class Queue {
         this.#parts = first.parts()
         run = this.#takeRun(first)
         const sentAtMs = performance.now()
-        const { cost, value } = first.request
+        const { cost } = first.request
         const ticket = { id: this.#ticketId, sinceMs: this.#sinceMs }
-        const question = { cost, value, count: run.length, ticket }
+        const question = { cost, count: run.length, ticket }
         this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs)
       }
     } catch (error) {
@@ -225,7 +223,7 @@ export class Queue {
   /** The next in line, if it asks for the same, of the same keys and limits. */
   #takeAlike({ request }: Waiter): Waiter | undefined {
     const next = firstOf(this.#line)
-    if (next?.request.cost !== request.cost || next.request.value !== request.value) return undefined
+    if (next?.request.cost !== request.cost) return undefined
     return this.#isHeldTo(next, this.#parts) ? this.#line.pop() : undefined
   }
 
@@ -289,7 +287,6 @@ export class Queue {
       this.#denial = {
         parts: this.#parts,
         cost: op.cost,
-        value: op.value,
         dueAtMs: nowMs + Math.min(waitMs, mostMs),
         // The store has decided after it was asked, by a clock of whole milliseconds.
         closedUntilMs: isCertain ? Math.max(nowMs, sentAtMs + waitMs - 1) : undefined,
@@ -308,10 +305,10 @@ export class Queue {
     this.#rejectUntil(performance.now())
   }
 
-  /** Whether the first is denied as well. What costs less may have room, and so may another value. */
-  #isInForce({ parts, cost, value, dueAtMs }: Denial, waiter: Waiter): boolean {
+  /** Whether the first is denied as well. What costs less may have room. */
+  #isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
     const { request } = waiter
-    if (performance.now() >= dueAtMs || request.cost < cost || request.value !== value) return false
+    if (performance.now() >= dueAtMs || request.cost < cost) return false
     return this.#isHeldTo(waiter, parts)
   }
 

@@ -240,7 +240,7 @@ describe('says what is wrong', () => {
     const reserved = { ...set, additions: [{ reservations: 60_000 }] }
     const own: readonly (readonly [unknown, object])[] = [
       [zset, { requestId: 'r' }],
-      [kept, { value: 'v' }],
+      [kept, { requestId: 'v' }],
       [reserved, { reservation: 'r.1' }],
     ]
     for (const [sets, fields] of own) {

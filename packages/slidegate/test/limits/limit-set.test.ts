@@ -45,7 +45,7 @@ describe('logs of limits that were in force before', () => {
     ['the one of the same kind comes first', [fixed(50)], [sliding(90), fixed(20)], [['f20', [0], [20]]]],
     ['then the one that keeps times', [zset(50)], [fixed(90), sliding(20)], [['w1', [0], [50]]]],
     ['then the longest', [fixed(50)], [fixed(20), fixed(90), fixed(30)], [['f90', [0], [90]]]],
-    ['values are counted apart', [fixed(50), values(50)], [values(20)], [['d20', [1], [20]]]],
+    ['values are counted apart', [values(50)], [values(20)], [['d20', [0], [20]]]],
     ['and requests apart from them', [values(50)], [fixed(20), sliding(20)], []],
     ['holders, too', [fixed(50)], [concurrency({ limit: 10, ttl: 20 })], []],
   ])('%s', (_, limits, before, expected) => {

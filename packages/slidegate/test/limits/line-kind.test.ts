@@ -222,7 +222,7 @@ describe('who waits', () => {
     const seen = withLog(limitSet('seen', [distinct({ limit: 1, window: '1m' })]), lineLog)
     for (const store of [twins.memory, twins.redis]) {
       const ask = async (name: string) => {
-        const op = { type: 'consume', parts: [{ key: 'k', set: seen }], ...one, value: name } as const
+        const op = { type: 'consume', parts: [{ key: 'k', set: seen }], ...one, requestId: name } as const
         return (await outcomesOf(store, [{ ...op, ticket: { id: idOf(name), sinceMs: 0 } }]))[0]
       }
       expect(await ask('a')).toMatchObject({ admitted: 1 })

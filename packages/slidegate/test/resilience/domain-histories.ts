@@ -1,12 +1,5 @@
 import fc from 'fast-check'
-import {
-  concurrency,
-  distinct,
-  fixedWindow,
-  type Limit,
-  slidingWindow,
-  tokenBucket,
-} from '../../src/index.ts'
+import { concurrency, fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { type LimitSet, limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -29,7 +22,7 @@ export type Event =
   | { readonly type: 'refund' | 'release' | 'extend'; readonly which: number }
   | { readonly type: 'advance'; readonly ms: number }
 
-/** Of what three dimensions are held to. Sets with values are in one of them at most. */
+/** Of what three dimensions are held to. */
 export const SETS: readonly (readonly (readonly Limit[])[])[] = [
   [
     [slidingWindow({ limit: 4, window: 1000 })],
@@ -51,7 +44,7 @@ export const SETS: readonly (readonly (readonly Limit[])[])[] = [
   ],
   [
     [slidingWindow({ limit: 5, window: 1000 })],
-    [distinct({ limit: 2, window: 600 }), slidingWindow({ limit: 8, window: 1000, precision: 50 })],
+    [fixedWindow({ limit: 2, window: 600 }), slidingWindow({ limit: 8, window: 1000, precision: 50 })],
     [tokenBucket({ capacity: 7, refill: 3, interval: 500, name: 'bucket' })],
   ],
 ]
