@@ -236,5 +236,6 @@ function checkValues(op: Op): void {
   if (parts.length > 1) throw wrong('parts', parts.length, '1 where a limit counts values')
   if (type === 'settle') throw invalidOption('a limit that counts values takes no reservations')
   const { cost = 1, units = cost } = op as { readonly cost?: number; readonly units?: number }
-  if (units !== 1 && type !== 'explain') throw wrong('the units', units, '1 where a limit counts values')
+  if (units !== 1 && type !== 'explain')
+    throw wrong('a number of units', units, '1 where a limit counts values')
 }

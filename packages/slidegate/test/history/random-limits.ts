@@ -56,9 +56,10 @@ function mostTokens({ refill, window }: { readonly refill: number; readonly wind
 
 export function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
   const kinds = scale.kinds.filter((kind) => !VALUED.includes(kind))
+  const values = declarationOf('distinct', scale).map((declaration) => [declaration])
+  if (kinds.length === 0) return values
   const one = fc.constantFrom(...kinds).chain((kind) => declarationOf(kind, scale))
   const some = fc.array(one, { minLength: 1, maxLength: scale.limits ?? 3 })
   if (kinds.length === scale.kinds.length) return some
-  const values = declarationOf('distinct', scale).map((declaration) => [declaration])
   return fc.oneof({ weight: kinds.length, arbitrary: some }, { weight: 1, arbitrary: values })
 }

@@ -81,10 +81,7 @@ it('a set with a log that no limit reads is the same set for the same log', () =
 
 it('a set with all that earlier limits have charged has each of their logs once, and reads none', () => {
   const set = limitSet('limiter', [fixed(50), sliding(50)])
-  const all = withLogsOf(set, [
-    [fixed(50), zset(20)],
-    [zset(20), values(30)],
-  ])
+  const all = withLogsOf(set, [[fixed(50), zset(20)], [values(30)]])
   expect(all.logs.map(({ name, role, serves }) => [name, role, serves])).toEqual([
     ['f50', 'count', [0]],
     ['w1', 'count', [1]],
