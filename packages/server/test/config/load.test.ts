@@ -12,7 +12,7 @@ const folder = temporaryFolder()
 afterAll(folder.remove)
 
 const LIMIT = '{ kind: slidingWindow, limit: 10, window: 1s }'
-const VALUES = '{ kind: distinct, limit: 10, window: 1s }'
+const VALUES = '{ kind: distinct, limit: 9, window: 1s }'
 const SECRET = 'a-secret-of-more-than-16'
 
 /**

@@ -242,7 +242,7 @@ export const beyond: Mutants = {
       ['now, filled, true)', 'now, filled, false)'],
       ['log.params, now) or {}', 'log.params, now) and {}'],
     ],
-    'histories 1 > distinct, clock set back': [
+    'histories 2 > distinct, clock set back': [
       ['_, _, now, filled)\n  restamp(logs, now)', '_, _, now, filled)\n  '],
     ],
     'limits/travel-together > settle': [
