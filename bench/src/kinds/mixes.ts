@@ -1,4 +1,4 @@
-import { concurrency, distinct, fixedWindow, type Limit, slidingWindow, tokenBucket } from 'slidegate'
+import { concurrency, fixedWindow, type Limit, slidingWindow, tokenBucket } from 'slidegate'
 import type { Use } from '../steady/ours.ts'
 import { denied, oneAtATime, steady, type Traffic } from '../steady/traffic.ts'
 
@@ -31,12 +31,10 @@ export const MIXES: readonly Mix[] = [
     ],
   },
   {
-    name: 'slidingWindow with a zset, concurrency, distinct',
+    name: 'slidingWindow with a zset, concurrency',
     limits: ({ limit, windowMs: window }) => [
       slidingWindow({ name: 'window', limit, window, log: 'zset' }),
       concurrency({ name: 'held', limit, ttl: window }),
-      distinct({ name: 'values', limit, window }),
     ],
-    values: 'new',
   },
 ]

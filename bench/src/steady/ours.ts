@@ -77,7 +77,7 @@ async function ask(
 ): Promise<Decision> {
   const options = values && { value: values === 'known' ? KNOWN_VALUE : `new-${number}` }
   if (!isHeld) return limiter.consume(key, options)
-  const permit = await limiter.acquire(key, options)
+  const permit = await limiter.acquire(key)
   if (permit.allowed) assert(await permit.release(), 'held until it was released')
   return permit.decision
 }

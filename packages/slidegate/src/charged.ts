@@ -42,8 +42,8 @@ function usual(set: LimitSet): Usual {
   let known = usualOf.get(set)
   if (known === undefined) {
     known = {
-      all: set.logs.map(isReturnable),
-      enforced: set.logs.map((log) => isReturnable(log) && !log.shadow),
+      all: set.logs.map(isCharged),
+      enforced: set.logs.map((log) => isCharged(log) && !log.shadow),
     }
     usualOf.set(set, known)
   }
@@ -64,12 +64,11 @@ function partly(
     const isPartCounted = sources === undefined || isCounted(sources[part]!)
     return set.logs.map((log) => {
       const i = before + (log.serves[0] ?? 0)
-      return isPartCounted && isReturnable(log) && limits[i]!.allowed && costs?.[i] !== 0
+      return isPartCounted && isCharged(log) && limits[i]!.allowed && costs?.[i] !== 0
     })
   })
 }
 
-/** What was seen is not taken back. */
-function isReturnable({ kind, role }: Log): boolean {
-  return role === 'count' && kind.entries?.are !== 'value'
+function isCharged({ role }: Log): boolean {
+  return role === 'count'
 }

@@ -110,7 +110,7 @@ export interface ConsumeOptions extends RequestNames {
 }
 
 /** Of which request it is asked whether it would be admitted, and how much is to be told. */
-export interface ExplainOptions extends ConsumeOptions {
+export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /** Whether the charges that count are told one by one: for pictures, at the price of some 500 records read. Default: false. */
   readonly charges?: boolean
 }
@@ -185,7 +185,7 @@ export interface Limiter<Key extends AnyKey = string> {
    * For limiters with a `concurrency` limit: `consume`, and what it takes of that limit is held until it is released,
    * renewed meanwhile. Other limits are charged as ever, and a release gives nothing of them back.
    */
-  acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit>
+  acquire(key: Key, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit>
   /**
    * Frees what a request has taken of a `concurrency` limit, by the `requestId` that it was consumed with, in whatever
    * process; whether it was still held. `cost` is that of the request, 1 unless told. Whoever has a {@link Permit} releases

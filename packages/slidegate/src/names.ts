@@ -1,6 +1,6 @@
-import { SlidegateError } from './errors.ts'
+import { invalidOption, SlidegateError, show } from './errors.ts'
 import type { Spelling } from './key.ts'
-import type { Entries } from './limits/limit.ts'
+import type { Entries, Limit } from './limits/limit.ts'
 import { randomText } from './platform.ts'
 import type { Named, Part } from './stores/store.ts'
 
@@ -15,6 +15,11 @@ export interface RequestNames {
   readonly requestId?: string | undefined
   /** What a `distinct` limit counts: needed with one, refused without. A non-empty string of up to 64 KiB. */
   readonly value?: string | undefined
+}
+
+/** The options of a request that its names depend on. */
+interface NameOptions extends RequestNames {
+  readonly cost?: number | undefined
 }
 
 /** What all requests are called where no limit keeps entries. */
@@ -34,13 +39,13 @@ export class Names {
   /**
    * Of a request that is to be charged. Where it needs an id and has none, one is made.
    *
-   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
+   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
    */
-  of(options: RequestNames | undefined, parts: readonly Part[]): Named {
+  of(options: NameOptions | undefined, parts: readonly Part[]): Named {
     if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
     const asked = this.asked(options, parts)
     if (!areWhole(parts) || asked.requestId !== undefined) return asked
-    return { ...this.made(parts), value: asked.value }
+    return this.made(parts)
   }
 
   /** An id for a request that needs one. */
@@ -53,21 +58,31 @@ export class Names {
   /**
    * Of a request that is not to be charged, and so needs no id.
    *
-   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`
+   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
    */
-  asked(options: RequestNames | undefined, parts: readonly Part[]): Named {
-    const requestId = options?.requestId
-    const value = options?.value
-    if (requestId === undefined && value === undefined && !keep(parts, 'value')) return NAMELESS
-    return {
-      requestId: this.#parsedId(requestId, parts),
-      mayRepeat: requestId !== undefined,
-      value: this.#parsedValue(value, parts),
+  asked(options: NameOptions | undefined, parts: readonly Part[]): Named {
+    const { requestId, value, cost = 1 } = options ?? {}
+    const valued = limitOfValues(parts)
+    if (valued === undefined && value !== undefined) {
+      throw new SlidegateError(
+        'invalid_value',
+        'no limit of this limiter counts values; one made with distinct() does',
+        value,
+      )
     }
+    if (requestId !== undefined) return { requestId: this.#parsedId(requestId, parts), mayRepeat: true }
+    if (valued === undefined) return NAMELESS
+    if (cost !== 1) {
+      throw new SlidegateError(
+        'invalid_cost',
+        `the units are ${cost}; limit ${show(valued)} counts distinct values, one unit each: leave the units out`,
+        cost,
+      )
+    }
+    return { requestId: this.#spelling.text(value, 'value', 'invalid_value'), mayRepeat: false }
   }
 
-  #parsedId(requestId: string | undefined, parts: readonly Part[]): string | undefined {
-    if (requestId === undefined) return undefined
+  #parsedId(requestId: string, parts: readonly Part[]): string {
     if (!keep(parts, 'request') && !keep(parts, 'holder')) {
       throw new SlidegateError(
         'invalid_request_id',
@@ -76,16 +91,6 @@ export class Names {
       )
     }
     return this.#spelling.text(requestId, 'requestId', 'invalid_request_id')
-  }
-
-  #parsedValue(value: string | undefined, parts: readonly Part[]): string | undefined {
-    if (keep(parts, 'value')) return this.#spelling.text(value, 'value', 'invalid_value')
-    if (value === undefined) return undefined
-    throw new SlidegateError(
-      'invalid_value',
-      'no limit of this limiter counts values; one made with distinct() does',
-      value,
-    )
   }
 }
 
@@ -103,6 +108,32 @@ export function areHeld(parts: readonly Part[]): boolean {
 /** Whether a limit takes back only the whole of a request. */
 export function areWhole(parts: readonly Part[]): boolean {
   return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
+}
+
+/**
+ * Refuses what isn't done with values.
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function refuseValues(parts: readonly Part[], what: string): void {
+  const limit = limitOfValues(parts)
+  if (limit === undefined) return
+  throw invalidOption(
+    `limit ${show(limit)} counts distinct values, which ${what}() can't ask for; use consume()`,
+    limit,
+  )
+}
+
+/** Whether a limit needs what only the code behind a request knows: when it's over, or a value. */
+export function isForHandlers(limit: Limit): boolean {
+  const are = limit?.kind?.entries?.are
+  return are === 'holder' || are === 'value'
+}
+
+/** The name of the limit that counts distinct values, the only one of its limiter. */
+function limitOfValues(parts: readonly Part[]): string | undefined {
+  const { keeps, limits } = parts[0]!.set
+  return keeps.has('value') ? limits[0]!.name : undefined
 }
 
 function keep(parts: readonly Part[], are: Entries): boolean {

@@ -16,7 +16,7 @@ import type {
 } from './limiter.ts'
 import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
-import { areHeld, areKept, NAMELESS, Names } from './names.ts'
+import { areHeld, areKept, NAMELESS, Names, refuseValues } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
 import { type Overrides, type OverridesOptions, OverrideTable, overridesOf } from './overrides/overrides.ts'
 import { type Permit, Permits } from './permit.ts'
@@ -175,16 +175,16 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const charged = parseUnits(units, 'invalid_cost')
     const parts = this.#parts(key, options)
-    const names = this.#names.of({ value: options?.value }, parts)
+    const names = this.#names.of({ value: options?.value, cost: charged }, parts)
     await this.#apply({ type: 'charge', parts, units: charged, ...names })
   }
 
-  async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'value' | 'request'>): Promise<Permit> {
+  async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit> {
     if (this.#isStale) await this.#overrides!.refresh()
     if (!areHeld(this.#parts(key, options))) throw this.#holdsNothing(key)
     const askedAtMs = performance.now()
-    const { cost, value, request } = options ?? {}
-    const decision = await this.consume(key, { cost, value, request })
+    const { cost, request } = options ?? {}
+    const decision = await this.consume(key, { cost, request })
     return this.#permits.give(decision, askedAtMs)
   }
 
@@ -216,8 +216,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const request = parseWaitOptions(options)
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => this.#parts(key, options)
-    const { value } = this.#names.asked({ value: request.value }, parts())
-    const decision = await this.#room.wait(wordsOf(parts()), parts, { ...request, value })
+    refuseValues(parts(), 'wait')
+    const decision = await this.#room.wait(wordsOf(parts()), parts, request)
     this.decided(key, decision)
     return decision
   }
@@ -273,11 +273,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
     if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
-    // Without a value it tells of one that is new.
-    const { value } =
-      options?.value === undefined ? NAMELESS : this.#names.asked({ value: options.value }, parts)
     const charges = chargesAsked(options, parts)
-    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, value, charges }
+    const op: ExplainOp = { type: 'explain', parts, cost, count: 1, charges }
     const outcome = (await this.#apply(op)) as ExplainOutcome
     const found = this.#keys
       .givenBy(key)
@@ -306,6 +303,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
     if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#parts(this.#reservations.keyOf(token), options)
+    refuseValues(parts, 'settle')
     return this.#reservations.settle(parts, token, actual)
   }
 
@@ -493,8 +491,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 }
 
-function namesOf({ requestId, mayRepeat, value }: Named): Named {
-  return { requestId, mayRepeat, value }
+function namesOf({ requestId, mayRepeat }: Named): Named {
+  return { requestId, mayRepeat }
 }
 
 function wordsOf(parts: readonly Part[]): readonly string[] {

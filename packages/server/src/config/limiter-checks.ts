@@ -123,6 +123,12 @@ class LimiterCheck {
         )
       names.add(limit.name)
     }
+    const values = limits.findIndex(({ kind }) => kind === 'distinct')
+    if (values < 0 || (limits.length === 1 && this.#limiter.dimensions === undefined)) return
+    this.#complain(
+      [...path, values],
+      'a distinct limit needs a limiter of its own, without other limits or dimensions; make two limiters, and ask both',
+    )
   }
 
   #limit(config: LimitConfig, path: Path): Limit | undefined {

@@ -140,12 +140,15 @@ const KINDS = [
     ttl: duration('After which one that was not released counts no longer, from 10ms to 366d.'),
     ...naming,
   }),
-  closed('At most so many different values in any window of this length.', {
-    kind: Type.Literal('distinct'),
-    limit: count('How many different values.', 10_000),
-    window: duration('Its length, from 10ms to 366d.'),
-    ...naming,
-  }),
+  closed(
+    'At most `limit` different values in any window of this length. Needs a limiter of its own: one limit, no dimensions.',
+    {
+      kind: Type.Literal('distinct'),
+      limit: count('How many different values.', 10_000),
+      window: duration('Its length, from 10ms to 366d.'),
+      ...naming,
+    },
+  ),
 ] as const
 
 /** By its kind, so that what is wrong is told of that kind alone. */

@@ -140,11 +140,8 @@ function compileKey(
     Object.fromEntries(templates.map(([dimension, each]) => [dimension, each.text(request)]))
 }
 
-function countsValues({ limits = [], dimensions = {}, plans = {} }: LimiterConfig = {}): boolean {
-  const sets = [{ limits, dimensions }, ...Object.values(plans)].flatMap((rules) => [
-    rules.limits ?? [],
-    ...Object.values(rules.dimensions ?? {}),
-  ])
+function countsValues({ limits = [], plans = {} }: LimiterConfig = {}): boolean {
+  const sets = [limits, ...Object.values(plans).map((plan) => plan.limits ?? [])]
   return sets.flat().some(({ kind }) => kind === 'distinct')
 }
 

@@ -19,7 +19,10 @@ const BodySchema = closed(
 
 const ExplainSchema = closed(
   {
-    ...BodySchema.properties,
+    limiter: LimiterName,
+    key: Key,
+    cost: Type.Optional(Cost),
+    plan: Type.Optional(Plan),
     charges: Type.Optional(
       Type.Boolean({
         description:

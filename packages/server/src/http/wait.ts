@@ -10,7 +10,7 @@ import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { decided } from './decisions.ts'
 import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
-import { Cost, closed, Key, LimiterName, Plan, problemAnswer, shared, Value } from './schemas.ts'
+import { Cost, closed, Key, LimiterName, Plan, problemAnswer, shared } from './schemas.ts'
 
 const BodySchema = closed(
   {
@@ -32,7 +32,6 @@ const BodySchema = closed(
           'Milliseconds to wait at most, and never for longer than caps.waiting of the configuration: 30 s by default.',
       }),
     ),
-    value: Type.Optional(Value),
     plan: Type.Optional(Plan),
   },
   { examples: [{ limiter: 'api', key: 'ann', maxWaitMs: 2000 }] },

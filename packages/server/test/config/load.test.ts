@@ -12,6 +12,7 @@ const folder = temporaryFolder()
 afterAll(folder.remove)
 
 const LIMIT = '{ kind: slidingWindow, limit: 10, window: 1s }'
+const VALUES = '{ kind: distinct, limit: 9, window: 1s }'
 const SECRET = 'a-secret-of-more-than-16'
 
 /**
@@ -150,6 +151,16 @@ const CHECKS: readonly Wrong[] = [
     'the same in a plan',
     `limiters: { a: { limits: [${LIMIT}], plans: { p: { limits: [${LIMIT}, »${LIMIT}] } } } }`,
     /^two limits here are called 10-per-1s/,
+  ],
+  [
+    'distinct values beside another limit, in a plan',
+    `limiters: { a: { limits: [${LIMIT}], plans: { p: { limits: [${LIMIT}, »${VALUES}] } } } }`,
+    /^a distinct limit needs a limiter of its own/,
+  ],
+  [
+    'distinct values in a dimension',
+    `limiters: { a: { dimensions: { ip: [»${VALUES}] } } }`,
+    /^a distinct limit needs a limiter of its own/,
   ],
   [
     'a ban that is too short',

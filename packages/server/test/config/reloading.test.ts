@@ -360,7 +360,7 @@ describe.each(['memory', 'Redis'])('what was consumed, in %s,', (kind) => {
     await withStore(async (store) => {
       await using watched = await Watched.start(configOf(10, { store }))
       expect(await allowed(watched, 7)).toBe(7)
-      const longer = { kind: 'slidingWindow', limit: 9, window: '2h' }
+      const longer = { kind: 'slidingWindow', limit: 9, window: '2h', precision: '1s' }
       watched.write(JSON.stringify({ limiters: { api: { timeoutMs: 10_000, limits: [longer] } }, store }))
       expect(watched.reload()).toBe('ok')
       expect(await allowed(watched, 10)).toBe(2)

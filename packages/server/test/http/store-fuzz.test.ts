@@ -129,12 +129,12 @@ const op = fc
   })
   .map(({ type, units, charged, isNamed, ms, ...drawn }) => {
     const parts: readonly unknown[] = drawn.parts
-    const names = isNamed ? { requestId: 'r', value: 'v' } : {}
+    const names = isNamed ? { requestId: 'r' } : {}
     const settling = { reservation: 'r.1', units, actual: 0, charged, instants: parts.map(() => 1) }
     const fields: Record<string, object> = {
       consume: { cost: units, count: 1, leaseMs: ms, ...names },
       peek: { cost: units, count: 1, ...names },
-      explain: { cost: units, count: 1, charges: 5, ...names },
+      explain: { cost: units, count: 1, charges: 5 },
       charge: { units, ...names },
       refund: { units, atMs: 1, charged, ...names },
       extend: { units, requestId: 'r' },

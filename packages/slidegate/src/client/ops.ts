@@ -4,7 +4,7 @@ import { mostCharges } from '../explanation.ts'
 import { isStored } from '../key.ts'
 import type { Entries } from '../limits/limit.ts'
 import type { LimitSet, Role } from '../limits/limit-set.ts'
-import { areWhole } from '../names.ts'
+import { areKept } from '../names.ts'
 import type { ConsumeOp, ExplainOp, Named, Op, Part } from '../stores/store.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
@@ -76,13 +76,13 @@ const READERS: Readonly<Record<string, Read>> = {
   text: upTo(MAX_NOTE),
 }
 
-const NAMES = ['requestId?', 'mayRepeat?', 'value?']
+const NAMES = ['requestId?', 'mayRepeat?']
 
 /** What each op says besides its parts; what ends with `?` may be left out. */
 const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
   consume: fields('cost', 'count', 'leaseMs', 'isWaiting?', 'reservation?', ...NAMES),
   peek: fields('cost', 'count', ...NAMES),
-  explain: fields('cost', 'count', 'charges?', ...NAMES),
+  explain: fields('cost', 'count', 'charges?'),
   charge: fields('units', ...NAMES),
   refund: fields('units', 'atMs', 'charged', 'instants?', ...NAMES),
   extend: fields('units', 'requestId'),
@@ -131,15 +131,16 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   const read = op as unknown as Op
   checkLogs(read)
   if ('cost' in read || 'units' in read) checkNames(read)
+  checkValues(read)
   if (read.type === 'consume' && read.count > 1) checkTogether(read)
   if (read.type === 'explain') checkCharges(read)
   return read
 }
 
 /** What is one request's own no others share: with a count, each of its entries would be written so many times. */
-function checkTogether({ count, requestId, value, reservation }: ConsumeOp): void {
-  if ([requestId, value, reservation].every((own) => own === undefined)) return
-  throw wrong('count', count, '1 where a request brings an id, a value or a reservation')
+function checkTogether({ count, requestId, reservation }: ConsumeOp): void {
+  if (requestId === undefined && reservation === undefined) return
+  throw wrong('count', count, '1 where a request brings an id or a reservation')
 }
 
 function checkCharges({ charges = 1, parts }: ExplainOp): void {
@@ -207,18 +208,24 @@ function need(parts: readonly Part[], role: Role, type: string): void {
 /** Logs that keep entries are told what these are called; others are told nothing. */
 function checkNames(op: Op): void {
   const { parts, type } = op
-  const { requestId, value } = op as Named
+  const { requestId } = op as Named
   const writes = type === 'consume' || type === 'charge' || type === 'refund'
   if (
-    areWhole(parts)
+    areKept(parts)
       ? writes && requestId === undefined
       : requestId !== undefined && type !== 'extend' && type !== 'release'
   ) {
-    throw wrong('requestId', requestId, 'there where limits keep requests, and only there')
+    throw wrong('requestId', requestId, 'there where limits keep entries, and only there')
   }
-  const brings = type === 'consume' || type === 'charge' || type === 'peek'
-  const hasValues = parts.some(({ set }) => set.keeps.has('value' satisfies Entries))
-  if (hasValues ? brings && value === undefined : value !== undefined) {
-    throw wrong('value', value, 'there where limits count values, and only there')
-  }
+}
+
+/** A value is one unit of one key, and nothing else is done with it. */
+function checkValues(op: Op): void {
+  const { type, parts } = op
+  if (parts.every(({ set }) => !set.keeps.has('value' satisfies Entries))) return
+  if (parts.length > 1) throw wrong('parts', parts.length, '1 where a limit counts values')
+  if (type === 'settle') throw invalidOption('a limit that counts values takes no reservations')
+  const { cost = 1, units = cost } = op as { readonly cost?: number; readonly units?: number }
+  if (units !== 1 && type !== 'explain')
+    throw wrong('a number of units', units, '1 where a limit counts values')
 }

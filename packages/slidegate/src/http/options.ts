@@ -3,6 +3,7 @@ import { invalidOption, type Names, show } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
+import { isForHandlers } from '../names.ts'
 import type { Store } from '../stores/store.ts'
 import type { Answered, HandlerArguments } from './binding.ts'
 import type { ClientAddressOptions } from './client-address.ts'
@@ -118,8 +119,7 @@ export function checkGuardOptions<Args extends HandlerArguments>(options: GuardO
   }
   for (const limit of limiter?.limits ?? (Array.isArray(limits) ? limits : [])) {
     // What is no limit createLimiter refuses.
-    const are = limit?.kind?.entries?.are
-    if (are === 'holder' || are === 'value') {
+    if (isForHandlers(limit)) {
       throw invalidOption(
         `the limit ${show(limit.name)} cannot be held here: a middleware neither releases what is held nor knows values; ask its limiter in the handler`,
         limit.name,

@@ -11,9 +11,10 @@ export interface DistinctOptions extends LimitOptions {
 /**
  * At most `limit` different values in any window of this length: accounts that an address logs in to, addresses from
  * which an account is used. Exact, not estimated. A value counts for as long as it was brought by an admitted request
- * within the window: a known one takes no more room, a new one takes one unit, whatever a request costs.
+ * within the window: a known one takes no more room, a new one takes one unit.
  *
- * Each request says which: `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
+ * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request says which value:
+ * `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
  *
  * In Redis a sorted set of values, about 120 bytes each. A value longer than 128 bytes, or with others than printable
  * characters, is stored as its SHA-256.

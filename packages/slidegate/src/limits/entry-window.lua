@@ -115,9 +115,13 @@ local function live_in(log, params, now)
   return log.card - call_redis('ZCOUNT', log.key, '-inf', text_of(now - params.windows[1]))
 end
 
-function entry_window.check(log, params, now, used)
+function entry_window.check(log, params, now, used, _, entry)
   log.live = live_in(log, params, now)
   for i = 1, #params.limits do used[i] = log.live end
+  -- A value that counts has its place, whatever the limit is by now.
+  if log.entries == 'value' and entry and entry_window.find(log, params, now, entry) then
+    log.live, used[1] = log.live - 1, math.min(log.live, params.limits[1]) - 1
+  end
 end
 
 function entry_window.commit(log, params, now, units, _, entry)

@@ -104,8 +104,12 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       packedWindowKind.restamp(log, params, nowMs)
     },
 
-    check({ log }, params, nowMs, used) {
-      packedWindowKind.check(log, params, nowMs, used)
+    check(state, params, nowMs, used, entry = '') {
+      packedWindowKind.check(state.log, params, nowMs, used)
+      // A value that counts has its place, whatever the limit is by now.
+      if (are === 'value' && find(state, params, nowMs, mapKey(entry)) !== undefined) {
+        used[0] = Math.min(used[0]!, params.limits[0]!) - 1
+      }
     },
 
     commit(state, params, nowMs, charge) {

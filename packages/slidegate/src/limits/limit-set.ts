@@ -49,6 +49,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
     }
     names.add(limit.name)
   }
+  checkAlone(limiter, limits)
   const logs = Array.from(servedBy(limits), ([name, serves]): Log => {
     const shared = serves.map((index) => limits[index]!)
     const { kind, shadow } = shared[0]!
@@ -70,6 +71,17 @@ export function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly
     else sharing.push(index)
   })
   return serves
+}
+
+/** A limit of distinct values takes one unit of one key with each request, whatever other limits would take. */
+function checkAlone(limiter: string, limits: readonly Limit[]): void {
+  const values = limits.find(({ kind }) => kind.entries?.are === 'value')
+  if (values === undefined || (limits.length === 1 && !limiter.includes('/'))) return
+  throw new SlidegateError(
+    'invalid_limit',
+    `limit ${show(values.name)} counts distinct values and needs a limiter of its own, without other limits or dimensions: make two limiters and call both`,
+    values.name,
+  )
 }
 
 /** A log that no limit reads. */

@@ -31,7 +31,7 @@ export interface LogParams {
  * - `record`: the requests that were admitted, in order.
  * - `request`: the same, found again by their ids. One that comes again is answered as the first time.
  * - `holder`: those that are under way, found by their ids, too.
- * - `value`: what requests have brought. A value takes one unit, however often it comes and whatever a request costs.
+ * - `value`: what requests have brought: distinct values.
  */
 export type Entries = 'record' | 'request' | 'holder' | 'value'
 
@@ -85,8 +85,10 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   newest(state: State): number
   /** After the clock was set back: what the log holds counts from `nowMs` on. */
   restamp(state: State, params: Params, nowMs: number): void
-  /** Writes the units used within each limit's window into `used`. Changes nothing. */
-  check(state: State, params: Params, nowMs: number, used: number[]): void
+  /**
+   * Writes the units used within each limit's window into `used`, besides those of a value of this name. Changes nothing.
+   */
+  check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
   /**
    * What nearly every request is, in one piece for speed: `check`, and where all the limits have room,

@@ -1,5 +1,6 @@
 import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
+import { isForHandlers } from '../names.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
 /** A request that is about to be sent, as the functions of the options see it. */
@@ -135,14 +136,12 @@ function parseRetry(retry: RetryOptions): Required<RetryOptions> {
 
 /** What is held has to be released, and values to be told, by somebody who knows of them. */
 function checkLimits({ limits }: Limiter): void {
-  for (const { name, kind } of limits) {
-    const are = kind.entries?.are
-    if (are !== 'holder' && are !== 'value') continue
-    throw invalidOption(
-      `the limit ${show(name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
-      name,
-    )
-  }
+  const held = limits.find(isForHandlers)
+  if (held === undefined) return
+  throw invalidOption(
+    `the limit ${show(held.name)} cannot be held here; call the limited fetch in schedule() of another limiter`,
+    held.name,
+  )
 }
 
 function told<T extends string | number>(

@@ -191,7 +191,7 @@ export class OverrideTable {
     checkCount(limits, 'the override')
     // Both throw where a limit is wrong.
     limitsText(limits)
-    limitSet(this.#limiter, limits)
+    limitSet(dimension === undefined ? this.#limiter : `${this.#limiter}/${dimension}`, limits)
     const ttlMs = options.ttl === undefined ? 0 : parseWindow(options.ttl, 'the ttl')
     await this.#write(name, { dimension, key, limits, ttlMs })
   }

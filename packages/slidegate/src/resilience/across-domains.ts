@@ -33,7 +33,7 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  * - **All or nothing.** A request is admitted if all domains admit it. If one denies or fails, the charges of the others
  *   are returned at once, each to the instant of its charge. Until then they count: nothing is admitted beyond a limit,
  *   but somebody else may be denied for the length of a round trip. A return that gets lost isn't reported; its charge
- *   leaves the window in time. Values that were seen (`distinct`) can't be returned, so they are asked last.
+ *   leaves the window in time.
  * - **A denial is free.** Charges that were returned read as if they had never been made: `used` is the value from before,
  *   and there is room. Only the time until a window is empty includes the charge, unless the window was empty before.
  * - **Each domain has a clock.** `atMs` of an outcome is the latest of its domains. `instants` has the instant of each

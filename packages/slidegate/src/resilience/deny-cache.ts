@@ -64,9 +64,9 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Named ones are always asked: the same id or value may be told something else than another. So are those that wait. */
+/** Named ones are always asked: the same id may be told something else than another. So are those that wait. */
 function isRepeatable(op: Op): op is ConsumeOp {
-  if (op.type !== 'consume' || op.requestId !== undefined || op.value !== undefined) return false
+  if (op.type !== 'consume' || op.requestId !== undefined) return false
   if (op.isWaiting || op.reservation !== undefined) return false
   return op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
 }

@@ -179,8 +179,8 @@ export class Leases implements Supply {
 
 /** Requests that are known by a name are each decided by the store, and so are those whose denials may bring bans on. */
 function isLeasable(op: ConsumeOp): boolean {
-  const { count, leaseMs, requestId, value, isWaiting, reservation, parts } = op
-  if (count !== 1 || leaseMs !== 0 || requestId !== undefined || value !== undefined) return false
+  const { count, leaseMs, requestId, isWaiting, reservation, parts } = op
+  if (count !== 1 || leaseMs !== 0 || requestId !== undefined) return false
   if (isWaiting || reservation !== undefined) return false
   return parts[0]!.set.logs.every(({ role }) => role !== 'ban')
 }

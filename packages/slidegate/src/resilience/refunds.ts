@@ -4,10 +4,10 @@ import { type ConsumeOp, type ConsumeOutcome, type RefundOp, takesOnce } from '.
 
 /**
  * What returns the requests at these positions, to the very instant of their charge. A shadow limit was charged only for
- * those that it had room for; what was seen is not taken back, and what no limit reads was not charged.
+ * those that it had room for; what no limit reads was not charged.
  */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
-  const { parts, requestId, value } = op
+  const { parts, requestId } = op
   const { source, atMs, isRepeat, instants, sources } = outcome
   if (!isCounted(source) || isRepeat) return []
   let first = 0
@@ -19,7 +19,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   const amounts = Array.from(new Set(units)).filter((amount) => amount > 0)
   return amounts.map((amount) => {
     const charged = units.map((each) => each === amount)
-    const refund: RefundOp = { type: 'refund', parts, units: amount, atMs, charged, requestId, value }
+    const refund: RefundOp = { type: 'refund', parts, units: amount, atMs, charged, requestId }
     if (instants !== undefined) return { ...refund, instants, sources }
     return source === 'fallback' ? { ...refund, source } : refund
   })
@@ -34,8 +34,8 @@ function unitsIn(
   from: number,
   end: number,
 ): number {
-  const { role, kind, shadow, params, serves } = log
-  if (role !== 'count' || kind.entries?.are === 'value') return 0
+  const { role, shadow, params, serves } = log
+  if (role !== 'count') return 0
   const i = first + serves[0]!
   if (takesOnce(log, op) && outcome.costs?.[i] === 0) return 0
   if (!shadow) return op.cost * (end - from)

@@ -30,10 +30,10 @@ export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: 
   return blockedMs
 }
 
-/** Whether it has no room for one request more. One that takes none fits, though more be used than the limit. */
+/** Whether it has no room for one request more. */
 function hasDenied(held: LoadedLog): boolean {
   const { log, used, charged, cost } = held
-  if (log.role !== 'count' || log.shadow || cost === 0) return false
+  if (log.role !== 'count' || log.shadow) return false
   return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }
 
@@ -100,9 +100,9 @@ export function settle(loaded: Loaded, nowMs: number, op: SettleOp): number[] | 
     const { kind, params, role } = held.log
     const state = stateOf(held)
     if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
-    // Limits may have changed to such that keep what they count: requests, but it is no holder, and no value.
+    // Limits may have changed to such that keep what they count: requests, but it is no holder.
     const are = kind.entries?.are
-    if (actual > units && role === 'count' && are !== 'holder' && are !== 'value') {
+    if (actual > units && role === 'count' && are !== 'holder') {
       const entry = are === undefined ? '' : reservation
       kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
     }

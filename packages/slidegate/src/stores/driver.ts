@@ -63,7 +63,7 @@ export function check(loaded: Loaded, nowMs: number, op: RequestOp): number {
     const held = loaded[i]!
     const { kind, params, role } = held.log
     if (role !== 'count') continue
-    kind.check(stateOf(held), params, nowMs, held.used)
+    kind.check(stateOf(held), params, nowMs, held.used, op.requestId)
     held.cost = costIn(held, nowMs, op.cost, op)
     if (!held.log.shadow) admitted = Math.min(admitted, roomIn(held, admitted))
   }
@@ -80,13 +80,13 @@ export function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: n
     }
     if (role !== 'count') continue
     const fitting = shadow ? roomIn(held, admitted) : admitted
-    // A value that is known is renewed; a request that a shadow limit knows is not.
-    if (fitting === 0 || (held.cost === 0 && kind.entries?.are !== 'value')) continue
+    // A request that a shadow limit knows is not renewed.
+    if (fitting === 0 || held.cost === 0) continue
     held.charged = held.cost * fitting
     kind.commit(stateOf(held), params, nowMs, {
       units: held.charged,
       leaseMs: op.leaseMs,
-      entry: entryIn(held, op),
+      entry: op.requestId ?? '',
     })
   }
 }
@@ -98,7 +98,7 @@ export function charge(loaded: Loaded, nowMs: number, op: ChargeOp): void {
     if (held.log.role !== 'count') continue
     const units = costIn(held, nowMs, op.units, op)
     const { kind, params } = held.log
-    kind.commit(stateOf(held), params, nowMs, { units, leaseMs: 0, entry: entryIn(held, op) })
+    kind.commit(stateOf(held), params, nowMs, { units, leaseMs: 0, entry: op.requestId ?? '' })
   }
 }
 
@@ -149,7 +149,7 @@ export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
   return loaded.map((held, i) => {
     const { kind, params } = held.log
     if (op.charged[i] !== true) return 0
-    return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, entryIn(held, op))
+    return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, op.requestId ?? '')
   })
 }
 
@@ -192,18 +192,11 @@ export function list(loaded: Loaded, nowMs: number): (readonly Entry[])[] {
   })
 }
 
-/** Units that a request of this cost takes of a log: none where it holds what was brought, or in shadow the request. */
+/** Units that a request of this cost takes of a log: none where it holds the request in shadow. */
 function costIn(held: LoadedLog, nowMs: number, cost: number, op: Named): number {
   const { kind, params } = held.log
   if (!takesOnce(held.log, op)) return cost
-  if (kind.entries!.find(stateOf(held), params, nowMs, entryIn(held, op)) !== undefined) return 0
-  return kind.entries!.are === 'value' ? 1 : cost
-}
-
-/** What the op's entry in a log is called. */
-function entryIn({ log }: LoadedLog, { requestId, value }: Named): string {
-  const are = log.kind.entries?.are
-  return (are === undefined ? undefined : are === 'value' ? value : requestId) ?? ''
+  return kind.entries!.find(stateOf(held), params, nowMs, op.requestId!) === undefined ? cost : 0
 }
 
 /** Of so many requests, those that fit all limits of the log. */

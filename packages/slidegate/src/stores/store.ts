@@ -12,18 +12,16 @@ export interface Part {
 
 /** By what an op is known in logs that keep entries. An op that has a name is one of its own: it never joins others. */
 export interface Named {
-  /** Of the request, as stored; where a log keeps requests or holders. */
+  /** Of the request, or the value that it brings, as stored; where a log keeps entries. */
   readonly requestId?: string | undefined
   /** Whether the id was chosen by the caller, who may ask again with it, perhaps because an answer was lost. */
   readonly mayRepeat?: boolean | undefined
-  /** What the request brings, as stored; where a log keeps values. */
-  readonly value?: string | undefined
 }
 
 /** Whether what an op takes of a log may be other than its cost, so that its outcome says it. */
 export function takesOnce({ kind, shadow, role }: Log, { mayRepeat }: Named): boolean {
   const are = role === 'count' ? kind.entries?.are : undefined
-  return are === 'value' || (shadow && mayRepeat === true && (are === 'request' || are === 'holder'))
+  return shadow && mayRepeat === true && (are === 'request' || are === 'holder')
 }
 
 /**
@@ -198,7 +196,7 @@ export interface ConsumeOutcome {
   readonly isRepeat?: boolean
   /** Units that a repeat was charged when it was admitted. Left out if its cost is the same. */
   readonly firstCost?: number
-  /** Units that the request takes of each limit, where that may be other than its cost: a value that counts already takes none. */
+  /** Units that the request takes of each limit, where that may be other than its cost: a shadow limit that knows it takes none. */
   readonly costs?: readonly number[]
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number

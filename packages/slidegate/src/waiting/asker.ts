@@ -25,8 +25,8 @@ export class LimiterAsker implements Asker {
     return this.#limiting.refresh()
   }
 
-  async ask(parts: readonly Part[], { cost, count, value }: Question): Promise<Answer> {
-    const names = { ...this.#limiting.names.made(parts), value }
+  async ask(parts: readonly Part[], { cost, count }: Question): Promise<Answer> {
+    const names = this.#limiting.names.made(parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count, leaseMs: 0, isWaiting: true, ...names }
     return { op, outcome: (await this.#limiting.apply(op)) as ConsumeOutcome }
   }

@@ -30,7 +30,6 @@ export interface Question {
   readonly cost: number
   /** Requests of this cost, more than 1 only where they have no names. */
   readonly count: number
-  readonly value: string | undefined
 }
 
 export interface Answer {
@@ -63,7 +62,6 @@ export interface Surroundings {
 interface Denial {
   readonly parts: readonly Part[]
   readonly cost: number
-  readonly value: string | undefined
   /** When there is room, as the store has said: by its clock, and by that of this process. */
   readonly openAtMs: number
   readonly roomAtMs: number
@@ -197,8 +195,7 @@ export class Queue {
         this.#parts = first.parts()
         run = this.#takeRun(first)
         const sentAtMs = performance.now()
-        const { cost, value } = first.request
-        const question = { cost, value, count: run.length }
+        const question = { cost: first.request.cost, count: run.length }
         this.#answered(run, await this.#around.asker.ask(this.#parts, question), sentAtMs, before)
       }
     } catch (error) {
@@ -223,7 +220,7 @@ export class Queue {
   /** The next in line, if it asks for the same, of the same keys and limits. */
   #takeAlike({ request }: Waiter): Waiter | undefined {
     const next = firstOf(this.#line)
-    if (next?.request.cost !== request.cost || next.request.value !== request.value) return undefined
+    if (next?.request.cost !== request.cost) return undefined
     return this.#isHeldTo(next, this.#parts) ? this.#line.pop() : undefined
   }
 
@@ -287,7 +284,6 @@ export class Queue {
       this.#denial = {
         parts: this.#parts,
         cost: op.cost,
-        value: op.value,
         openAtMs: outcome.atMs + waitMs,
         roomAtMs: fromMs + waitMs,
         dueAtMs: Math.max(nowMs, fromMs + Math.min(waitMs + this.#contention.delayMs(), mostMs)),
@@ -306,10 +302,10 @@ export class Queue {
     this.#rejectUntil(performance.now())
   }
 
-  /** Whether the first is denied as well. What costs less may have room, and so may another value. */
-  #isInForce({ parts, cost, value, dueAtMs }: Denial, waiter: Waiter): boolean {
+  /** Whether the first is denied as well. What costs less may have room. */
+  #isInForce({ parts, cost, dueAtMs }: Denial, waiter: Waiter): boolean {
     const { request } = waiter
-    if (performance.now() >= dueAtMs || request.cost < cost || request.value !== value) return false
+    if (performance.now() >= dueAtMs || request.cost < cost) return false
     return this.#isHeldTo(waiter, parts)
   }
 

@@ -15,8 +15,6 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
   /** Who comes first of those that wait in this process: the higher, an integer. Among equals, whoever came first. Default: 0. */
   readonly priority?: number
-  /** What a `distinct` limit counts: needed with one, refused without. A non-empty string of up to 64 KiB. */
-  readonly value?: string
   /** Handed to functions that tell limits. */
   readonly request?: unknown
 }
@@ -27,22 +25,16 @@ export interface WaitRequest {
   readonly maxWaitMs: number
   readonly priority: number
   readonly signal?: AbortSignal | undefined
-  /** As stored. */
-  readonly value?: string | undefined
 }
 
 const DEFAULT_MAX_WAIT_MS = 30_000
 
 const MAX_WAIT_MS = 2 ** 31 - 1
 
-/**
- * All but the value, which is as it was given.
- *
- * @throws {SlidegateError} `invalid_cost`, `invalid_option`
- */
+/** @throws {SlidegateError} `invalid_cost`, `invalid_option` */
 export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest {
   const cost = parseCost(options)
-  const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal, value } = options ?? {}
+  const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal } = options ?? {}
   if (!Number.isInteger(maxWaitMs) || maxWaitMs < 0 || maxWaitMs > MAX_WAIT_MS) {
     throw invalidOption(
       `maxWaitMs is ${show(maxWaitMs)}; it must be an integer from 0 to ${MAX_WAIT_MS}`,
@@ -55,7 +47,7 @@ export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest 
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw invalidOption(`signal is ${show(signal)}; it must be an AbortSignal`, signal)
   }
-  return { cost, maxWaitMs, priority, signal, value }
+  return { cost, maxWaitMs, priority, signal }
 }
 
 /** By what it can do: it may come from another realm, or a polyfill. */

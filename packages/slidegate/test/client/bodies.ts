@@ -33,8 +33,12 @@ export async function sentBodies(): Promise<unknown[]> {
     ...{ ...common, name: 'mine.kept' },
     dimensions: {
       user: [concurrency({ limit: 2, ttl: '1m' }), slidingWindow({ limit: 5, window: '1m', log: 'zset' })],
-      device: [distinct({ limit: 5, window: '1m' })],
+      device: [concurrency({ limit: 5, ttl: '1m' })],
     },
+  })
+  const seen = createLimiter({
+    ...{ ...common, name: 'mine.seen' },
+    limits: [distinct({ limit: 5, window: '1m' })],
   })
   const both = { user: 'ann', device: 'one' }
   const decision = await plain.consume('ann')
@@ -57,15 +61,16 @@ export async function sentBodies(): Promise<unknown[]> {
   await plain.peek('bob')
   gone.abort()
   await waits
-  const permit = await kept.acquire(both, { value: 'phone' })
+  const permit = await kept.acquire(both)
   await permit.extend()
   await permit.release()
-  await kept.consume(both, { requestId: 'r', value: 'phone' })
+  await kept.consume(both, { requestId: 'r' })
+  await seen.consume('ann', { value: 'phone' })
   await kept.list(both)
   const count = slidingCount({ ...common, name: 'mine.count', period: '1m' })
   await count.add('ann')
   await Promise.all(Array.from({ length: 4 }, (_, i) => plain.consume(`k${i % 2}`)))
-  for (const each of [plain, kept, count]) each.close()
+  for (const each of [plain, kept, seen, count]) each.close()
   return service.bodies.map((body) => JSON.parse(body))
 }
 

@@ -126,6 +126,14 @@ describe('says what is wrong', () => {
       bodyOf([consume], [{ ...set, limits: Array(2).fill(set.limits[0]) }]),
       /two limits/,
     ],
+    [
+      'values beside requests',
+      bodyOf(
+        [consume],
+        [{ ...set, limits: [...set.limits, { kind: 'distinct', limit: 5, window: 60_000 }] }],
+      ),
+      /limit "5-per-1m" counts distinct values and needs a limiter of its own/,
+    ],
   ]
   it.each(wholes)('of a body: %s', async (_, body, message) => {
     await expect(serve(body, authorize)).rejects.toThrow(message)
@@ -148,7 +156,6 @@ describe('says what is wrong', () => {
     ['a count beyond all', part({ count: 2 ** 31 }), /count is 2147483648/],
     ['a lease for ever', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
     ['an id that nobody keeps', part({ requestId: 'r' }), /requestId is "r"/],
-    ['a value that nobody counts', part({ value: 'v' }), /value is "v"/],
     ['a reservation without its log', part({ reservation: 'r.1' }), /needs the addition "reservations"/],
     ['a block without bans', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /needs the addition "ban"/],
     ['a note on limits', { type: 'notes', parts: [[0, 'ann']], since: 0 }, /a table has notes/],
@@ -230,12 +237,41 @@ describe('says what is wrong', () => {
     ])
   })
 
+  it('of an op: what is not done with values', async () => {
+    const values = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
+    const named = { ...consume, requestId: 'v' }
+    const settle = {
+      type: 'settle',
+      reservation: 'r.1',
+      units: 1,
+      actual: 2,
+      charged: [true, false],
+      instants: [0],
+    }
+    const reserved = { ...values, additions: [{ reservations: 60_000 }] }
+    const wrong: readonly (readonly [object, object[], string])[] = [
+      [{ ...named, cost: 2 }, [values], 'a number of units is 2; it must be 1'],
+      [{ type: 'charge', parts: named.parts, units: 3, requestId: 'v' }, [values], 'a number of units is 3'],
+      [consume, [values], 'requestId is undefined'],
+      [
+        { ...named, parts: [0, 1].map((place) => [place, 'ann']) },
+        [values, { ...set, limiter: 'mine/b' }],
+        'parts is 2',
+      ],
+      [{ ...settle, parts: named.parts }, [reserved], 'takes no reservations'],
+    ]
+    for (const [op, sets, message] of wrong) {
+      const { outcomes } = await serve(bodyOf([op], sets), authorize)
+      expect(outcomes).toMatchObject([{ error: { message: expect.stringContaining(message) } }])
+    }
+  })
+
   it('of an op: what is one request, many times over', async () => {
     const kept = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
     const reserved = { ...set, additions: [{ reservations: 60_000 }] }
     const own: readonly (readonly [unknown, object])[] = [
       [zset, { requestId: 'r' }],
-      [kept, { value: 'v' }],
+      [kept, { requestId: 'v' }],
       [reserved, { reservation: 'r.1' }],
     ]
     for (const [sets, fields] of own) {

@@ -251,7 +251,6 @@ const OVERRIDDEN: readonly Declaration[] = [
   { kind: 'slidingCounter', limit: 80, window: '1h' },
   { kind: 'tokenBucket', capacity: 90, refill: 3, interval: '10s' },
   { kind: 'concurrency', limit: 10, ttl: '1m' },
-  { kind: 'distinct', limit: 20, window: '1h' },
 ]
 
 const SHADOWS = (
@@ -267,7 +266,6 @@ const SHADOWS = (
     { kind: 'slidingCounter', limit: 10, window: '1h' },
     { kind: 'tokenBucket', capacity: 11, refill: 3, interval: '10s' },
     { kind: 'concurrency', limit: 12, ttl: '20m' },
-    { kind: 'distinct', limit: 13, window: '30m' },
   ] satisfies Declaration[]
 ).map((limit) => ({ ...limit, shadow: true }))
 
@@ -337,6 +335,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     },
     did: [
       call('overrides.set', 'all kinds', OVERRIDDEN, { ttl: '1d' }),
+      call('overrides.set', 'values', [{ kind: 'distinct', limit: 20, window: '1h' }]),
       call('overrides.set', 'vip', [sliding(50, '1h')]),
       consume('changed', 3),
       call('overrides.set', 'changed', [{ kind: 'fixedWindow', limit: 20, window: '1h' }], { ttl: '10m' }),
@@ -428,16 +427,12 @@ const BESIDE: Readonly<Record<string, History>> = {
     ),
   },
   'keys-hashed': {
-    what: 'keys, ids and values that are hashed with a secret',
+    what: 'keys and ids that are hashed with a secret',
     limiters: {
       limiter: {
         options: {
           name: 'api',
-          limits: [
-            sliding(9, '1h', { log: 'zset' }),
-            { kind: 'distinct', limit: 2, window: '1h' },
-            { kind: 'concurrency', limit: 8, ttl: '1h' },
-          ],
+          limits: [sliding(9, '1h', { log: 'zset' }), { kind: 'concurrency', limit: 8, ttl: '1h' }],
           ban: BAN,
           overrides: { maxStaleMs: 1000 },
           hashKeys: SECRET,
@@ -445,14 +440,14 @@ const BESIDE: Readonly<Record<string, History>> = {
       },
     },
     did: [
-      call('consume', 'user:42', { requestId: 'a', value: 'x' }),
-      call('consume', 'user:42', { requestId: 'b', value: 'y' }),
+      call('consume', 'user:42', { requestId: 'a' }),
+      call('consume', 'user:42', { requestId: 'b' }),
       call('block', 'user:7', '1h'),
     ],
     later: [
-      call('consume', 'user:42', { requestId: 'a', value: 'x' }),
-      call('consume', 'user:42', { requestId: 'c', value: 'y' }),
-      call('consume', 'user:42', { requestId: 'd', value: 'z' }),
+      call('consume', 'user:42', { requestId: 'a' }),
+      call('consume', 'user:42', { requestId: 'c' }),
+      call('consume', 'user:42', { requestId: 'd' }),
       call('extend', 'user:42', 'b'),
       call('list', 'user:42'),
       call('isBlocked', 'user:7'),
@@ -491,15 +486,15 @@ const BESIDE: Readonly<Record<string, History>> = {
   shadows: {
     what: 'limits of all kinds in shadow, each on a log of its own, which is called by the name that the limit has by default',
     limiters: one(...SHADOWS),
-    did: ['a', 'b', 'c'].map((name) => call('consume', 'u', { requestId: name, value: name })),
+    did: ['a', 'b', 'c'].map((name) => call('consume', 'u', { requestId: name })),
     later: [
-      call('explain', 'u', { value: 'd' }),
+      call('explain', 'u'),
       call('list', 'u'),
-      call('consume', 'u', { requestId: 'd', value: 'a' }),
+      call('consume', 'u', { requestId: 'd' }),
       after(61_000),
-      call('consume', 'u', { requestId: 'e', value: 'e' }),
+      call('consume', 'u', { requestId: 'e' }),
       after(HOUR),
-      call('consume', 'u', { requestId: 'f', value: 'f' }),
+      call('consume', 'u', { requestId: 'f' }),
     ],
   },
   names: {

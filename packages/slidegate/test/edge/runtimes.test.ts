@@ -72,12 +72,13 @@ describe.each<[string, () => Promise<Runtime>]>([
         calendar.calendarWindow({ limit: 10, unit: 'month', timeZone: 'Europe/Berlin' }),
         core.slidingCounter({ limit: 10, window: '1h' }),
         core.tokenBucket({ capacity: 10, refill: 10, interval: '2h' }),
-        core.distinct({ limit: 10, window: '3h' }),
       ]
       const limiter = core.createLimiter({ limits })
-      const decision = await limiter.consume('key', { cost: 2, value: 'v' })
+      const decision = await limiter.consume('key', { cost: 2 })
       expect(decision.allowed).toBe(true)
       expect(decision.limits).toHaveLength(limits.length)
+      const values = core.createLimiter({ limits: [core.distinct({ limit: 1, window: '3h' })] })
+      expect((await values.consume('key', { value: 'v' })).allowed).toBe(true)
     })
 
     it('makes those wait that have to, and ends the wait of those that give up', async () => {

@@ -42,13 +42,8 @@ const FORMS: readonly ((store: Store) => Limiter)[] = [
         concurrency({ limit: ROOM, ttl: window, name: 'held' }),
       ],
     }),
-  (store) =>
-    make(store, {
-      limits: [
-        slidingWindow({ limit: ROOM, window, log: 'stream' }),
-        distinct({ limit: ROOM, window, name: 'd' }),
-      ],
-    }),
+  (store) => make(store, { limits: [slidingWindow({ limit: ROOM, window, log: 'stream' })] }),
+  (store) => make(store, { limits: [distinct({ limit: ROOM, window })] }),
   (store) => make(store, { limits: [fixedWindow({ limit: ROOM, window })], overrides: true, ban: true }),
   // Told by what the caller hands in, be it what it may.
   (store) =>

@@ -46,7 +46,6 @@ async function playToTheEdge(
   const denial = told(await limiter.consume('k', ask))
   if (denial.allowed) return
   const { retryAfterMs } = denial
-  // One that costs more than a limit of values is never denied for that, for a value takes one unit.
   if (retryAfterMs === Number.POSITIVE_INFINITY) throw new Error('what fits the limit is denied for ever')
   clock.advance(retryAfterMs - 1)
   if (told(await limiter.peek('k', ask)).allowed) throw new Error(`admitted 1 ms before ${retryAfterMs}`)
@@ -55,5 +54,5 @@ async function playToTheEdge(
 }
 
 function withValue(limit: Limit, value: string, cost: number) {
-  return limit.kind.entries?.are === 'value' ? { cost, value } : { cost }
+  return limit.kind.entries?.are === 'value' ? { value } : { cost }
 }

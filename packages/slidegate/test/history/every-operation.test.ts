@@ -143,12 +143,9 @@ describe('so do those on a Cluster', () => {
     await expectAll({ ...alone, decisions: 500, seen: { banned: 2, settled: 2 } }, storesOf(ON_CLUSTER))
   })
 
-  // Of requests that are made at the same time, one may be denied for what is returned to another; and what one key was seen
-  // with stays seen when another key is denied.
-  const returnable = KINDS.filter((kind) => kind !== 'distinct')
-
+  // Of requests that are made at the same time, one may be denied for what is returned to another.
   test.for([
-    ['kinds', { ...small, kinds: returnable }],
+    ['kinds', { ...small, kinds: KINDS }],
     ['reservations', { ...small, kinds: SUMS, reservations: true, noResets: true }],
   ] as const)(
     'where requests have several keys, in who is admitted, and all that these are told: %s',

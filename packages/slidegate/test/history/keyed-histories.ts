@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { type Declaration, type KindName, ruledBy } from './declarations.ts'
+import { VALUED } from './kind-traits.ts'
 import type { BanRule } from './models/ban.ts'
 import { declarationsOf } from './random-limits.ts'
 import type { Scale } from './scale.ts'
@@ -95,7 +96,15 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | null | undefined> {
   return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constantFrom(null, undefined) })
 }
 
-function rulesOf(scale: KeyedScale): fc.Arbitrary<DimensionRules> {
+/** Values are counted of single keys. */
+function rulesOf(all: KeyedScale, dimensions: number): fc.Arbitrary<DimensionRules> {
+  const counted = (kinds: readonly KindName[]) =>
+    kinds.filter((kind) => dimensions === 1 || !VALUED.includes(kind))
+  const scale = {
+    ...all,
+    kinds: counted(all.kinds),
+    ...(all.laterKinds && { laterKinds: counted(all.laterKinds) }),
+  }
   const later = { ...scale, kinds: scale.laterKinds ?? scale.kinds }
   const sets = fc
     .tuple(fc.constantFrom(...(scale.sets ?? [1])), declarationsOf(scale))
@@ -210,7 +219,7 @@ export function edgesOf(dimensions: readonly DimensionRules[]): number[] {
 export function keyedHistoryOf(scale: KeyedScale): fc.Arbitrary<KeyedHistory> {
   const dimensions = fc
     .constantFrom(...scale.dimensions)
-    .chain((count) => fc.array(rulesOf(scale), { minLength: count, maxLength: count }))
+    .chain((count) => fc.array(rulesOf(scale, count), { minLength: count, maxLength: count }))
   return dimensions.chain((dimensions) =>
     fc.record({
       dimensions: fc.constant(dimensions),

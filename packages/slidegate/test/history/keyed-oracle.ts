@@ -2,7 +2,7 @@ import type { BanExplanation, Decision, Explanation, Settlement } from '../../sr
 import type { ManualClock } from '../../src/testing.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
-import { HELD, isAny, LISTED, VALUED, WHOLE } from './kind-traits.ts'
+import { HELD, isAny, LISTED, unitsOf, VALUED, WHOLE } from './kind-traits.ts'
 import { BanModel } from './models/ban.ts'
 import { RequestsModel } from './models/entries.ts'
 import type { Request } from './models/log-model.ts'
@@ -197,7 +197,10 @@ export class KeyedOracle {
     const parts = this.#partsOf(asked.key)
     const copied = this.#oracle.copy()
     const nowMs = copied.settle(ruledIn(parts), this.#clock.now(), bansIn(parts))
-    const { decision, explained } = copied.explain(ruledIn(parts), nowMs, this.#request(asked))
+    const { decision, explained } = copied.explain(ruledIn(parts), nowMs, {
+      ...this.#request(asked),
+      value: '',
+    })
     const blockedMs = this.#blockedMs(copied, parts, nowMs)
     const { atMs, cost, deniedBy, limits } = decision
     // Where limits change, a charge may be older than it seems: of one window's length it was kept for another's.
@@ -272,6 +275,7 @@ export class KeyedOracle {
     if (!decision.allowed) return 'invalid_reservation'
     const actual = isCancelled ? 0 : Math.max(0, request.units + more)
     const parts = who === 'itself' ? reserved.parts : this.#partsOf(key)
+    if (isAny(ruledIn(parts), VALUED)) return 'invalid_option'
     const nowMs = this.#oracle.settle(ruledIn(parts), this.#clock.now(), besidesOf(parts))
     const noted = parts.map(({ reservations }) => this.#oracle.beside(reservations))
     const atMs = noted.map((model) => model.entries.find(nowMs, request.id))
@@ -279,8 +283,8 @@ export class KeyedOracle {
     this.seen.settled++
     for (const model of noted) model.entries.remove(nowMs, request.id)
     if (actual > request.units) {
-      // What is settled is no holder, and brings no value.
-      const charged = ruledIn(parts).filter((each) => !isAny([each], HELD) && !isAny([each], VALUED))
+      // What is settled is no holder.
+      const charged = ruledIn(parts).filter((each) => !isAny([each], HELD))
       this.#oracle.charge(charged, nowMs, { ...request, units: actual - request.units })
     }
     if (actual >= request.units) return { returned: 0, added: actual - request.units }
@@ -329,8 +333,9 @@ export class KeyedOracle {
     return Math.max(0, ...bansIn(parts).map((ban) => oracle.beside(ban).look(nowMs).blockedMs))
   }
 
-  #request({ cost, value }: Asked): Request {
-    return { units: cost, value: `v${value}`, id: `#${this.#named++}` }
+  #request({ key, cost, value }: Asked): Request {
+    const units = unitsOf(ruledIn(this.#partsOf(key)), cost)
+    return { units, value: `v${value}`, id: `#${this.#named++}` }
   }
 
   #partsOf(key: KeyChoice): KeyPart[] {

@@ -12,7 +12,7 @@ import type { Store } from '../../src/stores/store.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
 import { dimensionName, type KeyedResult, type SetsInForce } from './keyed-oracle.ts'
-import { isAny, VALUED } from './kind-traits.ts'
+import { isAny, unitsOf, VALUED } from './kind-traits.ts'
 
 type Options = Parameters<typeof createLimiter>[0]
 
@@ -166,7 +166,7 @@ export class KeyedStorePlayer {
       if (of === null) return []
       return ruledBy(this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, of)]!)
     })
-    return { cost, ...(isAny(ruled, VALUED) && { value: `v${value}` }) }
+    return { cost: unitsOf(ruled, cost), ...(isAny(ruled, VALUED) && { value: `v${value}` }) }
   }
 
   #key(choice: KeyChoice): AnyKey {

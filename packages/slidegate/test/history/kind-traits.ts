@@ -11,3 +11,8 @@ export const LISTED: readonly KindName[] = [...WHOLE, ...VALUED]
 export function isAny(ruled: readonly Ruled[], kinds: readonly KindName[]): boolean {
   return ruled.some(({ kind }) => kinds.includes(kind))
 }
+
+/** What a request of some cost takes: a value is one unit. */
+export function unitsOf(ruled: readonly Ruled[], cost: number): number {
+  return isAny(ruled, VALUED) ? 1 : cost
+}

@@ -1,6 +1,6 @@
 import type { Decision } from '../../src/index.ts'
 import type { ManualClock } from '../../src/testing.ts'
-import { FOUND, HELD, isAny, LISTED, WHOLE } from './kind-traits.ts'
+import { FOUND, HELD, isAny, LISTED, unitsOf, WHOLE } from './kind-traits.ts'
 import type { Request } from './models/log-model.ts'
 import { Oracle, Refused, type Ruled } from './oracle.ts'
 import { type Asking, inOrder, type ListedEntry, type Result } from './result.ts'
@@ -50,10 +50,10 @@ export class OraclePlayer {
     switch (event.type) {
       case 'consume':
         return Array.from({ length: event.times }, () =>
-          this.#consume(event.who, this.#request(event.cost, event.value, this.#idFor(event))),
+          this.#consume(event.who, this.#request(event.who, event.cost, event.value, this.#idFor(event))),
         )
       case 'acquire': {
-        const request = this.#request(event.cost, event.value)
+        const request = this.#request(event.who, event.cost, event.value)
         const decision = this.#consume(event.who, request)
         if (isAny(this.#ruled[event.who]!, HELD)) {
           this.#permits.push({ who: event.who, id: request.id, isHeld: decision.allowed })
@@ -74,11 +74,15 @@ export class OraclePlayer {
       }
       case 'peek': {
         this.decisions++
-        const request = this.#request(event.cost, event.value, this.#idFor(event))
+        const request = this.#request(event.who, event.cost, event.value, this.#idFor(event))
         return [this.#oracle.peek(this.#ruled[event.who]!, nowMs, request)]
       }
       case 'charge':
-        this.#oracle.charge(this.#ruled[event.who]!, nowMs, this.#request(event.units, event.value))
+        this.#oracle.charge(
+          this.#ruled[event.who]!,
+          nowMs,
+          this.#request(event.who, event.units, event.value),
+        )
         return [undefined]
       case 'refund':
         return [this.#refund(event.which, event.units, nowMs)]
@@ -95,8 +99,9 @@ export class OraclePlayer {
     return isAny(this.#ruled[who]!, FOUND) ? id : undefined
   }
 
-  #request(units: number, value: number, id?: number): Request {
+  #request(who: number, cost: number, value: number, id?: number): Request {
     const isChosen = id !== undefined
+    const units = unitsOf(this.#ruled[who]!, cost)
     return { units, value: `v${value}`, id: isChosen ? `r${id}` : `#${this.#named++}`, isChosen }
   }
 

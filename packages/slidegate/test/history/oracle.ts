@@ -110,8 +110,7 @@ export class Oracle {
     const nowMs = copied.settle(ruled, clockMs, besides)
     const first = copied.#repeated(ruled, nowMs, request)
     if (first !== undefined) return copied.#repeat(ruled, nowMs, request, first)
-    const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
-    return copied.#decision(ruled, nowMs, request, fits)
+    return copied.#asked(ruled, nowMs, request)
   }
 
   /** What is known of each limit; nothing is written. */
@@ -123,8 +122,7 @@ export class Oracle {
   ): { decision: Decision; explained: Explained[] } {
     const copied = this.copy()
     const nowMs = copied.settle(ruled, clockMs, besides)
-    const fits = ruled.map((each) => copied.#fits(each, nowMs, request))
-    const decision = copied.#decision(ruled, nowMs, request, fits)
+    const decision = copied.#asked(ruled, nowMs, request)
     return { decision, explained: ruled.map((each) => copied.#explained(each, nowMs)) }
   }
 
@@ -154,8 +152,7 @@ export class Oracle {
       const name = logOf(each)
       if (!returned.has(name)) returned.set(name, this.#log(each).refund(nowMs, decision.atMs, request))
     }
-    // What values have taken is never returned, so they have no say in it, but where there is nothing else.
-    const enforced = ruled.filter((each) => !each.limit.shadow && this.#log(each).entries?.are !== 'value')
+    const enforced = ruled.filter((each) => !each.limit.shadow)
     const told = enforced.length > 0 ? enforced : ruled
     const least = Math.min(...told.map((each) => returned.get(logOf(each)) ?? 0))
     return { least, most: Math.max(0, ...returned.values()) }
@@ -323,6 +320,18 @@ export class Oracle {
         request,
       )
     }
+  }
+
+  /** The decision of a request that is not charged: the value that it brings has its place already, if it counts. */
+  #asked(ruled: readonly Ruled[], nowMs: number, request: Request): Decision {
+    const fits = ruled.map((each) => this.#fits(each, nowMs, request))
+    const decision = this.#decision(ruled, nowMs, request, fits)
+    const [one] = ruled
+    if (one === undefined || this.#log(one).need(nowMs, request) > 0) return decision
+    const [verdict] = decision.limits
+    const remaining = verdict!.remaining + 1
+    const limits = [{ ...verdict!, remaining }]
+    return { ...decision, limits, ...(!verdict!.shadow && { remaining }) }
   }
 
   #decision(

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import type { Declaration, KindName } from './declarations.ts'
+import { VALUED } from './kind-traits.ts'
 import type { Scale } from './scale.ts'
 
 const PRECISIONS = [undefined, undefined, undefined, 1, 2, 7, 10, 50]
@@ -54,6 +55,11 @@ function mostTokens({ refill, window }: { readonly refill: number; readonly wind
 }
 
 export function declarationsOf(scale: Scale): fc.Arbitrary<Declaration[]> {
-  const one = fc.constantFrom(...scale.kinds).chain((kind) => declarationOf(kind, scale))
-  return fc.array(one, { minLength: 1, maxLength: scale.limits ?? 3 })
+  const kinds = scale.kinds.filter((kind) => !VALUED.includes(kind))
+  const values = declarationOf('distinct', scale).map((declaration) => [declaration])
+  if (kinds.length === 0) return values
+  const one = fc.constantFrom(...kinds).chain((kind) => declarationOf(kind, scale))
+  const some = fc.array(one, { minLength: 1, maxLength: scale.limits ?? 3 })
+  if (kinds.length === scale.kinds.length) return some
+  return fc.oneof({ weight: kinds.length, arbitrary: some }, { weight: 1, arbitrary: values })
 }

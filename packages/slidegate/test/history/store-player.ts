@@ -1,5 +1,5 @@
 import { type Decision, type Limiter, type Permit, SlidegateError } from '../../src/index.ts'
-import { FOUND, HELD, isAny, LISTED, VALUED } from './kind-traits.ts'
+import { FOUND, HELD, isAny, LISTED, unitsOf, VALUED } from './kind-traits.ts'
 import type { Ruled } from './oracle.ts'
 import { type Asking, inOrder, type ListedEntry, type Result } from './result.ts'
 
@@ -38,7 +38,7 @@ export class StorePlayer {
       case 'acquire': {
         const limiter = this.#limiters[event.who]!
         if (!isAny(this.#ruled[event.who]!, HELD)) return this.#consume({ ...event, times: 1 })
-        const permit = await limiter.acquire(this.#key, { cost: event.cost, ...this.#namesFor(event) })
+        const permit = await limiter.acquire(this.#key, this.#optionsOf(event))
         this.#permits.push(permit)
         if (permit.allowed) this.#admissions.push({ limiter, decision: permit.decision })
         return [permit.decision]
@@ -48,11 +48,12 @@ export class StorePlayer {
         return [await this.#permits.at(event.which % this.#permits.length)?.[event.type]()]
       case 'peek': {
         const limiter = this.#limiters[event.who]!
-        return [await limiter.peek(this.#key, { cost: event.cost, ...this.#namesFor(event) })]
+        return [await limiter.peek(this.#key, this.#optionsOf(event))]
       }
       case 'charge': {
         const limiter = this.#limiters[event.who]!
-        await limiter.charge(this.#key, event.units, this.#namesFor(event))
+        const { cost, ...names } = this.#optionsOf({ ...event, cost: event.units })
+        await limiter.charge(this.#key, cost, names)
         return [undefined]
       }
       case 'refund':
@@ -68,7 +69,7 @@ export class StorePlayer {
   /** All at once: on Redis they travel, and are decided, together. */
   async #consume(event: Named & { who: number; cost: number; times: number }): Promise<Decision[]> {
     const limiter = this.#limiters[event.who]!
-    const options = { cost: event.cost, ...this.#namesFor(event) }
+    const options = this.#optionsOf(event)
     const decisions = await Promise.all(
       Array.from({ length: event.times }, () => limiter.consume(this.#key, options)),
     )
@@ -76,8 +77,9 @@ export class StorePlayer {
     return decisions
   }
 
-  #namesFor(event: Named & { who: number }): { requestId?: string; value?: string } {
-    return namesFor(this.#ruled[event.who]!, event)
+  #optionsOf({ who, cost, ...names }: Named & { who: number; cost: number }) {
+    const ruled = this.#ruled[who]!
+    return { cost: unitsOf(ruled, cost), ...namesFor(ruled, names) }
   }
 
   async #list(who: number): Promise<ListedEntry[]> {

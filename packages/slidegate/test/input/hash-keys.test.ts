@@ -47,18 +47,19 @@ describe('with hashKeys', () => {
         slidingWindow({ limit: 5, window: '1h', log: 'zset', name: 'entries' }),
         slidingWindow({ limit: 5, window: '1h', log: 'stream', name: 'stream' }),
         concurrency({ limit: 5, ttl: '1h', name: 'held' }),
-        distinct({ limit: 5, window: '1h', name: 'values' }),
       ],
       ban: true,
       overrides: true,
       store,
     })
-    await limiter.consume(EMAIL, { value: `value of ${EMAIL}`, requestId: `id of ${EMAIL}` })
-    await limiter.acquire(EMAIL, { value: `${EMAIL}, too` })
-    await limiter.wait(EMAIL, { value: `${EMAIL}, waiting` })
+    await limiter.consume(EMAIL, { requestId: `id of ${EMAIL}` })
+    await limiter.acquire(EMAIL)
+    await limiter.wait(EMAIL)
     await limiter.block(EMAIL, '1h')
     await limiter.overrides.set(EMAIL, [slidingWindow({ limit: 50, window: '1h' })])
     await limiterWith({ name: 'reserving', store }).reserve(EMAIL, 3)
+    const values = limiterWith({ name: 'values', store, limits: [distinct({ limit: 5, window: '1h' })] })
+    await values.consume(EMAIL, { value: `value of ${EMAIL}` })
     await createLimiter({
       dimensions: { user: limits, mail: limits },
       ...{ name: 'several', hashKeys: SECRET, store, timeoutMs: 30_000 },

@@ -384,9 +384,10 @@ describe.each(Object.entries(stores))('%s', (_, store) => {
     }
   })
 
-  it('refuses a value, and takes no id, where nothing counts it', async () => {
+  it('refuses a value where nothing counts it', async () => {
     const right = /no limit of this limiter counts values/
-    const asks = [() => limiter.wait('k', { value: 'v' }), () => limiter.explain('k', { value: 'v' })]
+    const options = { value: 'v' }
+    const asks = [() => limiter.consume('k', options), () => limiter.peek('k', options)]
     await expectRefusals(asks, { code: 'invalid_value', value: 'v', right })
   })
 

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { guardedStore } from '../../src/guarded-store.ts'
 import {
   createLimiter,
-  distinct,
   type Limit,
   memoryStore,
   type OnStoreError,
@@ -24,7 +23,6 @@ import type {
   ConsumeOp,
   ConsumeOutcome,
   ExplainOutcome,
-  ListOutcome,
   Op,
   Outcome,
   Part,
@@ -337,24 +335,21 @@ describe('an op for several keys', () => {
 })
 
 describe('what returns a request', () => {
-  it('is one op for all its keys: limits that read a log, but what was seen, and shadow limits without room', () => {
+  it('is one op for all its keys: limits that read a log, and shadow limits without room', () => {
     const tried = slidingWindow({ limit: 3, window: '30m', name: 'tried', shadow: true })
-    const [user, ip] = [
-      partOf('user', hourly(9), tried),
-      partOf('ip', distinct({ limit: 9, window: '1h' }), hourly(9, 'requests')),
-    ]
+    const [user, ip] = [partOf('user', hourly(9), tried), partOf('ip', hourly(9, 'requests'))]
     const banned = { key: 'user', set: withLog(user.set, banLog(true)) }
-    const op = consumption([banned, ip], { cost: 2, value: 'v' })
-    const limits = [0, 0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1]
+    const op = consumption([banned, ip], { cost: 2 })
+    const limits = [0, 0, 1, 1, 0, 1, 0, 0, 1]
     const outcome = { source: 'store', atMs: 7, admitted: 2, limits, waitMs: 0 } as const
-    const names = { requestId: undefined, value: 'v' }
+    const names = { requestId: undefined }
     const returned = { type: 'refund', parts: op.parts, atMs: 7, ...names }
     expect(refundsOf({ ...op, count: 2 }, outcome, 0, 2)).toEqual([
-      { ...returned, units: 4, charged: [true, false, false, false, true] },
-      { ...returned, units: 2, charged: [false, true, false, false, false] },
+      { ...returned, units: 4, charged: [true, false, false, true] },
+      { ...returned, units: 2, charged: [false, true, false, false] },
     ])
     expect(refundsOf(op, outcome, 1, 2)).toEqual([
-      { ...returned, units: 2, charged: [true, false, false, false, true] },
+      { ...returned, units: 2, charged: [true, false, false, true] },
     ])
     expect(refundsOf(op, { ...outcome, source: 'fallback' }, 1, 2)).toMatchObject([{ source: 'fallback' }])
     expect(refundsOf(op, { ...outcome, source: 'failOpen' }, 0, 1)).toEqual([])
@@ -375,27 +370,6 @@ describe('domains', () => {
       expect(asked()).toEqual(['consume user', 'consume ip', 'refund ip'])
       clock.advance(100)
     }
-  })
-
-  it('that keep seen values are asked last', async () => {
-    const { store, asked, memory } = scene()
-    const parts = [
-      partOf('values', distinct({ limit: 2, window: '1h' })),
-      partOf('user', hourly(3)),
-      partOf('ip', hourly(2)),
-    ]
-    const bring = (value: string) => ask(store, consumption(parts, { value }))
-    expect((await bring('a')).admitted).toBe(1)
-    expect(asked()).toEqual(['consume user', 'consume ip', 'consume values'])
-    expect((await bring('b')).admitted).toBe(1)
-    expect((await bring('c')).admitted).toBe(0)
-    // Denied by the address, so that the values are looked at, and nothing is added to them.
-    expect(asked().filter((words) => words.endsWith('values'))).toEqual(['consume values', 'peek values'])
-    expect(await ask<ListOutcome>(memory, { type: 'list', parts: [parts[0]!] })).toMatchObject({
-      lists: [[{ name: 'a' }, { name: 'b' }]],
-    })
-    await ask(store, { type: 'reset', parts: parts.slice(1) })
-    expect((await bring('c')).admitted).toBe(0)
   })
 })
 

@@ -1,12 +1,5 @@
 import fc from 'fast-check'
-import {
-  concurrency,
-  distinct,
-  fixedWindow,
-  type Limit,
-  slidingWindow,
-  tokenBucket,
-} from '../../src/index.ts'
+import { concurrency, fixedWindow, type Limit, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { type LimitSet, limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -22,14 +15,13 @@ export type Event =
       readonly type: 'consume' | 'peek' | 'explain'
       readonly keys: Keys
       readonly cost: number
-      readonly value: number
     }
-  | { readonly type: 'charge'; readonly keys: Keys; readonly cost: number; readonly value: number }
+  | { readonly type: 'charge'; readonly keys: Keys; readonly cost: number }
   | { readonly type: 'reset' | 'list'; readonly keys: Keys }
   | { readonly type: 'refund' | 'release' | 'extend'; readonly which: number }
   | { readonly type: 'advance'; readonly ms: number }
 
-/** Of what three dimensions are held to. Sets with values are in one of them at most. */
+/** Of what three dimensions are held to. */
 export const SETS: readonly (readonly (readonly Limit[])[])[] = [
   [
     [slidingWindow({ limit: 4, window: 1000 })],
@@ -51,7 +43,7 @@ export const SETS: readonly (readonly (readonly Limit[])[])[] = [
   ],
   [
     [slidingWindow({ limit: 5, window: 1000 })],
-    [distinct({ limit: 2, window: 600 }), slidingWindow({ limit: 8, window: 1000, precision: 50 })],
+    [fixedWindow({ limit: 2, window: 600 }), slidingWindow({ limit: 8, window: 1000, precision: 50 })],
     [tokenBucket({ capacity: 7, refill: 3, interval: 500, name: 'bucket' })],
   ],
 ]
@@ -60,17 +52,16 @@ const keys = fc
   .tuple(fc.integer({ min: -1, max: 2 }), fc.integer({ min: -1, max: 1 }), fc.integer({ min: -1, max: 0 }))
   .filter((keys) => keys.some((key) => key >= 0))
 const cost = fc.constantFrom(1, 1, 1, 2, 3, 12)
-const value = fc.nat(3)
 const which = fc.nat(1000)
 
 export const EVENTS: fc.Arbitrary<Event[]> = fc.array(
   fc.oneof(
-    { weight: 12, arbitrary: fc.record({ type: fc.constant('consume' as const), keys, cost, value }) },
+    { weight: 12, arbitrary: fc.record({ type: fc.constant('consume' as const), keys, cost }) },
     {
       weight: 2,
-      arbitrary: fc.record({ type: fc.constantFrom('peek' as const, 'explain' as const), keys, cost, value }),
+      arbitrary: fc.record({ type: fc.constantFrom('peek' as const, 'explain' as const), keys, cost }),
     },
-    { weight: 1, arbitrary: fc.record({ type: fc.constant('charge' as const), keys, cost, value }) },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant('charge' as const), keys, cost }) },
     { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('reset' as const, 'list' as const), keys }) },
     {
       weight: 3,
@@ -130,7 +121,7 @@ export class OpPlayer {
       }
     }
     const parts = this.#partsOf(event.keys)
-    const names = { requestId: `r${this.#made++}`, value: `v${event.value}` }
+    const names = { requestId: `r${this.#made++}` }
     if (event.type === 'charge') return [{ type: 'charge', parts, units: event.cost, ...names }]
     const asked = { parts, cost: event.cost, count: 1, ...names } as const
     return event.type === 'consume'

@@ -203,12 +203,14 @@ it('the lifetime is renewed by a request that it would not outlast', async () =>
 })
 
 it('what is held, and the values that count, live as long as their window and a quarter more', async () => {
-  const limits = [concurrency({ limit: 3, ttl: '1h' }), distinct({ limit: 3, window: '2h' })]
-  const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
-  const permit = await limiter.acquire('k', { value: 'a' })
+  const common = { store: redisStore(redis), timeoutMs: 30_000 }
+  const limiter = createLimiter({ ...common, limits: [concurrency({ limit: 3, ttl: '1h' })] })
+  const values = createLimiter({ ...common, limits: [distinct({ limit: 3, window: '2h' })] })
+  const permit = await limiter.acquire('k')
   const acts = [
-    () => limiter.acquire('k', { value: 'b' }),
-    () => limiter.charge('k', 1, { value: 'a' }),
+    () => values.consume('k', { value: 'a' }),
+    () => limiter.acquire('k'),
+    () => values.charge('k', 1, { value: 'a' }),
     () => permit.extend(),
   ]
   for (const act of acts) {

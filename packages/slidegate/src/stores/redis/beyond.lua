@@ -4,12 +4,11 @@ local function make_beyond()
 
 local more = {}
 
--- Whether the limits of the part have no room for one request more. One that takes none fits, though more be used than the
--- limit.
+-- Whether the limits of the part have no room for one request more.
 local function has_denied(logs, part)
   for i = 1, #logs do
     local log = logs[i]
-    if log.counts and log.part == part and not log.is_shadow and log.cost > 0 then
+    if log.counts and log.part == part and not log.is_shadow then
       for j = 1, #log.params.limits do
         if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end
       end
@@ -45,7 +44,7 @@ function ops.charge(logs, run, clock, now, filled)
     local log = logs[i]
     if log.counts then
       local units = cost_in(log, now, run.units, run)
-      log.kind.commit(log, log.params, now, units, 0, entry_in(log, run))
+      log.kind.commit(log, log.params, now, units, 0, run.id)
       log.is_changed = true
     end
   end
@@ -76,7 +75,7 @@ function ops.refund(logs, run, clock, now, filled)
     local log = logs[i]
     local returned = 0
     if run.charged[i] and is_charged then
-      returned = log.kind.refund(log, log.params, now, run.atMs, run.units, entry_in(log, run))
+      returned = log.kind.refund(log, log.params, now, run.atMs, run.units, run.id)
     end
     log.is_changed = returned > 0
     reply[filled + i] = returned
@@ -143,8 +142,8 @@ function ops.settle(logs, run, clock, now, filled)
       log.kind.refund(log, log.params, now, charged_at[log.part], 1, run.reservation)
       log.is_changed = true
     elseif rest > 0 and log.counts then
-      -- Limits may have changed to such that keep what they count: requests, but it is no holder, and no value.
-      if log.entries ~= 'holder' and log.entries ~= 'value' then
+      -- Limits may have changed to such that keep what they count: requests, but it is no holder.
+      if log.entries ~= 'holder' then
         log.kind.commit(log, log.params, now, rest, 0, log.entries and run.reservation or '')
         log.is_changed = true
       end

@@ -94,23 +94,14 @@ local function find_repeat(logs, now, run)
   return run.mayRepeat and (find_in(logs, 'request', now, run.id) or find_in(logs, 'holder', now, run.id))
 end
 
--- What the op's entry in a log is called.
-local function entry_in(log, run)
-  if log.entries == 'value' then return run.value or '' end
-  return run.id
-end
-
 -- Whether what an op takes of a log may be other than its cost, so that the answer says it.
 local function takes_once(log, run)
-  if log.entries == 'value' then return true end
   return log.is_shadow and run.mayRepeat and (log.entries == 'request' or log.entries == 'holder')
 end
 
--- Units that a request of this cost takes of a log: none where it holds what was brought, or in shadow the request.
+-- Units that a request of this cost takes of a log: none where it holds the request in shadow.
 local function cost_in(log, now, cost, run)
-  if not takes_once(log, run) then return cost end
-  if log.kind.find(log, log.params, now, entry_in(log, run)) then return 0 end
-  return log.entries == 'value' and 1 or cost
+  return takes_once(log, run) and log.kind.find(log, log.params, now, run.id) and 0 or cost
 end
 
 -- Of so many requests, those that fit all limits of the log.
@@ -128,7 +119,7 @@ local function check(logs, now, run)
   for i = 1, #logs do
     local log = logs[i]
     if log.counts then
-      log.kind.check(log, log.params, now, log.used)
+      log.kind.check(log, log.params, now, log.used, false, run.id)
       log.cost = cost_in(log, now, run.cost, run)
       if not log.is_shadow then admitted = room_in(log, admitted) end
     end
@@ -140,10 +131,10 @@ local function commit(logs, now, run, admitted)
   for i = 1, #logs do
     local log = logs[i]
     local fitting = log.is_shadow and room_in(log, admitted) or admitted
-    -- A value that is known is renewed; a request that a shadow limit knows is not.
-    if log.counts and fitting > 0 and (log.cost > 0 or log.entries == 'value') then
+    -- A request that a shadow limit knows is not renewed.
+    if log.counts and fitting > 0 and log.cost > 0 then
       log.charged, log.is_changed = log.cost * fitting, true
-      log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))
+      log.kind.commit(log, log.params, now, log.charged, run.leaseMs, run.id)
     end
   end
   if not run.reservation then return end

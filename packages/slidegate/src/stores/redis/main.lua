@@ -11,7 +11,7 @@
 --          any others:
 --            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries,
 --            role, and what else is in LogParams }, and what else is in the op; isLook: it writes nothing; isDenialKept:
---            a denial writes something; hasId, hasValue }, ops, then per op its id and its value, where it has them
+--            a denial writes something; hasId }, ops, then per op its id, where it has one
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
 --          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
 --                         cost fits once more (-1: never); milliseconds until all is free. Before the first limit
@@ -81,10 +81,6 @@ while at < arguments do
     for _ = 1, ops do
       if run.hasId then
         run.id = ARGV[at]
-        at = at + 1
-      end
-      if run.hasValue then
-        run.value = ARGV[at]
         at = at + 1
       end
       local first = filled + 1

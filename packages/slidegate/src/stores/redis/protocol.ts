@@ -67,16 +67,15 @@ function encodeRun(requests: readonly Request[], first: number, words: string[])
   const place = words.push('') - 1
   let next = first
   do {
-    const { requestId, value } = requests[next]!.op as Named
+    const { requestId } = requests[next]!.op as Named
     if (requestId !== undefined) words.push(requestId)
-    if (value !== undefined) words.push(value)
     next++
   } while (next < requests.length && differInNames(requests[next]!, requests[first]!))
   words[place] = `${next - first}`
   return next
 }
 
-/** Whether two requests of the unusual kind differ in nothing but their keys, ids and values. */
+/** Whether two requests of the unusual kind differ in nothing but their keys and ids. */
 function differInNames(a: Request, b: Request): boolean {
   const [one, other] = [a.op, b.op]
   if (a.count !== b.count || a.nowMs !== b.nowMs || !isAskedAlike(one, other)) return false
@@ -86,7 +85,6 @@ function differInNames(a: Request, b: Request): boolean {
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
     ours.mayRepeat === theirs.mayRepeat &&
-    (ours.value === undefined) === (theirs.value === undefined) &&
     usualWords(a) === undefined
   )
 }
@@ -165,7 +163,7 @@ function isOneByOne({ kind }: Log): boolean {
 }
 
 function isSingle(op: ConsumeOp): boolean {
-  const isNamed = op.requestId !== undefined || op.value !== undefined
+  const isNamed = op.requestId !== undefined
   return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isNamed && !isPersonal(op)
 }
 
@@ -207,14 +205,9 @@ const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'notes']
 
 function jsonOf({ op, count, nowMs }: Request): string {
   const sets = op.parts.map((part) => wordsOfPart(part, nowMs ?? Date.now()))
-  const { requestId, value } = op as Named
+  const { requestId } = op as Named
   const { parts, ...words } = op
-  const names = {
-    requestId: undefined,
-    value: undefined,
-    hasId: requestId !== undefined,
-    hasValue: value !== undefined,
-  }
+  const names = { requestId: undefined, hasId: requestId !== undefined }
   const isDenialKept = parts.some(({ set }) => hasBan(set))
   return JSON.stringify({ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept })
 }

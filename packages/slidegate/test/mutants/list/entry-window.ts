@@ -136,6 +136,17 @@ export const entryWindow: Mutants = {
     'conformance > zset: after a large step back all counts from now on': [
       ["if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end", ''],
     ],
+    'conformance > a value takes one unit, however often it comes': [
+      ["if log.entries == 'value' and entry and", "if log.entries ~= 'value' and entry and"],
+      ['log.live - 1, math.min(', 'log.live - 1, math.max('],
+      ['params.limits[1]) - 1', 'params.limits[1])'],
+    ],
+    'conformance > a value that is charged counts without being asked': [
+      ['math.min(log.live, params.limits[1]) - 1', 'log.live - 1'],
+    ],
+    'conformance > a value that is returned was seen all the same': [
+      ["if log.entries == 'value' then return 0 end", ''],
+    ],
     'conformance > those who hold are shown, with the time of their last renewal': [
       ['log.live = (log.live or live_in(log, params, now)) - units', ''],
       ['log.added, log.units, log.stamp = entry, units, now', ''],
@@ -146,7 +157,7 @@ export const entryWindow: Mutants = {
       ],
       ["'1', found[i + 1]", "'1', found[i - 1]"],
     ],
-    'histories 1 > distinct, clock set back': [
+    'histories 2 > distinct, clock set back': [
       ['{}\n  if log.restamped then', '{}\n  if false then'],
       ['0 and i - 1 or i', '0 and i or i'],
     ],

@@ -36,15 +36,11 @@ export const main: Mutants = {
         ['if run.hasId then', 'if false then'],
         ['run.id = ARGV[at]\n        at = at + 1', 'run.id = ARGV[at]\n        '],
         ['run.id = ARGV[at]', ''],
-        ['if run.hasValue then', 'if true then'],
         [
           '1\n      filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)',
           '1\n      ',
         ],
       ],
-    'conformance > a value takes one unit, however often it comes, whatever it costs': [
-      ['run.value = ARGV[at]', ''],
-    ],
     'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: windows of two kinds':
       [['== 0 and not run.isDenialKept', '== 0 or not run.isDenialKept']],
     'conformance > no window holds more than its limit, and whatever fits is admitted': [

@@ -1,0 +1,115 @@
+// tier: integration
+import { beforeEach, describe, expect, it } from 'vitest'
+import {
+  type ConsumeOptions,
+  concurrency,
+  createLimiter,
+  distinct,
+  type Limit,
+  type Limiter,
+  slidingWindow,
+} from '../../src/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { expectRefusal } from './refusal.ts'
+
+// A limit of distinct values has one limit and one key, and each value is one unit.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const accounts = distinct({ limit: 3, window: '1h', name: 'accounts' })
+const rate = slidingWindow({ limit: 10, window: '1h' })
+const right =
+  /limit "accounts" counts distinct values and needs a limiter of its own.*make two limiters and call both/
+const refusal = { code: 'invalid_limit', value: 'accounts', right } as const
+
+describe('a limit of distinct values is refused', () => {
+  it.each([
+    ['beside another limit', [rate, accounts]],
+    ['beside another of its kind', [accounts, distinct({ limit: 9, window: '1d' })]],
+    ['beside a shadow limit', [accounts, slidingWindow({ limit: 1, window: '1s', shadow: true })]],
+    ['beside a limit that holds', [concurrency({ limit: 1, ttl: '1m' }), accounts]],
+  ])('%s', (_, limits) => expectRefusal(() => createLimiter({ limits }), refusal))
+
+  it('in a dimension, even if it is the only one', async () => {
+    const several = { user: [rate], ip: [accounts] }
+    const inDimension = {
+      ...refusal,
+      value: 'ip.accounts',
+      right: /limit "ip\.accounts" counts distinct values/,
+    }
+    await expectRefusal(() => createLimiter({ dimensions: several }), inDimension)
+    await expectRefusal(() => createLimiter({ dimensions: { ip: [accounts] } }), inDimension)
+  })
+
+  it('when a function returns it with others', async () => {
+    const limiter = createLimiter({ limits: (key) => (key === 'alone' ? [accounts] : [rate, accounts]) })
+    expect((await limiter.consume('alone', { value: 'a' })).allowed).toBe(true)
+    await expectRefusal(() => limiter.consume('k', { value: 'a' }), refusal)
+    const keyed = createLimiter({ dimensions: { ip: () => [accounts] } })
+    await expectRefusal(() => keyed.consume({ ip: 'k' }, { value: 'a' }), {
+      ...refusal,
+      value: 'ip.accounts',
+      right: /distinct/,
+    })
+  })
+
+  it('in an override with others, or of a dimension', async () => {
+    const limiter = createLimiter({ limits: [rate], overrides: true })
+    await expectRefusal(() => limiter.overrides.set('k', [rate, accounts]), refusal)
+    const keyed = createLimiter({ dimensions: { ip: [rate] }, overrides: true })
+    await expectRefusal(() => keyed.overrides.set({ ip: 'k' }, [accounts]), refusal)
+  })
+})
+
+describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on %s', (_, storeOf) => {
+  const limiterOf = (limits: readonly Limit[]): Limiter =>
+    createLimiter({ limits, store: storeOf(new ManualClock()), timeoutMs: 30_000 })
+
+  it('refuses another cost than 1', async () => {
+    const limiter = limiterOf([accounts])
+    const ask: ConsumeOptions = { value: 'a', cost: 2 }
+    const asks = [
+      () => limiter.consume('k', ask),
+      () => limiter.consumeMany([{ key: 'k', ...ask }]),
+      () => limiter.peek('k', ask),
+      () => limiter.charge('k', 2, { value: 'a' }),
+    ]
+    const alone = /the units are 2; limit "accounts" counts distinct values, one unit each/
+    for (const ask of asks) await expectRefusal(ask, { code: 'invalid_cost', value: 2, right: alone })
+    expect((await limiter.consume('k', { value: 'a', cost: 1 })).remaining).toBe(2)
+  })
+
+  it('refuses a request without a value, or with an id', async () => {
+    const limiter = limiterOf([accounts])
+    const asks = [() => limiter.consume('k'), () => limiter.peek('k'), () => limiter.charge('k', 1)]
+    for (const ask of asks)
+      await expectRefusal(ask, { code: 'invalid_value', value: undefined, right: /the value is undefined/ })
+    await expectRefusal(() => limiter.consume('k', { value: 'a', requestId: 'r' }), {
+      ...{ code: 'invalid_request_id', value: 'r', right: /no limit of this limiter finds requests/ },
+    })
+  })
+
+  it('refuses waits, reservations and permits', async () => {
+    const limiter = limiterOf([accounts])
+    const waits = [() => limiter.wait('k'), () => limiter.schedule('k', () => {})]
+    const noWait = /limit "accounts" counts distinct values, which wait\(\) can't ask for; use consume\(\)/
+    for (const ask of waits)
+      await expectRefusal(ask, { code: 'invalid_option', value: 'accounts', right: noWait })
+    await expect(limiter.reserve('k', 1)).rejects.toMatchObject({ code: 'invalid_option' })
+    await expect(limiter.acquire('k')).rejects.toMatchObject({ code: 'invalid_option' })
+  })
+
+  it('refuses to settle what was reserved before its limits were changed', async () => {
+    let limits = [rate]
+    const store = storeOf(new ManualClock())
+    const limiter = createLimiter({ limits: () => limits, store, timeoutMs: 30_000 })
+    const { token } = await limiter.reserve('k', 2)
+    limits = [accounts]
+    await expectRefusal(() => limiter.settle(token, 5), {
+      ...{ code: 'invalid_option', value: 'accounts', right: /which settle\(\) can't ask for/ },
+    })
+  })
+})
