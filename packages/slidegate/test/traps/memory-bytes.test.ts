@@ -58,7 +58,7 @@ const floods: Readonly<Record<string, Flood>> = {
   'many values': {
     limits: () => VALUES,
     key: (i) => `k${i % 50}`,
-    op: (i) => ({ value: `value${i}` }),
+    op: (i) => ({ requestId: `value${i}` }),
     ops: 25_000,
   },
   'many denials': {
