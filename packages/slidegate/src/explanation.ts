@@ -80,7 +80,7 @@ export function explanationOf(
   outcome: ExplainOutcome,
   names: readonly (string | undefined)[],
 ): Omit<Explanation, 'overrides'> {
-  const { blockedMs = 0 } = outcome
+  const blockedMs = outcome.ban?.ms ?? 0
   const decision = decisionOf(op, outcome, 0)
   const declared = limitsOf(op.parts)
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
