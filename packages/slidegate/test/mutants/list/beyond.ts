@@ -46,7 +46,6 @@ export const beyond: Mutants = {
       ['= blocked > 0 and', '= blocked >= 0 and'],
       ['if used > 0 then', 'if true then'],
       ['times = 11', ''],
-      ['step == 0 and 1 or math', 'math'],
     ],
     'conformance > ops of a list are decided in its order': [
       ['run.is_clock_given)\n  reply[filled + 1] = 0', 'run.is_clock_given)\n  reply[filled] = 0'],
@@ -159,9 +158,6 @@ export const beyond: Mutants = {
     'overrides/overrides > overrides in redis > no process need hear of the end of a ttl': [
       ['reply[filled + 1] = outcome', 'reply[filled - 1] = outcome'],
     ],
-    'overrides/notes-of-overrides > written by several at once, in redis > all of them are remembered': [
-      ['if not next then return filled + 1 end', ''],
-    ],
     'limits/notes > in Redis > that is full says so to each of those who write at the same time': [
       ['next\n  return filled + 2', 'next\n  return filled - 2'],
       ['reply[filled + 2] = next', 'reply[filled - 2] = next'],
@@ -173,17 +169,21 @@ export const beyond: Mutants = {
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
       ['if denied == 0 or run.isWaiting then return blocked end', ''],
       ['made = made or make_beyond()', ''],
-      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
-      ['if is_extended then', 'if true then'],
-      ['log.is_changed = log.is_changed or counted', ''],
+      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
+    ],
+    'histories 1 > several keys': [['step == 0 and 1 or math', 'math']],
+    'limits/travel-together > note': [['if not next then return filled + 1 end', '']],
+    'histories 1 > concurrency': [
+      ['now, filled, false)', 'now, filled, true)'],
+      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
       [
         '  save(logs, clock, run.is_clock_given)\n  reply[filled + 1] = is_held',
         '  \n  reply[filled + 1] = is_held',
       ],
-      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
-      ['now, filled, false)', 'now, filled, true)'],
-      ['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  '],
-      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
+      ['log.is_changed = log.is_changed or counted', ''],
+      ['if is_extended then', 'if true then'],
+      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
     ],
+    'histories 1 > sliding': [['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  ']],
   },
 }
