@@ -43,11 +43,9 @@ export const general: Mutants = {
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
       ['if newest > now and newest <= clock + MAX_AHEAD then now = newest end', ''],
     ],
-    'conformance > another length of a fixed window: a reset forgets what was used before, too': [
+    'conformance > requests that are denied together count one by one': [
       ['log.entries, logs[params.role] = nil, logs[params.role] or {}', ''],
       ['    if log.counts then\n      log.kind.check(log,', '    if true then\n      log.kind.check(log,'],
-    ],
-    'conformance > requests that are denied together count one by one': [
       [
         'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
         '',
@@ -102,9 +100,6 @@ export const general: Mutants = {
     'conformance > of requests made at once the first are admitted, in their order': [
       ['= math.floor(free / cost) end', '= 0 end'],
       ['log.cost * fitting,', 'log.cost,'],
-    ],
-    'conformance > a coarser precision: what was used before counts on, if it is told of': [
-      ['if logs.former then beyond().add_former(logs, log, now) end', ''],
     ],
     'conformance > with shadow limits only, everything is allowed and nothing awaited': [
       [
@@ -182,7 +177,6 @@ export const general: Mutants = {
     ],
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
       ['table.insert(logs[params.role], log)', ''],
-      ['+ 2], reply[filled + 3] = beyond().waits(logs,', '+ 2], reply[filled - 3] = beyond().waits(logs,'],
     ],
   },
 }
