@@ -215,8 +215,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
     const request = parseWaitOptions(options)
     if (this.#isStale) await this.#overrides!.refresh()
-    const parts = () => this.#parts(key, options)
-    refuseValues(parts(), 'wait')
+    const parts = () => {
+      const found = this.#parts(key, options)
+      refuseValues(found, 'wait')
+      return found
+    }
     const decision = await this.#room.wait(wordsOf(parts()), parts, request)
     this.decided(key, decision)
     return decision

@@ -15,7 +15,7 @@ export function afreshNotes(config: Config, before: Config | undefined): readonl
 
 /** The same of one limiter. */
 export function notesOn(declared: DeclaredLimiter, before: DeclaredLimiter | undefined): readonly string[] {
-  const { name, usual, plans, hasDimensions } = declared
+  const { name, usual, plans, overrides } = declared
   const note = (limits: readonly string[], when: string): readonly string[] =>
     limits.length === 0
       ? []
@@ -23,24 +23,45 @@ export function notesOn(declared: DeclaredLimiter, before: DeclaredLimiter | und
           `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'begins' : 'begin'} with an empty log ${when}. ` +
             'A log is kept if only numbers change and the precision stays: declare one where a limit may grow above 4,096',
         ]
-  return [
-    ...(before?.hasDimensions === hasDimensions ? note(afresh(before.usual, usual), 'by this change') : []),
-    ...Array.from(plans).flatMap(([plan, limits]) =>
-      note(afresh(usual, limits), `for keys that change to the plan ${plan}`),
-    ),
+  const changed = before && [
+    ...note(afresh(before.usual, usual), 'by this change'),
+    ...Array.from(plans).flatMap(([plan, limits]) => {
+      const known = before.plans.get(plan)
+      return known === undefined
+        ? []
+        : note(afresh(known, limits), `by this change, for keys of the plan ${plan}`)
+    }),
+    ...Array.from(overrides).flatMap(([word, limits]) => {
+      const known = before.overrides.get(word)
+      const key = (JSON.parse(word) as string[])[1]
+      return known === undefined ? [] : note(missing(known, limits), `by this change, for the key ${key}`)
+    }),
   ]
+  const byPlan = Array.from(plans).flatMap(([plan, limits]) =>
+    note(afresh(usual, limits), `for keys that change to the plan ${plan}`),
+  )
+  return [...(changed ?? []), ...byPlan]
 }
 
 /** Names of limits that find no log of those before; `dimension.name` where there are dimensions. */
 function afresh(before: ByDimension, after: ByDimension): readonly string[] {
-  return Array.from(after).flatMap(([dimension, limits]) => {
-    const known = before.get(dimension)?.map(logOf)
-    if (known === undefined) return []
-    const found = limits.filter((limit) => !known.includes(logOf(limit)))
-    return found.map(({ name }) => (dimension === '' ? name : `${dimension}.${name}`))
-  })
+  return Array.from(after).flatMap(([dimension, limits]) =>
+    missing(before.get(dimension) ?? [], limits).map((name) =>
+      dimension === '' ? name : `${dimension}.${name}`,
+    ),
+  )
 }
 
-function logOf(limit: Limit): string {
-  return limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : '')
+function missing(before: readonly Limit[], after: readonly Limit[]): readonly string[] {
+  const known = logsOf(before)
+  const logs = logsOf(after)
+  return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
+}
+
+/** What tells the logs of limits apart: of those that have one each, the place as well. */
+function logsOf(limits: readonly Limit[]): readonly string[] {
+  const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
+  return logs.map((log, i) =>
+    limits[i]!.kind.isUnshared ? `${log} ${logs.slice(0, i).filter((each) => each === log).length}` : log,
+  )
 }

@@ -101,6 +101,11 @@ export class DeclaredLimiter {
     return createLimiter(options)
   }
 
+  /** Limits of single keys that the file declares, by what they are for. */
+  get overrides(): ReadonlyMap<string, readonly Limit[]> {
+    return this.#overrides
+  }
+
   /** All sets of limits of a dimension: those of plans and single keys, too. */
   setsOf(dimension: string): readonly (readonly Limit[])[] {
     const sets = [this.usual, ...this.plans.values()].flatMap((limits) => {

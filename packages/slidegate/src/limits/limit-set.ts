@@ -60,7 +60,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
 }
 
 /** The names of logs, and which limits read each. */
-export function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly number[]> {
+function servedBy(limits: readonly Limit[]): ReadonlyMap<string, readonly number[]> {
   const serves = new Map<string, number[]>()
   limits.forEach((limit, index) => {
     const first = limit.kind.logName(limit) + (limit.shadow ? `s${limit.name}` : '')

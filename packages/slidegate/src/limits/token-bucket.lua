@@ -3,7 +3,7 @@
 -- Reads and writes: one string per log: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
 -- that time (7 bytes, parts of a token, of which params.parts make one), time of the first charge since the bucket was
 -- full or its refill changed (6 bytes), refill at the last charge (6 bytes); unsigned, big-endian.
--- TTL: set whenever it is written, to the time in which the debt is paid + slack.
+-- TTL: set whenever it is written, to the time in which the debt is paid at that refill + slack.
 -- Invariants: 0 < debt <= 2^52; a bucket without debt is no key at all.
 
 local BUCKET_FORMAT = '>BI6I7I6I6'
@@ -14,9 +14,15 @@ local MOST_PARTS = 2 ^ 52
 
 local token_bucket = {}
 
+-- What comes back since the last charge.
+local function refill_of(bucket, params)
+  return math.max(bucket.refill, params.refill)
+end
+
 -- What the bucket lacks of being full, never more than it may owe at the refill of now.
 local function debt_at(bucket, params, now)
-  return math.max(0, math.min(bucket.debt, params.mostDebt) - math.max(0, now - bucket.stamp) * params.refill)
+  local owed = math.min(bucket.debt, params.mostDebt)
+  return math.max(0, owed - math.max(0, now - bucket.stamp) * refill_of(bucket, params))
 end
 
 function token_bucket.load(bucket)
@@ -38,7 +44,7 @@ function token_bucket.save(bucket, _, is_clock_given)
     return
   end
   local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt, bucket.since, bucket.refill)
-  local keep = math.ceil(debt_at(bucket, bucket.params, bucket.stamp) / bucket.params.refill)
+  local keep = math.ceil(bucket.debt / bucket.refill)
   call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))
 end
 
@@ -61,11 +67,11 @@ end
 function token_bucket.retry_after(bucket, params, i, now, cost)
   local left = params.limits[i] - cost
   if left < 0 then return NEVER end
-  return math.ceil((debt_at(bucket, params, now) - left * params.parts) / params.refill)
+  return math.ceil((debt_at(bucket, params, now) - left * params.parts) / refill_of(bucket, params))
 end
 
 function token_bucket.reset_after(bucket, params, _, now)
-  return math.ceil(debt_at(bucket, params, now) / params.refill)
+  return math.ceil(debt_at(bucket, params, now) / refill_of(bucket, params))
 end
 
 function token_bucket.refund(bucket, params, now, at_ms, units)

@@ -26,10 +26,12 @@ export interface TokenBucketOptions extends NameOptions {
  * A request waits until its tokens are there, to the millisecond. The limit's `limit` is the capacity, its `windowMs`
  * the time in which an empty bucket fills. A refund returns what cannot have come back by itself since the charge. What is
  * charged without asking may leave the bucket in debt, for as long as 366 days at most. The capacity and the refill can
- * change at any time: tokens that were taken stay taken. A bucket whose interval changes begins full.
+ * change at any time: tokens that were taken stay taken. Since the last charge the greater of the refill then and the refill
+ * now counts, so a lower one counts from the next charge on. A bucket whose interval changes begins full.
  *
  * The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371). Its one number, the theoretical arrival time, is
- * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed.
+ * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed. Two more
+ * tell since when it was charged and at which refill, so that no refund returns what came back by itself.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
@@ -179,10 +181,11 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
   retryAfter(bucket, params, i, nowMs, cost) {
     const left = params.limits[i]! - cost
     if (left < 0) return Number.POSITIVE_INFINITY
-    return Math.ceil((debtAt(bucket, params, nowMs) - left * params.parts) / params.refill)
+    return Math.ceil((debtAt(bucket, params, nowMs) - left * params.parts) / refillOf(bucket, params))
   },
 
-  resetAfter: (bucket, params, _i, nowMs) => Math.ceil(debtAt(bucket, params, nowMs) / params.refill),
+  resetAfter: (bucket, params, _i, nowMs) =>
+    Math.ceil(debtAt(bucket, params, nowMs) / refillOf(bucket, params)),
 
   refund(bucket, params, nowMs, atMs, units) {
     // A charge by a clock that was set back since counts from another time than it says, and nobody knows what came back
@@ -198,8 +201,8 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  expiresAt: (bucket, params) =>
-    bucket.stamp + Math.ceil(debtAt(bucket, params, bucket.stamp) / params.refill),
+  // Whatever limits look at it: the refill of now may be greater, never less.
+  expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
 // Debts are at most 2^52 parts. What is above 2^53 is rounded, but stays above it: it is then only compared.
@@ -216,6 +219,12 @@ function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: numb
  * What the bucket lacks of being full, never more than it may owe at the refill of now. A refund may come before a restamp,
  * and so before the stamp.
  */
-function debtAt(bucket: Bucket, { refill, mostDebt }: BucketParams, nowMs: number): number {
-  return Math.max(0, Math.min(bucket.debt, mostDebt) - Math.max(0, nowMs - bucket.stamp) * refill)
+function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
+  const owed = Math.min(bucket.debt, params.mostDebt)
+  return Math.max(0, owed - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
+}
+
+/** What comes back since the last charge. */
+function refillOf(bucket: Bucket, params: BucketParams): number {
+  return Math.max(bucket.refill, params.refill)
 }

@@ -107,12 +107,28 @@ export const changes: readonly ConformanceCase[] = [
     const bucket = (refill: number) => tokenBucket({ capacity: 10, refill, interval: '10s' })
     const { limiter, change } = changing(scene, bucket(10))
     await admits(limiter, 'k', 10)
-    change(bucket(1))
-    assert.equal((await denies(limiter, 'k')).retryAfterMs, 10_000)
     change(bucket(100))
     assert.equal((await denies(limiter, 'k')).retryAfterMs, 100)
     scene.clock.advance(500)
     assert.equal(await left(limiter, 'k'), 5)
+    await admits(limiter, 'k', 5)
+    // A lower one counts from the next charge on.
+    change(bucket(1))
+    assert.equal((await denies(limiter, 'k')).retryAfterMs, 100)
+    scene.clock.advance(100)
+    await admits(limiter, 'k')
+    assert.equal((await denies(limiter, 'k')).retryAfterMs, 10_000)
+  }),
+
+  conformanceCase('nobody who only looks makes a bucket forget its debt', async (scene) => {
+    const bucket = (refill: number) => [tokenBucket({ capacity: 10, refill, interval: '1h' })]
+    const slow = scene.limiter(bucket(1))
+    const fast = scene.limiter(bucket(1_000_000))
+    await admits(slow, 'k', 10)
+    scene.clock.advance(7_200_000)
+    assert.equal(await left(fast, 'k'), 10)
+    await admits(scene.limiter([fixedWindow({ limit: 5, window: '1d' })]), 'k')
+    assert.equal(await left(slow, 'k'), 2)
   }),
 
   conformanceCase('what came back to a bucket at another refill is not returned again', async (scene) => {

@@ -136,12 +136,14 @@ function counted(kind: KindName, all: readonly Asked[], place: number, i: number
   return [least, sum((charge) => atMs - charge.atMs < windowMs + precisionMs - 1)]
 }
 
-/** What a bucket lacks, in tokens: between two charges it fills at the refill of the later one. */
+/** What a bucket lacks, in tokens: since a charge the greater of its refill and the refill of now counts. */
 function debt(charges: readonly Asked[], atMs: number, i: number, now: Limit): number {
-  let [parts, stampMs] = [0, 0]
+  let [parts, stampMs, last] = [0, 0, 0]
   const fill = (untilMs: number, { rule }: Limit) => {
-    parts = Math.max(0, parts - (untilMs - stampMs) * (rule as { readonly refill: number }).refill)
+    const { refill } = rule as { readonly refill: number }
+    parts = Math.max(0, parts - (untilMs - stampMs) * Math.max(refill, last))
     stampMs = untilMs
+    last = refill
   }
   for (const { atMs: chargedMs, cost, by } of charges) {
     fill(chargedMs, by[i]!)

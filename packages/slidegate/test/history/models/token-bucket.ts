@@ -8,7 +8,7 @@ export class TokenBucketModel implements LogModel {
   readonly #intervalMs: bigint
   /** As it is now, and as it was at the last charge. */
   #refill = 1n
-  #chargedAt = 1n
+  #chargedAt = 0n
   #capacity = 1n
   #debt = 0n
   #stampMs = 0
@@ -77,7 +77,8 @@ export class TokenBucketModel implements LogModel {
   #debtAt(nowMs: number): bigint {
     const elapsedMs = BigInt(Math.max(0, nowMs - this.#stampMs))
     const most = this.#mostDebt()
-    const left = (this.#debt < most ? this.#debt : most) - elapsedMs * this.#refill
+    const refill = this.#refill > this.#chargedAt ? this.#refill : this.#chargedAt
+    const left = (this.#debt < most ? this.#debt : most) - elapsedMs * refill
     return left > 0n ? left : 0n
   }
 
