@@ -19,10 +19,9 @@ local function refill_of(bucket, params)
   return math.max(bucket.refill, params.refill)
 end
 
--- What the bucket lacks of being full, never more than it may owe at the refill of now.
+-- What the bucket lacks of being full.
 local function debt_at(bucket, params, now)
-  local owed = math.min(bucket.debt, params.mostDebt)
-  return math.max(0, owed - math.max(0, now - bucket.stamp) * refill_of(bucket, params))
+  return math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill_of(bucket, params))
 end
 
 function token_bucket.load(bucket)

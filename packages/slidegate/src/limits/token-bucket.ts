@@ -215,13 +215,9 @@ function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: numb
   bucket.refill = params.refill
 }
 
-/**
- * What the bucket lacks of being full, never more than it may owe at the refill of now. A refund may come before a restamp,
- * and so before the stamp.
- */
+/** What the bucket lacks of being full. A refund may come before a restamp, and so before the stamp. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
-  const owed = Math.min(bucket.debt, params.mostDebt)
-  return Math.max(0, owed - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
+  return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }
 
 /** What comes back since the last charge. */

@@ -75,10 +75,8 @@ export class TokenBucketModel implements LogModel {
   }
 
   #debtAt(nowMs: number): bigint {
-    const elapsedMs = BigInt(Math.max(0, nowMs - this.#stampMs))
-    const most = this.#mostDebt()
     const refill = this.#refill > this.#chargedAt ? this.#refill : this.#chargedAt
-    const left = (this.#debt < most ? this.#debt : most) - elapsedMs * refill
+    const left = this.#debt - BigInt(Math.max(0, nowMs - this.#stampMs)) * refill
     return left > 0n ? left : 0n
   }
 
