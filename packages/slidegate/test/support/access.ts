@@ -11,6 +11,7 @@ export const COMMANDS_FOR = {
     ...['zrangebyscore', 'zremrangebyrank', 'zremrangebyscore'],
   ],
   'a stream': ['xadd', 'xrange', 'xrevrange', 'xlen', 'xtrim', 'xdel', 'xsetid'],
+  'approximate values': ['pfadd', 'pfcount'],
   overrides: ['hget', 'hset', 'hdel', 'hscan', 'hmget', 'hlen', 'persist'],
 } as const
 
