@@ -19,7 +19,7 @@ const KINDS = {
   f: ['fixed-window'],
   t: ['token-bucket'],
   c: ['sliding-counter'],
-  s: ['distinct-sketch'],
+  e: ['distinct-sketch'],
   b: ['ban'],
   n: ['notes'],
 }

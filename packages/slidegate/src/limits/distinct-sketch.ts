@@ -29,7 +29,7 @@ const VALUE_BYTES = 160
  * a new one. Only admitted values are added.
  */
 export const distinctSketchKind: Kind<Values> = {
-  tag: 's',
+  tag: 'e',
 
   logName: (limit) => `e${limit.windowMs}`,
 
