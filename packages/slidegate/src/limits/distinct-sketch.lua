@@ -89,7 +89,16 @@ function distinct_sketch.check(log, params, now, used)
   used[1] = count_since(log, oldest_age(log, params, now))
 end
 
+-- While a Cluster moves the slot, keys may be elsewhere. What is written in their place would stop the move.
+local function check_keys(log)
+  local keys = { log.key }
+  for age = 0, SUB_WINDOWS - 1 do keys[#keys + 1] = sketch_of(log, age) end
+  local found = pcall_redis('EXISTS', unpack(keys))
+  if type(found) == 'table' then error({ unusable = found.err }) end
+end
+
 function distinct_sketch.commit(log, params, now, _, _, entry)
+  check_keys(log)
   log.begun = passed(log, params, now)
   log.stamp, log.place, log.added = now - now % params.precision, (log.place + log.begun) % SUB_WINDOWS, entry
 end
