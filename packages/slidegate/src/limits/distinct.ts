@@ -9,29 +9,26 @@ export interface DistinctOptions extends LimitOptions {
   /** Different values per window: an integer from 1 to 10,000; to 1,000,000 with `approximate`. */
   readonly limit: number
   /**
-   * Estimates the number of values, in a small fixed amount of memory. For limits of thousands of values and more. Default:
-   * false.
+   * Estimates the number of values in at most 160 kB of Redis per key. For limits of thousands to a million. Default: false.
    *
-   * - In Redis: HyperLogLog, about 135 kB per key however large the limit. Its standard error is 0.81%, so a key may be
-   *   allowed about 2% more values than its limit, or fewer. The memory store keeps the values, and counts them exactly.
+   * - Redis counts by HyperLogLog. Its standard error is 0.81%, so a key may be allowed about 2% more values than its limit,
+   *   or fewer. The memory store keeps the values and counts them exactly.
    * - A key at its limit is denied altogether, known values included, until values leave the window.
    * - A value counts for 1 to 1.1 windows: the window slides in steps of a tenth.
-   * - `remaining` goes down by one with each request, for known values too, until the next one counts anew.
-   * - `list` returns nothing.
+   * - `remaining` is one too low in the decision on a known value. `list` returns no values.
    */
   readonly approximate?: boolean
 }
 
 /**
  * At most `limit` different values in any window of this length: accounts that an address logs in to, addresses from
- * which an account is used. A value counts for as long as it was brought by an admitted request
- * within the window: a known one takes no more room, a new one takes one unit. With `approximate: true` it is an estimate:
- * see {@link DistinctOptions.approximate}.
+ * which an account is used. Exact unless {@link DistinctOptions.approximate}. A value counts for as long as it was brought
+ * by an admitted request within the window: a known one takes no more room, a new one takes one unit.
  *
  * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request says which value:
  * `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
  *
- * In Redis a sorted set of values, about 120 bytes each. A value longer than 128 bytes, or with others than printable
+ * In Redis a sorted set of values, about 120 bytes each, or sketches. A value longer than 128 bytes, or with others than printable
  * characters, is stored as its SHA-256.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
