@@ -22,7 +22,7 @@ end
 
 -- Sub-windows from the newest one to the current one.
 local function passed(log, params, now)
-  return math.min((now - now % params.precision - log.stamp) / params.precision, SUB_WINDOWS)
+  return (now - now % params.precision - log.stamp) / params.precision
 end
 
 -- How many sub-windows before the newest the oldest one that counts is; below 0 if none does.

@@ -92,7 +92,7 @@ export function tenthOf(windowMs: number): number {
 
 /** Sub-windows from the newest one to the current one. */
 function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): number {
-  return Math.min((startOf(nowMs, precision) - stamp) / precision, SUB_WINDOWS)
+  return (startOf(nowMs, precision) - stamp) / precision
 }
 
 /** How many sub-windows before the newest the oldest one that counts is; below 0 if none does. */

@@ -143,6 +143,30 @@ it.each([
   }
 })
 
+it('a log of another length, or whose numbers lead nowhere, is refused', async () => {
+  const limiter = limiterOn(new ManualClock(), 9)
+  await admittedOf(limiter, ['a'])
+  const key = (await redis.keys('*')).sort()[0]!
+  const good = (await redis.getBuffer(key))!
+  const changes: readonly Buffer[] = [
+    Buffer.concat([good, Buffer.of(0)]),
+    // A stamp between two tenths; a place behind the last.
+    Buffer.from(good.map((byte, i) => (i === 6 ? byte + 1 : byte))),
+    Buffer.from(good.map((byte, i) => (i === 7 ? 11 : byte))),
+  ]
+  for (const change of changes) {
+    await redis.set(key, change)
+    await expect(limiter.peek('k', { value: 'a' })).rejects.toThrow('not a distinct sketch of format 1')
+  }
+})
+
+it('by a clock that begins at 0 it counts as by any other', async () => {
+  const limiter = limiterOn(new ManualClock(0), 1)
+  expect((await limiter.peek('k', { value: 'a' })).resetAfterMs).toBe(0)
+  expect(await admittedOf(limiter, ['a'])).toBe(1)
+  expect(await admittedOf(limiter, ['b'])).toBe(0)
+})
+
 it('a count that a damaged sketch claims is no number beyond all that there can be', async () => {
   const limiter = limiterOn(new ManualClock(), 9)
   await admittedOf(limiter, ['a'])
