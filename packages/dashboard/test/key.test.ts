@@ -33,7 +33,7 @@ beforeAll(async () => {
         ban: { after: 50, within: '1h', for: '1h' },
       },
       hashed: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1m' }], hashKeys: 'h'.repeat(40) },
-      busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m' }] },
+      busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m', precision: 1 }] },
       kinds: {
         limits: [
           // None of which a test outlasts, nor the end of a window that comes by the clock.

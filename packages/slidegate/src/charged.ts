@@ -1,6 +1,6 @@
-import { type Decision, isCounted, type Source } from './decision.ts'
+import { type Decision, isCounted } from './decision.ts'
 import type { LimitSet, Log } from './limits/limit-set.ts'
-import type { ConsumeOutcome, Part } from './stores/store.ts'
+import type { ConsumeOutcome, Debit, Part } from './stores/store.ts'
 
 /** Per log, whether an admitted request is charged to it: of most requests all, or all that are enforced. */
 interface Usual {
@@ -23,18 +23,14 @@ let last: { readonly set: LimitSet | undefined; readonly usual: Usual } = {
 export function chargedLogs(
   parts: readonly Part[],
   decision: Decision,
-  { isRepeat, costs, sources }: ConsumeOutcome,
+  { repeats, debits }: ConsumeOutcome,
 ): readonly boolean[] {
-  if (sources !== undefined || (isRepeat !== true && !isUsual(decision, costs))) {
-    return partly(parts, decision, costs, sources)
+  const isRepeat = repeats !== undefined
+  if (!isRepeat && (debits !== undefined || decision.limits.some(({ allowed }) => !allowed))) {
+    return partly(parts, decision, debits)
   }
-  const which = isRepeat === true ? 'enforced' : 'all'
+  const which = isRepeat ? 'enforced' : 'all'
   return parts.length === 1 ? usual(parts[0]!.set)[which] : parts.flatMap(({ set }) => usual(set)[which])
-}
-
-function isUsual({ limits }: Decision, costs: readonly number[] | undefined): boolean {
-  for (let i = 0; i < limits.length; i++) if (!limits[i]!.allowed || costs?.[i] === 0) return false
-  return true
 }
 
 function usual(set: LimitSet): Usual {
@@ -54,17 +50,16 @@ function usual(set: LimitSet): Usual {
 function partly(
   parts: readonly Part[],
   { limits }: Decision,
-  costs: readonly number[] | undefined,
-  sources: readonly Source[] | undefined,
+  debits: readonly Debit[] | undefined,
 ): readonly boolean[] {
   let first = 0
   return parts.flatMap(({ set }, part) => {
     const before = first
     first += set.limits.length
-    const isPartCounted = sources === undefined || isCounted(sources[part]!)
+    const { source = 'store', costs } = debits?.[part] ?? {}
     return set.logs.map((log) => {
-      const i = before + (log.serves[0] ?? 0)
-      return isPartCounted && isCharged(log) && limits[i]!.allowed && costs?.[i] !== 0
+      const i = log.serves[0] ?? 0
+      return isCounted(source) && isCharged(log) && limits[before + i]!.allowed && costs?.[i] !== 0
     })
   })
 }

@@ -1,6 +1,6 @@
 import { SlidegateError } from './errors.ts'
 import type { Limit } from './limits/limit.ts'
-import type { ConsumeOutcome, Part, RequestOp } from './stores/store.ts'
+import type { Ban, ConsumeOutcome, Debit, Part, RequestOp } from './stores/store.ts'
 
 /**
  * Where an answer comes from:
@@ -119,36 +119,38 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
  */
 export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
   checkRepeat(op, outcome)
-  const { blockedMs } = outcome
-  if (blockedMs !== undefined && blockedMs > 0 && position >= outcome.admitted) {
-    return denialOfBlocked(op, outcome, blockedMs)
-  }
+  const { ban } = outcome
+  if (ban !== undefined && position >= outcome.admitted) return denialOfBlocked(op, outcome, ban)
   return decisionByLimits(limitsOf(op.parts), op, outcome, position)
 }
 
 /** Refuses a repeat that costs more than was charged: the rest would pass uncounted. */
-function checkRepeat({ cost }: RequestOp, { firstCost = cost }: ConsumeOutcome): void {
-  if (cost <= firstCost) return
+function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
+  if (cost <= repeats) return
   throw new SlidegateError(
     'reused_request_id',
-    `the cost is ${cost}, but the request of this requestId was charged ${firstCost}; use that cost, or another requestId`,
+    `the cost is ${cost}, but the request of this requestId was charged ${repeats}; use that cost, or another requestId`,
     cost,
   )
 }
 
+/** Units that a request takes of each limit, in declared order. */
+export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
+  return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
+}
+
 /** A denial of a key that is blocked, by its ban or by the limits that have brought it about. */
-function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, blockedMs: number): Decision {
+function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(limitsOf(op.parts), op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
-  const { bannedParts = [] } = outcome
-  const bans = bannedParts.map((part) => banName(op.parts[part]!.set.limiter))
+  const bans = ban.parts.map((part) => banName(op.parts[part]!.set.limiter))
   return {
     ...decision,
     remaining: bans.length > 0 ? 0 : decision.remaining,
-    retryAfterMs: Math.max(retryAfterMs, blockedMs),
-    resetAfterMs: Math.max(resetAfterMs, blockedMs),
+    retryAfterMs: Math.max(retryAfterMs, ban.ms),
+    resetAfterMs: Math.max(resetAfterMs, ban.ms),
     deniedBy: [...bans, ...deniedBy],
-    blockedMs,
+    blockedMs: ban.ms,
   }
 }
 
@@ -159,9 +161,9 @@ function decisionByLimits(
   position: number,
 ): Decision {
   const { cost } = op
-  const { costs } = outcome
+  const costs = outcome.debits && costsOf(op, outcome.debits)
   const allowed = position < outcome.admitted
-  const isRepeat = outcome.isRepeat === true
+  const isRepeat = outcome.repeats !== undefined
   const isCharged = op.type === 'consume' && isCounted(outcome.source) && !isRepeat
   // Where nobody knows what is left, no limit is to blame.
   const isKnown = isDecided(outcome.source)
@@ -204,10 +206,10 @@ function decisionByLimits(
       if (wait > retryAfterMs) retryAfterMs = wait
     }
   }
-  const { source, atMs, firstCost = cost } = outcome
+  const { source, atMs, repeats = cost } = outcome
   return {
     allowed,
-    cost: firstCost,
+    cost: repeats,
     remaining,
     retryAfterMs,
     resetAfterMs,

@@ -24,7 +24,7 @@ export interface LimitExplanation extends LimitDecision {
    * many units, each at the time when it was last renewed.
    */
   readonly charges?: readonly Charged[]
-  /** Beside `charges`: units that count and are not among them, for they are older, or were charged to limits of before. */
+  /** Beside `charges`: units that count and are older than those listed. */
   readonly chargedElsewhere?: number
   /** With `charges`: what the limit was made of. */
   readonly declared?: Declaration
@@ -80,7 +80,7 @@ export function explanationOf(
   outcome: ExplainOutcome,
   names: readonly (string | undefined)[],
 ): Omit<Explanation, 'overrides'> {
-  const { blockedMs = 0 } = outcome
+  const blockedMs = outcome.ban?.ms ?? 0
   const decision = decisionOf(op, outcome, 0)
   const declared = limitsOf(op.parts)
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision

@@ -1,5 +1,5 @@
 import type { Decision, Source } from './decision.ts'
-import type { Named, Part } from './stores/store.ts'
+import type { Debit, Named, Part } from './stores/store.ts'
 
 /** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
 export interface Origin {
@@ -10,11 +10,9 @@ export interface Origin {
   readonly names: Named
   readonly cost: number
   readonly atMs: number
-  /** The instants by part, where each has one of its own. */
-  readonly instants?: readonly number[] | undefined
   readonly source: Source
-  /** Who has decided each part, where that was not the same. */
-  readonly sources?: readonly Source[] | undefined
+  /** What each part was charged: see `ConsumeOutcome.debits`. */
+  readonly debits?: readonly Debit[] | undefined
   /** Per log, over all parts in order: whether it was charged. */
   readonly charged: readonly boolean[]
   /** Units not yet returned. */

@@ -153,14 +153,14 @@ export class Permits {
 
   /** Whether it was still held, as the store knows it. */
   async ask(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
-    const { parts, cost: units, names, source, sources } = originOf(decision) as Origin
+    const { parts, cost: units, names, source, debits } = originOf(decision) as Origin
     const op: HoldOp = {
       type,
       parts,
       requestId: names.requestId!,
       units,
       ...(source === 'fallback' && { source }),
-      ...(sources !== undefined && { sources }),
+      ...(debits !== undefined && { debits }),
     }
     return ((await this.#apply(op)) as HoldOutcome).held
   }

@@ -55,13 +55,12 @@ export async function returnTo(
   const asked = Math.min(units, origin.left)
   if (asked === 0) return 0
   origin.left -= asked
-  const { parts, charged, atMs, instants, source, sources, names } = origin
+  const { parts, charged, atMs, source, debits, names } = origin
   const op: RefundOp = { type: 'refund', parts, units: asked, atMs, charged, ...names }
   const { returned } = await ask(apply, origin, {
     ...op,
     ...(source === 'fallback' && { source }),
-    ...(instants !== undefined && { instants }),
-    ...(sources !== undefined && { sources }),
+    ...(debits !== undefined && { debits }),
   })
   origin.left += asked - Math.max(...returned)
   const logs = parts.flatMap(({ set }) => set.logs)

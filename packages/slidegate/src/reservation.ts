@@ -72,10 +72,10 @@ function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
     set.logs.filter(() => origin.charged[place++] === true).map((log) => log.name),
   )
   // Who has decided any of it in place of the store keeps no reservations.
-  const isKept = origin.sources === undefined && origin.source === 'store'
+  const isKept = origin.source === 'store'
   // The store settles it: a refund would return it once more.
   if (isKept) origin.left = 0
-  const instants = origin.instants ?? origin.parts.map(() => origin.atMs)
+  const instants = origin.parts.map((_, i) => origin.debits?.[i]?.atMs ?? origin.atMs)
   return { key, units: decision.cost, name: isKept ? name : '', charged, instants }
 }
 

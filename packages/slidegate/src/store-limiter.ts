@@ -328,8 +328,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
     const op: ExplainOp = { type: 'explain', parts: this.#bans(key), cost: 1, count: 1 }
-    const { blockedMs = 0 } = (await this.#apply(op)) as ExplainOutcome
-    return blockedMs > 0
+    return ((await this.#apply(op)) as ExplainOutcome).ban !== undefined
   }
 
   get overrides(): Overrides<Partial<AnyKey>> {
@@ -472,12 +471,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const { parts } = op
     const decision = decisionOf(op, outcome, position)
     const { cost, atMs, source } = decision
-    const { instants, sources } = outcome
-    const wasCounted = sources === undefined ? isCounted(source) : sources.some(isCounted)
+    const { debits } = outcome
+    const wasCounted =
+      debits === undefined ? isCounted(source) : debits.some((each) => isCounted(each.source))
     const left = wasCounted ? cost : 0
     const charged = chargedLogs(parts, decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS
-    const origin = { limiter: this, parts, names, cost, atMs, instants, source, sources, charged, left }
+    const origin = { limiter: this, parts, names, cost, atMs, source, debits, charged, left }
     markOrigin(decision, origin)
     return decision
   }

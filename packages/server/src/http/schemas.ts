@@ -186,8 +186,7 @@ export const SHARED = {
           chargedElsewhere: Type.Optional(
             Type.Integer({
               minimum: 0,
-              description:
-                'Beside charges: units that count and are not among them, for they are older, or were charged to limits of before.',
+              description: 'Beside charges: units that count and are older than those listed.',
             }),
           ),
           declared: Type.Optional(

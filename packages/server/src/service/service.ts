@@ -109,7 +109,7 @@ export class Service {
     this.#shadowings = shadowings
   }
 
-  /** Who waits in a line of a limiter that was replaced should wait in that of the new one: the former does not know what that charges. */
+  /** Is told of a limiter that was replaced: whoever waits in its queue should wait in that of the new one. */
   onReplaced(listener: (former: ActiveLimiter) => void): void {
     this.#onReplaced.push(listener)
   }

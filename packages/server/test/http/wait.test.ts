@@ -75,7 +75,7 @@ describe('waiting', () => {
     await using service = await testService({ ...config, caps: { waiting: '2h' } })
     const limiterOf = (limit: number): Config => ({
       ...config,
-      limiters: { api: { limits: [{ kind: 'slidingWindow', limit, window: '1h', precision: '1s' }] } },
+      limiters: { api: { limits: [{ kind: 'slidingWindow', limit, window: '1h' }] } },
     })
     await service.post('/v1/consume', { limiter: 'api', key: 'ann' })
     const waits = [1, 2].map(() => waitFor(service, { limiter: 'api', key: 'ann', maxWaitMs: 7_000_000 }))

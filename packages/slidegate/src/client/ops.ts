@@ -6,6 +6,7 @@ import type { Entries } from '../limits/limit.ts'
 import type { LimitSet, Role } from '../limits/limit-set.ts'
 import { areKept } from '../names.ts'
 import type { ConsumeOp, ExplainOp, Named, Op, Part } from '../stores/store.ts'
+import { debitsOf } from './outcomes.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Ops as JSON, and back. What a field may be stands here for both directions.
@@ -58,11 +59,11 @@ const READERS: Readonly<Record<string, Read>> = {
   ttlMs: (value, what) => integerIn(value, what, 0, MAX_TTL_MS),
   since: whole,
   requestId: stored,
-  value: stored,
   mayRepeat: flagIn,
   isWaiting: flagIn,
   charged: each(flagIn),
   instants: each(any),
+  debits: each((value) => value),
   reservation: upTo(MAX_NAME),
   from: like(/^[0-9]{1,20}$/),
   // The name of a dimension may stand before the key.
@@ -84,7 +85,7 @@ const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
   peek: fields('cost', 'count', ...NAMES),
   explain: fields('cost', 'count', 'charges?'),
   charge: fields('units', ...NAMES),
-  refund: fields('units', 'atMs', 'charged', 'instants?', ...NAMES),
+  refund: fields('units', 'atMs', 'charged', 'debits?', ...NAMES),
   extend: fields('units', 'requestId'),
   release: fields('units', 'requestId'),
   list: [],
@@ -191,9 +192,10 @@ function checkLogs(op: Op): void {
       throw wrong('charged', true, 'false for a log that no request is charged to')
     }
   }
-  if ('instants' in op && op.instants !== undefined && op.instants.length !== parts.length) {
+  if ('instants' in op && op.instants.length !== parts.length) {
     throw wrong('instants', op.instants.length, `an array of ${parts.length}, one for each part`)
   }
+  if ('debits' in op && op.debits !== undefined) debitsOf(op.debits, parts)
 }
 
 function haveAll(parts: readonly Part[], role: Role): boolean {

@@ -6,7 +6,7 @@ import {
   type StoreUnavailableReason,
 } from '../errors.ts'
 import type { Result } from '../stores/redis/transport.ts'
-import type { ExplainOp, Op, Part, RequestOp } from '../stores/store.ts'
+import type { Ban, Debit, ExplainOp, Op, Part, RequestOp } from '../stores/store.ts'
 import { at, type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Outcomes as they come back. JSON has no Infinity, and no undefined among others: both are null there.
@@ -85,13 +85,10 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
     : new SlidegateError(text(code, 'the code') as SlidegateErrorCode, told)
 }
 
-const REQUESTS = [
-  ...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'isRepeat', 'firstCost', 'costs'],
-  ...['blockedMs', 'bannedParts', 'isJoined', 'instants'],
-]
+const REQUESTS = [...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits']]
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, isRepeat, firstCost, costs, blockedMs, bannedParts, isJoined, instants } = told
+  const { source, repeats, ban, debits } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
   const limits = limitsOf(op.parts).length
   return {
@@ -101,13 +98,9 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
     // Of none a memory store says as much as of one.
     limits: listIn(told.limits, 'limits', 3 * limits, 3 * Math.max(1, limits)).map(waitIn),
     waitMs: 0,
-    ...(isRepeat !== undefined && { isRepeat: flagIn(isRepeat, 'isRepeat') }),
-    ...(firstCost !== undefined && { firstCost: whole(firstCost, 'firstCost') }),
-    ...(costs !== undefined && { costs: integers(costs, 'costs', limits) }),
-    ...(blockedMs !== undefined && { blockedMs: whole(blockedMs, 'blockedMs') }),
-    ...(bannedParts !== undefined && { bannedParts: partsIn(bannedParts, op.parts.length) }),
-    ...(isJoined !== undefined && { isJoined: flagIn(isJoined, 'isJoined') }),
-    ...(instants !== undefined && { instants: integers(instants, 'instants', op.parts.length) }),
+    ...(repeats !== undefined && { repeats: whole(repeats, 'repeats') }),
+    ...(ban !== undefined && { ban: readBan(ban, op.parts.length) }),
+    ...(debits !== undefined && { debits: debitsOf(debits, op.parts) }),
   } as const
 }
 
@@ -185,8 +178,23 @@ function waitIn(value: unknown): number {
   return value === null ? Number.POSITIVE_INFINITY : whole(value, 'a number of limits')
 }
 
-function partsIn(value: unknown, parts: number): number[] {
-  return listIn(value, 'bannedParts', 1, parts).map((each) => integerIn(each, 'bannedParts', 0, parts - 1))
+function readBan(value: unknown, parts: number): Ban {
+  const told = fieldsIn(value, 'the ban', ['ms', 'parts'])
+  const banned = listIn(told.parts, 'parts', 0, parts)
+  return { ms: whole(told.ms, 'ms'), parts: banned.map((each) => integerIn(each, 'parts', 0, parts - 1)) }
+}
+
+/** What each part was charged; the service tells of its store only. */
+export function debitsOf(value: unknown, parts: readonly Part[]): Debit[] {
+  return listIn(value, 'debits', parts.length, parts.length).map((each, i) => {
+    const { source, atMs, costs } = fieldsIn(each, 'a debit', ['source', 'atMs', 'costs'])
+    if (source !== 'store') throw wrong('the source', source, 'store')
+    return {
+      source,
+      atMs: whole(atMs, 'atMs'),
+      ...(costs !== undefined && { costs: integers(costs, 'costs', parts[i]!.set.limits.length) }),
+    }
+  })
 }
 
 function integers(value: unknown, what: string, length: number): number[] {

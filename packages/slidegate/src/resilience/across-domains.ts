@@ -36,8 +36,8 @@ import { askAll, byPart, joined, limitsIn, logsIn, type Share } from './shares.t
  *   leaves the window in time.
  * - **A denial is free.** Charges that were returned read as if they had never been made: `used` is the value from before,
  *   and there is room. Only the time until a window is empty includes the charge, unless the window was empty before.
- * - **Each domain has a clock.** `atMs` of an outcome is the latest of its domains. `instants` has the instant of each
- *   part, which refunds pass back; `sources` has who decided each part, if they differ.
+ * - **Each domain has a clock.** `atMs` of an outcome is the latest of its domains. `debits` has the instant of each
+ *   part and who decided it, which refunds pass back.
  * - A request with keys in several domains can't be repeated by its id: `invalid_request_id`.
  * - A reservation that one domain has taken stays there when another denies: it ages out.
  *
@@ -179,14 +179,14 @@ class SplittingStore implements Store {
   }
 
   #refund(op: RefundOp, call: Call): void {
-    const { instants, sources, ...whole } = op
+    const { debits, ...whole } = op
     const shares = this.#sharesOf(whole).flatMap((share): Share<RefundOp>[] => {
       const place = share.places[0]!
-      const source = sources === undefined ? op.source : sources[place]!
+      const source = debits === undefined ? op.source : debits[place]!.source
       const charged = chargedIn(op, share)
       if ((source !== undefined && !isCounted(source)) || !charged.includes(true)) return []
       const { source: _, ...asked } = share.op
-      const atMs = instants?.[place] ?? op.atMs
+      const atMs = debits?.[place]?.atMs ?? op.atMs
       const refund = { ...asked, charged, atMs }
       return [{ ...share, op: source === 'fallback' ? { ...refund, source } : refund }]
     })
@@ -219,11 +219,11 @@ class SplittingStore implements Store {
   }
 
   #hold(op: HoldOp, call: Call): void {
-    const { sources, ...whole } = op
+    const { debits, ...whole } = op
     const shares = this.#sharesOf(whole).map((share): Share<HoldOp> => {
-      if (sources === undefined) return share
+      if (debits === undefined) return share
       const { source: _, ...asked } = share.op
-      const isFallback = sources[share.places[0]!] === 'fallback'
+      const isFallback = debits[share.places[0]!]!.source === 'fallback'
       return { ...share, op: isFallback ? { ...asked, source: 'fallback' } : asked }
     })
     this.#askAll(shares, call, (told): HoldOutcome => {

@@ -21,7 +21,7 @@ class Denial {
       if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
     })
     // A denial after the ban counts towards the next one, so the store has to see it.
-    waitMs = outcome.blockedMs ?? waitMs
+    waitMs = outcome.ban?.ms ?? waitMs
     // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
     this.#lastsMs = Math.min(waitMs, maxStaleMs) - 1
   }
@@ -34,9 +34,9 @@ class Denial {
 
   outcomeAfter(ageMs: number): ConsumeOutcome {
     const limits = numbersAfter(ageMs, this.#outcome.limits, this.set, this.cost)
-    const { atMs, blockedMs, bannedParts } = this.#outcome
+    const { atMs, ban } = this.#outcome
     const denied = { source: 'denyCache', atMs: atMs + ageMs, admitted: 0, limits, waitMs: 0 } as const
-    return bannedParts ? { ...denied, blockedMs: blockedMs! - ageMs, bannedParts } : denied
+    return ban && ban.parts.length > 0 ? { ...denied, ban: { ...ban, ms: ban.ms - ageMs } } : denied
   }
 }
 

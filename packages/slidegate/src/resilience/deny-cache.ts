@@ -118,8 +118,10 @@ class RequestCall implements Call {
 }
 
 /** Whether the next denial may bring a ban on, so that the store has to hear of it. */
-function isCountedDenial({ parts }: ConsumeOp, { bannedParts }: ConsumeOutcome): boolean {
-  return bannedParts === undefined && parts[0]!.set.logs.some(({ role }) => role === 'ban')
+function isCountedDenial({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
+  return (
+    (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
+  )
 }
 
 /** One that waits for ops that may change keys: while they are under way nobody knows whether they have. */

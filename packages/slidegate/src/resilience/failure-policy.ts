@@ -123,7 +123,7 @@ class GuardedStore implements Store {
     }
     domain.breaker.succeeded(sentAtMs, isAttempt)
     // The instant of a request that comes again is long past.
-    if (outcome === undefined || !('atMs' in outcome) || outcome.isRepeat) return
+    if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
     const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, this.deadlines.now())
     if (byMs !== 0) this.#clockStepped(byMs)
   }

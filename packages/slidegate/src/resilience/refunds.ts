@@ -1,6 +1,6 @@
-import { isCounted } from '../decision.ts'
+import { costsOf, isCounted } from '../decision.ts'
 import type { Log } from '../limits/limit-set.ts'
-import { type ConsumeOp, type ConsumeOutcome, type RefundOp, takesOnce } from '../stores/store.ts'
+import type { ConsumeOp, ConsumeOutcome, RefundOp } from '../stores/store.ts'
 
 /**
  * What returns the requests at these positions, to the very instant of their charge. A shadow limit was charged only for
@@ -8,11 +8,12 @@ import { type ConsumeOp, type ConsumeOutcome, type RefundOp, takesOnce } from '.
  */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
   const { parts, requestId } = op
-  const { source, atMs, isRepeat, instants, sources } = outcome
-  if (!isCounted(source) || isRepeat) return []
+  const { source, atMs, repeats, debits } = outcome
+  if (!isCounted(source) || repeats !== undefined) return []
+  const costs = debits && costsOf(op, debits)
   let first = 0
   const units = parts.flatMap(({ set }) => {
-    const ofPart = set.logs.map((log) => unitsIn(log, first, op, outcome, from, end))
+    const ofPart = set.logs.map((log) => unitsIn(log, first, op, outcome, from, end, costs))
     first += set.limits.length
     return ofPart
   })
@@ -20,7 +21,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   return amounts.map((amount) => {
     const charged = units.map((each) => each === amount)
     const refund: RefundOp = { type: 'refund', parts, units: amount, atMs, charged, requestId }
-    if (instants !== undefined) return { ...refund, instants, sources }
+    if (debits !== undefined) return { ...refund, debits }
     return source === 'fallback' ? { ...refund, source } : refund
   })
 }
@@ -33,11 +34,12 @@ function unitsIn(
   outcome: ConsumeOutcome,
   from: number,
   end: number,
+  costs: readonly number[] | undefined,
 ): number {
   const { role, shadow, params, serves } = log
   if (role !== 'count') return 0
   const i = first + serves[0]!
-  if (takesOnce(log, op) && outcome.costs?.[i] === 0) return 0
+  if (costs?.[i] === 0) return 0
   if (!shadow) return op.cost * (end - from)
   const room = Math.max(0, Math.floor((params.limits[0]! - outcome.limits[3 * i]!) / op.cost))
   return op.cost * Math.max(0, Math.min(end, room) - from)

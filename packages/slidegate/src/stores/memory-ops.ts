@@ -19,10 +19,11 @@ import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import {
   type BlockOp,
-  bannedBy,
+  banOf,
   type ChargeOp,
   type ConsumeOp,
   type ConsumeOutcome,
+  debitsOf,
   type ExplainOp,
   type ExplainOutcome,
   type HoldOp,
@@ -108,7 +109,7 @@ export class MemoryOps {
     const outcome = decided(loaded, nowMs, admitted, op)
     const blockedMs = isRemembered ? banDenied(loaded, nowMs, op, op.count - admitted) : 0
     this.#keep(parts, loaded, nowMs)
-    return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+    return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   }
 
   #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
@@ -328,28 +329,26 @@ const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
 /** The outcome if a key is blocked. It tells how its limits are. */
 function denialByBan(loaded: Loaded, nowMs: number, op: RequestOp): ConsumeOutcome | undefined {
   if (loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
-  const blocked = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
-  const banned = bannedBy(blocked)
-  if (banned.blockedMs === undefined) return undefined
+  const ban = banOf(bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0))
+  if (ban === undefined) return undefined
   check(loaded, nowMs, op)
-  return { ...decided(loaded, nowMs, 0, op), ...banned }
+  return { ...decided(loaded, nowMs, 0, op), ban }
 }
 
 function decided(loaded: Loaded, nowMs: number, admitted: number, op: RequestOp): ConsumeOutcome {
   const limits = answer(loaded, nowMs, op.count)
-  return withCosts(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
+  return withDebits(loaded, op, { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 })
 }
 
 function repeated(loaded: Loaded, nowMs: number, first: Entry, op: RequestOp): ConsumeOutcome {
   const { atMs, units } = first
   const limits = answerAgain(loaded, nowMs, atMs)
-  const outcome = { source: 'store', atMs, admitted: 1, isRepeat: true, limits, waitMs: 0 } as const
-  return withCosts(loaded, op, units === op.cost ? outcome : { ...outcome, firstCost: units })
+  return withDebits(loaded, op, { source: 'store', atMs, admitted: 1, limits, waitMs: 0, repeats: units })
 }
 
-function withCosts(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): ConsumeOutcome {
+function withDebits(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): ConsumeOutcome {
   const costs = costsIn(loaded, op)
-  return costs === undefined ? outcome : { ...outcome, costs }
+  return costs === undefined ? outcome : { ...outcome, debits: debitsOf(op.parts, outcome, costs) }
 }
 
 function full(parts: readonly Part[]): StoreUnavailableError {

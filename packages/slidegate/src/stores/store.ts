@@ -42,13 +42,13 @@ export interface ConsumeOp extends Named {
 }
 
 /**
- * How an outcome reports bans that were in force before the op.
+ * The ban of an outcome whose parts were blocked before the op.
  *
- * @param blocked milliseconds per part, 0 for parts without a ban in force
+ * @param blocked milliseconds per part, 0 for parts that are not blocked
  */
-export function bannedBy(blocked: readonly number[]): Pick<ConsumeOutcome, 'blockedMs' | 'bannedParts'> {
-  const bannedParts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
-  return bannedParts.length === 0 ? {} : { blockedMs: Math.max(...blocked), bannedParts }
+export function banOf(blocked: readonly number[]): Ban | undefined {
+  const parts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
+  return parts.length === 0 ? undefined : { ms: Math.max(...blocked), parts }
 }
 
 /** What `consume` would answer. Writes nothing. */
@@ -76,10 +76,8 @@ export interface RefundOp extends Named {
   readonly charged: readonly boolean[]
   /** Who has charged it, where that was not the store. */
   readonly source?: 'fallback'
-  /** See {@link ConsumeOutcome.instants}: in place of `atMs`. */
-  readonly instants?: readonly number[] | undefined
-  /** See {@link ConsumeOutcome.sources}: in place of `source`. */
-  readonly sources?: readonly Source[] | undefined
+  /** See {@link ConsumeOutcome.debits}: in place of `atMs` and `source`. */
+  readonly debits?: readonly Debit[] | undefined
 }
 
 /** Lets what is held under this id count for as long again, or no longer. */
@@ -89,8 +87,8 @@ export interface HoldOp extends Named {
   readonly requestId: string
   readonly units: number
   readonly source?: 'fallback'
-  /** See {@link ConsumeOutcome.sources}: in place of `source`. */
-  readonly sources?: readonly Source[] | undefined
+  /** See {@link ConsumeOutcome.debits}: in place of `source`. */
+  readonly debits?: readonly Debit[] | undefined
 }
 
 /** What the logs keep one by one. Writes nothing. */
@@ -180,6 +178,23 @@ export type Op =
 /** Ops that ask what a request would be, or is, told. */
 export type RequestOp = ConsumeOp | PeekOp | ExplainOp
 
+/** What a part was charged. */
+export interface Debit {
+  /** Who has decided it. */
+  readonly source: Source
+  /** When, by the clock of where its key lives. */
+  readonly atMs: number
+  /** Units per limit of the part. Left out if each is the cost of the request. */
+  readonly costs?: readonly number[] | undefined
+}
+
+export interface Ban {
+  /** For so many milliseconds a key is blocked, the most over all parts. */
+  readonly ms: number
+  /** The parts that were blocked before the op, which deny every request. None if this op brought the ban about. */
+  readonly parts: readonly number[]
+}
+
 /** The outcome of a consume or peek op. */
 export interface ConsumeOutcome {
   readonly source: Source
@@ -192,27 +207,32 @@ export interface ConsumeOutcome {
    * `Infinity` where it never will); the milliseconds until its window is empty after it.
    */
   readonly limits: readonly number[]
-  /** Whether the request was admitted before, at `atMs`, and nothing was charged now. */
-  readonly isRepeat?: boolean
-  /** Units that a repeat was charged when it was admitted. Left out if its cost is the same. */
-  readonly firstCost?: number
-  /** Units that the request takes of each limit, where that may be other than its cost: a shadow limit that knows it takes none. */
-  readonly costs?: readonly number[]
+  /** The request was admitted before, at `atMs`, and charged so many units; nothing was charged now. */
+  readonly repeats?: number
   /** With the source `failClosed`: for how many milliseconds the refusal is expected to last. Else 0. */
   readonly waitMs: number
-  /** Milliseconds for which a key is blocked, the most over all parts; absent if none is. */
-  readonly blockedMs?: number
-  /** Parts with a ban that was in force before the op, by number; absent if there are none. They deny every request. */
-  readonly bannedParts?: readonly number[]
-  /** Whether parts were decided apart: a denial may come of another who held one of them for a moment. Said to those who wait. */
-  readonly isJoined?: boolean
+  /** If a key is blocked. */
+  readonly ban?: Ban | undefined
   /**
-   * Per part, the instant at which it was charged, by the clock of where its key lives: what a refund needs. Only where
-   * parts were decided apart, and then `atMs` is the latest of them.
+   * Per part, what it was charged. Only if parts were decided apart, so that `atMs` is the latest of them and `source` the
+   * one that knows least, or if some limit takes other units than the cost.
    */
-  readonly instants?: readonly number[]
-  /** Per part, who has decided it. Only where not all were decided by the same, and then `source` is the one that knows least. */
-  readonly sources?: readonly Source[]
+  readonly debits?: readonly Debit[]
+}
+
+/** What each part was charged by one decision, by the units per limit over all parts. */
+export function debitsOf(
+  parts: readonly Part[],
+  { source, atMs }: ConsumeOutcome,
+  costs: readonly number[],
+): readonly Debit[] {
+  let first = 0
+  return parts.map(({ set }) => {
+    const end = first + set.limits.length
+    const debit = { source, atMs, costs: costs.slice(first, end) }
+    first = end
+    return debit
+  })
 }
 
 /** The outcome of an explain op. */

@@ -148,6 +148,25 @@ export const slidingCounters: readonly ConformanceCase[] = [
     assert.equal((await admits(limited, 'k', 2 ** 40 - 1)).remaining, 0)
   }),
 
+  conformanceCase(
+    'a sliding counter counts no more units than its limit can tell apart',
+    async ({ clock, create }) => {
+      let limit = 2 ** 40
+      const limited = create({ limits: () => [slidingCounter({ limit, window: '10s' })] })
+      const waitAt = async (size: number) => {
+        limit = size
+        return (await denies(limited, 'k')).retryAfterMs
+      }
+      await limited.charge('k', Number.MAX_SAFE_INTEGER)
+      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [15_120, 13_897])
+      clock.advance(10_000)
+      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
+      limit = 2 ** 40
+      await limited.charge('k', 1)
+      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
+    },
+  ),
+
   conformanceCase('a sliding counter returns units to the window that they came in', async (scene) => {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     const first = await admits(limited, 'k', 4)

@@ -119,6 +119,23 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     },
   ),
 
+  conformanceCase(
+    'the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days',
+    async (scene) => {
+      let refill = 10
+      const limited = scene.create({ limits: () => [tokenBucket({ capacity: 4, refill, interval: '1s' })] })
+      await limited.charge('k', Number.MAX_SAFE_INTEGER)
+      refill = 1
+      assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
+      refill = 10
+      assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
+      // 2^52 parts of tokens.
+      const greatest = scene.limiter([tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, interval: 4096 })])
+      await greatest.charge('great', Number.MAX_SAFE_INTEGER)
+      assert.equal((await denies(greatest, 'great')).resetAfterMs, 4096)
+    },
+  ),
+
   conformanceCase('a refund to a token bucket returns what has not come back by itself', async (scene) => {
     const limited = scene.limiter([tokenBucket({ capacity: 10, ...TENTHS })])
     await admits(limited, 'k', 2)
@@ -149,6 +166,20 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     assert.equal(await limited.refund('k', forgotten), 0)
     assert.equal(await left(limited, 'k'), 2)
   }),
+
+  conformanceCase(
+    'a refund to a token bucket that was full since mints nothing after the clock was set back',
+    async ({ clock, limiter }) => {
+      const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
+      const decision = await admits(limited, 'k', 5)
+      clock.advance(-3_600_000)
+      await admits(limited, 'k')
+      clock.advance(3_600_010)
+      await admits(limited, 'k', 5)
+      assert.equal(await limited.refund('k', decision), 0)
+      assert.equal(await left(limited, 'k'), 5)
+    },
+  ),
 
   conformanceCase(
     'after a small step back a token bucket waits for the clock',

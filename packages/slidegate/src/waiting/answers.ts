@@ -5,7 +5,7 @@ import type { Answer } from './queue.ts'
 /** Milliseconds after which a request that was denied may be asked for again; `Infinity` where it never may. */
 export function waitIn({ op, outcome }: Answer): number {
   // A store that does not answer may have no idea either.
-  let waitMs = Math.max(1, outcome.waitMs, outcome.blockedMs ?? 0)
+  let waitMs = Math.max(1, outcome.waitMs, outcome.ban?.ms ?? 0)
   limitsOf(op.parts).forEach(({ shadow }, i) => {
     if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
   })

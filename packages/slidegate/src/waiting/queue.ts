@@ -272,14 +272,14 @@ export class Queue {
       const nowMs = performance.now()
       const isHeld = areHeld(op.parts)
       const isOfStore = outcome.source === 'store'
-      const isCertain = isOfStore && !(isHeld || outcome.isJoined)
+      const isCertain = isOfStore && !(isHeld || outcome.debits !== undefined)
       // The next question takes as long to the store as this one did: from here on it arrives on time, however far the
       // store is.
       const fromMs = isOfStore ? sentAtMs : nowMs
       const mostMs = Math.min(
         isHeld ? MAX_HELD_MS : MAX_WAIT_MS,
         // Who got in each other's way does not come at the same time again.
-        outcome.isJoined ? MAX_JOINED_MS * (1 - Math.random() / 2) : Number.POSITIVE_INFINITY,
+        outcome.debits !== undefined ? MAX_JOINED_MS * (1 - Math.random() / 2) : Number.POSITIVE_INFINITY,
       )
       this.#denial = {
         parts: this.#parts,

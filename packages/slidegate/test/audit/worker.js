@@ -139,9 +139,9 @@ function keyFrom({ dimensions, keys }, n, other) {
  * @param {import('slidegate').Decision} decision
  */
 function chargesOf(keys, decision) {
-  const instants = originOf(decision)?.instants
+  const debits = originOf(decision)?.debits
   return Object.fromEntries(
-    Object.entries(keys).map(([name, key], i) => [name, { key, atMs: instants?.[i] ?? decision.atMs }]),
+    Object.entries(keys).map(([name, key], i) => [name, { key, atMs: debits?.[i]?.atMs ?? decision.atMs }]),
   )
 }
 

@@ -348,7 +348,7 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   overrides: {
-    what: 'overrides: of every kind of limit, for a while, for ever, deleted, and changed while what was before counts',
+    what: 'overrides: of every kind of limit, for a while, for ever, and deleted',
     limiters: {
       limiter: {
         options: { name: 'api', limits: [sliding(5, '1h')], overrides: { maxStaleMs: 1000 } },
@@ -361,7 +361,7 @@ const BESIDE: Readonly<Record<string, History>> = {
       consume('changed', 3),
       call('overrides.set', 'changed', [{ kind: 'fixedWindow', limit: 20, window: '1h' }], { ttl: '10m' }),
       consume('changed', 4),
-      call('overrides.set', 'gone', [{ kind: 'tokenBucket', capacity: 9, refill: 1, interval: '1m' }]),
+      call('overrides.set', 'gone', [sliding(9, '2h')]),
       consume('gone', 4),
       after(2000),
       call('overrides.delete', 'gone'),

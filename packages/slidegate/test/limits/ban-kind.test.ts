@@ -27,7 +27,7 @@ const BAN = { after: 3, within: '10s', for: ['20s', '40s', '60s'], forgetAfter: 
 /** Brings a ban on: the limit is used up already. */
 async function denyTillBanned(set: LimitSet): Promise<number | undefined> {
   for (let i = 0; i < 2; i++) expect(await twins.consume(set, { cost: 2 })).toMatchObject({ admitted: 0 })
-  return (await twins.consume(set, { cost: 2 })).blockedMs
+  return (await twins.consume(set, { cost: 2 })).ban?.ms
 }
 
 describe('denials bring a ban on', () => {
@@ -36,20 +36,20 @@ describe('denials bring a ban on', () => {
   it('with the last of so many, and that one is told the wait of its limit, too', async () => {
     expect((await twins.consume(set)).admitted).toBe(1)
     expect(await twins.consume(set)).toMatchObject({ admitted: 0, limits: [1, 60_000, 60_000] })
-    expect(await twins.consume(set)).not.toHaveProperty('blockedMs')
+    expect(await twins.consume(set)).not.toHaveProperty('ban')
     const third = await twins.consume(set)
-    expect(third).toMatchObject({ admitted: 0, limits: [1, 60_000, 60_000], blockedMs: 20_000 })
-    expect(third).not.toHaveProperty('bannedParts')
+    expect(third).toMatchObject({ admitted: 0, limits: [1, 60_000, 60_000], ban: { ms: 20_000 } })
+    expect(third).toMatchObject({ ban: { parts: [] } })
   })
 
   it('to the millisecond at which it ends, everything is denied, and limits are reported as they are', async () => {
     expect(await denyTillBanned(set)).toBe(20_000)
     twins.clock.advance(1)
-    const expected = { admitted: 0, limits: [0, 0, 0], blockedMs: 19_999, bannedParts: [0] }
+    const expected = { admitted: 0, limits: [0, 0, 0], ban: { ms: 19_999, parts: [0] } }
     expect(await twins.consume(set)).toMatchObject(expected)
     expect(await twins.peek(set)).toMatchObject(expected)
     twins.clock.advance(19_998)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 1, bannedParts: [0] })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 1, parts: [0] } })
     twins.clock.advance(1)
     expect(await twins.peek(set)).toMatchObject({ admitted: 1 })
     expect((await twins.consume(set)).admitted).toBe(1)
@@ -62,9 +62,9 @@ describe('denials bring a ban on', () => {
     twins.clock.advance(9_999)
     // The first is 10 s old, the second is not.
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 1 }])
-    expect(await twins.consume(set, { cost: 2 })).not.toHaveProperty('blockedMs')
+    expect(await twins.consume(set, { cost: 2 })).not.toHaveProperty('ban')
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 2 }])
-    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('ban.ms', 20_000)
   })
 
   it('each is longer than the one before, the last for ever, until that is forgotten', async () => {
@@ -91,7 +91,7 @@ describe('denials bring a ban on', () => {
   })
 
   it('the first denial does where one is enough', async () => {
-    expect(await twins.consume(setOf({ ...BAN, after: 1 }), { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+    expect(await twins.consume(setOf({ ...BAN, after: 1 }), { cost: 2 })).toHaveProperty('ban.ms', 20_000)
   })
 
   it('and where one is enough, the first after a ban that is forgotten brings on the shortest', async () => {
@@ -102,7 +102,7 @@ describe('denials bring a ban on', () => {
       [40_000 + 30_000, 20_000],
     ] as const) {
       twins.clock.advance(waitMs)
-      expect(await twins.consume(strict, { cost: 2 })).toHaveProperty('blockedMs', ms)
+      expect(await twins.consume(strict, { cost: 2 })).toHaveProperty('ban.ms', ms)
     }
   })
 
@@ -110,22 +110,22 @@ describe('denials bring a ban on', () => {
     const many = setOf({ ...BAN, after: 5 })
     expect(await twins.consume(many, { count: 4 })).toMatchObject({ admitted: 1 })
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 3 }])
-    expect(await twins.consume(many, { count: 50 })).toMatchObject({ admitted: 0, blockedMs: 20_000 })
+    expect(await twins.consume(many, { count: 50 })).toMatchObject({ admitted: 0, ban: { ms: 20_000 } })
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 20_000, level: 1, denials: 0 }])
   })
 
   it('when only some of a new key are admitted, it is one key', async () => {
     const many = setOf({ ...BAN, after: 2 })
-    expect(await twins.consume(many, { count: 3 })).toMatchObject({ admitted: 1, blockedMs: 20_000 })
+    expect(await twins.consume(many, { count: 3 })).toMatchObject({ admitted: 1, ban: { ms: 20_000 } })
     expect(twins.memory.stats()).toEqual({ keys: 1, evicted: 0 })
   })
 
   it('up to a thousand of them', async () => {
     const many = setOf({ ...BAN, after: 1000 })
-    expect(await twins.consume(many, { cost: 2, count: 998 })).not.toHaveProperty('blockedMs')
-    expect(await twins.consume(many, { cost: 2 })).not.toHaveProperty('blockedMs')
+    expect(await twins.consume(many, { cost: 2, count: 998 })).not.toHaveProperty('ban')
+    expect(await twins.consume(many, { cost: 2 })).not.toHaveProperty('ban')
     expect((await twins.explain(many)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 999 }])
-    expect(await twins.consume(many, { cost: 2 })).toHaveProperty('blockedMs', 20_000)
+    expect(await twins.consume(many, { cost: 2 })).toHaveProperty('ban.ms', 20_000)
   })
 })
 
@@ -164,8 +164,8 @@ describe('what does not count as a denial', () => {
     expect((await ask()).admitted).toBe(1)
     await ask()
     await ask()
-    expect(await ask()).toMatchObject({ blockedMs: 20_000, limits: [1, 60_000, 60_000, 1, 0, 60_000] })
-    expect(await ask()).toMatchObject({ bannedParts: [0], limits: [1, 60_000, 60_000, 1, 0, 60_000] })
+    expect(await ask()).toMatchObject({ ban: { ms: 20_000 }, limits: [1, 60_000, 60_000, 1, 0, 60_000] })
+    expect(await ask()).toMatchObject({ ban: { parts: [0] }, limits: [1, 60_000, 60_000, 1, 0, 60_000] })
     const { bans } = (await twins.ask({ type: 'explain', parts, cost: 1, count: 1 })) as {
       bans?: unknown
     }
@@ -174,7 +174,7 @@ describe('what does not count as a denial', () => {
       { blockedMs: 0, level: 0, denials: 0 },
     ])
     expect((await twins.consume(ip, {}, 'i')).admitted).toBe(1)
-    expect(await twins.consume(user, {}, 'u')).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.consume(user, {}, 'u')).toMatchObject({ ban: { ms: 20_000 } })
   })
 
   it('a denial by the limits of another part, though a shadow limit of this one has no room', async () => {
@@ -195,10 +195,10 @@ describe('blocked by hand', () => {
 
   it('from now on, whatever was before', async () => {
     await twins.block(set, 5000)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 5000, bannedParts: [0] })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 5000, parts: [0] } })
     twins.clock.advance(1000)
     await twins.block(set, 70_000)
-    expect(await twins.peek(set)).toMatchObject({ blockedMs: 70_000 })
+    expect(await twins.peek(set)).toMatchObject({ ban: { ms: 70_000 } })
     await twins.block(set, 10)
     twins.clock.advance(10)
     expect((await twins.consume(set)).admitted).toBe(1)
@@ -212,7 +212,7 @@ describe('blocked by hand', () => {
     expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 1000, level: 1, denials: 1 }])
     twins.clock.advance(1000)
     await twins.consume(set, { cost: 2 })
-    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('blockedMs', 40_000)
+    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('ban.ms', 40_000)
   })
 
   it('let go, all is forgotten, and nothing stays stored', async () => {
@@ -227,13 +227,13 @@ describe('blocked by hand', () => {
     const byHand = setOf(true)
     await redis.config('RESETSTAT')
     for (let i = 0; i < 50; i++) {
-      expect(await twins.consume(byHand, { cost: 2 })).not.toHaveProperty('blockedMs')
+      expect(await twins.consume(byHand, { cost: 2 })).not.toHaveProperty('ban')
     }
     const stats = await redis.info('commandstats')
     expect(stats).not.toMatch(/cmdstat_(set|del):/)
     expect((await twins.explain(byHand)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
     await twins.block(byHand, 3000)
-    expect(await twins.consume(byHand)).toMatchObject({ blockedMs: 3000 })
+    expect(await twins.consume(byHand)).toMatchObject({ ban: { ms: 3000 } })
     twins.clock.advance(3000)
     expect((await twins.consume(byHand)).admitted).toBe(1)
   })
@@ -252,22 +252,22 @@ describe('a clock that was set back', () => {
   it('by more than a second: as much is left of the ban as when it was written', async () => {
     await denyTillBanned(set)
     twins.clock.advance(5000)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 15_000 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 15_000 } })
     twins.clock.advance(-3_600_000)
-    expect(await twins.peek(set)).toMatchObject({ blockedMs: 20_000 })
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.peek(set)).toMatchObject({ ban: { ms: 20_000 } })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
     twins.clock.advance(1000)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 19_000 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 19_000 } })
   })
 
   it('by less: time stands still until the clock has caught up', async () => {
     await denyTillBanned(set)
     twins.clock.advance(-1000)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000, atMs: twins.clock.now() + 1000 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 }, atMs: twins.clock.now() + 1000 })
     twins.clock.advance(500)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
     twins.clock.advance(501)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 19_999 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 19_999 } })
   })
 
   it('what was let go holds no time still', async () => {
@@ -293,14 +293,14 @@ describe('a clock that was set back', () => {
   it('at the beginning of time, too', async () => {
     twins.clock.set(0)
     expect(await denyTillBanned(set)).toBe(20_000)
-    expect(await twins.consume(set)).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
     twins.clock.set(50_000)
     await twins.block(set, 0)
     await twins.consume(set, { cost: 2 })
     twins.clock.advance(5000)
     await twins.consume(set, { cost: 2 })
     twins.clock.set(1)
-    expect(await twins.consume(set, { cost: 2 })).toMatchObject({ blockedMs: 20_000 })
+    expect(await twins.consume(set, { cost: 2 })).toMatchObject({ ban: { ms: 20_000 } })
   })
 })
 
@@ -340,7 +340,7 @@ it('a blocked key is not dropped from memory for others', async () => {
     } as const
     await outcomesOf(store, [op])
   }
-  expect(await ask('bad')).toMatchObject([{ blockedMs: 10_000 }])
+  expect(await ask('bad')).toMatchObject([{ ban: { ms: 10_000 } }])
   twins.clock.advance(10_000)
   expect(await ask('bad')).toMatchObject([{ admitted: 1 }])
 })

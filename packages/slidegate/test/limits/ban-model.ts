@@ -39,7 +39,7 @@ export class KeyModel {
     const outcome = { source: 'store', atMs: nowMs, admitted, limits, waitMs: 0 } as const
     if (admitted === count || isWaiting) return outcome
     const blockedMs = this.#deny(nowMs, count - admitted)
-    return blockedMs > 0 ? { ...outcome, blockedMs } : outcome
+    return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   }
 
   /** Writes nothing. */
@@ -69,7 +69,7 @@ export class KeyModel {
         admitted: ban.blockedMs === 0 && used + cost <= CAPACITY ? 1 : 0,
         limits,
         waitMs: 0,
-        ...(ban.blockedMs > 0 && { blockedMs: ban.blockedMs, bannedParts: [0] }),
+        ...(ban.blockedMs > 0 && { ban: { ms: ban.blockedMs, parts: [0] } }),
         frees: [stays.map((units) => this.#owed(nowMs) - units * TOKEN_MS)],
         bans: [ban],
       }
@@ -93,7 +93,14 @@ export class KeyModel {
     const { blockedMs } = this.#look(nowMs)
     if (blockedMs === 0) return undefined
     const limits = this.#limits(nowMs, this.#used(nowMs), 0, cost, count)
-    return { source: 'store', atMs: nowMs, admitted: 0, limits, waitMs: 0, blockedMs, bannedParts: [0] }
+    return {
+      source: 'store',
+      atMs: nowMs,
+      admitted: 0,
+      limits,
+      waitMs: 0,
+      ban: { ms: blockedMs, parts: [0] },
+    }
   }
 
   #aside<T>(look: () => T): T {

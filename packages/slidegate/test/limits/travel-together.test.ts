@@ -103,7 +103,7 @@ it.each(Object.entries(SAMPLES))('%s: what one key has is not what the next one 
       const ops = keys.map(
         (key): Op => ({ ...asked, type: 'consume', parts: [{ key, set: counted }], cost: 1, ...names }),
       )
-      return (await outcomesOf(store, ops)).map((outcome) => ({ isRepeat: false, ...outcome }))
+      return outcomesOf(store, ops)
     }
     const told = [await ask('ahead', 'ahead too')]
     // By more than a second: what was charged counts from now on.

@@ -86,7 +86,6 @@ export const GROUPS = {
     tests: [
       'mutation/conformance.ts',
       ...UNITS,
-      'limits/former-limits.test.ts',
       'limits/kept-logs.test.ts',
       'limits/limit-set.test.ts',
       'traps/memory-changing-limits.test.ts',
@@ -104,7 +103,6 @@ export const GROUPS = {
       ...KEYED,
       'limits/ban-kind.test.ts',
       'limits/every-kind.test.ts',
-      'limits/former-limits.test.ts',
       'limits/given-back-once.test.ts',
       'limits/repeats.test.ts',
       'limits/kept-logs.test.ts',
@@ -125,7 +123,6 @@ export const GROUPS = {
       'mutation/conformance.ts',
       ...UNITS,
       ...CALLERS,
-      'limits/former-limits.test.ts',
       'limits/returned.test.ts',
       'limits/sliding-count.test.ts',
       'limits/untouched.test.ts',

@@ -48,8 +48,8 @@ const FIRST_HIT_WINDOW = '01018bcfe56800000000000003'
 /** Five units since the start, in a month of Berlin. */
 const MONTH = '01018bcfe56800000000000005'
 
-/** Four tokens taken at the start from a full bucket, each of 10,000 parts. */
-const TOKEN_BUCKET = '01018bcfe5680000000000009c40018bcfe56800'
+/** Four tokens taken at the start from a full bucket, each of 10,000 parts, at a refill of 3. */
+const TOKEN_BUCKET = '01018bcfe5680000000000009c40018bcfe56800000000000003'
 
 /** Four units in the hour in which the start is, five in the one before. */
 const SLIDING_COUNTER = '01018bcfd933000000000000000400000000000005018bcfae7980'
@@ -129,7 +129,7 @@ it('a month', async () => {
 })
 
 it('a token bucket', async () => {
-  await put('slidegate:{110}:api:u:t3-10000', TOKEN_BUCKET)
+  await put('slidegate:{110}:api:u:t10000', TOKEN_BUCKET)
   clock.set(START_MS + 2000)
   const limiter = limiterOf(tokenBucket({ capacity: 9, refill: 3, interval: '10s' }))
   // 0.6 of the 4 have come back.
@@ -138,7 +138,7 @@ it('a token bucket', async () => {
 })
 
 it('a sliding counter', async () => {
-  await put('slidegate:{110}:api:u:c1-3600000', SLIDING_COUNTER)
+  await put('slidegate:{110}:api:u:c3600000', SLIDING_COUNTER)
   clock.set(START_MS)
   const limiter = limiterOf(slidingCounter({ limit: 9, window: '1h' }))
   // 800 s of the hour are over: 7/9 of the 5, rounded up.

@@ -47,9 +47,9 @@ const KEEP_MS: Readonly<Record<string, number>> = {
   fhit5000: 5000,
   w1sshadow: 60_000,
   w500: 3499,
-  'c1-5000': 10_000,
+  c5000: 10_000,
   // As long as it takes to pay for the most that is asked for below: 60 times 5 units.
-  't1-50': 15_000,
+  t1000: 15_000,
   z2000: 2000,
   x3000: 3000,
   k7000: 7000,
@@ -264,6 +264,21 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
   await limiter.reset('k')
   await limiter.consume('k')
   await expectDebt(100)
+})
+
+it('a token bucket that owes more than its refill of now allows lives for 366 days', async () => {
+  const clock = new ManualClock()
+  const bucket = (refill: number) => tokenBucket({ capacity: 10, refill, interval: '10s' })
+  let limits = [bucket(10)]
+  const store = redisStore(redis, { clock: clock.now })
+  const limiter = createLimiter({ limits: () => limits, store, timeoutMs: 30_000 })
+  await limiter.charge('k', Number.MAX_SAFE_INTEGER)
+  limits = [bucket(1)]
+  // A denial writes a log that is ahead of the clock.
+  clock.advance(-3_600_000)
+  await limiter.consume('k')
+  const [key = ''] = await redis.keys('*')
+  expect(await redis.pttl(key)).toBeLessThanOrEqual(lifetimeOf(366 * 86_400_000))
 })
 
 it('a sliding counter lives until its window and the next are over', async () => {

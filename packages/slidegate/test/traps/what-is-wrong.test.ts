@@ -53,6 +53,19 @@ it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
   await expect(outcomesOf(store, [op])).rejects.toThrow(/cannot be used: not an? .* of format 1$/)
 })
 
+it.each(['a fixed window', 'a sliding counter', 'a token bucket', 'a ban'])(
+  '%s with a byte too many',
+  async (name) => {
+    const store = redisStore(redis)
+    const [pattern, op] = LOGS[name]!
+    await outcomesOf(store, [op])
+    const [key = ''] = await redis.keys(pattern)
+    const value = (await redis.getBuffer(key))!
+    await redis.set(key, Buffer.concat([value, Buffer.of(0)]))
+    await expect(outcomesOf(store, [op])).rejects.toThrow(/not an? .* of format 1$/)
+  },
+)
+
 it('a sliding counter whose window begins between two of its windows', async () => {
   const store = redisStore(redis)
   const op = LOGS['a sliding counter']![1]

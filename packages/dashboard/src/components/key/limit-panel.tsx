@@ -63,8 +63,8 @@ export function LimitPanel({
           <WindowPicture limit={limit} atMs={atMs} levels={levels} clock={clock} />
           {chargedElsewhere > 0 && (
             <p class="muted">
-              {count(chargedElsewhere)} {chargedElsewhere === 1 ? 'unit is' : 'units are'} not drawn: charged
-              before those that are, or to limits of before.
+              {count(chargedElsewhere)} {chargedElsewhere === 1 ? 'unit is' : 'units are'} not drawn: older
+              than the charges shown.
             </p>
           )}
           {charges.length > 0 && <Charges limit={limit} charges={charges} atMs={atMs} />}

@@ -37,7 +37,7 @@ export function OverrideForm({
     >
       <p>
         {who} is held to these limits <strong>in place of all its usual ones</strong>, on all instances. What
-        it has used counts on.
+        it has used still counts if only numbers change.
       </p>
       <ul class="drafts">
         {drafts.map((draft, i) => (

@@ -24,7 +24,7 @@
 --          explain        as peek; then per limit: how many times follow, and these, and where charges are asked for and its
 --                         kind keeps them, how many of them follow, and of each the milliseconds since, and its units; then per
 --                         log of bans: level, denials, milliseconds for which it blocks
---          leave, block   0
+--          block          0
 --          note           1; 2 where others may have written it; 0 and a cursor in text where there was no room: see notes.lua
 --          notes          0, then JSON: see notes.lua
 --          reset          nothing
@@ -35,7 +35,6 @@
 --                         number of requests follow the units that it was charged
 --          -4, ms         the denial has blocked a key for so long
 --          -5, ms...      keys were blocked before: per log of bans for how long, 0 where it is not
---          -6             others wait before it, and are counted in its waits
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --

@@ -2,9 +2,11 @@ import { StoreUnavailableError, show } from '../../errors.ts'
 import type { BanState, Charged, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import {
-  bannedBy,
+  type Ban,
+  banOf,
   type ConsumeOp,
   type ConsumeOutcome,
+  debitsOf,
   type ExplainOp,
   type ExplainOutcome,
   type HoldOp,
@@ -255,31 +257,33 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       atMs += next()
       first = next()
     }
-    let blockedMs = 0
+    let ban: Ban | undefined
     if (first === BLOCKED) {
-      blockedMs = next()
+      ban = { ms: next(), parts: [] }
       first = next()
     }
-    const banned = first === BANNED ? bannedBy(op.parts.map(({ set }) => (hasBan(set) ? next() : 0))) : {}
-    if (first === BANNED) first = next()
-    let firstCost: number | undefined
+    if (first === BANNED) {
+      ban = banOf(op.parts.map(({ set }) => (hasBan(set) ? next() : 0)))
+      first = next()
+    }
+    let repeats: number | undefined
     if (first === AGAIN) {
       atMs = nowMs + next()
-      firstCost = next()
+      repeats = next()
       first = 1
     }
     switch (op.type) {
       case 'consume':
       case 'peek':
         return {
-          ...consumeOutcome(op, atMs, first, firstCost, next),
-          ...(blockedMs > 0 && { blockedMs }),
-          ...banned,
+          ...consumeOutcome(op, atMs, first, repeats, next),
+          ...(ban && { ban }),
         }
       case 'explain': {
-        const outcome = consumeOutcome(op, atMs, first, firstCost, next)
+        const outcome = consumeOutcome(op, atMs, first, repeats, next)
         const more = explanation(op, atMs, next)
-        return { ...outcome, ...bannedBy(more.bans.map((ban) => ban?.blockedMs ?? 0)), ...more }
+        const ban = banOf(more.bans.map((ban) => ban?.blockedMs ?? 0))
+        return { ...outcome, ...more, ...(ban && { ban }) }
       }
       case 'refund':
         place--
@@ -308,7 +312,7 @@ function consumeOutcome(
   op: RequestOp,
   atMs: number,
   admitted: number,
-  firstCost: number | undefined,
+  repeats: number | undefined,
   next: () => number,
 ): ConsumeOutcome {
   const { parts, cost } = op
@@ -335,12 +339,11 @@ function consumeOutcome(
     }
     first += set.limits.length
   }
-  const outcome = { source: 'store', atMs, admitted, limits, waitMs: 0 } as const
+  const outcome: ConsumeOutcome = { source: 'store', atMs, admitted, limits, waitMs: 0 }
   // Nearly all have nothing more to say.
-  if (costs === undefined && firstCost === undefined) return outcome
-  const isRepeat = firstCost !== undefined
-  const isOther = isRepeat && firstCost !== cost
-  return { ...outcome, isRepeat, ...(isOther && { firstCost }), ...(costs && { costs }) }
+  if (costs === undefined && repeats === undefined) return outcome
+  const debits = costs && debitsOf(parts, outcome, costs)
+  return { ...outcome, ...(repeats !== undefined && { repeats }), ...(debits && { debits }) }
 }
 
 function explanation(

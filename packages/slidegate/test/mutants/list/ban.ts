@@ -89,7 +89,6 @@ export const ban: Mutants = {
       ['or math.max(0, at_ms', 'or math.min(0, at_ms'],
       ['return at_ms == 0', 'return at_ms ~= 0'],
       ['log.blocked_until, log.level_until = shifted(log.blocked_until), shifted(log.level_until)', ''],
-      ['count < params.after', 'count <= params.after'],
     ],
     'limits/ban-kind > a clock that was set back > at the beginning of time, too': [
       [
@@ -106,5 +105,6 @@ export const ban: Mutants = {
       [['local denials = counting(log, params, now)\n ', 'local denials = log.denials\n ']],
     'limits/ban-kind > denials bring a ban on > and where one is enough, the first after a ban that is forgotten brings on the shortest':
       [['= level_at(log, now),', '= log.level,']],
+    'histories 1 > bans': [['count < params.after', 'count <= params.after']],
   },
 }

@@ -12,30 +12,6 @@ export const beyond: Mutants = {
         ['if run.charges and log.kind.charges then', 'if log.kind.charges then'],
         ['if run.charges and log.kind.charges then', 'if run.charges then'],
       ],
-    'conformance > a dimension can be told of changes on its own': [
-      ['if former.part ~= log.part then return nil end', ''],
-      ['if served == limit then return math.min(place, #former.params.windows) end', ''],
-      [
-        'now)\n  for _, former in ipairs(logs.former or {}) do',
-        'now)\n  for _, former in ipairs(logs.former and {}) do',
-      ],
-      ['if place then log.used[j] = log.used[j] + former.used[place] end', ''],
-      ['log.ones = log.ones or {}', ''],
-      ['if not one then', 'if false then'],
-      [
-        'one = setmetatable({ windows = { params.windows[j] }, limits = { params.limits[j] } }, { __index = params })',
-        '',
-      ],
-      ['log.kind.check(log, one, at_ms, later, true)', ''],
-      ['formers = formers or {}', ''],
-    ],
-    'histories 3 > windows that change': [['log.params.serves[j]', 'log.params.serves[1]']],
-    'histories 1 > reservations under limits that change': [
-      ['return math.min(place, #former.params.windows)', 'return place'],
-    ],
-    'conformance > a sliding window after a fixed one: what was used before counts on, if it is told of': [
-      ['= log.used[j] + former.used[place] end', '= math.max(log.used[j], former.used[place]) end'],
-    ],
     'conformance > requests that are denied together count one by one': [
       ['part and not log.is_shadow', 'part and log.is_shadow'],
       ['if log.used[j] + log.charged + log.cost > log.params.limits[j] then return true end', ''],
@@ -55,34 +31,13 @@ export const beyond: Mutants = {
       ['3], reply[filled + 1],', '3], reply[filled - 1],'],
     ],
     'limits/ban-kind > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
-      [['part and not log.is_shadow and', 'part and']],
-    'conformance > a limit that is over is not to blame where a request takes nothing of it': [
-      ['log.is_shadow and log.cost > 0 then', 'log.is_shadow then'],
-    ],
+      [['part and not log.is_shadow', 'part']],
     'conformance > of several keys those are blocked whose limits have denied': [
       ['0 and has_denied(logs, log.part) then', '0 then'],
       ['filled = filled + 3', ''],
     ],
     'limits/ban-kind > blocked by hand > only so, with `true`: denials then leave nothing behind, and no command is spent on it':
       [['log.params.after > 0', 'log.params.after >= 0']],
-    'conformance > another alignment: no wait is too short, none is for ever, and all is free in the end': [
-      ['formers[#formers + 1]', 'formers[#formers]'],
-    ],
-    'conformance > a bucket after a sliding window: no wait is too short, none is for ever, and all is free in the end':
-      [
-        ['if formers then return falls_to(log, formers, j, now, limit - cost), reset end', ''],
-        [
-          'reset = math.max(reset, former.kind.reset_after(former, former.params, place_in(former, log, j), now))',
-          '',
-        ],
-        ['   for _, former in ipairs(formers or {}) do', '   for _, former in ipairs(formers and {}) do'],
-        ['j, now + middle)', 'j, now - middle)'],
-        ['used = used + used_at(former, place_in(former, log, j), now + middle)', ''],
-      ],
-    'conformance > of what was used under limits of before it tells how much, but not since when': [
-      ['if formers then return falls_to(log, formers, j, now, used - units) end', ''],
-      ['or math.ceil(used', 'or math.floor(used'],
-    ],
     'conformance > an explanation tells what is used, since when, and when it is free again': [
       ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used - units)'],
       ['= blocked > 0 and', '= blocked >= 0 and'],
@@ -92,7 +47,7 @@ export const beyond: Mutants = {
     'conformance > ops of a list are decided in its order': [
       ['run.is_clock_given)\n  reply[filled + 1] = 0', 'run.is_clock_given)\n  reply[filled] = 0'],
       ['0\n  return filled + 1\nend', '0\n  return filled - 1\nend'],
-      ['run))\n      log.is_changed = true', 'run))\n      '],
+      ['0, run.id)\n      log.is_changed = true', '0, run.id)\n      '],
     ],
     'limits/travel-together > charge': [
       [
@@ -108,7 +63,7 @@ export const beyond: Mutants = {
       ['end\n  return true', 'end\n  return false'],
       ['run.mayRepeat or is_still_charged(logs,', 'run.mayRepeat and is_still_charged(logs,'],
       ['run.charged[i] and is_charged', 'run.charged[i] or is_charged'],
-      ['returned = log.kind.refund(log, log.params, now, run.atMs, run.units, entry_in(log, run))', ''],
+      ['returned = log.kind.refund(log, log.params, now, run.atMs, run.units, run.id)', ''],
       ['log.is_changed = returned > 0', ''],
       ['reply[filled + i]', 'reply[filled - i]'],
       ['  save(logs, clock, run.is_clock_given)\n  return', '  \n  return'],
@@ -141,7 +96,7 @@ export const beyond: Mutants = {
       ['now, filled, true)', 'now, filled, false)'],
       ['log.params, now) or {}', 'log.params, now) and {}'],
     ],
-    'histories 1 > distinct, clock set back': [
+    'histories 2 > distinct, clock set back': [
       ['_, _, now, filled)\n  restamp(logs, now)', '_, _, now, filled)\n  '],
     ],
     'limits/travel-together > settle': [
@@ -183,9 +138,7 @@ export const beyond: Mutants = {
       ['  save(logs, clock, run.is_clock_given)\n  reply[first]', '  \n  reply[first]'],
       ['reply[first] = 1', ''],
     ],
-    'conformance > a settlement is no holder, and no value': [
-      ["'holder' and log.entries ~= 'value' then", "'holder' then"],
-    ],
+    'conformance > a settlement is no holder': [["if log.entries ~= 'holder' then", 'if true then']],
     'limits/ban-kind > a clock that was set back > denials keep their age': [
       [
         'ops.block(logs, run, clock, now, filled)\n  restamp(logs, now)',
@@ -200,9 +153,6 @@ export const beyond: Mutants = {
     'overrides/overrides > overrides in redis > no process need hear of the end of a ttl': [
       ['reply[filled + 1] = outcome', 'reply[filled - 1] = outcome'],
     ],
-    'overrides/notes-of-overrides > written by several at once, in redis > all of them are remembered': [
-      ['if not next then return filled + 1 end', ''],
-    ],
     'limits/notes > in Redis > that is full says so to each of those who write at the same time': [
       ['next\n  return filled + 2', 'next\n  return filled - 2'],
       ['reply[filled + 2] = next', 'reply[filled - 2] = next'],
@@ -213,28 +163,22 @@ export const beyond: Mutants = {
     'limits/travel-together > consume, by one that waits': [['0 or run.isWaiting then', '0 then']],
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
       ['if denied == 0 or run.isWaiting then return blocked end', ''],
-      [
-        'formers\n  for _, former in ipairs(logs.former or {}) do',
-        'formers\n  for _, former in ipairs(logs.former and {}) do',
-      ],
-      [
-        'now)\n  for _, former in ipairs(formers or {}) do',
-        'now)\n  for _, former in ipairs(formers and {}) do',
-      ],
       ['made = made or make_beyond()', ''],
-      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
-      ['if is_extended then', 'if true then'],
-      ['log.is_changed = log.is_changed or counted', ''],
+      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
+    ],
+    'histories 1 > several keys': [['step == 0 and 1 or math', 'math']],
+    'limits/travel-together > note': [['if not next then return filled + 1 end', '']],
+    'histories 1 > concurrency': [
+      ['now, filled, false)', 'now, filled, true)'],
+      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
       [
         '  save(logs, clock, run.is_clock_given)\n  reply[filled + 1] = is_held',
         '  \n  reply[filled + 1] = is_held',
       ],
-      ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
-      ['now, filled, false)', 'now, filled, true)'],
-      ['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  '],
-      ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
-      ['if not is_full then return 0, reset end', ''],
-      ['if cost > limit then return NEVER, reset end', ''],
+      ['log.is_changed = log.is_changed or counted', ''],
+      ['if is_extended then', 'if true then'],
+      ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
     ],
+    'histories 1 > sliding': [['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  ']],
   },
 }

@@ -84,7 +84,7 @@ export const entryWindow: Mutants = {
     'limits/logs-in-redis > of a sorted set a charge removes little more than it adds': [
       ['math.min(gone, log.units + PRUNED) -', 'gone -'],
     ],
-    'conformance > a shorter window of a sorted set: what was admitted before can be returned after, to where it was charged':
+    'conformance > sliding window of a sorted set: what was charged before can be returned after the limit changed':
       [
         ['then\n    if log.units > 1 then', 'then\n    if false then'],
         ["write_all('ZREM', key, members_of(log.removed, log.units))", ''],

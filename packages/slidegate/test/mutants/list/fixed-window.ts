@@ -7,7 +7,6 @@ export const fixedWindow: Mutants = {
     'conformance > a charge counts in every limit, shadow and fixed too': [
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
-      ['since - since % params.precision) + params.precision', 'since - since % params.precision)'],
       ["counter.stamp, counter.units, counter.fresh = 0, 0, raw == ''", ''],
       ["if raw == '' then return nil end", ''],
       ['is_clock_given)\n  if counter.units == 0 then', 'is_clock_given)\n  if true then'],
@@ -21,7 +20,6 @@ export const fixedWindow: Mutants = {
       ],
     'limits/every-kind > a window of the calendar in Redis > leaves no key behind where nothing is left in it':
       [
-        ['  if not edges then\n    return params', '  if edges then\n    return params'],
         ['do i = i - 1 end', 'do i = i + 1 end'],
         ['if since < edges[i] then return edges[i] end', ''],
         ['_, counter.stamp, counter.units = struct_unpack(COUNTER_FORMAT, raw)', ''],
@@ -55,6 +53,10 @@ export const fixedWindow: Mutants = {
     ],
     'conformance > a refund answers the least over the enforced limits': [
       ['= math.min(units,', '= math.max(units,'],
+    ],
+    'histories 1 > fixed': [
+      ['  if not edges then\n    return params', '  if edges then\n    return params'],
+      ['since - since % params.precision) + params.precision', 'since - since % params.precision)'],
     ],
   },
 }

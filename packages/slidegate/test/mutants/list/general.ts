@@ -18,14 +18,14 @@ export const general: Mutants = {
       ['damage = log.kind.load(log) or damage', ''],
       ['if log.stamp > now then', 'if false then'],
       ['log.kind.restamp(log, log.params, now)', ''],
-      ['if not takes_once(log, run) then return cost end', ''],
+      ['and 0 or cost', 'and 0 or 0'],
       ['= math.max(0, limits[i]', '= math.min(0, limits[i]'],
       ['if free < cost * count then count = math.floor(free / cost) end', ''],
-      ['log.kind.check(log, log.params, now, log.used)', ''],
+      ['log.kind.check(log, log.params, now, log.used, false, run.id)', ''],
       ['log.cost = cost_in(log, now, run.cost, run)', ''],
       ['if not log.is_shadow then admitted = room_in(log, admitted) end', ''],
       ['log.charged, log.is_changed = log.cost * fitting, true', ''],
-      ['log.kind.commit(log, log.params, now, log.charged, run.leaseMs, entry_in(log, run))', ''],
+      ['log.kind.commit(log, log.params, now, log.charged, run.leaseMs, run.id)', ''],
       ['reply[filled + 1] = used[j]', 'reply[filled - 1] = used[j]'],
       ['if is_full then retry = kind.retry_after(log, params, j, now, cost) end', ''],
       ['reply[filled + 2], reply[filled + 3] = retry,', 'reply[filled - 2], reply[filled + 3] = retry,'],
@@ -43,11 +43,9 @@ export const general: Mutants = {
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
       ['if newest > now and newest <= clock + MAX_AHEAD then now = newest end', ''],
     ],
-    'conformance > another length of a fixed window: a reset forgets what was used before, too': [
+    'conformance > requests that are denied together count one by one': [
       ['log.entries, logs[params.role] = nil, logs[params.role] or {}', ''],
       ['    if log.counts then\n      log.kind.check(log,', '    if true then\n      log.kind.check(log,'],
-    ],
-    'conformance > requests that are denied together count one by one': [
       [
         'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
         '',
@@ -78,33 +76,18 @@ export const general: Mutants = {
       ],
     ],
     "limits/every-kind > 'so many different values', 'Redis', among the rest > many at once are decided in their order":
-      [
-        ["if log.entries == 'value' then return run.value or '' end", ''],
-        ["if log.entries == 'value' then return true end", ''],
-        ['     filled = filled + 1', '     '],
-        ['if takes_once(log, run) then', 'if false then'],
-        ['reply[filled] = cost', ''],
-        ['filled = filled + 3', ''],
-      ],
-    'conformance > a value takes one unit, however often it comes, whatever it costs': [
-      ["run.value or '' end", 'run.id end'],
-      ["return log.entries == 'value' and 1 or cost", 'return cost'],
-      ['return log.entries ==', 'return log.entries ~='],
+      [['filled = filled + 3', '']],
+    'conformance > a value takes one unit, however often it comes': [
+      ['log.used, false, run.id)', 'log.used)'],
       ['reply[filled + 1] = check(logs,', 'reply[filled] = check(logs,'],
       [
         'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled + 1)',
         'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled - 1)',
       ],
     ],
-    'conformance > it charges nothing, and counts towards no ban': [
-      ['if log.kind.find(log, log.params, now, entry_in(log, run)) then return 0 end', ''],
-    ],
     'conformance > of requests made at once the first are admitted, in their order': [
       ['= math.floor(free / cost) end', '= 0 end'],
       ['log.cost * fitting,', 'log.cost,'],
-    ],
-    'conformance > a coarser precision: what was used before counts on, if it is told of': [
-      ['if logs.former then beyond().add_former(logs, log, now) end', ''],
     ],
     'conformance > with shadow limits only, everything is allowed and nothing awaited': [
       [
@@ -116,7 +99,7 @@ export const general: Mutants = {
       ['= log.is_shadow and room_in(log, admitted) or admitted', '= admitted'],
     ],
     'limits/logs > Redis > stream > a shadow limit counts what it has room for, and decides nothing': [
-      ['> 0 and (log.cost', '> 0 or (log.cost'],
+      ['fitting > 0 and log.cost', 'log.cost'],
     ],
     'limits/given-back-once > Redis: what counts anew, for the clock was set back, is not returned by a settlement':
       [
@@ -135,7 +118,13 @@ export const general: Mutants = {
       ['place = place + 3', ''],
       ['if reply[place] > 0 then reply[place] = reply[place] + now - at_ms end', ''],
     ],
-    'histories 3 > concurrency': [['if takes_once(logs[i], run) then place = place + 1 end', '']],
+    'histories 3 > concurrency': [
+      ['if takes_once(logs[i], run) then place = place + 1 end', ''],
+      ['     filled = filled + 1', '     '],
+      ['if takes_once(log, run) then', 'if false then'],
+      ['reply[filled] = cost', ''],
+      ['log.kind.find(log, log.params, now, run.id) and 0 or cost', 'cost'],
+    ],
     'conformance > a request that came twice is returned once': [['0 and not first then', '0 then']],
     'limits/repeats > Redis > one that comes after the clock was set back counts from then on, however often it comes':
       [['first then\n    save(logs, clock, run.is_clock_given)', 'first then\n    ']],
@@ -182,7 +171,6 @@ export const general: Mutants = {
     ],
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
       ['table.insert(logs[params.role], log)', ''],
-      ['+ 2], reply[filled + 3] = beyond().waits(logs,', '+ 2], reply[filled - 3] = beyond().waits(logs,'],
     ],
   },
 }

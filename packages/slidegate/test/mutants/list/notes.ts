@@ -101,9 +101,7 @@ export const notes: Mutants = {
           'found[#found - 1], found[#found + 2] = names[i],',
         ],
         ['if is_written_since(log, head, note.name, note.since) then return 2 end', ''],
-        ['head.version = math.max(head.version + 1, now)', ''],
         ["flat = { text_of(version), 0, is_more and '1' or '0', 0 }", ''],
-        ['= found[i + 1], #flat', '= found[i - 1], #flat'],
       ],
     'overrides/notes-of-overrides > written by several at once, in redis > other keys do not stand in the way':
       [['return not changes', 'return changes']],
@@ -125,7 +123,7 @@ export const notes: Mutants = {
     ],
     'limits/notes > a table in redis > holds 10000 notes; where they are more, those that have expired make room':
       [["note.from or '0')", "note.from and '0')"]],
-    'traps/other-logs > lives for as long as it matters: > overrides: for ever, or until the last has ended and what was used under it is over':
+    'traps/other-logs > lives for as long as it matters: > overrides: for ever, or until the last has ended':
       [['if expiry == 0 then head.lasting = head.lasting + 1 end', '']],
     'limits/notes > in Redis > a hash without a TTL while a note never expires, else with that of the last': [
       ['head.last = math.max(head.last, expiry)', ''],
@@ -145,6 +143,10 @@ export const notes: Mutants = {
       [['note.expiry == 0 and 0 or note.expiry -', 'note.expiry -']],
     'limits/notes > both twins answer the same, to the last number': [
       ['math.max(0, now - note.written)', 'now - note.written'],
+    ],
+    'histories 1 > overrides': [
+      ['= found[i + 1], #flat', '= found[i - 1], #flat'],
+      ['head.version = math.max(head.version + 1, now)', ''],
     ],
   },
 }

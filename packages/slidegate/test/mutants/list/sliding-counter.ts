@@ -15,7 +15,7 @@ export const slidingCounter: Mutants = {
     ],
     'conformance > after a small step back over an edge a sliding counter waits for the clock': [
       ['return ms - ms %', 'return ms + ms %'],
-      ['if counter.stamp == start then return counter.current, counter.previous end', ''],
+      ['if counter.stamp == start then return current, previous end', ''],
       ['counter.stamp, counter.fresh = start, true', ''],
       ['- math.floor(room', '- math.ceil(room'],
       ['params.precision or params.window', 'params.precision and params.window'],
@@ -30,10 +30,7 @@ export const slidingCounter: Mutants = {
         '',
       ],
       ['params.window ==', 'params.window ~='],
-      [
-        'if is_aligned and math.max(counter.current, counter.previous) <= params.mostUnits then return nil end',
-        '',
-      ],
+      ['if is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then return nil end', ''],
       [
         'is_clock_given)\n  if counter.current == 0 and counter.previous == 0 then',
         'is_clock_given)\n  if counter.current == 0 or counter.previous == 0 then',
@@ -70,14 +67,29 @@ export const slidingCounter: Mutants = {
         '== 0 and counter.previous ~= 0 then counter.stamp',
       ],
     ],
-    'traps/what-is-wrong > a sliding counter': [["if type(raw) ~= 'string' then return raw.err end", '']],
-    'traps/damaged-state > a sliding counter > with any number of its header at its extremes it does not trouble the requests beside it':
+    'conformance > a sliding counter counts no more units than its limit can tell apart': [
       [
-        [
-          'is_aligned and math.max(counter.current, counter.previous) <= params.mostUnits then',
-          'is_aligned then',
-        ],
+        'local current, previous = math.min(counter.current, params.mostUnits)',
+        'local current, previous = counter.current',
       ],
+      [', math.min(counter.previous, params.mostUnits)', ', counter.previous'],
+      ['params.window and current or 0', 'params.window and counter.current or 0'],
+      ['math.min(counter.current, params.mostUnits)', 'math.max(counter.current, params.mostUnits)'],
+      ['math.min(counter.previous, params.mostUnits)', 'math.max(counter.previous, params.mostUnits)'],
+      ['counter.previous) <= MOST_UNITS', 'counter.previous) <= params.mostUnits'],
+    ],
+    'traps/damaged-state > units beyond all that may be is no log of ours': [
+      ['is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then', 'is_aligned then'],
+      ['MOST_UNITS = 2 ^ 52', 'MOST_UNITS = 2 ^ 53'],
+      ['math.max(counter.current, counter.previous) <=', 'counter.previous <='],
+    ],
+    'traps/damaged-state > more units before is no log of ours': [
+      ['math.max(counter.current, counter.previous) <=', 'counter.current <='],
+    ],
+    'traps/what-is-wrong > a sliding counter with a byte too many': [
+      ["LAST_OF_TWO_WINDOWS = '27'", "LAST_OF_TWO_WINDOWS = '26'"],
+    ],
+    'traps/what-is-wrong > a sliding counter': [["if type(raw) ~= 'string' then return raw.err end", '']],
     'limits/every-kind > a sliding counter in Redis > leaves no key behind where nothing is left in it': [
       ["call_redis('DEL', counter.key)", ''],
       ['0\n  if charged_in == start then', '0\n  if false then'],
@@ -110,7 +122,7 @@ export const slidingCounter: Mutants = {
         'counter.current, counter.previous',
       ],
     ],
-    'histories 1 > counter, charged beyond all': [
+    'histories 2 > counter, charged beyond all': [
       ['= math.min(counter.current + units, params.mostUnits)', '= counter.current + units'],
     ],
     'conformance > a sliding counter returns units to the window that they came in': [

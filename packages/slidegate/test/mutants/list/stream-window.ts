@@ -16,10 +16,6 @@ export const streamWindow: Mutants = {
     'limits/logs > Redis > stream > of what is charged beyond what a log keeps, that is listed': [
       ['MAX_STREAM = 10000', 'MAX_STREAM = 10001'],
       ["if words[1] ~= 'id'", "if words[1] == 'id'"],
-      [
-        'if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end',
-        '',
-      ],
       ['log.stamp, log.total, log.newest, log.live, log.first = 0, 0, nil, nil, nil', ''],
       ['if raw[1] then', 'if true then'],
       ['log.stamp - log.params.windows[1]', 'log.stamp + log.params.windows[1]'],
@@ -93,8 +89,6 @@ export const streamWindow: Mutants = {
       ],
     'limits/logs-in-redis > stream > out of memory nothing is half written, nor is more written in the shade of what is removed':
       [["call_redis('XSETID', key, LAST_STREAM_ID)", '']],
-    "limits/every-kind > 'a sliding window as a stream', 'Redis' > takes back what was charged, once, and mints nothing":
-      [["call_redis('XADD', key, id, 'id', words[2], 'cost', words[4], 'total', words[6])", '']],
     'limits/logs-in-redis > stream > no more than 10,000 are kept, whatever is charged': [
       ["if log.live > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end", ''],
       ['if log.live > MAX_STREAM', 'if log.units > MAX_STREAM'],
@@ -152,6 +146,15 @@ export const streamWindow: Mutants = {
     'conformance > stream: a refund returns one request, wherever it stands, once': [
       ['returned = units', ''],
       ['if returned > 0 then each[2][6] = text_of(each.total - returned) end', ''],
+    ],
+    'histories 1 > stream, clock set back': [
+      [
+        'if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end',
+        '',
+      ],
+    ],
+    'limits/logs-in-redis > stream > whoever follows sees nothing twice when requests are returned': [
+      ["call_redis('XADD', key, id, 'id', words[2], 'cost', words[4], 'total', words[6])", ''],
     ],
   },
 }

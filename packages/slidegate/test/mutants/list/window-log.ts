@@ -106,7 +106,6 @@ export const windowLog: Mutants = {
     'limits/logs > Redis > packed > set back by an hour, what had left the window before is not returned': [
       ['if index == 0 then return log.base end', ''],
       ['if log.stamp > cut then', 'if true then'],
-      ['if at(log, index, STAMP) ~= stamp or log.count - index > most then return 0 end', ''],
     ],
     'conformance > a longer window begins with what the shorter ones have kept': [
       ['return at(log, index - 1, TOTAL)', 'return at(log, index, TOTAL)'],
@@ -126,6 +125,9 @@ export const windowLog: Mutants = {
     ],
     'limits/logs > Redis > packed > set back by an hour, what counted counts from then on': [
       ["log.front, log.back, log.ring = {}, {}, ''", ''],
+    ],
+    'histories 3 > bursts, clock set back': [
+      ['if at(log, index, STAMP) ~= stamp or log.count - index > most then return 0 end', ''],
     ],
   },
 }
