@@ -54,7 +54,7 @@ export interface OverrideTold {
 
 /** A limit in words: `100 in any 1 min`. */
 export function limitInWords(limit: LimitTold): string {
-  const { kind, limit: most, window, capacity, refill, interval, ttl, unit } = limit
+  const { kind, limit: most, window, capacity, refill, interval, ttl, unit, approximate } = limit
   switch (kind) {
     case 'slidingWindow':
       return `${most} in any ${spanOf(window)}`
@@ -69,7 +69,7 @@ export function limitInWords(limit: LimitTold): string {
     case 'concurrency':
       return `${most} at the same time, held ${spanOf(ttl)} at most`
     case 'distinct':
-      return `${most} different values in any ${spanOf(window)}`
+      return `${approximate ? 'about ' : ''}${most} different values in any ${spanOf(window)}`
     default:
       return kind
   }

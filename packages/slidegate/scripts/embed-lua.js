@@ -19,6 +19,7 @@ const KINDS = {
   f: ['fixed-window'],
   t: ['token-bucket'],
   c: ['sliding-counter'],
+  e: ['distinct-sketch'],
   b: ['ban'],
   n: ['notes'],
 }

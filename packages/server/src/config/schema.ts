@@ -144,8 +144,9 @@ const KINDS = [
     'At most `limit` different values in any window of this length. Needs a limiter of its own: one limit, no dimensions.',
     {
       kind: Type.Literal('distinct'),
-      limit: count('How many different values.', 10_000),
+      limit: count('How many different values: up to 10,000, or 1,000,000 with `approximate`.', 1_000_000),
       window: duration('Its length, from 10ms to 366d.'),
+      approximate: flag('Whether they are estimated, for large limits. Default: false.'),
       ...naming,
     },
   ),

@@ -93,7 +93,7 @@ export type Declared = Omit<Limit, 'name' | 'shadow'>
 /** Which function has made a limit, and of what: completed, durations in milliseconds, all but {@link NameOptions}. */
 export interface MadeOf {
   readonly kind: string
-  readonly [option: string]: string | number
+  readonly [option: string]: string | number | boolean
 }
 
 /** Makes a limit of what its kind has checked, and of the options that all kinds share. */

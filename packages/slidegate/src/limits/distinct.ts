@@ -1,32 +1,60 @@
 import { parseWindow } from '../duration.ts'
+import { SlidegateError, show } from '../errors.ts'
 import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
+import { distinctSketchKind, MAX_VALUES, tenthOf } from './distinct-sketch.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'
 
 export interface DistinctOptions extends LimitOptions {
-  /** Different values per window: an integer from 1 to 10,000. */
+  /** Different values per window: an integer from 1 to 10,000; to 1,000,000 with `approximate`. */
   readonly limit: number
+  /**
+   * Estimates the number of values in at most 160 kB of Redis per key. For limits of thousands to a million. Default: false.
+   *
+   * - Redis counts by HyperLogLog. Its standard error is 0.81%, so a key may be allowed about 2% more values than its limit,
+   *   or fewer. The memory store keeps the values and counts them exactly.
+   * - A key at its limit is denied altogether, known values included, until values leave the window.
+   * - A value counts for 1 to 1.1 windows: the window slides in steps of a tenth.
+   * - `remaining` is one too low in the decision on a known value. `list` returns no values.
+   */
+  readonly approximate?: boolean
 }
 
 /**
  * At most `limit` different values in any window of this length: accounts that an address logs in to, addresses from
- * which an account is used. Exact, not estimated. A value counts for as long as it was brought by an admitted request
- * within the window: a known one takes no more room, a new one takes one unit.
+ * which an account is used. Exact unless {@link DistinctOptions.approximate}. A value counts for as long as it was brought
+ * by an admitted request within the window: a known one takes no more room, a new one takes one unit.
  *
  * It needs a limiter of its own: no other limit, no dimensions, no cost. Each request says which value:
  * `limiter.consume(key, { value })`. A refund takes no value back: it was seen.
  *
- * In Redis a sorted set of values, about 120 bytes each. A value longer than 128 bytes, or with others than printable
+ * In Redis a sorted set of values, about 120 bytes each, or sketches. A value longer than 128 bytes, or with others than printable
  * characters, is stored as its SHA-256.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
 export function distinct(options: DistinctOptions): Limit {
-  checkDeclaration(options, '{ limit, window }', { limit: true, window: true, name: true, shadow: true })
-  const limit = parseLimit(options.limit, 'the limit', MAX_ENTRIES)
+  checkDeclaration(options, '{ limit, window }', {
+    limit: true,
+    window: true,
+    name: true,
+    shadow: true,
+    approximate: true,
+  })
+  const { approximate = false } = options
+  if (typeof approximate !== 'boolean') {
+    throw new SlidegateError(
+      'invalid_limit',
+      `approximate is ${show(approximate)}; it must be true or false`,
+      approximate,
+    )
+  }
+  const limit = parseLimit(options.limit, 'the limit', approximate ? MAX_VALUES : MAX_ENTRIES)
   const windowMs = parseWindow(options.window)
-  const declared = { kind: distinctKind, limit, windowMs, precisionMs: 1 }
-  const madeOf = { kind: 'distinct', limit, window: windowMs }
+  const declared = approximate
+    ? { kind: distinctSketchKind, limit, windowMs, precisionMs: tenthOf(windowMs) }
+    : { kind: distinctKind, limit, windowMs, precisionMs: 1 }
+  const madeOf = { kind: 'distinct', limit, window: windowMs, ...(approximate && { approximate }) }
   return declareLimit(declared, madeOf, options, nameOf(limit, windowMs))
 }
 

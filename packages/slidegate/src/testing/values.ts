@@ -91,4 +91,42 @@ export const values: readonly ConformanceCase[] = [
       ],
     )
   }),
+
+  conformanceCase('an approximate limit denies known values too while it is reached', async (scene) => {
+    const limited = scene.limiter([distinct({ limit: 2, window: '10s', approximate: true })])
+    const told = []
+    for (const value of ['a', 'a', 'b', 'c', 'b']) {
+      const { allowed, remaining } = await limited.consume('k', { value })
+      told.push([value, allowed, remaining])
+    }
+    // A known value may leave one unit less than there is.
+    assert.deepEqual(told, [
+      ['a', true, 1],
+      ['a', true, 0],
+      ['b', true, 0],
+      ['c', false, 0],
+      ['b', false, 0],
+    ])
+    assert.equal((await limited.peek('other', { value: 'c' })).remaining, 2)
+    await limited.reset('k')
+    assert.equal((await limited.peek('k', { value: 'c' })).remaining, 2)
+  }),
+
+  conformanceCase('an approximate limit counts a value to the end of a tenth', async ({ clock, limiter }) => {
+    const limited = limiter([distinct({ limit: 2, window: '10s', approximate: true })])
+    clock.advance(1000 - (clock.now() % 1000) + 700)
+    await limited.consume('k', { value: 'a' })
+    clock.advance(2000)
+    await limited.consume('k', { value: 'b' })
+    // The tenth of `a` began 2.7 s ago.
+    assert.equal((await limited.consume('k', { value: 'c' })).retryAfterMs, 8300)
+    clock.advance(8299)
+    assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
+    clock.advance(1)
+    assert.equal((await limited.peek('k', { value: 'c' })).resetAfterMs, 2000)
+    const decision = await limited.consume('k', { value: 'c' })
+    assert.deepEqual([decision.allowed, decision.remaining], [true, 0])
+    assert.equal(await limited.refund('k', decision), 0)
+    assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
+  }),
 ]

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Cluster as Ioredis } from 'ioredis'
 import { Cluster as Iovalkey } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
+import { createLimiter, distinct, type Limiter, slidingWindow } from '../../src/index.ts'
 import { connectionOf } from '../../src/stores/redis/client.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { crc16, tagsOf } from '../../src/stores/redis/keyspace.ts'
@@ -109,6 +109,31 @@ describe('a slot of which some keys have moved', () => {
     expect(remaining.every((left) => left < 999)).toBe(true)
     client.disconnect()
   })
+})
+
+it('an approximate limit is unavailable while only some of its keys have moved, and loses nothing', async () => {
+  const connection = await CLUSTER_CLIENTS['node-redis 6']!(cluster.nodes[0]!.port)
+  const store = redisStore(connection.client, { buckets: 1 })
+  const limiter = createLimiter({
+    name: randomUUID(),
+    limits: [distinct({ limit: 9, window: '1h', approximate: true })],
+    store,
+    timeoutMs: 10_000,
+  })
+  const remaining = async (value: string) => (await limiter.consume('k', { value })).remaining
+  expect(await remaining('a')).toBe(8)
+  const slot = crc16(tagsOf(1)[0]!) % 16_384
+  const from = await cluster.masterOf(slot)
+  const open = await cluster.openSlot(slot, cluster.nodes.find(({ id }) => id !== from.id)!)
+  const keys = (await open.keysLeft()).filter((key) => key.includes(':k:e3600000')).sort()
+  expect(keys).toHaveLength(12)
+  await open.move(keys.slice(0, 4))
+  await expect(remaining('b')).rejects.toMatchObject({ code: 'store_unavailable' })
+  while ((await open.move(1000)) > 0);
+  expect(await remaining('c')).toBe(7)
+  await open.finish()
+  expect(await remaining('d')).toBe(6)
+  await connection.close()
 })
 
 it.each([

@@ -218,6 +218,27 @@ const KINDS: Readonly<Record<string, History>> = {
       ...asked('u', 60_000),
     ],
   },
+  'distinct-sketch': {
+    what: 'about so many values, in two sub-windows',
+    limiters: one({ kind: 'distinct', limit: 4, window: '1m', approximate: true }),
+    did: [
+      call('consume', 'u', { value: 'x' }),
+      after(7000),
+      call('consume', 'u', { value: 'y' }),
+      call('consume', 'u', { value: 'z'.repeat(200) }),
+    ],
+    later: [
+      call('list', 'u'),
+      call('explain', 'u'),
+      call('consume', 'u', { value: 'z'.repeat(200) }),
+      call('consume', 'u', { value: 'new' }),
+      call('consume', 'u', { value: 'one more' }),
+      after(59_000),
+      call('consume', 'u', { value: 'x' }),
+      after(1000),
+      call('consume', 'u', { value: 'one more' }),
+    ],
+  },
   distinct: {
     what: 'values, one of them longer than is stored as it is',
     limiters: one({ kind: 'distinct', limit: 4, window: '1m' }),

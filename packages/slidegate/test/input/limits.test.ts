@@ -202,6 +202,26 @@ describe.each([
   })
 })
 
+describe('approximate', () => {
+  it.each(['', 'true', 0, 1, null])('%j is refused', async (approximate) => {
+    const right = /must be true or false/
+    const options = { ...good, approximate } as unknown as LimitOptions
+    await expectRefusal(() => distinct(options), { code: 'invalid_limit', value: approximate, right })
+  })
+
+  it.each([0, 1_000_001, 1.5])('allows no limit of %s', async (limit) => {
+    const right = /must be an integer from 1 to 1000000/
+    const refused = () => distinct({ ...good, limit, approximate: true } as unknown as LimitOptions)
+    await expectRefusal(refused, { code: 'invalid_limit', value: limit, right })
+  })
+
+  it('allows a hundred times the limit, in windows of any length, in steps of a tenth', () => {
+    const largest = distinct({ limit: 1_000_000, window: '366d', approximate: true })
+    expect([largest.limit, largest.precisionMs]).toEqual([1_000_000, 3_162_240_000])
+    expect(distinct({ limit: 1, window: 11, approximate: true }).precisionMs).toBe(2)
+  })
+})
+
 describe('log', () => {
   it.each(['', 'list', 'Zset', null, 1, true, ['zset']])('%j is refused', async (log) => {
     const right = /must be 'packed', 'zset' or 'stream'/

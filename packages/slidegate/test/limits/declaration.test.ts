@@ -43,6 +43,7 @@ const anyLimit: fc.Arbitrary<Limit> = fc.oneof(
   ),
   options({ limit: units, ttl: window }).map(concurrency),
   options({ limit: units, window }).map(distinct),
+  options({ limit: units, window, approximate: fc.boolean() }).map(distinct),
 )
 
 /** All of a limit that decides anything. */
@@ -75,6 +76,7 @@ it('every option is written out', () => {
     tokenBucket({ capacity: 10, refill: 4, interval: '2s' }),
     concurrency({ limit: 2, ttl: '30s' }),
     distinct({ limit: 2, window: '1h' }),
+    distinct({ limit: 20_000, window: '1h', approximate: true }),
   ].map(declarationOf)
   expect(declared).toEqual([
     {
@@ -102,6 +104,14 @@ it('every option is written out', () => {
     { kind: 'tokenBucket', capacity: 10, refill: 4, interval: 2000, name: '4-per-2s', shadow: false },
     { kind: 'concurrency', limit: 2, ttl: 30_000, name: '2-per-30s', shadow: false },
     { kind: 'distinct', limit: 2, window: 3_600_000, name: '2-per-1h', shadow: false },
+    {
+      kind: 'distinct',
+      limit: 20_000,
+      window: 3_600_000,
+      approximate: true,
+      name: '20000-per-1h',
+      shadow: false,
+    },
   ])
 })
 
@@ -122,6 +132,7 @@ describe('what is no declaration is refused as the function that makes the limit
     [{ kind: 'tokenBucket', capacity: 5, refill: 0, interval: 1000 }, 'invalid_limit'],
     [{ kind: 'concurrency', limit: 5, ttl: 1000, name: 'no spaces' }, 'invalid_name'],
     [{ kind: 'distinct', limit: 5, window: 1000, shadow: 1 }, 'invalid_limit'],
+    [{ kind: 'distinct', limit: 5, window: 1000, approximate: 1 }, 'invalid_limit'],
   ])('%j', (declaration, code) => {
     expect(() => limitOf(declaration)).toThrow(expect.objectContaining({ code }))
   })

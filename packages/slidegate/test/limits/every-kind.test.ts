@@ -369,7 +369,7 @@ it.each(samples)('%s in memory is not forgotten for another key while it is full
 })
 
 describe.each(samples)('%s in Redis', (_, sample) => {
-  const key = async () => (await redis.keys('*:k:*'))[0]!
+  const key = async () => (await redis.keys('*:k:*')).sort()[0]!
 
   it('has one key, which expires a while after it is empty', async () => {
     const one = new Scene(sample, (clock) => redisStore(redis, { clock: clock.now }))
@@ -381,7 +381,7 @@ describe.each(samples)('%s in Redis', (_, sample) => {
     const startMs = performance.now()
     const { resetAfterMs } = await real.consume('k', one.options)
     const ttl = await redis.pttl(await key())
-    expect(await redis.keys('*:k:*')).toHaveLength(1)
+    expect(await redis.keys('*:k:*')).toHaveLength(sample.keys ?? 1)
     expect(ttl).toBeGreaterThan(resetAfterMs - 1000 - (performance.now() - startMs))
     expect(ttl).toBeLessThanOrEqual(1.25 * 2 * real.limits[0]!.windowMs + 5000)
     await real.reset('k')

@@ -102,7 +102,7 @@ it('the names of logs are those of all versions', () => {
   })
   expect(names).toEqual([
     ...['w1', 'w50', 'z10000', 'x10000', 'f10000', 'fday-America/Sao_Paulo', 'fhit10000'],
-    ...['c10000', 't10000', 'k10000', 'd10000'],
+    ...['c10000', 't10000', 'k10000', 'd10000', 'e10000'],
   ])
 })
 

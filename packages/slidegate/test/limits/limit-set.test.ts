@@ -34,6 +34,7 @@ describe('a log is named by structure, not by numbers', () => {
       't1000',
     ],
     ['values by their window', (limit) => distinct({ limit, window: 20 }), 'd20'],
+    ['about so many values, too', (limit) => distinct({ limit, window: 20, approximate: true }), 'e20'],
     ['holders by their time', (limit) => concurrency({ limit, ttl: 20 }), 'k20'],
   ])('%s', (_, make, name) => {
     for (const limit of [1, 50, 999]) expect(namesOf(make(limit))).toEqual([name])

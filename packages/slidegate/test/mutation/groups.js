@@ -60,7 +60,7 @@ export const GROUPS = {
   windows: {
     mutate: [
       'limits/{sliding-window,packed-window,window-log,window-logs,fixed-window,sliding-counter,token-bucket}.ts',
-      'limits/{entry-window,concurrency,distinct,calendar}.ts',
+      'limits/{entry-window,concurrency,distinct,distinct-sketch,calendar}.ts',
     ],
     tests: [
       ...HISTORIES,

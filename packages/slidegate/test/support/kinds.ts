@@ -20,6 +20,8 @@ export interface Sample {
   /** Whether a request takes what it costs. */
   readonly isByCost: boolean
   readonly isRefundable: boolean
+  /** Stored keys per log, if more than one. The log's own comes first in order. */
+  readonly keys?: number
 }
 
 const usual = { isByCost: true, isRefundable: true }
@@ -82,5 +84,13 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     options: (n) => ({ value: `value${n}` }),
     isByCost: false,
     isRefundable: false,
+  },
+  'about so many different values': {
+    by: 'distinct',
+    make: (options) => distinct({ window: '10s', approximate: true, ...options }),
+    options: (n) => ({ value: `value${n}` }),
+    isByCost: false,
+    isRefundable: false,
+    keys: 12,
   },
 }

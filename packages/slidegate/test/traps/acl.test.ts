@@ -97,6 +97,7 @@ describe('what only some limits need can be left out', () => {
   ]
   const groupOf = (name: string) => {
     if (SORTED_SETS.includes(name)) return COMMANDS_FOR['a sorted set']
+    if (name === 'about so many different values') return COMMANDS_FOR['approximate values']
     return name === 'a sliding window as a stream' ? COMMANDS_FOR['a stream'] : []
   }
 

@@ -88,6 +88,11 @@ describe('keys in Redis are spelt alike by every version', () => {
     expect(await keysWritten('a', limits, { value: '10.0.0.1' })).toEqual([
       'slidegate:my:app:{122}:api:a:d3600000',
     ])
+    const estimated = [distinct({ limit: 3, window: '1h', approximate: true })]
+    const sketches = Array.from({ length: 11 }, (_, place) => `e3600000~${place}`).sort()
+    expect(await keysWritten('a', estimated, { value: '10.0.0.1' })).toEqual(
+      ['e3600000', ...sketches].map((log) => `slidegate:my:app:{122}:api:a:${log}`),
+    )
   })
 
   it('one log for all fixed windows of an alignment', async () => {

@@ -43,7 +43,7 @@ const LOGS: Readonly<Record<string, readonly [key: string, op: Op]>> = {
 it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {
   const store = redisStore(redis)
   await outcomesOf(store, [op])
-  const [key = ''] = await redis.keys(pattern)
+  const [key = ''] = (await redis.keys(pattern)).sort()
   const isText = (await redis.type(key)) === 'string'
   await redis.del(key)
   await redis.rpush(key, 'x')

@@ -9,7 +9,12 @@ return function(run, clock, is_clock_given, filled, keys_read)
   logs_by_run[run] = logs
   local keys_after = keys_read + #logs
   if run.type == 'reset' then
-    for i = keys_read + 1, keys_after do call_redis('DEL', KEYS[i]) end
+    for i = 1, #logs do
+      local log = logs[i]
+      log.key = KEYS[keys_read + i]
+      call_redis('DEL', log.key)
+      if log.kind.reset then log.kind.reset(log) end
+    end
     return filled, keys_after
   end
   local damage = load(logs, keys_read)

@@ -25,6 +25,11 @@ export const apply: Mutants = {
       ['if not ops[run.type] then beyond() end', ''],
       ['if is_done then return result, keys_after end', ''],
     ],
+    'limits/every-kind > about so many different values in Redis > has one key, which expires a while after it is empty':
+      [
+        ["call_redis('DEL', log.key)", ''],
+        ['if log.kind.reset then log.kind.reset(log) end', ''],
+      ],
     'traps/damaged-state > a sliding counter > a counter in its place is unavailable, and left alone': [
       ['   return filled + 2, keys_after', '   return filled - 2, keys_after'],
     ],

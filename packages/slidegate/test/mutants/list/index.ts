@@ -2,6 +2,7 @@ import type { Mutants } from '../mutant.ts'
 import { apply } from './apply.ts'
 import { ban } from './ban.ts'
 import { beyond } from './beyond.ts'
+import { distinctSketch } from './distinct-sketch.ts'
 import { entryWindow } from './entry-window.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { general } from './general.ts'
@@ -24,6 +25,7 @@ export const MUTANTS: readonly Mutants[] = [
   streamWindow,
   slidingCounter,
   entryWindow,
+  distinctSketch,
   windowLog,
   packedWindowAlone,
   packedWindow,

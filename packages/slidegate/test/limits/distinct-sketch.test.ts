@@ -1,0 +1,272 @@
+// tier: integration
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createLimiter, distinct, type Limiter, type LimitOptions } from '../../src/index.ts'
+import { MAX_VALUES } from '../../src/limits/distinct-sketch.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { storesOn } from '../support/stores.ts'
+import { useRedis } from '../support/use-redis.ts'
+import { TwinStores } from './twin-stores.ts'
+
+// What an approximate limit of distinct values promises besides what all kinds do.
+
+const { redis } = await useRedis()
+beforeEach(() => redis.flushall())
+
+const WINDOW_MS = 10_000
+const TENTH_MS = 1000
+
+const about = (limit: number, more: Partial<LimitOptions> = {}) =>
+  distinct({ limit, window: WINDOW_MS, approximate: true, ...more })
+
+function limiterOn(clock: ManualClock, limit: number): Limiter {
+  const store = redisStore(redis, { clock: clock.now })
+  return createLimiter({ limits: [about(limit)], store, timeoutMs: 30_000 })
+}
+
+/** Answers how many were admitted. */
+async function admittedOf(limiter: Limiter, values: readonly string[]): Promise<number> {
+  let admitted = 0
+  for (let from = 0; from < values.length; from += 500) {
+    const asked = values.slice(from, from + 500).map((value) => limiter.consume('k', { value }))
+    for (const { allowed } of await Promise.all(asked)) if (allowed) admitted++
+  }
+  return admitted
+}
+
+const valuesFrom = (first: number, count: number) =>
+  Array.from({ length: count }, (_, i) => `user:${first + i}`)
+
+describe.each([100, 1000, 10_000, 100_000])('a limit of %i new values', (limit) => {
+  it.each([1, 10])(
+    'admits as many, two in a hundred more or fewer, in %i parts of a window',
+    async (parts) => {
+      const clock = new ManualClock()
+      const limiter = limiterOn(clock, limit)
+      const each = Math.ceil((limit * 1.1) / parts)
+      let admitted = 0
+      for (let part = 0; part < parts; part++) {
+        admitted += await admittedOf(limiter, valuesFrom(part * each, each))
+        clock.advance(WINDOW_MS / 10)
+      }
+      expect(Math.abs(admitted - limit)).toBeLessThanOrEqual(0.02 * limit)
+    },
+  )
+})
+
+it('known values are nearly free, and keep their place', async () => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, 5000)
+  const values = valuesFrom(0, 4000)
+  for (let part = 0; part < 30; part++) {
+    expect(await admittedOf(limiter, values)).toBe(4000)
+    clock.advance(TENTH_MS)
+  }
+  const { remaining } = await limiter.peek('k', { value: 'any' })
+  expect(Math.abs(remaining - 1000)).toBeLessThanOrEqual(0.02 * 4000)
+})
+
+it('memory is a fixed size, whatever the number of values', async () => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, MAX_VALUES)
+  const bytes = async () => {
+    const used = (await redis.keys('*')).map((key) => redis.memory('USAGE', key))
+    return (await Promise.all(used)).reduce<number>((sum, size) => sum + size!, 0)
+  }
+  await admittedOf(limiter, valuesFrom(0, 20_000))
+  const before = await bytes()
+  expect(before).toBeLessThan(200_000)
+  for (let part = 1; part < 12; part++) {
+    clock.advance(TENTH_MS)
+    await admittedOf(limiter, valuesFrom(part * 20_000, 5000))
+  }
+  expect(await bytes()).toBe(before)
+})
+
+it('what a log has left behind does not count for the next', async () => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, 3)
+  await admittedOf(limiter, ['a', 'b', 'c'])
+  // As by an eviction.
+  await redis.del((await redis.keys('*')).sort()[0]!)
+  expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(3)
+  expect((await limiter.consume('k', { value: 'd' })).remaining).toBe(2)
+  expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(2)
+  clock.advance(TENTH_MS)
+  expect((await limiter.peek('k', { value: 'd' })).remaining).toBe(2)
+})
+
+it('all keys of a log expire, also one that was lost and comes again', async () => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, 9)
+  await admittedOf(limiter, ['a'])
+  const keys = (await redis.keys('*')).sort()
+  await redis.del(keys[3]!)
+  await admittedOf(limiter, ['a'])
+  for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(11 * TENTH_MS)
+})
+
+it('after the clock was set back all keys live on', async () => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, 1)
+  await admittedOf(limiter, ['a'])
+  const keys = await redis.keys('*')
+  for (const key of keys) await redis.pexpire(key, 5000)
+  clock.advance(-3_600_000)
+  expect(await admittedOf(limiter, ['b'])).toBe(0)
+  for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(11 * TENTH_MS)
+})
+
+it.each([
+  ['what is no sketch', (key: string) => redis.set(key, 'none')],
+  ['another type', (key: string) => redis.rpush(key, 'x')],
+])('%s in place of a sketch is refused, and harms nobody else', async (_, damage) => {
+  const clock = new ManualClock()
+  const limiter = limiterOn(clock, 9)
+  for (const place of [0, 1, 5]) {
+    await admittedOf(limiter, ['a'])
+    const key = (await redis.keys('*:k:*')).find((each) => each.endsWith(`~${place}`))!
+    await redis.del(key)
+    await damage(key)
+    const value = 'b'
+    const asked = [
+      limiter.consume('k', { value }),
+      limiter.consume('other', { value }),
+      limiter.charge('k', 1, { value }),
+    ] as const
+    await expect(asked[0]).rejects.toMatchObject({ reason: 'state' })
+    expect((await asked[1]).allowed).toBe(true)
+    await expect(asked[2]).rejects.toMatchObject({ reason: 'state' })
+    await limiter.reset('k')
+    expect((await limiter.consume('k', { value })).remaining).toBe(8)
+  }
+})
+
+it('a log of another length, or whose numbers lead nowhere, is refused', async () => {
+  const limiter = limiterOn(new ManualClock(), 9)
+  await admittedOf(limiter, ['a'])
+  const key = (await redis.keys('*')).sort()[0]!
+  const good = (await redis.getBuffer(key))!
+  const changes: readonly Buffer[] = [
+    Buffer.concat([good, Buffer.of(0)]),
+    // A stamp between two tenths; a place behind the last.
+    Buffer.from(good.map((byte, i) => (i === 6 ? byte + 1 : byte))),
+    Buffer.from(good.map((byte, i) => (i === 7 ? 11 : byte))),
+  ]
+  for (const change of changes) {
+    await redis.set(key, change)
+    await expect(limiter.peek('k', { value: 'a' })).rejects.toThrow('not a distinct sketch of format 1')
+  }
+})
+
+it('by a clock that begins at 0 it counts as by any other', async () => {
+  const limiter = limiterOn(new ManualClock(0), 1)
+  expect((await limiter.peek('k', { value: 'a' })).resetAfterMs).toBe(0)
+  expect(await admittedOf(limiter, ['a'])).toBe(1)
+  expect(await admittedOf(limiter, ['b'])).toBe(0)
+})
+
+it('a count that a damaged sketch claims is no number beyond all that there can be', async () => {
+  const limiter = limiterOn(new ManualClock(), 9)
+  await admittedOf(limiter, ['a'])
+  // Bytes 8 to 15 are the cached count.
+  for (const key of await redis.keys('*~*')) await redis.setrange(key, 8, '\u007f'.repeat(8))
+  const { allowed, remaining } = await limiter.peek('k', { value: 'b' })
+  expect([allowed, remaining]).toEqual([false, 0])
+  expect((await limiter.explain('k')).limits[0]!.used).toBeLessThanOrEqual(2 ** 46)
+})
+
+it.each(Object.entries(storesOn(redis)))(
+  'at its limit a key is denied for all values, and told how, on %s',
+  async (_, storeOf) => {
+    const clock = new ManualClock()
+    const limiter = createLimiter({ limits: [about(2)], store: storeOf(clock), timeoutMs: 30_000 })
+    await limiter.consume('k', { value: 'a' })
+    clock.advance(2500)
+    await limiter.consume('k', { value: 'b' })
+    const denied = await limiter.consume('k', { value: 'a' })
+    expect([denied.allowed, denied.retryAfterMs, denied.resetAfterMs]).toEqual([false, 8500, 10_500])
+    expect(denied.limits[0]!.precisionMs).toBe(TENTH_MS)
+    const { limits } = await limiter.explain('k')
+    expect(limits[0]).toMatchObject({
+      used: 2,
+      frees: [
+        { afterMs: 8500, units: 1 },
+        { afterMs: 10_500, units: 2 },
+      ],
+    })
+    expect(await limiter.list('k')).toMatchObject([{ entries: [] }])
+  },
+)
+
+it('memory holds no more values than the greatest limit, and lets the oldest go', () => {
+  const limit = about(MAX_VALUES)
+  const { kind } = limit
+  const params = kind.params([limit])
+  const logs = kind.createLogs()
+  const log = logs.create()
+  const used: number[] = []
+  const add = (entry: string, nowMs: number) =>
+    kind.commit(logs.at(log), params, nowMs, { units: 1, leaseMs: 0, entry })
+  add('first', 50_000)
+  for (let n = 0; n < MAX_VALUES; n++) add(`v${n}`, 52_000)
+  kind.check(logs.at(log), params, 52_000, used)
+  expect(used).toEqual([MAX_VALUES])
+  // What leaves with the first sub-window is not there any more.
+  expect(kind.retryAfter(logs.at(log), params, 0, 52_000, 1)).toBe(11 * TENTH_MS)
+})
+
+/** Numbers that look random, the same in each run. */
+function numbersOf(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+describe('memory, Redis and a model that keeps the tenth of each value agree', () => {
+  it.each(Array.from({ length: 20 }, (_, seed) => seed))('history %i', async (seed) => {
+    const next = numbersOf(seed)
+    const windowMs = [100, 1005, WINDOW_MS][next(3)]!
+    const tenthMs = Math.ceil(windowMs / 10)
+    const limit = 1 + next(6)
+    const set = limitSet('l', [about(limit, { window: windowMs, shadow: next(4) === 0 })])
+    const stores = new TwinStores(redis)
+    const tenthOf = (ms: number) => Math.floor(ms / tenthMs)
+    /** The tenth in which each was last added. */
+    let added = new Map<string, number>()
+    let stampMs = 0
+    for (let event = 0; event < 80; event++) {
+      stores.clock.advance([0, 1, next(tenthMs), next(4 * tenthMs), next(12 * tenthMs)][next(5)]!)
+      if (next(12) === 0) stores.clock.advance(-next(2) * (1001 + tenthMs + next(2 * windowMs)))
+      const value = `v${next(limit + 3)}`
+      const named = { requestId: value, mayRepeat: false }
+      const clockMs = stores.clock.now()
+      const nowMs = stampMs > clockMs && stampMs <= clockMs + 1000 ? stampMs : clockMs
+      const asked = next(8)
+      // What only looks, or resets, restamps nothing.
+      if (stampMs > nowMs && asked > 1) {
+        const ahead = tenthOf(stampMs) - tenthOf(nowMs)
+        added = new Map(Array.from(added, ([name, tenth]) => [name, tenth - ahead]))
+        stampMs = tenthOf(nowMs) * tenthMs
+      }
+      const used = [...added.values()].filter((tenth) => tenth > tenthOf(nowMs) - 11).length
+      if (asked === 0) await stores.ask({ type: 'reset', parts: [{ key: 'k', set }] })
+      if (asked === 0) [added, stampMs] = [new Map(), 0]
+      if (asked === 1) await stores.explain(set)
+      if (asked === 2) {
+        await stores.ask({ type: 'charge', parts: [{ key: 'k', set }], units: 1, ...named })
+      }
+      if (asked > 2) {
+        const { limits } = await stores.consume(set, named)
+        expect(limits[0]).toBe(used)
+      }
+      if (asked === 2 || (asked > 2 && used < limit)) {
+        added.set(value, tenthOf(nowMs))
+        stampMs = tenthOf(nowMs) * tenthMs
+      }
+    }
+  })
+})
