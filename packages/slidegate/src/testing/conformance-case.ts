@@ -23,8 +23,6 @@ export interface ConformanceCase {
 export interface Scene {
   /** Starts on a whole multiple of 10 s. */
   readonly clock: ManualClock
-  /** Whether the store decides all keys of a request in one step. A Cluster doesn't. */
-  readonly isOneStep: boolean
   /** Asks the store itself. */
   apply(...ops: Op[]): Promise<readonly Outcome[]>
   /** The name is the namespace of the keys. Default: `conformance`. */
@@ -49,8 +47,7 @@ export function conformanceCase(name: string, play: (scene: Scene) => Promise<vo
       }
       const limiter = (limits: readonly Limit[], name = 'conformance') => create({ limits, name })
       try {
-        const isOneStep = store.domainOf === undefined
-        await play({ clock, isOneStep, apply: (...ops) => outcomesOf(store, ops), limiter, create })
+        await play({ clock, apply: (...ops) => outcomesOf(store, ops), limiter, create })
       } finally {
         for (const made of limiters) made.close()
         store.close()

@@ -23,7 +23,7 @@ function expectHeld(admissions: readonly Admission[], limit: number, windowMs: n
 function auditor(windowMs: number): Limiter {
   return createLimiter({
     name: 'audit',
-    limits: [slidingWindow({ limit: 65_536, window: windowMs })],
+    limits: [slidingWindow({ limit: 65_536, window: windowMs, precision: 1 })],
     store: redisStore(redis),
     timeoutMs: 60_000,
   })

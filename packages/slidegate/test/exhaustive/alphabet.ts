@@ -20,6 +20,8 @@ function unitOf(kinds: readonly KindName[]): number {
 export function limitersOf(kind: KindName, other: KindName): Limiters {
   const unit = unitOf([kind, other])
   const [short, long] = [20 * unit, 50 * unit]
+  // Such a limit has a limiter of its own.
+  if (kind === 'distinct') return [[declarationOf(kind, 3, short)], [declarationOf(kind, 2, short)]]
   return [
     [declarationOf(kind, 3, short), declarationOf(other, 4, long, 7 * unit)],
     [declarationOf(kind, 2, short), declarationOf(other, 5, long, 7 * unit)],

@@ -12,7 +12,9 @@ const { redis } = await useRedis()
 await redis.ping()
 
 const PAIRS: readonly (readonly [KindName, KindName])[] = [
-  ...KINDS.filter((kind) => kind !== 'sliding').map((kind) => [kind, 'sliding'] as const),
+  ...KINDS.filter((kind) => kind !== 'sliding' && kind !== 'distinct').map(
+    (kind) => [kind, 'sliding'] as const,
+  ),
   // The one finds a request that comes again, the other counts it again once it is found no longer.
   ['zset', 'stream'],
 ]

@@ -34,7 +34,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
   it('a log at its bound is exact to the last record', async () => {
     const clock = new ManualClock()
     const startMs = clock.now()
-    const limits = [slidingWindow({ limit: MAX_RECORDS, window: '10m' })]
+    const limits = [slidingWindow({ limit: MAX_RECORDS, window: '10m', precision: 1 })]
     const limiter = createLimiter({ limits, store: createStore(clock), timeoutMs: 30_000 })
     await everyMillisecond(clock, MAX_RECORDS, () => limiter.consume('full'))
     const sinceFirst = MAX_RECORDS - 1
@@ -52,7 +52,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
     const clock = new ManualClock()
     const store = createStore(clock)
     const make = (limit: number, window: string) =>
-      createLimiter({ limits: [slidingWindow({ limit, window })], store, timeoutMs: 30_000 })
+      createLimiter({ limits: [slidingWindow({ limit, window, precision: 1 })], store, timeoutMs: 30_000 })
     // Neither fills a log on its own, but one needs many records, the other needs them for long.
     const short = make(200_000, '65s')
     const long = make(MAX_RECORDS, '24h')
@@ -71,7 +71,7 @@ describe.each(Object.entries(stores))('%s', (_, createStore) => {
 
   it('a refund far back in a large log is exact, and further back than 4,096 records it is none', async () => {
     const clock = new ManualClock()
-    const limits = [slidingWindow({ limit: 20_000, window: '1h' })]
+    const limits = [slidingWindow({ limit: 20_000, window: '1h', precision: 1 })]
     const limiter = createLimiter({ limits, store: createStore(clock), timeoutMs: 30_000 })
     await everyMillisecond(clock, 1000, () => limiter.consume('far'))
     clock.advance(1)
