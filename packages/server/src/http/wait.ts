@@ -65,7 +65,7 @@ export function waitRoutes(app: App, { service, metrics, log }: Context): void {
       schema: {
         summary: 'Wait until admitted',
         description:
-          'Charges the request as soon as there is room for it, and answers then. First come, first served; a client that hangs up leaves the line, and nothing is charged for it.',
+          'Charges the request as soon as there is room for it, and answers then. First come, first served; a client that hangs up leaves the queue, and nothing is charged for it.',
         tags: ['decisions'],
         body: BodySchema,
         response: {

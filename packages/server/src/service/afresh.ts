@@ -58,7 +58,7 @@ function missing(before: readonly Limit[], after: readonly Limit[]): readonly st
   return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
 }
 
-/** What tells the logs of limits apart: of those that have one each, the place as well. */
+/** Names of the limits' logs. Limits that don't share a log are numbered. */
 function logsOf(limits: readonly Limit[]): readonly string[] {
   const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
   return logs.map((log, i) =>

@@ -33,7 +33,7 @@ export interface ServiceObserver {
 /** Shadow limits by an operator's word, by limiter. */
 export type Shadowings = Readonly<Record<string, Shadowing>>
 
-/** A limiter that was replaced goes on for so long, and while anybody waits in its lines. */
+/** Milliseconds for which a replaced limiter still answers its requests. */
 const RETIRING_MS = 60_000
 
 /**
@@ -109,12 +109,12 @@ export class Service {
     this.#shadowings = shadowings
   }
 
-  /** Is told of a limiter that was replaced: whoever waits in its queue should wait in that of the new one. */
+  /** Calls back with each replaced limiter. Its waiters should move to the new one. */
   onReplaced(listener: (former: ActiveLimiter) => void): void {
     this.#onReplaced.push(listener)
   }
 
-  /** Ends timers. Whoever waits in a line is rejected. */
+  /** Ends timers. Waiting requests are rejected. */
   close(): void {
     for (const [limiter, timer] of this.#retiring) {
       clearTimeout(timer)
@@ -158,7 +158,7 @@ export class Service {
     }
   }
 
-  /** It decides what it was asked, and wakes whoever is in its lines. */
+  /** It still answers its requests and wakes its waiters. */
   #retire(limiter: Limiter<AnyKey>): void {
     const timer = setTimeout(() => {
       if (limiter.waiting().length > 0) return this.#retire(limiter)

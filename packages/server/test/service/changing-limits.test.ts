@@ -16,7 +16,7 @@ const STORES: Readonly<Record<string, (clock: () => number) => Store>> = {
   Redis: (clock) => redisStore(redis, { clock }),
 }
 
-/** The first set is that of all keys, the second that of a plan. */
+/** The first set holds for all keys, the second for a plan. */
 function configOf({ kinds }: History, [usual, plan]: History['first']): Config {
   return {
     limiters: {
@@ -33,7 +33,7 @@ function configOf({ kinds }: History, [usual, plan]: History['first']): Config {
 let histories = 0
 
 describe.each(Object.entries(STORES))('numbers that change by reloads and plans, on %s', (_, storeOf) => {
-  test('admit nobody above a limit in force, and deny nobody for whom all have room', async () => {
+  test('admit no request above a limit in force, and deny none while all have room', async () => {
     let made = 0
     while (made < 1000) {
       const property = fc.asyncProperty(history, async (each) => {

@@ -3,7 +3,7 @@
 -- Reads and writes: one string per log: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its
 -- place from 0 to 10 (1 byte); unsigned, big-endian. And 11 HyperLogLogs, by the log's key, '~' and their place, in turn:
 -- one per sub-window, each of all values that were added since it began. So one count is one sketch, and Redis caches
--- it. What is left of an earlier log is removed before its place is used.
+-- it. A sketch of an earlier log is removed before its place is used.
 -- TTL: the log's is set as a sub-window begins, a sketch's as it changes: the length of all sub-windows + slack.
 -- Work: a value is added to 11 sketches; a wait takes up to 10 counts.
 
@@ -25,7 +25,7 @@ local function passed(log, params, now)
   return (now - now % params.precision - log.stamp) / params.precision
 end
 
--- How many sub-windows before the newest the oldest one that counts is; below 0 if none does.
+-- Age of the oldest sub-window that counts, from the newest one. Below 0 if none counts.
 local function oldest_age(log, params, now)
   return SUB_WINDOWS - 1 - passed(log, params, now)
 end
@@ -42,7 +42,7 @@ end
 function distinct_sketch.load(log)
   local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_SKETCHES)
   if type(raw) ~= 'string' then return raw.err end
-  -- Of no log, no sub-window counts.
+  -- Without a log no sub-window counts.
   log.stamp, log.place = -SUB_WINDOWS * log.params.precision, 0
   log.begun, log.restamped, log.added = 0, false, nil
   if raw == '' then return nil end
@@ -75,7 +75,7 @@ function distinct_sketch.save(log, _, is_clock_given)
   end
 end
 
--- Of a log that was not loaded.
+-- The log wasn't loaded.
 function distinct_sketch.reset(log)
   log.place = 0
   for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log, age)) end
@@ -89,7 +89,7 @@ function distinct_sketch.check(log, params, now, used)
   used[1] = count_since(log, oldest_age(log, params, now))
 end
 
--- While a Cluster moves the slot, keys may be elsewhere. What is written in their place would stop the move.
+-- While a Cluster moves the slot, keys may be elsewhere. A key written in their place would stop the move.
 local function check_keys(log)
   local keys = { log.key }
   for age = 0, SUB_WINDOWS - 1 do keys[#keys + 1] = sketch_of(log, age) end

@@ -25,8 +25,8 @@ const VALUE_BYTES = 160
 
 /**
  * Estimated distinct values in sub-windows of a tenth. Redis keeps a HyperLogLog per sub-window, of all values from then
- * on; here they are kept themselves. A key at its limit is denied altogether, since a sketch can't tell a known value from
- * a new one. Only admitted values are added.
+ * on; here they are kept themselves. A key at its limit is denied altogether, since a sketch can't distinguish a known
+ * value from a new one. Only admitted values are added.
  */
 export const distinctSketchKind: Kind<Values> = {
   tag: 'e',
@@ -95,7 +95,7 @@ function passed({ stamp }: Values, { precision }: LogParams, nowMs: number): num
   return (startOf(nowMs, precision) - stamp) / precision
 }
 
-/** How many sub-windows before the newest the oldest one that counts is; below 0 if none does. */
+/** Age of the oldest sub-window that counts, from the newest one. Below 0 if none counts. */
 function oldestAge(values: Values, params: LogParams, nowMs: number): number {
   return SUB_WINDOWS - 1 - passed(values, params, nowMs)
 }

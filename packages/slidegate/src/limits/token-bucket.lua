@@ -14,12 +14,12 @@ local MOST_PARTS = 2 ^ 52
 
 local token_bucket = {}
 
--- What comes back since the last charge.
+-- The refill since the last charge.
 local function refill_of(bucket, params)
   return math.max(bucket.refill, params.refill)
 end
 
--- What the bucket lacks of being full.
+-- Parts of tokens that the bucket lacks.
 local function debt_at(bucket, params, now)
   return math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill_of(bucket, params))
 end

@@ -19,7 +19,7 @@ export interface TokenBucketOptions extends NameOptions {
 
 /**
  * A bucket of `capacity` tokens, of which each unit takes one; `refill` of them come back per `interval`, evenly.
- * Two numbers per key, however large the limit. In any `T` milliseconds it admits at most
+ * Four numbers per key, however large the limit. In any `T` milliseconds it admits at most
  * `capacity + floor(T * refill / interval)` units: with a capacity of 100 and a refill of 100 a minute, up to 200 in
  * one minute, and 100 in each one after it.
  *
@@ -31,7 +31,7 @@ export interface TokenBucketOptions extends NameOptions {
  *
  * The algorithm is GCRA, the generic cell rate algorithm (ITU-T I.371). Its one number, the theoretical arrival time, is
  * kept as two, the time of the last charge and the debt at that time, so that a clock that was set back is noticed. Two more
- * tell since when it was charged and at which refill, so that no refund returns what came back by itself.
+ * say since when it was charged and at which refill, so a refund never returns refilled tokens.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`
  */
@@ -201,7 +201,7 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     return Math.ceil(returned / params.parts)
   },
 
-  // Whatever limits look at it: the refill of now may be greater, never less.
+  // The current refill may be greater, never less.
   expiresAt: ({ stamp, debt, refill }) => (debt === 0 ? stamp : stamp + Math.ceil(debt / refill)),
 }
 
@@ -215,12 +215,12 @@ function charge(bucket: Bucket, params: BucketParams, nowMs: number, units: numb
   bucket.refill = params.refill
 }
 
-/** What the bucket lacks of being full. A refund may come before a restamp, and so before the stamp. */
+/** Parts of tokens that the bucket lacks. A refund may come before a restamp, and so before the stamp. */
 function debtAt(bucket: Bucket, params: BucketParams, nowMs: number): number {
   return Math.max(0, bucket.debt - Math.max(0, nowMs - bucket.stamp) * refillOf(bucket, params))
 }
 
-/** What comes back since the last charge. */
+/** The refill since the last charge. */
 function refillOf(bucket: Bucket, params: BucketParams): number {
   return Math.max(bucket.refill, params.refill)
 }

@@ -120,7 +120,7 @@ export const changes: readonly ConformanceCase[] = [
     assert.equal((await denies(limiter, 'k')).retryAfterMs, 10_000)
   }),
 
-  conformanceCase('nobody who only looks makes a bucket forget its debt', async (scene) => {
+  conformanceCase('a bucket keeps its debt when it is read under other limits', async (scene) => {
     const bucket = (refill: number) => [tokenBucket({ capacity: 10, refill, interval: '1h' })]
     const slow = scene.limiter(bucket(1))
     const fast = scene.limiter(bucket(1_000_000))

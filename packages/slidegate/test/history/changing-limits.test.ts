@@ -12,7 +12,7 @@ const { redis } = await useRedis()
 let histories = 0
 
 describe.each(Object.entries(storesOn(redis)))('limits whose numbers change, on %s', (_, storeOf) => {
-  test('admit nobody above a limit in force, and deny nobody for whom all have room', async () => {
+  test('admit no request above a limit in force, and deny none while all have room', async () => {
     let made = 0
     while (made < 2500) {
       const property = fc.asyncProperty(history, async (each) => {

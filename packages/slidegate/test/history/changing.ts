@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import { type Decision, type Limit, limitOf } from '../../src/index.ts'
 
-// Two and three limits whose numbers change while they are used, and how much each may count of what was truly admitted:
-// nobody is admitted above a limit in force, and nobody denied while all have room.
+// Two and three limits whose numbers change while they are used. No request is admitted above a limit in force, and none is
+// denied while all limits have room.
 
 /** The numbers of a limit at some time. Each kind takes those that it has. */
 export interface Numbers {
@@ -36,7 +36,7 @@ export function declared(kinds: readonly KindName[], numbers: readonly Numbers[]
   return kinds.map((kind, i) => ({ ...DECLARED[kind](numbers[i]!), name: `limit${i}` }))
 }
 
-/** `set` is which of several sets of limits is asked for, or changed. */
+/** `set` picks one of two sets of limits. */
 export type Event =
   | { readonly type: 'consume'; readonly cost: number; readonly set: number }
   | { readonly type: 'change'; readonly which: number; readonly to: Numbers; readonly set: number }
@@ -44,7 +44,7 @@ export type Event =
 
 export interface History {
   readonly kinds: readonly KindName[]
-  /** Of two sets. */
+  /** The numbers of two sets. */
   readonly first: readonly (readonly Numbers[])[]
   readonly startMs: number
   readonly events: readonly Event[]
@@ -75,7 +75,7 @@ export const history: fc.Arbitrary<History> = fc.record({
   events: fc.array(event, { minLength: 1, maxLength: 80, size: 'max' }),
 })
 
-/** What a history is played on. */
+/** The limiter or service under test. */
 export interface Player {
   readonly advance: (ms: number) => void
   readonly consume: (cost: number, set: number) => Promise<Decision>
@@ -83,7 +83,7 @@ export interface Player {
   readonly change: (sets: readonly (readonly Numbers[])[]) => void
 }
 
-/** Of a request: when it was made, what it cost, and the limits that it was held to. */
+/** A request and its answer. */
 interface Asked {
   readonly atMs: number
   readonly cost: number
@@ -91,7 +91,7 @@ interface Asked {
   readonly allowed: boolean
 }
 
-/** Plays a history and checks each decision of it; answers how many there were. */
+/** Plays a history and checks each decision. Returns the number of decisions. */
 export async function sweep({ kinds, first, events }: History, player: Player): Promise<number> {
   let sets = first
   const all: Asked[] = []
@@ -116,7 +116,7 @@ export async function sweep({ kinds, first, events }: History, player: Player): 
   return all.length
 }
 
-/** The least and the most that limit `i` may count of what was admitted before the request. */
+/** Limit `i` may count from the first to the second number of units. */
 function counted(kind: KindName, all: readonly Asked[], place: number, i: number): [number, number] {
   const { atMs, by } = all[place]!
   const { windowMs, precisionMs } = by[i]!
@@ -136,7 +136,7 @@ function counted(kind: KindName, all: readonly Asked[], place: number, i: number
   return [least, sum((charge) => atMs - charge.atMs < windowMs + precisionMs - 1)]
 }
 
-/** What a bucket lacks, in tokens: since a charge the greater of its refill and the refill of now counts. */
+/** Tokens that a bucket lacks. Since a charge, the greater of its refill and the current refill counts. */
 function debt(charges: readonly Asked[], atMs: number, i: number, now: Limit): number {
   let [parts, stampMs, last] = [0, 0, 0]
   const fill = (untilMs: number, { rule }: Limit) => {

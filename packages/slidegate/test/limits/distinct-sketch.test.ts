@@ -9,7 +9,7 @@ import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { TwinStores } from './twin-stores.ts'
 
-// What an approximate limit of distinct values promises besides what all kinds do.
+// Promises of an approximate limit of distinct values, besides those of all kinds.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
@@ -84,7 +84,7 @@ it('memory is a fixed size, whatever the number of values', async () => {
   expect(await bytes()).toBe(before)
 })
 
-it('what a log has left behind does not count for the next', async () => {
+it('sketches of an earlier log are ignored', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 3)
   await admittedOf(limiter, ['a', 'b', 'c'])
@@ -121,7 +121,7 @@ it('after the clock was set back all keys live on', async () => {
 it.each([
   ['what is no sketch', (key: string) => redis.set(key, 'none')],
   ['another type', (key: string) => redis.rpush(key, 'x')],
-])('%s in place of a sketch is refused, and harms nobody else', async (_, damage) => {
+])('%s in place of a sketch is refused, and harms no other op', async (_, damage) => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 9)
   for (const place of [0, 1, 5]) {
@@ -167,7 +167,7 @@ it('by a clock that begins at 0 it counts as by any other', async () => {
   expect(await admittedOf(limiter, ['b'])).toBe(0)
 })
 
-it('a count that a damaged sketch claims is no number beyond all that there can be', async () => {
+it('a count that a damaged sketch claims stays below the greatest number of units', async () => {
   const limiter = limiterOn(new ManualClock(), 9)
   await admittedOf(limiter, ['a'])
   // Bytes 8 to 15 are the cached count.
@@ -213,7 +213,7 @@ it('memory holds no more values than the greatest limit, and lets the oldest go'
   for (let n = 0; n < MAX_VALUES; n++) add(`v${n}`, 52_000)
   kind.check(logs.at(log), params, 52_000, used)
   expect(used).toEqual([MAX_VALUES])
-  // What leaves with the first sub-window is not there any more.
+  // Values of the first sub-window are gone.
   expect(kind.retryAfter(logs.at(log), params, 0, 52_000, 1)).toBe(11 * TENTH_MS)
 })
 
@@ -246,7 +246,7 @@ describe('memory, Redis and a model that keeps the tenth of each value agree', (
       const clockMs = stores.clock.now()
       const nowMs = stampMs > clockMs && stampMs <= clockMs + 1000 ? stampMs : clockMs
       const asked = next(8)
-      // What only looks, or resets, restamps nothing.
+      // Neither a look nor a reset restamps.
       if (stampMs > nowMs && asked > 1) {
         const ahead = tenthOf(stampMs) - tenthOf(nowMs)
         added = new Map(Array.from(added, ([name, tenth]) => [name, tenth - ahead]))
