@@ -4,7 +4,7 @@ export const distinctSketch: Mutants = {
   part: 'limits/distinct-sketch.lua',
   withoutShortCut: true,
   mutants: {
-    'limits/distinct-sketch > what a log has left behind does not count for the next': [
+    'limits/distinct-sketch > sketches of an earlier log are ignored': [
       ["if age < log.begun then call_redis('DEL', sketch) end", ''],
       ["if raw == '' then return nil end", ''],
     ],
@@ -15,7 +15,7 @@ export const distinctSketch: Mutants = {
       ['if changed == 1 or log.restamped then', 'if changed == 1 then'],
       ['if log.begun > 0 or log.restamped then', 'if log.begun > 0 then'],
     ],
-    'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms nobody else': [
+    'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms no other op': [
       ["if type(count) == 'table' then error({ unusable = count.err }) end", ''],
       ['count_since(log, age)\n        call_redis', 'call_redis'],
       [
@@ -31,7 +31,7 @@ export const distinctSketch: Mutants = {
       ['log.stamp % log.params.precision == 0 and', ''],
       ['and log.place < SUB_WINDOWS then', 'then'],
     ],
-    'limits/distinct-sketch > a count that a damaged sketch claims is no number beyond all that there can be':
+    'limits/distinct-sketch > a count that a damaged sketch claims stays below the greatest number of units':
       [['return math.min(count, MAX_UNITS)', 'return count']],
     'limits/distinct-sketch > at its limit a key is denied for all values, and told how, on Redis': [
       ['count_since(log, age) + cost > params.limits[i] do', 'count_since(log, age) > params.limits[i] do'],
