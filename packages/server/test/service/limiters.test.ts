@@ -90,6 +90,48 @@ describe('another configuration', () => {
     ])
   })
 
+  it.each<[string, LimiterConfig, LimiterConfig, RegExp]>([
+    [
+      'of a plan',
+      { limits: [sliding(1)], plans: { pro: { limits: [sliding(5, { precision: '1s' })] } } },
+      { limits: [sliding(1)], plans: { pro: { limits: [sliding(6)] } } },
+      /6-per-1m begins with an empty log by this change, for keys of the plan pro/,
+    ],
+    [
+      'of a key',
+      { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(5, { precision: '1s' })] }] },
+      { limits: [sliding(1)], overrides: [{ key: 'ann', limits: [sliding(6)] }] },
+      /6-per-1m begins with an empty log by this change, for the key ann/,
+    ],
+    [
+      'of a dimension that gets another name',
+      { dimensions: { user: [sliding(1)] } },
+      { dimensions: { account: [sliding(1)] } },
+      /account.1-per-1m begins with an empty log by this change/,
+    ],
+    [
+      'of a limiter that gets dimensions',
+      { limits: [sliding(1)] },
+      { dimensions: { user: [sliding(1)] } },
+      /user.1-per-1m begins with an empty log by this change/,
+    ],
+    [
+      'of a bucket behind a new one',
+      { limits: [{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name: 'old' }] },
+      {
+        limits: ['new', 'old'].map((name) => ({
+          ...{ kind: 'tokenBucket', capacity: 1, refill: 1, interval: '1h', name },
+        })),
+      } as LimiterConfig,
+      /: old begins with an empty log by this change/,
+    ],
+  ])('logs which limit begins with an empty log: %s', (_, then, now, note) => {
+    const { service, warnings } = serviceOf(then)
+    warnings.length = 0
+    service.reload(configOf(now))
+    expect(warnings[0]).toMatch(note)
+  })
+
   it('keeps it however often numbers are changed', async () => {
     const { service } = serviceOf({ limits: [sliding(10)] })
     expect(await use(service, 10)).toBe(10)

@@ -113,3 +113,15 @@ describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on 
     })
   })
 })
+
+it('rejects requests that wait when their limit becomes one of distinct values', async () => {
+  let limits: Limit[] = [slidingWindow({ limit: 1, window: '1h' })]
+  const limiter = createLimiter({ limits: () => limits })
+  await limiter.consume('k')
+  const waits = [1, 2].map(() => limiter.wait('k', { maxWaitMs: 7_000_000 }))
+  limits = [accounts]
+  await limiter.reset('k')
+  for (const wait of waits) await expect(wait).rejects.toMatchObject({ code: 'invalid_option' })
+  expect(await limiter.list('k')).toEqual([{ limit: 'accounts', entries: [] }])
+  limiter.close()
+})
