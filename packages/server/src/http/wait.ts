@@ -49,7 +49,7 @@ const REPLACED = Symbol('the limiter has another one in its place')
 export function waitRoutes(app: App, { service, metrics, log }: Context): void {
   const waiting = new Map<AbortController, ActiveLimiter>()
   let isClosing = false
-  // Nobody's place in a queue keeps the service from ending.
+  // Waiting requests don't keep the service from ending.
   app.addHook('preClose', (done) => {
     isClosing = true
     for (const controller of waiting.keys()) controller.abort(CLOSING)

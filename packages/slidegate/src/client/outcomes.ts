@@ -85,7 +85,7 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
     : new SlidegateError(text(code, 'the code') as SlidegateErrorCode, told)
 }
 
-const REQUESTS = [...['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits']]
+const REQUESTS = ['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits']
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
   const { source, repeats, ban, debits } = told

@@ -213,8 +213,8 @@ export class OverrideTable {
   }
 
   /**
-   * With nothing in place of limits the declared ones are in force again. What is written follows from what was there, so
-   * whoever meets somebody else who has written meanwhile begins anew. Answers whether there was an override.
+   * Without limits the declared ones are in force again. Returns whether there was an override, so a write that meets
+   * another process's write starts again.
    */
   async #write(name: string, asked: Asked): Promise<boolean> {
     for (let tries = 1; tries <= MAX_TRIES; tries++) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Limiter } from '../limiter.ts'
 import { distinct } from '../limits/distinct.ts'
 import { type ConformanceCase, conformanceCase } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
@@ -7,11 +8,7 @@ import { entriesOf } from './entries.ts'
 export const values: readonly ConformanceCase[] = [
   conformanceCase('a value takes one unit, however often it comes', async (scene) => {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s' })])
-    const told = []
-    for (const value of ['a', 'a', 'b', 'c', 'b']) {
-      const { allowed, remaining } = await limited.consume('k', { value })
-      told.push([value, allowed, remaining])
-    }
+    const told = await toldOfEach(limited)
     assert.deepEqual(told, [
       ['a', true, 1],
       ['a', true, 1],
@@ -94,11 +91,7 @@ export const values: readonly ConformanceCase[] = [
 
   conformanceCase('an approximate limit denies known values too while it is reached', async (scene) => {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s', approximate: true })])
-    const told = []
-    for (const value of ['a', 'a', 'b', 'c', 'b']) {
-      const { allowed, remaining } = await limited.consume('k', { value })
-      told.push([value, allowed, remaining])
-    }
+    const told = await toldOfEach(limited)
     // A known value may leave one unit less than there is.
     assert.deepEqual(told, [
       ['a', true, 1],
@@ -130,3 +123,13 @@ export const values: readonly ConformanceCase[] = [
     assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
   }),
 ]
+
+/** The answers to two values, and to a third one while the limit is 2. */
+async function toldOfEach(limited: Limiter): Promise<unknown[]> {
+  const told = []
+  for (const value of ['a', 'a', 'b', 'c', 'b']) {
+    const { allowed, remaining } = await limited.consume('k', { value })
+    told.push([value, allowed, remaining])
+  }
+  return told
+}

@@ -1,7 +1,7 @@
 /** A process that shares a key with others asks up to this long after the time that the store has named. */
 const MAX_DELAY_MS = 20
 
-/** A process that was admitted this often without losing the room to another takes it that nobody else waits. */
+/** Admissions without a loss, after which a process assumes that no other process waits. */
 const ALONE_AFTER = 8
 
 /**
@@ -14,7 +14,7 @@ const ALONE_AFTER = 8
 export class Contention {
   /** In a row, since the last admission. */
   #losses = 0
-  /** Admissions until the process takes it that it waits alone. */
+  /** Admissions until the process assumes that it waits alone. */
   #left = 0
 
   /** There was no room at the time that the store had named: another process has taken it. */

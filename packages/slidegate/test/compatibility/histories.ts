@@ -38,6 +38,19 @@ const asked = (key: string, windowMs: number, most = 1): readonly Step[] => [
 const SECRET = 'a secret that is the same everywhere'
 const HOUR = 3_600_000
 
+/** Values that are known, new, and no longer counted. */
+const LATER_VALUES: readonly Step[] = [
+  call('list', 'u'),
+  call('explain', 'u'),
+  call('consume', 'u', { value: 'z'.repeat(200) }),
+  call('consume', 'u', { value: 'new' }),
+  call('consume', 'u', { value: 'one more' }),
+  after(59_000),
+  call('consume', 'u', { value: 'x' }),
+  after(1000),
+  call('consume', 'u', { value: 'one more' }),
+]
+
 /** Every kind, in every form that its log may have. */
 const KINDS: Readonly<Record<string, History>> = {
   'sliding-window': {
@@ -227,17 +240,7 @@ const KINDS: Readonly<Record<string, History>> = {
       call('consume', 'u', { value: 'y' }),
       call('consume', 'u', { value: 'z'.repeat(200) }),
     ],
-    later: [
-      call('list', 'u'),
-      call('explain', 'u'),
-      call('consume', 'u', { value: 'z'.repeat(200) }),
-      call('consume', 'u', { value: 'new' }),
-      call('consume', 'u', { value: 'one more' }),
-      after(59_000),
-      call('consume', 'u', { value: 'x' }),
-      after(1000),
-      call('consume', 'u', { value: 'one more' }),
-    ],
+    later: LATER_VALUES,
   },
   distinct: {
     what: 'values, one of them longer than is stored as it is',
@@ -248,17 +251,7 @@ const KINDS: Readonly<Record<string, History>> = {
       call('consume', 'u', { value: 'y' }),
       call('consume', 'u', { value: 'z'.repeat(200) }),
     ],
-    later: [
-      call('list', 'u'),
-      call('explain', 'u'),
-      call('consume', 'u', { value: 'z'.repeat(200) }),
-      call('consume', 'u', { value: 'new' }),
-      call('consume', 'u', { value: 'one more' }),
-      after(59_000),
-      call('consume', 'u', { value: 'x' }),
-      after(1000),
-      call('consume', 'u', { value: 'one more' }),
-    ],
+    later: LATER_VALUES,
   },
 }
 
