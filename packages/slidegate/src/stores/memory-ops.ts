@@ -54,7 +54,7 @@ export class MemoryOps {
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
-  readonly overrides = new OverrideRecords()
+  readonly overrides: OverrideRecords = new OverrideRecords()
 
   constructor(keys: KeyTable, onFull: OnFull) {
     this.#keys = keys
