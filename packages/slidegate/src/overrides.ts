@@ -204,7 +204,7 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   }
   const isOnly = Object.values(change).some((value) => typeof value !== 'object')
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
-  const rule: Record<string, LimitNumbers> = {}
+  const rule: Record<string, LimitNumbers> = Object.create(null)
   for (const [name, numbers] of Object.entries(byName)) {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)
     rule[name] = limit === undefined ? anyNumbers(name, numbers) : numbersFor(limit, numbers)

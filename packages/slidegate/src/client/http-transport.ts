@@ -20,7 +20,7 @@ export interface Address {
 /** Nobody waits for so long; but what was charged meanwhile is returned when the answer comes. */
 const LOST_MS = 10_000
 
-/** Bytes of an answer at most: all overrides of a limiter, and more. */
+/** Bytes of an answer at most: more than all that one body can ask for. */
 const MAX_ANSWER = 2 ** 25
 
 /** Of an answer that says what is wrong. */
