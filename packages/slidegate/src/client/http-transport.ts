@@ -105,7 +105,7 @@ function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `${service} did not answer: ${detail}`, { cause: error })
+  return new StoreUnavailableError('error', `asking ${service} failed: ${detail}`, { cause: error })
 }
 
 /** What a service says where it does not decide, or whoever else answers in its place. */

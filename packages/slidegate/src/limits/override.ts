@@ -70,7 +70,10 @@ function isNamed([name, numbers]: readonly [string, unknown]): boolean {
 
 function isNumber([field, number]: readonly [string, unknown]): boolean {
   return (
-    FIELDS.includes(field) && Number.isInteger(number) && (number as number) >= 1 && (number as number) <= MAX_LIMIT
+    FIELDS.includes(field) &&
+    Number.isInteger(number) &&
+    (number as number) >= 1 &&
+    (number as number) <= MAX_LIMIT
   )
 }
 
@@ -80,7 +83,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** The same set by other numbers, or one that only counts. Its logs stay. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
-  if (rule === '') return set
+  if (rule === '' || set.limits.length === 0) return set
   let known = madeOf.get(set)
   if (known === undefined) {
     known = new Map()

@@ -17,7 +17,6 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
-import { OverrideRecords } from './override-records.ts'
 import {
   banOf,
   type ChargeOp,
@@ -48,21 +47,25 @@ import {
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
+/** Overrides that are looked at before one is refused: those that have ended make room. */
+const MOST_SWEPT = 1024
+
 /** Any op on any logs of a table, by the general driver. */
 export class MemoryOps {
   readonly #keys: KeyTable
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
-  readonly overrides: OverrideRecords = new OverrideRecords()
+  readonly #maxOverrides: number
 
-  constructor(keys: KeyTable, onFull: OnFull) {
+  constructor(keys: KeyTable, onFull: OnFull, maxOverrides: number = Number.POSITIVE_INFINITY) {
     this.#keys = keys
     this.#onFull = onFull
+    this.#maxOverrides = maxOverrides
   }
 
   apply(op: Op, clockMs: number): Outcome {
-    const overrides = this.overrides.inForce(op.parts, clockMs)
+    const overrides = this.#keys.overrides.inForce(op.parts, clockMs)
     if (overrides === undefined) return this.#apply(op, clockMs)
     if (op.type === 'override' || op.type === 'overrides') return this.#apply(op, clockMs, overrides)
     const outcome = this.#apply({ ...op, parts: partsInForce(op.parts, overrides) }, clockMs, overrides)
@@ -93,7 +96,7 @@ export class MemoryOps {
       case 'override':
         return this.#override(op, clockMs, overrides)
       case 'overrides':
-        return this.overrides.page(op, clockMs)
+        return this.#keys.overrides.page(op, clockMs)
     }
   }
 
@@ -173,7 +176,7 @@ export class MemoryOps {
     restamp(loaded, nowMs)
     if (!this.#makeRoom(parts, loaded, nowMs)) {
       if (this.#onFull === 'allow') return
-      throw full(parts)
+      throw full(KEYS, parts)
     }
     charge(loaded, nowMs, op)
     this.#keep(parts, loaded, nowMs)
@@ -201,15 +204,27 @@ export class MemoryOps {
   }
 
   #override(op: OverrideOp, clockMs: number, overrides: Overrides): OverrideOutcome {
-    const { parts } = op
-    const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
-    if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
-    for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
-    this.#keys.reserved = this.overrides.size
+    const { parts, rule = '', blockMs = 0 } = op
+    const written = parts.filter(({ set }) => set.isOverridable)
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(written, clockMs)
+    for (const part of written) this.#keys.overrides.write(part, op, clockMs)
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
     return { existed: overrides !== undefined }
+  }
+
+  #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
+    const { overrides } = this.#keys
+    for (const part of parts) overrides.dropEnded(part, clockMs)
+    const added = parts.filter((part) => !overrides.has(part)).length
+    if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
+    if (added > 0 && overrides.size + added > this.#maxOverrides) {
+      throw full(`${overrides.size} overrides, as many as it may hold`, parts)
+    }
+    if ((added > 0 || this.#keys.isHeavy) && !this.#keys.makeRoom(added, clockMs)) {
+      throw full('overrides, and of keys at their limits', parts)
+    }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -222,7 +237,7 @@ export class MemoryOps {
 
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
   #whenFull(loaded: Loaded, nowMs: number, op: ConsumeOp): ConsumeOutcome {
-    if (this.#onFull === 'throw') throw full(op.parts)
+    if (this.#onFull === 'throw') throw full(KEYS, op.parts)
     const limits = answer(loaded, nowMs, op.count)
     return this.#onFull === 'allow'
       ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
@@ -243,7 +258,7 @@ export class MemoryOps {
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
       // What only has overrides.
-      if (set.logs.length === 0) continue
+      if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
       for (let i = 0; i < set.logs.length; i++) {
@@ -356,9 +371,11 @@ function withDebits(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): Con
   return costs === undefined ? outcome : { ...outcome, debits: debitsOf(op.parts, outcome, costs) }
 }
 
-function full(parts: readonly Part[]): StoreUnavailableError {
+const KEYS = 'keys at their limits'
+
+function full(what: string, parts: readonly Part[]): StoreUnavailableError {
   return new StoreUnavailableError(
     'full',
-    `the memory store is full of keys at their limits: no room for ${show(parts[0]?.key)}`,
+    `the memory store is full of ${what}: no room for ${show(parts[0]?.key)}`,
   )
 }
