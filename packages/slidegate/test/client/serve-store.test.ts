@@ -312,16 +312,16 @@ describe('says what is wrong', () => {
     [
       'a given key of several',
       {
-        given: 'Ann',
+        given: ['Ann'],
         blockMs: 1,
         parts: [
           [0, 'ann'],
           [0, 'bob'],
         ],
       },
-      /given is "Ann"/,
+      /given is 1; it must be an array of 2/,
     ],
-    ['no text', { given: 5, blockMs: 1 }, /given is 5/],
+    ['no text', { given: [5], blockMs: 1 }, /given is 5/],
   ]
   it.each(rules)('of an override: %s', async (_, fields, message) => {
     const overridable = { ...set, isOverridable: true }
@@ -628,7 +628,7 @@ describe.each(Object.entries(STORES))('overrides on %s', (_, open) => {
       JSON.parse(JSON.stringify((await serve(bodyOf(ops, sets), authorize)).outcomes))
     const page = { type: 'overrides', parts: [[0, '']], bucket: 0, after: '' }
     const [written, admitted, { buckets }] = await ask(
-      override({ rule, ruleMs: FOREVER, given: 'Ann' }),
+      override({ rule, ruleMs: FOREVER, given: ['Ann'] }),
       consume,
       page,
     )
