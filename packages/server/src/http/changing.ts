@@ -1,9 +1,12 @@
-import { type AnyKey, declarationOf, type Limiter, limitOf, type OverrideOptions } from 'slidegate'
+import { Readable } from 'node:stream'
+import type { AnyKey, Limiter, Override, OverrideOptions } from 'slidegate'
+import type { Static } from 'typebox'
 import { ALL } from '../admin/steering.ts'
-import type { ActiveLimiter } from '../service/service.ts'
+import type { Caller } from '../service/gatekeeper.ts'
+import type { ActiveLimiter, Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import {
-  BanBody,
+  BlockBody,
   Deleted,
   Done,
   DrainBody,
@@ -11,7 +14,7 @@ import {
   KeyBody,
   OverrideBody,
   OverrideKeyBody,
-  OverridesAnswer,
+  OverrideLines,
   OverridesQuery,
   ShadowBody,
   Shadowed,
@@ -25,6 +28,8 @@ const change = { role: 'admin' } as const
 const tags = ['admin']
 
 type Duration = Exclude<OverrideOptions['ttl'], undefined>
+type OverrideChange = Parameters<Limiter<AnyKey>['overrides']['set']>[1]
+type ChangeBody = Pick<Static<typeof OverrideBody>, 'limits' | 'exempt' | 'block'>
 
 /** To change the service while it runs. Every change is in the audit. */
 export function changingRoutes(app: App, context: Context): void {
@@ -36,7 +41,7 @@ export function changingRoutes(app: App, context: Context): void {
 function keyRoutes(app: App, { service, admin }: Context): void {
   const response = { 200: Done }
   const route = (
-    what: 'reset' | 'unban',
+    what: 'reset' | 'unblock',
     summary: string,
     work: (limiter: Limiter<AnyKey>, key: AnyKey) => Promise<unknown>,
   ): void => {
@@ -45,30 +50,38 @@ function keyRoutes(app: App, { service, admin }: Context): void {
       { config: change, schema: { tags, summary, body: KeyBody, response } },
       async ({ body, caller }) => {
         const key = body.key as AnyKey
-        const { limiter } = limiterFor(service, caller, body.limiter)
+        const active = limiterFor(service, caller, body.limiter)
+        if (what === 'unblock' && active.declared.config.ban === undefined) mustHaveOverrides(active)
         const action = { who: caller.name, what, limiter: body.limiter, key }
-        await admin.audit.act(action, () => work(limiter, key))
+        await admin.audit.act(action, () => work(active.limiter, key))
         return { done: true as const }
       },
     )
   }
   route('reset', 'Forget what a key has used, and its bans', (limiter, key) => limiter.reset(key))
   app.post(
-    '/v1/admin/ban',
+    '/v1/admin/block',
     {
       config: change,
-      schema: { tags, summary: 'Deny a key everything for a time', body: BanBody, response },
+      schema: {
+        tags,
+        summary: 'Block a key',
+        description: 'Denies every request of the key, for ttl or until it is unblocked.',
+        body: BlockBody,
+        response,
+      },
     },
     async ({ body, caller }) => {
+      const { ttl } = body
       const key = body.key as AnyKey
-      const duration = body.duration as Duration
-      const { limiter } = limiterFor(service, caller, body.limiter)
-      const action = { who: caller.name, what: 'ban', limiter: body.limiter, key, detail: { duration } }
-      await admin.audit.act(action, () => limiter.block(key, duration))
+      const { overrides } = overridable(service, caller, body.limiter)
+      const detail = ttl !== undefined && { detail: { ttl } }
+      const action = { who: caller.name, what: 'block', limiter: body.limiter, key, ...detail }
+      await admin.audit.act(action, () => overrides.set(key, 'block', { ttl: ttl as Duration }))
       return { done: true as const }
     },
   )
-  route('unban', 'Let a key go', (limiter, key) => limiter.unblock(key))
+  route('unblock', 'Lift the block of a key, and its bans', (limiter, key) => limiter.unblock(key))
 }
 
 function overrideRoutes(app: App, { service, admin }: Context): void {
@@ -78,19 +91,18 @@ function overrideRoutes(app: App, { service, admin }: Context): void {
       config: { role: 'read' },
       schema: {
         tags,
-        summary: 'List limits of single keys',
-        description: 'Keys are as they were given; of a limiter with hashKeys as they are stored.',
+        summary: 'List overrides',
+        description: 'In no particular order. Keys of a limiter with hashKeys are as they are stored.',
         querystring: OverridesQuery,
-        response: { 200: OverridesAnswer },
+        response: { 200: OverrideLines },
       },
     },
-    async ({ caller, query }) => {
-      const { limiter } = limiterFor(service, caller, query.limiter)
-      const overrides = (await limiter.overrides.list()).map((override) => ({
-        ...override,
-        limits: override.limits.map(declarationOf),
-      }))
-      return { limiter: query.limiter, overrides }
+    async ({ caller, query }, reply) => {
+      const list = overridable(service, caller, query.limiter).overrides.list()[Symbol.asyncIterator]()
+      // If the store fails at once, the answer is a problem.
+      const first = await list.next()
+      reply.header('cache-control', 'no-store').type('application/x-ndjson')
+      return reply.send(Readable.from(linesOf(first, list, query.count)) as never)
     },
   )
 
@@ -100,20 +112,19 @@ function overrideRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Give a key limits of its own',
-        description: 'In force within a second on all instances on the same store.',
+        summary: 'Set the override of a key',
+        description: 'In force at the next request, on all instances on the same store.',
         body: OverrideBody,
         response: { 200: Done },
       },
     },
     async ({ body, caller }) => {
-      const { limits, ttl } = body
+      const { limiter, key: _key, dimension: _dimension, ...detail } = body
       const key = keyIn(body)
-      const { limiter } = limiterFor(service, caller, body.limiter)
-      const made = limits.map(limitOf)
-      const detail = { limits, ...(ttl !== undefined && { ttl }) }
-      const action = { who: caller.name, what: 'override', limiter: body.limiter, key, detail }
-      await admin.audit.act(action, () => limiter.overrides.set(key, made, { ttl: ttl as Duration }))
+      const { overrides } = overridable(service, caller, limiter)
+      const change = changeIn(body)
+      const action = { who: caller.name, what: 'override', limiter, key, detail }
+      await admin.audit.act(action, () => overrides.set(key, change, { ttl: body.ttl as Duration }))
       return { done: true as const }
     },
   )
@@ -124,19 +135,72 @@ function overrideRoutes(app: App, { service, admin }: Context): void {
       config: change,
       schema: {
         tags,
-        summary: 'Hold a key to its usual limits again',
+        summary: 'Delete the override of a key, and its block',
         body: OverrideKeyBody,
         response: { 200: Deleted },
       },
     },
     async ({ body, caller }) => {
       const key = keyIn(body)
-      const { limiter } = limiterFor(service, caller, body.limiter)
+      const { overrides } = overridable(service, caller, body.limiter)
       const action = { who: caller.name, what: 'delete override', limiter: body.limiter, key }
-      const wasThere = await admin.audit.act(action, () => limiter.overrides.delete(key))
+      const wasThere = await admin.audit.act(action, () => overrides.delete(key))
       return { done: true as const, wasThere }
     },
   )
+}
+
+/** @throws {ServiceError} `unknown_limiter`, `no_overrides` */
+function overridable(service: Service, caller: Caller, name: string): Limiter<AnyKey> {
+  const active = limiterFor(service, caller, name)
+  mustHaveOverrides(active)
+  return active.limiter
+}
+
+/** @throws {ServiceError} `no_overrides` */
+function mustHaveOverrides({ declared: { name, config } }: ActiveLimiter): void {
+  if (config.overrides !== false) return
+  throw new ServiceError(
+    409,
+    'no_overrides',
+    `the configuration of ${name} has overrides: false; remove that to block its keys or change their limits`,
+  )
+}
+
+/** @throws {ServiceError} `invalid_request` */
+function changeIn({ limits, exempt, block }: ChangeBody): OverrideChange {
+  const given = [limits, exempt && ('exempt' as const), block && ('block' as const)]
+  const [change, ...others] = given.filter((each) => each !== undefined)
+  if (change !== undefined && others.length === 0) return change as OverrideChange
+  throw new ServiceError(
+    400,
+    'invalid_request',
+    'the body has none or several of limits, exempt and block; give exactly one',
+  )
+}
+
+/** Bytes that are sent together. */
+const CHUNK = 16_384
+
+async function* linesOf(
+  first: IteratorResult<Override>,
+  list: AsyncIterator<Override>,
+  count = Number.POSITIVE_INFINITY,
+): AsyncGenerator<string, void, undefined> {
+  let lines = ''
+  let sent = 0
+  try {
+    for (let next = first; !next.done && sent < count; next = await list.next()) {
+      sent++
+      lines += `${JSON.stringify(next.value)}\n`
+      if (lines.length < CHUNK) continue
+      yield lines
+      lines = ''
+    }
+    yield lines
+  } finally {
+    await list.return?.()
+  }
 }
 
 function steeringRoutes(app: App, { service, admin }: Context): void {
