@@ -547,9 +547,9 @@ describe('without Redis', () => {
     const key = 'ann'
     const refused: [string, string, unknown][] = [
       ['POST', 'reset', { limiter: 'open', key }],
-      ['POST', 'ban', { limiter: 'open', key, ttl: '1h' }],
-      ['POST', 'unban', { limiter: 'open', key }],
-      ['PUT', 'overrides', { limiter: 'open', key, limits: limits(5) }],
+      ['POST', 'block', { limiter: 'open', key, ttl: '1h' }],
+      ['POST', 'unblock', { limiter: 'open', key }],
+      ['PUT', 'overrides', { limiter: 'open', key, exempt: true }],
       ['DELETE', 'overrides', { limiter: 'open', key }],
       ['GET', 'overrides?limiter=open', undefined],
       ['POST', 'shadow', { limiter: 'open', shadow: false }],
