@@ -67,6 +67,11 @@ export interface NumbersTold {
   readonly refill?: number
 }
 
+/** Whether it changes or exempts limits: it may only block. */
+export function hasRule({ limits, exempt }: OverrideTold): boolean {
+  return limits !== undefined || exempt === true
+}
+
 /** An override in words, without its end: `minute 300 per 1 min, hourly 5000`. */
 export function ruleInWords({ limits = {}, exempt, unused = [] }: OverrideTold): string {
   if (exempt) return 'exempt: its limits only count'

@@ -19,7 +19,7 @@ import { PageHeader } from '../components/page-header.tsx'
 import { Answered, Badge, Notice } from '../components/status.tsx'
 import { count, roundDuration } from '../format.ts'
 import { limiterHref, nameIn } from '../place.ts'
-import { type AuditTold, blockInWords, type LimiterTold, ruleInWords } from '../told.ts'
+import { type AuditTold, blockInWords, hasRule, type LimiterTold, ruleInWords } from '../told.ts'
 import { useAsk } from '../use-ask.ts'
 
 const EVERY_MS = 1000
@@ -104,7 +104,7 @@ function Key({ of }: { readonly of: OneKey }) {
 /** How it stands with the key as a whole. */
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explained }) {
   const { allowed, blockedMs, bans } = explained
-  const rules = explained.overrides.filter(({ limits, exempt }) => limits !== undefined || exempt)
+  const rules = explained.overrides.filter(hasRule)
   return (
     <section class="panel verdict-panel" aria-labelledby="verdict">
       <div class="panel-head">

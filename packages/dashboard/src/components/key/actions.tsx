@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { ask } from '../../api.ts'
 import { count } from '../../format.ts'
 import { useSession } from '../../session.tsx'
-import { blockInWords, type LimiterTold } from '../../told.ts'
+import { blockInWords, hasRule, type LimiterTold } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
 import { type Explained, keyOf, type OneKey } from './explained.ts'
 import { draftsOf } from './limit-draft.ts'
@@ -28,7 +28,8 @@ export function Actions({
   const { may } = useSession()
   const [action, setAction] = useState<Action>()
   if (!may('admin')) return null
-  const { bans, overrides, blockedMs } = explained
+  const { bans, blockedMs } = explained
+  const hasOverride = explained.overrides.some(hasRule)
   const isOn = config.overrides !== false
   const isRemembered = bans.some(({ level, denials }) => level > 0 || denials > 0)
   return (
@@ -36,10 +37,10 @@ export function Actions({
       <div class="actions">
         {isOn && (
           <button type="button" onClick={() => setAction('override')}>
-            {overrides.length > 0 ? 'Change the override…' : 'Override…'}
+            {hasOverride ? 'Change the override…' : 'Override…'}
           </button>
         )}
-        {isOn && overrides.length > 0 && (
+        {isOn && hasOverride && (
           <button type="button" onClick={() => setAction('delete')}>
             Delete the override…
           </button>

@@ -1,5 +1,12 @@
 import { count, duration } from '../../format.ts'
-import { type LimiterTold, type LimitTold, limitInWords, type OverrideTold, ruleInWords } from '../../told.ts'
+import {
+  hasRule,
+  type LimiterTold,
+  type LimitTold,
+  limitInWords,
+  type OverrideTold,
+  ruleInWords,
+} from '../../told.ts'
 import { useAsk } from '../../use-ask.ts'
 import { KeyLink } from '../key-link.tsx'
 import { Answered } from '../status.tsx'
@@ -81,15 +88,14 @@ interface Row {
 function rowsOf(override: OverrideTold): readonly Row[] {
   const { key, dimension, blockedMs } = override
   const of = { key, ...(dimension !== undefined && { dimension }) }
-  const rule = ruleInWords(override)
+  const until = (ms: number | null | undefined, other: string) =>
+    ms === null || ms === undefined ? other : `${duration(ms)} from now`
   return [
-    ...(rule === '' ? [] : [{ ...of, rule, until: untilInWords(override.expiresInMs) }]),
+    ...(hasRule(override)
+      ? [{ ...of, rule: ruleInWords(override), until: until(override.expiresInMs, 'it is deleted') }]
+      : []),
     ...(blockedMs === undefined
       ? []
-      : [{ ...of, rule: 'blocked', until: untilInWords(blockedMs ?? undefined) }]),
+      : [{ ...of, rule: 'blocked', until: until(blockedMs, 'it is unblocked') }]),
   ]
-}
-
-function untilInWords(ms: number | undefined): string {
-  return ms === undefined ? 'it is deleted' : `${duration(ms)} from now`
 }
