@@ -21,7 +21,6 @@ const KINDS = {
   c: ['sliding-counter'],
   e: ['distinct-sketch'],
   b: ['ban'],
-  n: ['notes'],
 }
 
 // A part may use what stands before it. What only the general driver needs stands inside one function, and what only
@@ -46,6 +45,9 @@ local makers = {}
 ${makers.join('\n')}
 ${read('stores/redis/general.lua')}
 ${read('stores/redis/beyond.lua')}
+make_override = function()
+${read('limits/override.lua')}
+end
 ${read('stores/redis/apply.lua')}
 end
 ${read('stores/redis/main.lua')}`

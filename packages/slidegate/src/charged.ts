@@ -64,8 +64,8 @@ function partly(
     first += set.limits.length
     const { source = 'store', costs } = debits?.[part] ?? {}
     return set.logs.map((log) => {
-      const i = log.serves[0] ?? 0
-      return isCounted(source) && isCharged(log) && limits[before + i]!.allowed && costs?.[i] !== 0
+      const hasRoom = log.serves.every((limit) => limits[before + limit]!.allowed)
+      return isCounted(source) && isCharged(log) && hasRoom && costs?.[log.serves[0]!] !== 0
     })
   })
 }

@@ -1,6 +1,13 @@
 import { SlidegateError } from './errors.ts'
 import type { Limit } from './limits/limit.ts'
-import type { Ban, ConsumeOutcome, Debit, Part, RequestOp } from './stores/store.ts'
+import {
+  type Ban,
+  type ConsumeOutcome,
+  type Debit,
+  type Part,
+  partsInForce,
+  type RequestOp,
+} from './stores/store.ts'
 
 /**
  * Where an answer comes from:
@@ -117,7 +124,9 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
  *
  * @throws {SlidegateError} `reused_request_id`
  */
-export function decisionOf(op: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
+export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: number): Decision {
+  const { overrides } = outcome
+  const op = overrides === undefined ? asked : { ...asked, parts: partsInForce(asked.parts, overrides) }
   checkRepeat(op, outcome)
   const { ban } = outcome
   if (ban !== undefined && position >= outcome.admitted) return denialOfBlocked(op, outcome, ban)
@@ -154,6 +163,26 @@ function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Deci
   }
 }
 
+/** How many requests the other limits on the log of a shadow limit have room for: it shares one if its key is exempt. */
+function roomBeside(
+  place: number,
+  { parts, cost }: RequestOp,
+  { limits, overrides }: ConsumeOutcome,
+): number {
+  let room = Number.POSITIVE_INFINITY
+  if (overrides === undefined) return room
+  let first = 0
+  for (const { set } of parts) {
+    const log = set.logs.find(({ serves }) => serves.includes(place - first))
+    for (const i of log?.serves ?? []) {
+      const free = Math.max(0, set.limits[i]!.limit - limits[3 * (first + i)]!)
+      room = Math.min(room, Math.floor(free / cost))
+    }
+    first += set.limits.length
+  }
+  return room
+}
+
 function decisionByLimits(
   limits: readonly Limit[],
   op: RequestOp,
@@ -178,7 +207,10 @@ function decisionByLimits(
     const taken = costs === undefined ? cost : costs[i]!
     // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
     const isPartly = shadow && taken > 0
-    const fitting = isPartly ? Math.min(outcome.admitted, Math.floor(free / taken)) : outcome.admitted
+    const room = isPartly
+      ? Math.min(Math.floor(free / taken), roomBeside(i, op, outcome))
+      : Number.POSITIVE_INFINITY
+    const fitting = Math.min(outcome.admitted, room)
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!

@@ -8,6 +8,11 @@ const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as co
 export const MIN_WINDOW_MS = 10
 export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
 
+/** Whether a window may be so long. */
+export function isWindow(ms: number): boolean {
+  return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
+}
+
 /** Whole milliseconds; `undefined` for what is no duration. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
@@ -28,7 +33,7 @@ export function parseWindow(window: unknown, what = 'the window'): number {
       window,
     )
   }
-  if (ms < MIN_WINDOW_MS || ms > MAX_WINDOW_MS) {
+  if (!isWindow(ms)) {
     throw new SlidegateError(
       'invalid_window',
       `${what} is ${show(window)}; it must lie between 10ms and 366d`,

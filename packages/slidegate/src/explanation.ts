@@ -3,8 +3,8 @@ import { invalidOption, show } from './errors.ts'
 import type { Declaration } from './limits/declaration.ts'
 import { adaptedFrom, declaredOptions } from './limits/declare.ts'
 import type { BanState, Charged, Limit } from './limits/limit.ts'
-import type { Override } from './overrides/overrides.ts'
-import type { ExplainOp, ExplainOutcome, Part } from './stores/store.ts'
+import type { Override } from './overrides.ts'
+import { type ExplainOp, type ExplainOutcome, type Part, partsInForce } from './stores/store.ts'
 
 /** What is used of one limit, and when it is free again. Times are milliseconds from `atMs`. */
 export interface LimitExplanation extends LimitDecision {
@@ -70,7 +70,7 @@ export interface Explanation {
   readonly blockedMs: number
   readonly limits: readonly LimitExplanation[]
   readonly bans: readonly BanExplanation[]
-  /** Limits that were set in place of those declared. */
+  /** What was set for the key by hand, of each dimension on its own. */
   readonly overrides: readonly Override[]
 }
 
@@ -82,7 +82,7 @@ export function explanationOf(
 ): Omit<Explanation, 'overrides'> {
   const blockedMs = outcome.ban?.ms ?? 0
   const decision = decisionOf(op, outcome, 0)
-  const declared = limitsOf(op.parts)
+  const inForce = limitsOf(partsInForce(op.parts, outcome.overrides))
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
   return {
     atMs,
@@ -91,7 +91,7 @@ export function explanationOf(
     deniedBy,
     retryAfterMs,
     blockedMs,
-    limits: decision.limits.map((limit, i) => explained(declared[i]!, limit, outcome, i)),
+    limits: decision.limits.map((limit, i) => explained(inForce[i]!, limit, outcome, i)),
     bans: outcome.bans.flatMap((ban, part) => {
       const dimension = names[part]
       return ban === undefined ? [] : [dimension === undefined ? ban : { dimension, ...ban }]

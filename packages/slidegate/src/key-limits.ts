@@ -4,8 +4,8 @@ import { plainSpelling, type Spelling } from './key.ts'
 import { type BanOptions, banLog } from './limits/ban.ts'
 import { checkCount, isDeclared, limitIn, parseName, showNoLimit } from './limits/declare.ts'
 import type { Limit } from './limits/limit.ts'
-import { type LimitSet, limitSet, withLog } from './limits/limit-set.ts'
-import type { OverrideTable } from './overrides/overrides.ts'
+import { type LimitSet, limitSet, withLog, withOverrides } from './limits/limit-set.ts'
+import type { OneKey } from './overrides.ts'
 import type { Part } from './stores/store.ts'
 
 /** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */
@@ -20,7 +20,9 @@ export type LimitsOf = readonly Limit[] | ((key: string, request: unknown) => re
 /** What a key is held to, or the keys of one dimension. */
 export interface Rules {
   readonly limits: LimitsOf
-  readonly ban?: BanOptions | true | undefined
+  readonly ban?: BanOptions | undefined
+  /** Whether each decision reads the override of its key. */
+  readonly isOverridable?: boolean
 }
 
 /** Sets that a function has told, and that are kept for when it tells the same again. */
@@ -39,31 +41,32 @@ export class Dimension {
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOf
   readonly #ban: ReturnType<typeof banLog> | undefined
-  readonly #bans: LimitSet | undefined
+  readonly #isOverridable: boolean
+  readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
   /** The same by what the limits are. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
   constructor(limiter: string, name: string | undefined, rules: Rules) {
-    const { limits, ban } = rules
+    const { limits, ban, isOverridable = false } = rules
     this.name = name
     this.limiter = name === undefined ? limiter : `${limiter}/${name}`
     this.#limitsOf = limits
     this.#ban = ban === undefined ? undefined : banLog(ban)
-    this.#bans = this.#ban && withLog(limitSet(this.limiter, []), this.#ban)
+    this.#isOverridable = isOverridable
+    this.#bare = this.#completed(limitSet(this.limiter, []))
     this.set = typeof limits === 'function' ? undefined : this.#made(limits)
     this.limits = this.set?.limits ?? []
   }
 
-  /** The log of a key's bans, and nothing else of it. */
-  banOf(key: string): Part | undefined {
-    return this.#bans === undefined ? undefined : { key, set: this.#bans }
+  /** A key's override and the log of its bans, without its limits; nothing if it can have neither. */
+  bareOf(key: string): Part | undefined {
+    return this.#isOverridable || this.#ban !== undefined ? { key, set: this.#bare } : undefined
   }
 
   /** @param key as stored */
-  partOf(given: string, key: string, request: unknown, inForce: readonly Limit[] | undefined): Part {
-    if (inForce !== undefined) return { key, set: this.#told(inForce) }
+  partOf(given: string, key: string, request: unknown): Part {
     return { key, set: this.set ?? this.#told(this.#declaredFor(given, request)) }
   }
 
@@ -100,15 +103,19 @@ export class Dimension {
 
   #made(limits: readonly Limit[]): LimitSet {
     const named = checkedLimits(limits).map((limit) => this.#qualified(limit))
-    const set = limitSet(this.limiter, named)
-    if (this.#ban === undefined) return set
+    const set = this.#completed(limitSet(this.limiter, named))
     const ban = banName(this.limiter)
-    if (!named.some(({ name }) => name === ban)) return withLog(set, this.#ban)
+    if (this.bareOf('') === undefined || !named.some(({ name }) => name === ban)) return set
     throw new SlidegateError(
       'duplicate_limit',
       `a limit is named ${show(ban)}, as deniedBy names the ban; give it another name`,
       ban,
     )
+  }
+
+  #completed(set: LimitSet): LimitSet {
+    const banned = this.#ban === undefined ? set : withLog(set, this.#ban)
+    return this.#isOverridable ? withOverrides(banned) : banned
   }
 
   #qualified(limit: Limit): Limit {
@@ -122,13 +129,6 @@ function textOf(declared: Limit): unknown {
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
 }
 
-/** A dimension, and a key of it as it was given and as it is stored. */
-interface Given {
-  readonly dimension: Dimension
-  readonly given: string
-  readonly key: string
-}
-
 /** All that a limiter holds keys to. */
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
@@ -136,8 +136,6 @@ export class KeyLimits {
   readonly spelling: Spelling
   /** Those that hold for every key. */
   readonly limits: readonly Limit[]
-  /** Limits of single keys in place of these. */
-  overrides: OverrideTable | undefined
   /** The only dimension, where it has no name. */
   readonly #only: Dimension | undefined
 
@@ -150,7 +148,7 @@ export class KeyLimits {
 
   /** The limits of every key, where all have the same, and a key is just one. */
   get set(): LimitSet | undefined {
-    return this.overrides === undefined ? this.#only?.set : undefined
+    return this.#only?.set
   }
 
   /**
@@ -162,7 +160,7 @@ export class KeyLimits {
     const only = this.#only
     if (only !== undefined) {
       const stored = this.spelling.key(key)
-      return [only.partOf(key as string, stored, request, this.overrides?.of(undefined, stored))]
+      return [only.partOf(key as string, stored, request)]
     }
     return this.#allOf(key).map((given) => this.#partOf(given, request))
   }
@@ -172,9 +170,9 @@ export class KeyLimits {
     return this.#someOf(key).map((given) => this.#partOf(given, request))
   }
 
-  /** The logs of bans of some of the dimensions of a key. */
-  bansOf(key: Partial<AnyKey>): readonly Part[] {
-    return this.#someOf(key).flatMap(({ dimension, key: stored }) => dimension.banOf(stored) ?? [])
+  /** What may block some of the dimensions of a key. */
+  bareOf(key: Partial<AnyKey>): readonly Part[] {
+    return this.#someOf(key).flatMap(({ dimension, key: stored }) => dimension.bareOf(stored) ?? [])
   }
 
   /** A request's keys as they are stored. */
@@ -198,17 +196,15 @@ export class KeyLimits {
   }
 
   /** The keys of some of the dimensions of a key, one at least. */
-  givenBy(
-    key: Partial<AnyKey>,
-  ): readonly { readonly dimension: string | undefined; readonly given: string }[] {
-    return this.#someOf(key).map(({ dimension, given }) => ({ dimension: dimension.name, given }))
+  givenBy(key: Partial<AnyKey>): readonly OneKey[] {
+    return this.#someOf(key)
   }
 
-  #partOf({ dimension, given, key }: Given, request: unknown): Part {
-    return dimension.partOf(given, key, request, this.overrides?.of(dimension.name, key))
+  #partOf({ dimension, given, key }: OneKey, request: unknown): Part {
+    return dimension.partOf(given, key, request)
   }
 
-  #allOf(key: AnyKey): readonly Given[] {
+  #allOf(key: AnyKey): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
@@ -224,7 +220,7 @@ export class KeyLimits {
     return this.#someOf(key)
   }
 
-  #someOf(key: Partial<AnyKey>): readonly Given[] {
+  #someOf(key: Partial<AnyKey>): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)

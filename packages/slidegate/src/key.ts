@@ -1,7 +1,7 @@
 import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './platform.ts'
 
-const MAX_KEY_BYTES = 64 * 1024
+export const MAX_KEY_BYTES: number = 64 * 1024
 
 const MAX_PLAIN_LENGTH = 128
 const EXCLAMATION_MARK = 0x21

@@ -18,7 +18,7 @@ import type { BanOptions } from './limits/ban.ts'
 import { parseName } from './limits/declare.ts'
 import type { Entry, Limit } from './limits/limit.ts'
 import type { RequestNames } from './names.ts'
-import type { Overrides, OverridesOptions } from './overrides/overrides.ts'
+import type { Overrides } from './overrides.ts'
 import type { Permit } from './permit.ts'
 import type { Reservation, Settlement } from './reservation.ts'
 import { acrossDomains } from './resilience/across-domains.ts'
@@ -56,8 +56,11 @@ interface CommonOptions {
   readonly breaker?: BreakerOptions
   /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
   readonly logger?: Logger | false
-  /** Limits of single keys that are set while all runs, kept in the store: see {@link Limiter.overrides}. Default: none can be. */
-  readonly overrides?: OverridesOptions | true
+  /**
+   * Whether single keys can be given other numbers, be exempted or blocked while all runs: see {@link Limiter.overrides}. Each
+   * decision then reads the override of its key. Default: false.
+   */
+  readonly overrides?: boolean
   /**
    * Requests that may wait at a time, of all keys, from 1 to 2^20; of one key nine tenths of it, so that there is room for
    * others: see {@link Limiter.wait}. Default: 10,000.
@@ -84,8 +87,8 @@ export interface LimiterOptions extends CommonOptions {
    * bucket. A limit of another kind or precision begins with an empty log.
    */
   readonly limits: LimitsOf
-  /** Blocks a key that is denied too often; `true`: only by `block`. Default: never. */
-  readonly ban?: BanOptions | true
+  /** Blocks a key that is denied too often. Default: never. */
+  readonly ban?: BanOptions
   readonly dimensions?: never
 }
 
@@ -97,7 +100,7 @@ export interface DimensionOptions<Dimension extends string> extends CommonOption
    */
   readonly dimensions: Readonly<Record<Dimension, LimitsOf>>
   /** Denials by the limits of a dimension count towards a ban of its key, and of no other. */
-  readonly ban?: Readonly<Partial<Record<Dimension, BanOptions | true>>>
+  readonly ban?: Readonly<Partial<Record<Dimension, BanOptions>>>
   readonly limits?: never
 }
 
@@ -213,15 +216,18 @@ export interface Limiter<Key extends AnyKey = string> {
   refund(key: Key, decision: Decision, units?: number): Promise<number>
   /** Forgets what the key has used, its bans and reservations; never its overrides. */
   reset(key: Partial<Key>, options?: KeyOptions): Promise<void>
-  /** Denies all requests of the key from now on, for so long (10 ms to 366 days), whatever it was before. Needs `ban`. */
+  /**
+   * Denies all requests of the key from now on, for so long (10 ms to 366 days), by its override: numbers that it has stay.
+   * Needs `overrides`.
+   */
   block(key: Partial<Key>, duration: Duration): Promise<void>
-  /** Lets the key go, and forgets its denials and earlier bans. */
+  /** Lets the key go, blocked or banned, and forgets its denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
   /** Whether the key, or any of its dimensions, is blocked. */
   isBlocked(key: Partial<Key>): Promise<boolean>
   /**
-   * Limits of single keys in place of those declared, for up to 10,000 keys: those whose override was deleted, or has ended,
-   * count while what was charged to it does. Throws `invalid_option` unless the limiter was made with `overrides`.
+   * Other numbers, exemptions and blocks of single keys, in force at the next request in every process. Throws
+   * `invalid_option` unless the limiter was made with `overrides: true`.
    */
   readonly overrides: Overrides<Partial<Key>>
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */
@@ -276,9 +282,13 @@ export function createLimiter(options: LimiterOptions | DimensionOptions<string>
 const MAX_DIMENSIONS = 16
 
 function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<string>): Dimension[] {
-  const { dimensions, limits, ban } = options
+  const { dimensions, limits, ban, overrides: isOverridable = false } = options
+  if (typeof isOverridable !== 'boolean') {
+    throw invalidOption(`overrides is ${show(isOverridable)}; it must be true or false`, isOverridable)
+  }
   if (dimensions === undefined) {
-    return [new Dimension(name, undefined, options as LimiterOptions)]
+    const { limits, ban } = options as LimiterOptions
+    return [new Dimension(name, undefined, { limits, ban, isOverridable })]
   }
   if (limits !== undefined) {
     throw invalidOption('both limits and dimensions are given; give one of them', limits)
@@ -304,6 +314,7 @@ function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<s
   return given.map(([dimension, limitsOf]) => {
     const rules = {
       limits: limitsOf,
+      isOverridable,
       ban: ownOf((ban ?? {}) as NonNullable<DimensionOptions<string>['ban']>, dimension),
     }
     return new Dimension(name, parseDimension(dimension), rules)

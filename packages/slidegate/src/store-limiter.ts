@@ -2,7 +2,7 @@ import { chargedLogs } from './charged.ts'
 import { allSettled, ConsumeCall } from './consume-call.ts'
 import { type Decision, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
-import { checkNames, invalidOption, SlidegateError, show } from './errors.ts'
+import { invalidOption, SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
 import { chargesAsked, type Explanation, explanationOf } from './explanation.ts'
 import { type AnyKey, type KeyLimits, wordOf } from './key-limits.ts'
@@ -18,25 +18,26 @@ import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import { areHeld, areKept, NAMELESS, Names, refuseValues } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
-import { type Overrides, type OverridesOptions, OverrideTable, overridesOf } from './overrides/overrides.ts'
+import { type OneKey, type Overrides, overrideOf, StoredOverrides } from './overrides.ts'
 import { type Permit, Permits } from './permit.ts'
 import { returnable, returnTo } from './refund.ts'
 import { type Reservation, Reservations, type Settlement } from './reservation.ts'
 import { outcomesOf } from './stores/call.ts'
-import type {
-  ConsumeOp,
-  ConsumeOutcome,
-  ExplainOp,
-  ExplainOutcome,
-  HoldOp,
-  HoldOutcome,
-  ListOutcome,
-  Named,
-  Op,
-  Outcome,
-  Part,
-  PeekOp,
-  Store,
+import {
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type ExplainOp,
+  type ExplainOutcome,
+  type HoldOp,
+  type HoldOutcome,
+  type ListOutcome,
+  type Named,
+  type Op,
+  type Outcome,
+  type Part,
+  type PeekOp,
+  partsInForce,
+  type Store,
 } from './stores/store.ts'
 import type { LimiterStats } from './tally.ts'
 import { parseCost, parseUnits } from './units.ts'
@@ -48,7 +49,7 @@ import { WaitingRoom, type WaitingState } from './waiting/waiting.ts'
 const MAX_BULK = 10_000
 
 interface Settings {
-  readonly overrides?: OverridesOptions | true
+  readonly overrides?: boolean
   readonly maxWaiting?: number
   readonly reservationTtl?: Duration
 }
@@ -60,7 +61,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #keys: KeyLimits
   readonly #store: Store
   readonly #announcer: Announcer
-  readonly #overrides: OverrideTable | undefined
+  readonly #overrides: Overrides<Partial<AnyKey>> | undefined
   readonly #names: Names
   readonly #permits: Permits
   readonly #room: WaitingRoom
@@ -79,8 +80,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     this.#store = store
     this.#announcer = announcer
     this.#names = new Names(keys.spelling)
-    this.#overrides = this.#overridesBy(settings.overrides)
-    keys.overrides = this.#overrides
+    this.#overrides = settings.overrides ? this.#storedOverrides() : undefined
     this.#permits = new Permits((op) => (op.type === 'release' ? this.#freeing(op) : this.#apply(op)))
     const { reservationTtl = '1h' } = settings
     this.#reservations = new Reservations(name, reservationTtl, (op) => {
@@ -89,7 +89,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     })
     const asker = new LimiterAsker({
       names: this.#names,
-      refresh: () => (this.#isStale ? this.#overrides!.refresh() : undefined),
       apply: (op) => this.#apply(op),
       decide: (op, outcome, position) => this.decide(op, outcome, position),
       giveBack: (decision) => this.#giveBack(decision),
@@ -105,16 +104,10 @@ export class StoreLimiter implements Limiter<AnyKey> {
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
-      if (this.#isStale) return this.#consumeFresh(key, options)
       return this.#send(key, this.#consumeOp(key, options)).promise()
     } catch (error) {
       return Promise.reject(error)
     }
-  }
-
-  async #consumeFresh(key: AnyKey, options: ConsumeOptions | undefined): Promise<Decision> {
-    await this.#overrides!.refresh()
-    return this.#send(key, this.#consumeOp(key, options)).promise()
   }
 
   #send(key: AnyKey, op: ConsumeOp): ConsumeCall {
@@ -124,7 +117,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
-    this.#overrides?.refreshSync()
     const op = this.#consumeOp(key, options)
     if (this.#store.applySync === undefined) {
       throw new SlidegateError(
@@ -147,7 +139,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
         requests,
       )
     }
-    if (this.#isStale) await this.#overrides!.refresh()
     const ops = requests.map((request) => this.#consumeOp(request?.key, request))
     const calls = ops.map((op, i) => this.#send(requests[i]!.key, op))
     await allSettled(calls)
@@ -160,7 +151,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async peek(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#parts(key, options)
     const op: PeekOp = { type: 'peek', parts, cost, count: 1, ...this.#names.asked(options, parts) }
@@ -172,7 +162,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     units: number,
     options?: Pick<ConsumeOptions, 'value' | 'request'>,
   ): Promise<void> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const charged = parseUnits(units, 'invalid_cost')
     const parts = this.#parts(key, options)
     const names = this.#names.of({ value: options?.value, cost: charged }, parts)
@@ -180,7 +169,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async acquire(key: AnyKey, options?: Pick<ConsumeOptions, 'cost' | 'request'>): Promise<Permit> {
-    if (this.#isStale) await this.#overrides!.refresh()
     if (!areHeld(this.#parts(key, options))) throw this.#holdsNothing(key)
     const askedAtMs = performance.now()
     const { cost, request } = options ?? {}
@@ -202,7 +190,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
     id: string,
     options: ConsumeOptions | undefined,
   ): Promise<boolean> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const units = parseCost(options)
     const parts = this.#parts(key, options)
     if (!areHeld(parts)) throw this.#holdsNothing(key)
@@ -214,7 +201,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async wait(key: AnyKey, options?: WaitOptions): Promise<Decision> {
     const request = parseWaitOptions(options)
-    if (this.#isStale) await this.#overrides!.refresh()
     const parts = () => {
       const found = this.#parts(key, options)
       refuseValues(found, 'wait')
@@ -252,7 +238,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async list(key: Partial<AnyKey>, options?: KeyOptions): Promise<readonly LimitEntries[]> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#someParts(key, options)
     if (!areKept(parts)) {
       throw invalidOption(
@@ -273,16 +258,17 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async explain(key: Partial<AnyKey>, options?: ExplainOptions): Promise<Explanation> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const cost = parseCost(options)
     const parts = this.#someParts(key, options)
     const charges = chargesAsked(options, parts)
     const op: ExplainOp = { type: 'explain', parts, cost, count: 1, charges }
     const outcome = (await this.#apply(op)) as ExplainOutcome
-    const found = this.#keys
-      .givenBy(key)
-      .map(({ dimension, given }) => this.#overrides?.get(dimension, given))
-    const overrides = (await Promise.all(found)).filter((override) => override !== undefined)
+    const overrides = this.#keys.givenBy(key).flatMap(({ dimension, given, key: stored }, part) => {
+      const inForce = outcome.overrides?.[part]
+      if (inForce === undefined) return []
+      const { limits } = parts[part]!.set
+      return [overrideOf(this.#keys.spelling.isSecret ? stored : given, dimension, inForce, limits)]
+    })
     return { ...explanationOf(op, outcome, this.#keys.namesOf(parts)), overrides }
   }
 
@@ -298,13 +284,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async reserve(key: AnyKey, estimate: number, options?: KeyOptions): Promise<Reservation> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const op = this.#reservations.opFor(this.#parts(key, options), estimate)
     return this.#reservations.of(key, op, await this.#send(key, op).promise())
   }
 
   async settle(token: string, actual: number, options?: KeyOptions): Promise<Settlement> {
-    if (this.#isStale) await this.#overrides!.refresh()
     const parts = this.#parts(this.#reservations.keyOf(token), options)
     refuseValues(parts, 'settle')
     return this.#reservations.settle(parts, token, actual)
@@ -315,37 +299,34 @@ export class StoreLimiter implements Limiter<AnyKey> {
   }
 
   async reset(key: Partial<AnyKey>, options?: KeyOptions): Promise<void> {
-    if (this.#isStale) await this.#overrides!.refresh()
     this.#checkOpen()
     const parts = this.#reservations.partsWith(this.#keys.someOf(key, options?.request))
     await this.#freeing({ type: 'reset', parts })
   }
 
   async block(key: Partial<AnyKey>, duration: Duration): Promise<void> {
-    await this.#apply({ type: 'block', parts: this.#bans(key), ms: parseWindow(duration, 'the duration') })
+    const blockMs = parseWindow(duration, 'the duration')
+    if (this.#overrides === undefined) throw this.#notOverridable()
+    await this.#freeing({ type: 'override', parts: this.#bare(key), blockMs })
   }
 
   async unblock(key: Partial<AnyKey>): Promise<void> {
-    await this.#freeing({ type: 'block', parts: this.#bans(key), ms: 0 })
+    await this.#freeing({ type: 'override', parts: this.#bare(key), blockMs: 0 })
   }
 
   async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
-    const op: ExplainOp = { type: 'explain', parts: this.#bans(key), cost: 1, count: 1 }
+    const op: ExplainOp = { type: 'explain', parts: this.#bare(key), cost: 1, count: 1 }
     return ((await this.#apply(op)) as ExplainOutcome).ban !== undefined
   }
 
   get overrides(): Overrides<Partial<AnyKey>> {
-    const table = this.#overrides
-    if (table !== undefined) {
-      const changed = (key: Partial<AnyKey>) => this.#room.wake(this.#keys.someWordsOf(key))
-      const list = async () => {
-        this.#checkOpen()
-        return table.list()
-      }
-      return { ...overridesOf(table, (key) => this.#one(key), changed), list }
-    }
-    throw invalidOption(
-      `the limiter ${show(this.name)} takes no overrides; make it with overrides: true`,
+    if (this.#overrides === undefined) throw this.#notOverridable()
+    return this.#overrides
+  }
+
+  #notOverridable(): SlidegateError {
+    return invalidOption(
+      `the limiter ${show(this.name)} takes no overrides and blocks; make it with overrides: true`,
       this.name,
     )
   }
@@ -400,37 +381,35 @@ export class StoreLimiter implements Limiter<AnyKey> {
     return this.#keys.someOf(key, options?.request)
   }
 
+  #storedOverrides(): Overrides<Partial<AnyKey>> {
+    const { dimensions, spelling } = this.#keys
+    return new StoredOverrides({
+      ...{ dimensions, spelling, oneOf: (key) => this.#one(key) },
+      apply: async (op) => {
+        this.#checkOpen()
+        return this.#apply(op)
+      },
+      changed: (key) => this.#room.wake(this.#keys.someWordsOf(key)),
+    })
+  }
+
   /** The key of just one dimension. */
-  #one(key: Partial<AnyKey>): { readonly dimension: string | undefined; readonly given: string } {
+  #one(key: Partial<AnyKey>): OneKey {
     this.#checkOpen()
     const [one, other] = this.#keys.givenBy(key)
     if (other === undefined) return one!
     throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
   }
 
-  #overridesBy(options: OverridesOptions | true | undefined): OverrideTable | undefined {
-    if (options === undefined) return undefined
-    if (options !== true && (typeof options !== 'object' || options === null)) {
-      throw invalidOption(`overrides is ${show(options)}; it must be true or { maxStaleMs }`, options)
-    }
-    if (options !== true) checkNames(options, { maxStaleMs: true }, 'invalid_option', 'overrides')
-    const { applySync } = this.#store
-    return new OverrideTable({
-      limiter: this.name,
-      spelling: this.#keys.spelling,
-      maxStaleMs: options === true ? undefined : options.maxStaleMs,
-      apply: (op) => this.#apply(op),
-      applySync: applySync && ((op) => applySync.call(this.#store, [op])[0]),
-      damaged: (error) => this.#announcer.storeFailed(error),
-    })
-  }
-
-  /** The logs of bans of these keys, and nothing else of them. */
-  #bans(key: Partial<AnyKey>): readonly Part[] {
+  /** What may block these keys, and nothing else of them. */
+  #bare(key: Partial<AnyKey>): readonly Part[] {
     this.#checkOpen()
-    const bans = this.#keys.bansOf(key)
-    if (bans.length > 0) return bans
-    throw invalidOption(`the limiter ${show(this.name)} has no bans for this key; set its ban option`, key)
+    const parts = this.#keys.bareOf(key)
+    if (parts.length > 0) return parts
+    throw invalidOption(
+      `the limiter ${show(this.name)} never blocks this key; make it with overrides: true, or set its ban option`,
+      key,
+    )
   }
 
   #holdsNothing(key: AnyKey): SlidegateError {
@@ -443,11 +422,6 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #checkOpen(): void {
     if (this.#isClosed)
       throw new SlidegateError('closed', `the limiter ${show(this.name)} is closed`, this.name)
-  }
-
-  /** Whether overrides have to be read anew first. Else nothing is awaited: what is asked first is sent first. */
-  get #isStale(): boolean {
-    return this.#overrides?.isFresh() === false
   }
 
   async #apply(op: Op): Promise<Outcome> {
@@ -478,7 +452,7 @@ export class StoreLimiter implements Limiter<AnyKey> {
     const wasCounted =
       debits === undefined ? isCounted(source) : debits.some((each) => isCounted(each.source))
     const left = wasCounted ? cost : 0
-    const charged = chargedLogs(parts, decision, outcome)
+    const charged = chargedLogs(partsInForce(parts, outcome.overrides), decision, outcome)
     const names = areKept(parts) ? namesOf(op) : NAMELESS
     const origin = { limiter: this, parts, names, cost, atMs, source, debits, charged, left }
     markOrigin(decision, origin)

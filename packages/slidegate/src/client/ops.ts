@@ -1,11 +1,12 @@
 import { MAX_WINDOW_MS } from '../duration.ts'
 import { invalidOption, show } from '../errors.ts'
 import { mostCharges } from '../explanation.ts'
-import { isStored } from '../key.ts'
+import { isStored, MAX_KEY_BYTES } from '../key.ts'
 import type { Entries } from '../limits/limit.ts'
 import type { LimitSet, Role } from '../limits/limit-set.ts'
+import { FOREVER, isRule } from '../limits/override.ts'
 import { areKept } from '../names.ts'
-import type { ConsumeOp, ExplainOp, Named, Op, Part } from '../stores/store.ts'
+import type { ConsumeOp, ExplainOp, Named, Op, OverrideOp, Part } from '../stores/store.ts'
 import { debitsOf } from './outcomes.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
@@ -19,14 +20,14 @@ const MAX_COUNT: number = 2 ** 30
 
 const MAX = Number.MAX_SAFE_INTEGER
 
-/** Longer than any override is kept. */
-const MAX_TTL_MS = 8 * MAX_WINDOW_MS
-
 /** Of a reservation: tokens are made by whoever likes. */
 const MAX_NAME = 1024
 
-/** As long as an override may be. */
-const MAX_NOTE = 8192
+/** More than a rule of 64 limits takes. */
+const MAX_RULE = 16_384
+
+/** Buckets of a store at most. */
+const MAX_BUCKETS = 1024
 
 type Read = (value: unknown, what: string) => unknown
 
@@ -34,10 +35,7 @@ const units: Read = (value, what) => integerIn(value, what, 1, MAX)
 const any: Read = (value, what) => integerIn(value, what, -MAX, MAX)
 const whole: Read = (value, what) => integerIn(value, what, 0, MAX)
 const stored: Read = (value, what) => textIn(value, what, isStored, 'a text as it is stored')
-const like =
-  (pattern: RegExp): Read =>
-  (value, what) =>
-    textIn(value, what, (text) => pattern.test(text), `like ${pattern.source}`)
+const lasting: Read = (value, what) => (value === FOREVER ? value : integerIn(value, what, 0, MAX_WINDOW_MS))
 const upTo =
   (most: number): Read =>
   (value, what) =>
@@ -55,9 +53,8 @@ const READERS: Readonly<Record<string, Read>> = {
   units,
   actual: whole,
   atMs: whole,
-  ms: (value, what) => integerIn(value, what, 0, MAX_WINDOW_MS),
-  ttlMs: (value, what) => integerIn(value, what, 0, MAX_TTL_MS),
-  since: whole,
+  ruleMs: lasting,
+  blockMs: lasting,
   requestId: stored,
   mayRepeat: flagIn,
   isWaiting: flagIn,
@@ -65,16 +62,12 @@ const READERS: Readonly<Record<string, Read>> = {
   instants: each(any),
   debits: each((value) => value),
   reservation: upTo(MAX_NAME),
-  from: like(/^[0-9]{1,20}$/),
-  // The name of a dimension may stand before the key.
-  name: (value, what) =>
-    textIn(
-      value,
-      what,
-      (text) => isStored(text.replace(/^[A-Za-z0-9_-]{1,64}\//, '')),
-      'a text as it is stored',
-    ),
-  text: upTo(MAX_NOTE),
+  rule: (value, what) =>
+    textIn(value, what, (text) => text.length <= MAX_RULE && isRule(text), 'the rule of an override'),
+  given: upTo(MAX_KEY_BYTES),
+  bucket: (value, what) => integerIn(value, what, 0, MAX_BUCKETS - 1),
+  after: (value, what) =>
+    textIn(value, what, (text) => text === '' || isStored(text), 'a text as it is stored'),
 }
 
 const NAMES = ['requestId?', 'mayRepeat?']
@@ -91,9 +84,8 @@ const FIELDS: Readonly<Record<Op['type'], readonly Field[]>> = {
   list: [],
   reset: [],
   settle: fields('reservation', 'units', 'actual', 'charged', 'instants'),
-  block: fields('ms'),
-  note: fields('name', 'text?', 'ttlMs', 'since?', 'from?'),
-  notes: fields('since', 'from?'),
+  override: fields('rule?', 'ruleMs?', 'blockMs?', 'given?'),
+  overrides: fields('bucket', 'after'),
 }
 
 interface Field {
@@ -122,7 +114,7 @@ export function readOp(value: unknown, sets: readonly (LimitSet | Error)[]): Op 
   }
   const known = FIELDS[type as Op['type']]
   const told = fieldsIn(value, `a ${type}`, ['type', 'parts', ...known.map(({ name }) => name)])
-  const op: Record<string, unknown> = { type, parts: readParts(told.parts, sets) }
+  const op: Record<string, unknown> = { type, parts: readParts(told.parts, sets, type) }
   for (const { name, isOptional } of known) {
     const field = told[name]
     const read = type === 'settle' && name === 'units' ? any : READERS[name]!
@@ -149,15 +141,17 @@ function checkCharges({ charges = 1, parts }: ExplainOp): void {
   if (charges > most) throw wrong('charges', charges, `an integer from 1 to ${most}`)
 }
 
-function readParts(value: unknown, sets: readonly (LimitSet | Error)[]): readonly Part[] {
+function readParts(value: unknown, sets: readonly (LimitSet | Error)[], type: string): readonly Part[] {
   const parts = listIn(value, 'parts', 1, MAX_PARTS).map((each): Part => {
     const [place, key] = listIn(each, 'a part', 2, 2)
     const set = sets[integerIn(place, 'the set of a part', 0, sets.length - 1)]!
     if (set instanceof Error) throw set
-    if (set.logs.length === 0) {
+    if (set.logs.length === 0 && !set.isOverridable) {
       throw invalidOption('the set of a part has no limits and no additions; it needs at least one', value)
     }
-    return { key: stored(key, 'the key of a part') as string, set }
+    // A page of overrides is of no key.
+    const text = type === 'overrides' ? READERS.after! : stored
+    return { key: text(key, 'the key of a part') as string, set }
   })
   if (parts.length > 1 && new Set(parts.map(({ key, set }) => `${set.limiter} ${key}`)).size < parts.length) {
     throw invalidOption('two parts are of the same key; each must be of its own', value)
@@ -171,16 +165,13 @@ const LIMITED: readonly Op['type'][] = ['consume', 'peek', 'charge', 'refund', '
 function checkLogs(op: Op): void {
   const { type, parts } = op
   const logs = parts.reduce((sum, { set }) => sum + set.logs.length, 0)
-  const isOfTable = type === 'note' || type === 'notes'
-  if (
-    isOfTable ? parts.length > 1 || !haveAll(parts, 'table') : parts.some((part) => haveAll([part], 'table'))
-  ) {
-    throw invalidOption(`a ${type} is not asked of this; only a table has notes`)
-  }
   if (LIMITED.includes(type) && parts.some(({ set }) => set.limits.length === 0)) {
     throw invalidOption(`a ${type} needs limits in each of its sets`)
   }
-  if (type === 'block') need(parts, 'ban', type)
+  if (type === 'override') checkOverride(op)
+  if (type === 'overrides' && (parts.length > 1 || !parts[0]!.set.isOverridable)) {
+    throw invalidOption('a page of overrides is of one set that has isOverridable')
+  }
   if ('reservation' in op && op.reservation !== undefined) need(parts, 'reservations', type)
   if ('charged' in op) {
     if (op.charged.length !== logs) {
@@ -196,6 +187,17 @@ function checkLogs(op: Op): void {
     throw wrong('instants', op.instants.length, `an array of ${parts.length}, one for each part`)
   }
   if ('debits' in op && op.debits !== undefined) debitsOf(op.debits, parts)
+}
+
+/** Of those whose keys have no overrides only the bans can be forgotten. */
+function checkOverride({ parts, rule, ruleMs, blockMs, given }: OverrideOp): void {
+  const isLetGo = rule === undefined && blockMs === 0
+  if (!isLetGo && !parts.every(({ set }) => set.isOverridable)) {
+    throw invalidOption('an override needs isOverridable in each of its sets')
+  }
+  if ((rule === undefined) !== (ruleMs === undefined))
+    throw wrong('ruleMs', ruleMs, 'there with a rule, and only then')
+  if (given !== undefined && parts.length > 1) throw wrong('given', given, 'left out with several parts')
 }
 
 function haveAll(parts: readonly Part[], role: Role): boolean {

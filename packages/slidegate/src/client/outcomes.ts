@@ -5,9 +5,10 @@ import {
   StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../errors.ts'
+import { type InForce, isRule } from '../limits/override.ts'
 import type { Result } from '../stores/redis/transport.ts'
-import type { Ban, Debit, ExplainOp, Op, Part, RequestOp } from '../stores/store.ts'
-import { at, type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+import type { Ban, Debit, ExplainOp, Op, OverridesOutcome, Part, RequestOp } from '../stores/store.ts'
+import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Outcomes as they come back. JSON has no Infinity, and no undefined among others: both are null there.
 
@@ -58,15 +59,9 @@ export function readOutcome(op: Op, count: number, value: unknown): Result {
       const logs = logsIn(op.parts)
       return { lists: listIn(lists, 'lists', logs, logs).map(entries) }
     }
-    case 'note': {
-      const { noted, isStale, next } = fieldsIn(value, 'the outcome', ['noted', 'isStale', 'next'])
-      return {
-        noted: flagIn(noted, 'noted'),
-        ...(isStale !== undefined && { isStale: flagIn(isStale, 'isStale') }),
-        ...(next !== undefined && { next: text(next, 'next') }),
-      }
-    }
-    case 'notes':
+    case 'override':
+      return { existed: flagIn(fieldsIn(value, 'the outcome', ['existed']).existed, 'existed') }
+    case 'overrides':
       return page(value)
     default:
       if (value !== null) throw wrong('the outcome', value, 'null')
@@ -85,10 +80,10 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
     : new SlidegateError(text(code, 'the code') as SlidegateErrorCode, told)
 }
 
-const REQUESTS = ['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits']
+const REQUESTS = ['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits', 'overrides']
 
 function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, repeats, ban, debits } = told
+  const { source, repeats, ban, debits, overrides } = told
   if (source !== 'store') throw wrong('the source', source, 'store')
   const limits = limitsOf(op.parts).length
   return {
@@ -101,6 +96,11 @@ function requestOutcome(op: RequestOp, count: number, told: Fields) {
     ...(repeats !== undefined && { repeats: whole(repeats, 'repeats') }),
     ...(ban !== undefined && { ban: readBan(ban, op.parts.length) }),
     ...(debits !== undefined && { debits: debitsOf(debits, op.parts) }),
+    ...(overrides !== undefined && {
+      overrides: listIn(overrides, 'overrides', op.parts.length, op.parts.length).map((each) =>
+        each === null ? undefined : inForce(fieldsIn(each, 'an override', IN_FORCE)),
+      ),
+    }),
   } as const
 }
 
@@ -137,32 +137,27 @@ function entries(value: unknown) {
   })
 }
 
-function page(value: unknown) {
-  const told = fieldsIn(value, 'the outcome', ['version', 'isAll', 'notes', 'next', 'size'])
-  const { next, size } = told
+const IN_FORCE = ['rule', 'ruleMs', 'blockedMs']
+
+function inForce({ rule, ruleMs, blockedMs }: Fields): InForce {
   return {
-    version: whole(told.version, 'version'),
-    isAll: flagIn(told.isAll, 'isAll'),
-    notes: listIn(told.notes, 'notes', 0, 2 ** 20).map((each, i) => at(`notes[${i}]`, () => note(each))),
-    ...(next !== undefined && { next: asked(next) }),
-    ...(size !== undefined && { size: whole(size, 'size') }),
+    rule: textIn(rule, 'rule', isRule, 'the rule of an override'),
+    ruleMs: whole(ruleMs, 'ruleMs'),
+    blockedMs: whole(blockedMs, 'blockedMs'),
   }
 }
 
-function note(value: unknown) {
-  const told = fieldsIn(value, 'a note', ['name', 'text', 'ttlMs', 'ageMs', 'isDamaged'])
+function page(value: unknown): OverridesOutcome {
+  const { overrides, next, buckets } = fieldsIn(value, 'the outcome', ['overrides', 'next', 'buckets'])
   return {
-    name: text(told.name, 'name'),
-    ttlMs: whole(told.ttlMs, 'ttlMs'),
-    ...(told.text !== undefined && { text: text(told.text, 'text') }),
-    ...(told.ageMs !== undefined && { ageMs: whole(told.ageMs, 'ageMs') }),
-    ...(told.isDamaged !== undefined && { isDamaged: flagIn(told.isDamaged, 'isDamaged') }),
+    overrides: listIn(overrides, 'overrides', 0, 2 ** 16).map((each) => {
+      const told = fieldsIn(each, 'an override', [...IN_FORCE, 'key', 'given'])
+      const given = told.given === undefined ? undefined : text(told.given, 'given')
+      return { key: text(told.key, 'key'), ...(given !== undefined && { given }), ...inForce(told) }
+    }),
+    ...(next !== undefined && { next: text(next, 'next') }),
+    buckets: integerIn(buckets, 'buckets', 1, 1024),
   }
-}
-
-function asked(value: unknown) {
-  const { since, from } = fieldsIn(value, 'next', ['since', 'from'])
-  return { since: whole(since, 'since'), ...(from !== undefined && { from: text(from, 'from') }) }
 }
 
 function logsIn(parts: readonly Part[]): number {

@@ -1,13 +1,12 @@
 import { MAX_WINDOW_MS, MIN_WINDOW_MS } from '../duration.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
-import { banLog, banOptionsOf } from '../limits/ban.ts'
+import { type BanOptions, banLog, banOptionsOf } from '../limits/ban.ts'
 import { type Declaration, declarationOf, limitOf } from '../limits/declaration.ts'
 import { adaptedFrom, checkCount, countBy, limitIn } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
-import { type ExtraLog, type LimitSet, limitSet, withLog } from '../limits/limit-set.ts'
-import { notesLog } from '../limits/notes.ts'
+import { type ExtraLog, type LimitSet, limitSet, withLog, withOverrides } from '../limits/limit-set.ts'
 import { reservationLog } from '../limits/reservations.ts'
-import { at, fieldsIn, integerIn, listIn, textIn, wrong } from './reading.ts'
+import { at, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Limit sets as JSON, and back: what they were made of, so that the service makes them by the same functions.
 
@@ -17,11 +16,7 @@ const MAX_KNOWN = 2 ** 20
 const LIMITER = /^[A-Za-z0-9._-]{1,64}(\/[A-Za-z0-9_-]{1,64})?$/
 
 /** In the order of the set's additions. */
-type WrittenAddition =
-  | { readonly ban: object | true }
-  | { readonly reservations: number }
-  | { readonly line: true }
-  | { readonly notes: true }
+type WrittenAddition = { readonly ban: object } | { readonly reservations: number }
 
 const written = new WeakMap<LimitSet, string>()
 
@@ -29,11 +24,12 @@ const written = new WeakMap<LimitSet, string>()
 export function textOfSet(set: LimitSet): string {
   let text = written.get(set)
   if (text === undefined) {
-    const { limiter, limits, additions } = set
+    const { limiter, limits, additions, isOverridable } = set
     text = JSON.stringify({
       limiter,
       limits: limits.map(writtenLimit),
       ...(additions.length > 0 && { additions: additions.map(writtenAddition) }),
+      ...(isOverridable && { isOverridable }),
     })
     written.set(set, text)
   }
@@ -52,8 +48,6 @@ function writtenAddition(log: ExtraLog): WrittenAddition {
       return { ban: banOptionsOf(log) }
     case 'reservations':
       return { reservations: log.params.windows[0]! }
-    case 'table':
-      return { notes: true }
     default:
       throw new SlidegateError(
         'invalid_limit',
@@ -91,7 +85,8 @@ export class KnownSets {
    * @throws {SlidegateError} for what is no set, and what `authorize` throws
    */
   of(value: unknown, authorize: Authorize): LimitSet {
-    const { limiter, limits, additions = [] } = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions'])
+    const told = fieldsIn(value, 'the set', ['limiter', 'limits', 'additions', 'isOverridable'])
+    const { limiter, limits, additions = [], isOverridable = false } = told
     const name = textIn(
       limiter,
       'limiter',
@@ -103,7 +98,8 @@ export class KnownSets {
     const text = JSON.stringify(value)
     const known = this.#sets.get(text)
     if (known !== undefined) return known
-    const set = setOf(name, dimension, limits, additions)
+    const made = setOf(name, dimension, limits, additions)
+    const set = flagIn(isOverridable, 'isOverridable') ? withOverrides(made) : made
     this.#keep(text, set)
     return set
   }
@@ -128,9 +124,6 @@ function setOf(
   const told = listIn(additions, 'additions', 0, 8).map(readAddition)
   let set = limitSet(limiter, readLimits(limits, dimension))
   for (const log of told) set = withNew(set, log)
-  if (set.logs.some(({ role }) => role === 'table') && (set.limits.length > 0 || told.length > 1)) {
-    throw wrong('notes', 'a table beside others', 'the only log of a set')
-  }
   return set
 }
 
@@ -139,7 +132,7 @@ function withNew(set: LimitSet, log: ExtraLog): LimitSet {
   throw invalidOption(`there are two logs of ${show(log.role)}; there must be one`, log.role)
 }
 
-const ADDITIONS = ['ban', 'reservations', 'notes']
+const ADDITIONS = ['ban', 'reservations']
 
 function readAddition(value: unknown): ExtraLog {
   const fields = fieldsIn(value, 'the addition', ADDITIONS)
@@ -147,16 +140,8 @@ function readAddition(value: unknown): ExtraLog {
   if (name === undefined || others.length > 0)
     throw wrong('the addition', value, `one of ${ADDITIONS.join(', ')}`)
   const told = fields[name]
-  switch (name) {
-    case 'ban':
-      if (told !== true) fieldsIn(told, 'ban', ['after', 'within', 'for', 'forgetAfter'])
-      return banLog(told as Parameters<typeof banLog>[0])
-    case 'reservations':
-      return reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS))
-    default:
-      if (told !== true) throw wrong(name, told, 'true')
-      return notesLog
-  }
+  if (name === 'reservations') return reservationLog(integerIn(told, name, MIN_WINDOW_MS, MAX_WINDOW_MS))
+  return banLog(fieldsIn(told, 'ban', ['after', 'within', 'for', 'forgetAfter']) as unknown as BanOptions)
 }
 
 function readLimits(value: unknown, dimension: string | undefined): readonly Limit[] {

@@ -31,10 +31,10 @@ const LIST = 1300
 const LIST_OF_STREAM = 2000
 /** Searches a log of 65,536 records eleven times, for each limit. */
 const EXPLAIN = 45
-/** Writes to a full table of 10,000 notes. */
-const NOTE = 170
-/** Reads a page of such a table. */
-const NOTES = 400
+/** Reads what is in force of a key, and is held to it. */
+const OVERRIDE = 4
+/** Reads a page of 250 overrides. */
+const OVERRIDES = 400
 
 /** Work for a set of a body, whatever its ops. */
 export function workOfSet({ logs }: LimitSet): number {
@@ -47,8 +47,10 @@ export function workOf(op: Op): number {
   if (op.type === 'list') return Math.max(LIST_OP, ...op.parts.map(({ set }) => workOfList(set)))
   const isUsual = isUsualOp(op)
   let work = isUsual ? 0 : GENERAL
+  if (op.type === 'overrides') work += OVERRIDES
   for (const { set } of op.parts) {
     work += set.limits.length
+    if (set.isOverridable) work += OVERRIDE
     for (const log of set.logs) work += isUsual ? LOG : workOfLog(op, log)
   }
   return work
@@ -75,8 +77,6 @@ function workOfLog(op: Op, log: Log): number {
       return BAN
     case 'reservations':
       return 'reservation' in op && op.reservation !== undefined ? ENTRY : LOG
-    case 'table':
-      return op.type === 'note' ? NOTE : NOTES
     default:
       return log.kind.entries === undefined
         ? workOfSums(op, log)

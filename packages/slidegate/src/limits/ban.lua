@@ -94,7 +94,6 @@ function ban.look(log, params, now)
 end
 
 function ban.denied(log, params, now, count)
-  if params.after == 0 then return 0 end
   local denials = counting(log, params, now)
   if #denials / DENIAL_SIZE + count < params.after then
     log.denials = denials .. string.rep(struct_pack(DENIAL_FORMAT, now), count)
@@ -108,10 +107,8 @@ function ban.denied(log, params, now, count)
   return math.max(0, log.blocked_until - now)
 end
 
-function ban.block(log, params, now, ms)
-  if ms == 0 then log.level_until, log.denials = 0, '' end
-  log.blocked_until = now + ms
-  settle(log, params, now)
+function ban.unblock(log)
+  log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''
 end
 
 return ban

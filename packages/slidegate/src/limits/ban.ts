@@ -28,22 +28,22 @@ const MOST_TIMES = 32
 /**
  * The log of a part's bans.
  *
- * @param options `true`: the key is never blocked for its denials, only by hand
  * @throws {SlidegateError} `invalid_option`, and `invalid_window` for durations
  */
-export function banLog(options: BanOptions | true): ExtraLog {
-  return { name: 'b', role: 'ban', kind: banKind, params: options === true ? BY_HAND : parseBan(options) }
+export function banLog(options: BanOptions): ExtraLog {
+  return { name: 'b', role: 'ban', kind: banKind, params: parseBan(options) }
 }
 
 /** What the log was made by. */
-export function banOptionsOf(log: ExtraLog): BanOptions | true {
+export function banOptionsOf(log: ExtraLog): BanOptions {
   const { after, within, for: times, forgetAfter } = log.params as BanParams
-  return after === 0 || { after, within, for: times, forgetAfter }
+  return { after, within, for: times, forgetAfter }
 }
 
 function parseBan(options: BanOptions): BanParams {
   if (typeof options !== 'object' || options === null) {
-    throw invalidOption(`ban is ${show(options)}; it must be true or { after, within, for }`, options)
+    const remedy = (options as unknown) === true ? '; to block keys by hand, set overrides: true' : ''
+    throw invalidOption(`ban is ${show(options)}; it must be { after, within, for }${remedy}`, options)
   }
   checkNames(options, { after: true, within: true, for: true, forgetAfter: true }, 'invalid_option', 'ban')
   const { after, within, for: times, forgetAfter } = options
@@ -53,7 +53,7 @@ function parseBan(options: BanOptions): BanParams {
   const withinMs = parseWindow(within, 'ban.within')
   const timesMs = parseTimes(times)
   return {
-    ...BY_HAND,
+    ...ANY,
     after,
     within: withinMs,
     for: timesMs,
@@ -74,7 +74,6 @@ function parseTimes(times: BanOptions['for']): readonly number[] {
 
 /** Also what the Lua is given. */
 interface BanParams extends LogParams {
-  /** 0: never by denials. */
   readonly after: number
   readonly within: number
   /** In milliseconds, by level. */
@@ -83,16 +82,7 @@ interface BanParams extends LogParams {
 }
 
 /** A log with content counts as a used limit of 1. So a full memory store keeps its key. */
-const BY_HAND: BanParams = {
-  precision: 1,
-  records: 1,
-  windows: [0],
-  limits: [1],
-  after: 0,
-  within: 0,
-  for: [],
-  forgetAfter: 0,
-}
+const ANY: LogParams = { precision: 1, records: 1, windows: [0], limits: [1] }
 
 /** Times are 0 where there is nothing that they would be the time of. */
 interface Ban {
@@ -114,7 +104,7 @@ const banKind: Kind<Ban, BanParams> = {
 
   logName: () => 'b',
 
-  params: () => BY_HAND,
+  params: () => ({ ...ANY, after: 1, within: 0, for: [0], forgetAfter: 0 }),
 
   createLogs: () =>
     new ObjectLogs<Ban>(
@@ -149,8 +139,6 @@ const banKind: Kind<Ban, BanParams> = {
   expiresAt,
 
   ban: {
-    counts: ({ after }) => after > 0,
-
     look(ban, params, nowMs) {
       return {
         blockedMs: Math.max(0, ban.blockedUntilMs - nowMs),
@@ -175,13 +163,9 @@ const banKind: Kind<Ban, BanParams> = {
       return Math.max(0, ban.blockedUntilMs - nowMs)
     },
 
-    block(ban, params, nowMs, ms) {
-      if (ms === 0) {
-        ban.levelUntilMs = 0
-        ban.denialsMs = []
-      }
-      ban.blockedUntilMs = nowMs + ms
-      settle(ban, params, nowMs)
+    unblock(ban) {
+      ban.stampMs = ban.blockedUntilMs = ban.level = ban.levelUntilMs = 0
+      ban.denialsMs = []
     },
   },
 }

@@ -67,7 +67,7 @@ export interface Adapted {
 
 const adapted = new WeakMap<Limit, Adapted>()
 
-function adapt(made: Limit, from: Adapted): Limit {
+export function adapt(made: Limit, from: Adapted): Limit {
   adapted.set(made, from)
   return made
 }
@@ -76,6 +76,18 @@ function adapt(made: Limit, from: Adapted): Limit {
 export function adaptedFrom(limit: Limit): Adapted {
   return adapted.get(limit) ?? { limit }
 }
+
+/** The name that it was declared with, without that of a dimension. */
+export function declaredName(limit: Limit): string {
+  return adaptedFrom(limit).limit.name
+}
+
+/** Whether it was given a name: the default one holds its numbers. */
+export function isNamed(limit: Limit): boolean {
+  return !unnamed.has(adaptedFrom(limit).limit)
+}
+
+const unnamed = new WeakSet<Limit>()
 
 /** The same limit for the keys of a dimension. */
 export function limitIn(dimension: string, limit: Limit): Limit {
@@ -108,6 +120,7 @@ export function declareLimit(
   }
   const made: Limit = { ...limit, name: parseName(name ?? defaultName), shadow }
   Object.freeze(Object.defineProperty(made, MADE, { value: true }))
+  if (name === undefined) unnamed.add(made)
   declared.set(made, Object.freeze({ ...madeOf, name: made.name, shadow }))
   return made
 }

@@ -40,6 +40,8 @@ export const distinctSketchKind: Kind<Values> = {
     limits: limits.map(({ limit }) => limit),
   }),
 
+  most: () => MAX_VALUES,
+
   createLogs: () =>
     new ObjectLogs<Values>(
       () => ({ stamp: 0, turn: 0, turns: new Map(), counts: new Array(SUB_WINDOWS).fill(0) }),

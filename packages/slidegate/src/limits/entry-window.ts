@@ -94,6 +94,8 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
       limits: limits.map(({ limit }) => limit),
     }),
 
+    most: () => MAX_ENTRIES,
+
     createLogs: () => new EntryLogs(),
 
     newest: ({ log }) => log.stamp,

@@ -4,9 +4,9 @@ import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 /**
  * What a log is there for:
  * - `count`: limits read it, and it is charged.
- * - `ban`, `reservations`, `table`: no limit reads it.
+ * - `ban`, `reservations`: no limit reads it.
  */
-export type Role = 'count' | 'ban' | 'reservations' | 'table'
+export type Role = 'count' | 'ban' | 'reservations'
 
 /** A piece of stored state and the limits that read it. */
 export interface Log {
@@ -30,6 +30,8 @@ export interface LimitSet {
   readonly keeps: ReadonlySet<Entries>
   /** Logs that no limit reads, in the order in which they were added. */
   readonly additions: readonly ExtraLog[]
+  /** Whether a key of it may have an override, which each op reads first. */
+  readonly isOverridable: boolean
 }
 
 /**
@@ -56,7 +58,7 @@ export function limitSet(limiter: string, limits: readonly Limit[]): LimitSet {
     return { name, kind, role: 'count', shadow, params: kind.params(shared), serves }
   })
   const keeps = new Set(limits.flatMap(({ kind }) => kind.entries?.are ?? []))
-  return { limiter, limits, logs, keeps, additions: [] }
+  return { limiter, limits, logs, keeps, additions: [], isOverridable: false }
 }
 
 /** The names of logs, and which limits read each. */
@@ -101,6 +103,18 @@ export function withLog(set: LimitSet, log: ExtraLog): LimitSet {
     const logs = [...set.logs, { ...log, shadow: false, serves: [] }]
     more = { ...set, logs, additions: [...set.additions, log] }
     known.set(log.name, more)
+  }
+  return more
+}
+
+const overridable = new WeakMap<LimitSet, LimitSet>()
+
+/** The same, whose keys may have overrides: the same set each time. */
+export function withOverrides(set: LimitSet): LimitSet {
+  let more = overridable.get(set)
+  if (more === undefined) {
+    more = { ...set, isOverridable: true }
+    overridable.set(set, more)
   }
   return more
 }

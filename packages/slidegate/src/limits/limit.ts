@@ -1,3 +1,5 @@
+import type { LimitNumbers } from './override.ts'
+
 /** One limit as the user declared it, checked and completed. Made by {@link slidingWindow} and its like. */
 export interface Limit {
   readonly name: string
@@ -77,6 +79,10 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   params(limits: readonly Limit[]): Params
   /** What the Lua is given of `params` for an op at about this time, where that changes with time. */
   paramsAt?(params: Params, nowMs: number): LogParams
+  /** The limit by the numbers of an override; nothing where they aren't for this kind, or don't fit. Left out: only `limit` changes. */
+  renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
+  /** The greatest that an override may make of this limit. Left out: 2^40. */
+  most?(limit: Limit): number
   /** What one of so many processes holds callers to when each decides alone. Left out: `limit / processes` units, 1 at least. */
   share?(limit: Limit, processes: number): Limit
   /** Where a store in this process keeps its logs of this kind. */
@@ -125,7 +131,6 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly Charged[]
   /** What a kind does that is no limit: see `Log.role`. */
   readonly ban?: BanKeeping<State, Params>
-  readonly table?: TableKeeping<State, Params>
 }
 
 export interface BanState {
@@ -137,68 +142,13 @@ export interface BanState {
   readonly denials: number
 }
 
-export interface Note {
-  /** As stored. */
-  readonly name: string
-  /** Nothing where it was removed, or is gone. */
-  readonly text?: string | undefined
-  /** Milliseconds after which it is gone; 0 for never. */
-  readonly ttlMs: number
-  /** Where it was read: milliseconds since it was written. */
-  readonly ageMs?: number
-  /** Whether it is there, and cannot be read. */
-  readonly isDamaged?: boolean
-}
-
-/** What is asked of a table. */
-export interface NotesAsked {
-  /** The version of what is known; 0 for nothing. */
-  readonly since: number
-  /** Where the page begins, where it is not the first of all there are. */
-  readonly from?: string | undefined
-}
-
-/** What was written to a table since some version, or a page of that. */
-export interface Notes {
-  /** Of all there are, each page tells its own: what was written since that of the first may be missing. */
-  readonly version: number
-  /** Whether `notes` are of all there are, rather than of those that were changed. */
-  readonly isAll: boolean
-  /** Of all there are, some may be told twice. */
-  readonly notes: readonly Note[]
-  /** What is to be asked for the next page; left out with the last. */
-  readonly next?: NotesAsked
-  /** Of all there are: their number, with those that are gone and still there. */
-  readonly size?: number
-}
-
-/** What became of a note that was to be written. */
-export interface Noted {
-  /** Whether there was room for it, and nobody else has written it since. */
-  readonly noted: boolean
-  /** Whether it may have been written since the version of which was told. */
-  readonly isStale?: boolean
-  /** Where there was no room: from where to look on for notes that have expired; left out where there are none. */
-  readonly next?: string
-}
-
 /** Blocks a key for some time after too many denials. */
 interface BanKeeping<State, Params extends LogParams> {
-  /** Whether denials are counted at all. */
-  counts(params: Params): boolean
   look(state: State, params: Params, nowMs: number): BanState
   /** So many requests were denied. Answers for how many milliseconds the key is blocked by that; 0 for not. */
   denied(state: State, params: Params, nowMs: number, count: number): number
-  /** Blocks it from now on, whatever was before; for 0 milliseconds: lets it go, and forgets all denials and bans. */
-  block(state: State, params: Params, nowMs: number, ms: number): void
-}
-
-/** A table of texts by name, with the order in which they were changed. */
-interface TableKeeping<State, Params extends LogParams> {
-  /** @param since where it must not have been written since that version */
-  write(state: State, params: Params, nowMs: number, note: Note, since: number | undefined): Noted
-  /** A page. `from` is where it begins, if it isn't the first: see {@link NotesAsked}. */
-  read(state: State, params: Params, nowMs: number, since: number, from: string | undefined): Notes
+  /** Lets it go, and forgets all denials and bans. */
+  unblock(state: State): void
 }
 
 /** What a kind does that keeps entries. Only those that count are found. */

@@ -1,4 +1,4 @@
-import { startOf } from '../duration.ts'
+import { isWindow, startOf } from '../duration.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import {
@@ -44,6 +44,12 @@ export const packedWindowKind: Kind<WindowLog> = {
       windows: limits.map((limit) => limit.windowMs + precision - 1),
       limits: limits.map((limit) => limit.limit),
     }
+  },
+
+  renumber(limit, { limit: units = limit.limit, windowMs = limit.windowMs, ...others }) {
+    const { precisionMs } = limit
+    if (Object.keys(others).length > 0 || !isWindow(windowMs) || windowMs < precisionMs) return undefined
+    return fits(units, windowMs, precisionMs) ? { ...limit, limit: units, windowMs } : undefined
   },
 
   createLogs: () => new WindowLogs(),

@@ -111,6 +111,8 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
     }
   },
 
+  most: ({ windowMs, precisionMs }) => Math.floor(MAX_PRODUCT / Math.ceil(windowMs / precisionMs)),
+
   createLogs: () => new RowLogs(4, new TwoWindows()),
 
   newest: (counter) => counter.start,

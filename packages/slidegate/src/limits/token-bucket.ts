@@ -2,6 +2,7 @@ import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../du
 import { SlidegateError, show } from '../errors.ts'
 import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
+import { mostOf } from './override.ts'
 import { Row, RowLogs } from './row-logs.ts'
 
 /** How much may come at once, and how fast it comes back. */
@@ -143,6 +144,17 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
       parts,
       mostDebt: Math.max(most - (most % parts), ...limits.map(({ limit }) => limit * parts)),
     }
+  },
+
+  most: (limit) => Math.floor(MAX_PARTS / (limit.rule as Rate).parts),
+
+  renumber(limit, { capacity = limit.limit, refill = (limit.rule as Rate).refill, ...others }) {
+    const { parts } = limit.rule as Rate
+    const windowMs = Math.ceil((capacity * parts) / refill)
+    if (Object.keys(others).length > 0 || capacity > mostOf(limit)) return undefined
+    return windowMs > MAX_WINDOW_MS
+      ? undefined
+      : { ...limit, limit: capacity, windowMs, rule: { refill, parts } satisfies Rate }
   },
 
   share(limit, processes) {

@@ -1,7 +1,7 @@
 import type { Decision, LimitDecision } from '../decision.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Advice, Quota } from './advice.ts'
-import { LEARNT_IN_MS, type Terms } from './upstream-limiter.ts'
+import { learn, type Terms } from './upstream-limiter.ts'
 
 /** What an answer says of one of the limits, as far as it does. */
 interface Told {
@@ -28,9 +28,6 @@ const ROUNDED_MS = 1000
 
 /** The margin that is added to what an upstream asks for, at most: that of a day is an hour. */
 const MAX_ADDED_MS = 1000
-
-/** For so long a lower limit is believed in that nothing was heard of since. */
-const LEARNT_FOR = '1d'
 
 /** How an upstream says that it is asked too much. */
 export function isRefusal(status: number): boolean {
@@ -158,14 +155,8 @@ export async function heed(
 ): Promise<void> {
   const now = await limiter.peek(key)
   const { units, isLower, isHigher, excess } = planOf(lesson, terms, then, now)
-  // Until all know of a lower limit nobody is sent.
-  const holdMs = Math.max(lesson.holdMs, isLower ? 2 * LEARNT_IN_MS : 0)
+  const { holdMs } = lesson
   if (holdMs > (now.blockedMs ?? 0)) await limiter.block(key, Math.max(10, holdMs))
-  if (units.every((each, i) => each === terms.limits[i]!.limit)) {
-    if (isHigher) await limiter.overrides.delete(key)
-  } else if (isLower || isHigher) {
-    const limits = units.map((each, i) => terms.withUnits(i, each))
-    await limiter.overrides.set(key, limits, { ttl: LEARNT_FOR })
-  }
+  if (isLower || isHigher) await learn(limiter, terms, key, units)
   if (excess > 0) await limiter.charge(key, excess)
 }

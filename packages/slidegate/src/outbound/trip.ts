@@ -7,7 +7,7 @@ import { type Lane, laneOf } from './lane.ts'
 import { heed, isNews, isRefusal, lessonOf } from './lesson.ts'
 import type { OutboundRequest, OutboundSettings } from './options.ts'
 import { delayMs, isIdempotent, isNetworkError, isRepeatable, isUnseen } from './retry.ts'
-import { type Terms, upstreamTerms } from './upstream-limiter.ts'
+import { learn, type Terms, upstreamTerms } from './upstream-limiter.ts'
 
 export interface Sending extends OutboundRequest {
   readonly signal: AbortSignal | undefined
@@ -83,7 +83,13 @@ export class Trip {
         this.#decision = await limiter.wait(this.#key, options)
       } catch (error) {
         if (!this.#isTooLowToTry(error)) throw error
-        await limiter.overrides.delete(this.#key)
+        const terms = upstreamTerms(limiter)!
+        await learn(
+          limiter,
+          terms,
+          this.#key,
+          terms.limits.map(({ limit }) => limit),
+        )
         continue
       }
       this.#lane.latest = this.#decision

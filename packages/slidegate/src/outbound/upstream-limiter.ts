@@ -39,12 +39,10 @@ export interface Terms {
   readonly windowsMs: readonly number[]
   /** What it is held to: the same with the margin. */
   readonly limits: readonly Limit[]
-  /** One of them with other units. */
-  withUnits(i: number, units: number): Limit
 }
 
-/** Milliseconds after which all processes know of limits that one has learnt. */
-export const LEARNT_IN_MS = 250
+/** For so long a lower limit is believed in that nothing was heard of since. */
+const LEARNT_FOR = '1d'
 
 const termsOf = new WeakMap<object, Terms>()
 
@@ -53,9 +51,20 @@ export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
+/** Holds a key to so many units of each limit from now on. It stays blocked if it is. */
+export async function learn(
+  limiter: Limiter,
+  { limits }: Terms,
+  key: string,
+  units: readonly number[],
+): Promise<void> {
+  const numbers = limits.map(({ name }, i) => [name, { limit: units[i]! }])
+  await limiter.overrides.set(key, Object.fromEntries(numbers), { ttl: LEARNT_FOR })
+}
+
 /**
- * A limiter for requests to somebody else's service, by the limits that it has published: see `limitedFetch`. Its overrides
- * and bans are what is learnt from answers; `limiter.overrides.delete(key)` and `limiter.unblock(key)` forget it.
+ * A limiter for requests to somebody else's service, by the limits that it has published: see `limitedFetch`. What it learns
+ * from answers are overrides; `limiter.overrides.delete(key)` forgets it.
  *
  * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_name`, `duplicate_limit`, `invalid_option`
  */
@@ -76,17 +85,8 @@ export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
   const limits = told.map(({ limit, windowMs, name }) =>
     slidingWindow({ limit, window: windowMs + marginMs, name }),
   )
-  const limiter = createLimiter({ ...common, limits, ban: true, overrides: { maxStaleMs: LEARNT_IN_MS } })
-  termsOf.set(limiter, {
-    marginMs,
-    windowsMs,
-    limits,
-    withUnits(i, units) {
-      const { windowMs, precisionMs, name } = limits[i]!
-      // The same precision is the same log.
-      return slidingWindow({ limit: units, window: windowMs, precision: precisionMs, name })
-    },
-  })
+  const limiter = createLimiter({ ...common, limits, overrides: true })
+  termsOf.set(limiter, { marginMs, windowsMs, limits })
   return limiter
 }
 

@@ -12,6 +12,7 @@ import type {
   ListOutcome,
   Op,
   Outcome,
+  OverrideOutcome,
   Part,
   PeekOp,
   RefundOp,
@@ -110,6 +111,11 @@ class SplittingStore implements Store {
         return
       case 'list':
         this.#list(op, call)
+        return
+      case 'override':
+        this.#askAll(this.#sharesOf(op), call, (told) => {
+          return { existed: told.some(({ outcome }) => (outcome as OverrideOutcome).existed) }
+        })
         return
       default:
         this.#askAll(this.#sharesOf(op), call, () => undefined)

@@ -1,5 +1,13 @@
+import { limitsOf } from '../decision.ts'
+import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, Outcome, Part } from '../stores/store.ts'
+import {
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type Outcome,
+  type Part,
+  partsInForce,
+} from '../stores/store.ts'
 import { KeyRing, placeOf } from './by-key.ts'
 
 /** What the store said of a request that it denied, and how that reads as time passes. */
@@ -7,6 +15,8 @@ class Denial {
   readonly set: LimitSet
   readonly cost: number
   readonly #outcome: ConsumeOutcome
+  /** By the numbers that were in force. */
+  readonly #limits: readonly Limit[]
   readonly #sentAtMs: number
   /** For so long after it was sent it is certain that the store would deny it again. */
   readonly #lastsMs: number
@@ -17,7 +27,8 @@ class Denial {
     this.#outcome = outcome
     this.#sentAtMs = sentAtMs
     let waitMs = 0
-    this.set.limits.forEach(({ shadow }, i) => {
+    this.#limits = limitsOf(partsInForce(op.parts, outcome.overrides))
+    this.#limits.forEach(({ shadow }, i) => {
       if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
     })
     // A denial after the ban counts towards the next one, so the store has to see it.
@@ -33,9 +44,12 @@ class Denial {
   }
 
   outcomeAfter(ageMs: number): ConsumeOutcome {
-    const limits = numbersAfter(ageMs, this.#outcome.limits, this.set, this.cost)
-    const { atMs, ban } = this.#outcome
-    const denied = { source: 'denyCache', atMs: atMs + ageMs, admitted: 0, limits, waitMs: 0 } as const
+    const limits = numbersAfter(ageMs, this.#outcome.limits, this.#limits, this.cost)
+    const { atMs, ban, overrides } = this.#outcome
+    const denied: ConsumeOutcome = {
+      ...{ source: 'denyCache', atMs: atMs + ageMs, admitted: 0, limits, waitMs: 0 },
+      ...(overrides && { overrides }),
+    }
     return ban && ban.parts.length > 0 ? { ...denied, ban: { ...ban, ms: ban.ms - ageMs } } : denied
   }
 }
@@ -44,7 +58,7 @@ class Denial {
 function numbersAfter(
   ageMs: number,
   numbers: readonly number[],
-  { limits: declared }: LimitSet,
+  declared: readonly Limit[],
   cost: number,
 ): number[] {
   const limits = numbers.slice()

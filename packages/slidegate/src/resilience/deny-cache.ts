@@ -71,7 +71,7 @@ function isRepeatable(op: Op): op is ConsumeOp {
   return op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
 }
 
-const LOOKS: readonly Op['type'][] = ['peek', 'list', 'extend', 'explain', 'note', 'notes']
+const LOOKS: readonly Op['type'][] = ['peek', 'list', 'extend', 'explain', 'overrides']
 
 /** Whether it gives nobody room. */
 function isLook({ type }: Op): boolean {

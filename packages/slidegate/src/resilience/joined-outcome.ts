@@ -1,4 +1,5 @@
 import { isDecided, type Source } from '../decision.ts'
+import type { InForce } from '../limits/override.ts'
 import type { Ban, ConsumeOutcome, Debit, Part, RequestOp } from '../stores/store.ts'
 import { zerosFor } from '../stores/unseen.ts'
 import { byPart, numbersIn } from './shares.ts'
@@ -29,6 +30,7 @@ export function joinedOutcome(op: RequestOp, said: readonly Said[]): ConsumeOutc
     waitMs: Math.max(0, ...denials.map(({ waitMs }) => waitMs)),
     ...(bans.length > 0 && { ban: joinedBan(bans) }),
     ...(op.type === 'consume' && { debits: debitsIn(parts, said) }),
+    ...(outcomes.some(({ overrides }) => overrides !== undefined) && { overrides: overridesIn(parts, said) }),
   }
 }
 
@@ -54,6 +56,16 @@ function debitsIn(parts: readonly Part[], said: readonly Said[]): Debit[] {
     })
   }
   return debits
+}
+
+function overridesIn(parts: readonly Part[], said: readonly Said[]): (InForce | undefined)[] {
+  const overrides = new Array<InForce | undefined>(parts.length).fill(undefined)
+  for (const { places, outcome } of said) {
+    places.forEach((place, i) => {
+      overrides[place] = outcome.overrides?.[i]
+    })
+  }
+  return overrides
 }
 
 /** A denial by who knows something counts for more than one by who does not. */

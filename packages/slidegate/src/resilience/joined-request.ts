@@ -1,6 +1,6 @@
 import { isCounted, limitsOf } from '../decision.ts'
 import type { Call } from '../stores/call.ts'
-import type { ConsumeOp, ConsumeOutcome, Store } from '../stores/store.ts'
+import { type ConsumeOp, type ConsumeOutcome, partsInForce, type Store } from '../stores/store.ts'
 import { joinedOutcome, type Said } from './joined-outcome.ts'
 import type { LateCharges } from './late-charges.ts'
 import { askAll, type Share, type Told } from './shares.ts'
@@ -54,7 +54,7 @@ function chargedBy(told: Told<ConsumeOp>): Charged {
 function asReturned({ places, outcome, told, admitted }: Charged, { cost }: ConsumeOp, kept: number): Said {
   if (admitted <= kept || !isCounted(outcome.source)) return { places, outcome }
   const numbers = outcome.limits.slice()
-  limitsOf(told.share.op.parts).forEach(({ limit, shadow }, i) => {
+  limitsOf(partsInForce(told.share.op.parts, outcome.overrides)).forEach(({ limit, shadow }, i) => {
     const used = numbers[3 * i]!
     const fitting = shadow && cost > 0 ? Math.min(kept, Math.floor(Math.max(0, limit - used) / cost)) : kept
     if (used + cost * (fitting + 1) <= limit) numbers[3 * i + 1] = 0

@@ -56,6 +56,7 @@ export class Leases implements Supply {
       else this.store.apply(ops, call)
     } else {
       const waiting = this.#void(ops)
+      this.#close(ops)
       this.store.apply(ops, call)
       for (const [asked, waits] of waiting) this.#consume(asked, [asked], waits)
     }
@@ -120,6 +121,17 @@ export class Leases implements Supply {
       this.#remove(pool)
       return pool.void().map((call): [ConsumeOp, Call] => [pool.op, call])
     })
+  }
+
+  /** What is held by numbers that change is returned. */
+  #close(ops: readonly Op[]): void {
+    for (const { type, parts } of ops) {
+      if (type !== 'override') continue
+      for (const pool of parts.flatMap((part) => [...(this.#keys.get(part)?.pools ?? [])])) {
+        this.#remove(pool)
+        void pool.close()
+      }
+    }
   }
 
   #poolOf({ parts, cost }: ConsumeOp | PeekOp): Pool | undefined {

@@ -1,6 +1,6 @@
 import { costsOf, isCounted } from '../decision.ts'
 import type { Log } from '../limits/limit-set.ts'
-import type { ConsumeOp, ConsumeOutcome, RefundOp } from '../stores/store.ts'
+import { type ConsumeOp, type ConsumeOutcome, partsInForce, type RefundOp } from '../stores/store.ts'
 
 /**
  * What returns the requests at these positions, to the very instant of their charge. A shadow limit was charged only for
@@ -12,7 +12,7 @@ export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, 
   if (!isCounted(source) || repeats !== undefined) return []
   const costs = debits && costsOf(op, debits)
   let first = 0
-  const units = parts.flatMap(({ set }) => {
+  const units = partsInForce(parts, outcome.overrides).flatMap(({ set }) => {
     const ofPart = set.logs.map((log) => unitsIn(log, first, op, outcome, from, end, costs))
     first += set.limits.length
     return ofPart
@@ -41,6 +41,7 @@ function unitsIn(
   const i = first + serves[0]!
   if (costs?.[i] === 0) return 0
   if (!shadow) return op.cost * (end - from)
-  const room = Math.max(0, Math.floor((params.limits[0]! - outcome.limits[3 * i]!) / op.cost))
+  const rooms = serves.map((limit, j) => params.limits[j]! - outcome.limits[3 * (first + limit)]!)
+  const room = Math.max(0, Math.floor(Math.min(...rooms) / op.cost))
   return op.cost * Math.max(0, Math.min(end, room) - from)
 }

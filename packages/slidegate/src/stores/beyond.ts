@@ -23,7 +23,7 @@ export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: 
   let blockedMs = 0
   for (const held of loaded) {
     const { kind, params } = held.log
-    if (kind.ban?.counts(params) !== true) continue
+    if (kind.ban === undefined) continue
     if (!loaded.some((each) => each.part === held.part && hasDenied(each))) continue
     blockedMs = Math.max(blockedMs, kind.ban.denied(stateOf(held), params, nowMs, denied))
   }

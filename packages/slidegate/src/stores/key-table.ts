@@ -88,6 +88,8 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
+  /** Overrides of keys, which take a place each and are never dropped. */
+  reserved = 0
   /** Bytes of keys, limit sets and logs of other sets. */
   #bytesBesides = 0
   /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
@@ -172,7 +174,10 @@ export class KeyTable {
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
-    while (this.size + keys > this.#maxKeys || (this.isHeavy && this.bytes > this.#maxBytes)) {
+    while (
+      this.size + this.reserved + keys > this.#maxKeys ||
+      (this.isHeavy && this.bytes > this.#maxBytes)
+    ) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
     this.isHeavy = false

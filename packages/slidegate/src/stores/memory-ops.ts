@@ -1,5 +1,5 @@
 import { StoreUnavailableError, show } from '../errors.ts'
-import type { Entry, Noted, Notes } from '../limits/limit.ts'
+import type { Entry } from '../limits/limit.ts'
 import { banDenied, bansOf, chargesOf, freesOf, settle } from './beyond.ts'
 import {
   answer,
@@ -17,8 +17,8 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
+import { OverrideRecords } from './override-records.ts'
 import {
-  type BlockOp,
   banOf,
   type ChargeOp,
   type ConsumeOp,
@@ -30,12 +30,13 @@ import {
   type HoldOutcome,
   type ListOp,
   type ListOutcome,
-  type NoteOp,
-  type NotesOp,
   type Op,
   type Outcome,
+  type OverrideOp,
+  type OverrideOutcome,
   type Part,
   type PeekOp,
+  partsInForce,
   type RefundOp,
   type RefundOutcome,
   type RequestOp,
@@ -53,6 +54,7 @@ export class MemoryOps {
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
+  readonly overrides: OverrideRecords = new OverrideRecords()
 
   constructor(keys: KeyTable, onFull: OnFull) {
     this.#keys = keys
@@ -60,11 +62,19 @@ export class MemoryOps {
   }
 
   apply(op: Op, clockMs: number): Outcome {
+    const overrides = this.overrides.inForce(op.parts, clockMs)
+    if (overrides === undefined) return this.#apply(op, clockMs)
+    if (op.type === 'override' || op.type === 'overrides') return this.#apply(op, clockMs, overrides)
+    const outcome = this.#apply({ ...op, parts: partsInForce(op.parts, overrides) }, clockMs, overrides)
+    return outcome !== undefined && 'admitted' in outcome ? { ...outcome, overrides } : outcome
+  }
+
+  #apply(op: Op, clockMs: number, overrides?: Overrides): Outcome {
     switch (op.type) {
       case 'consume':
-        return this.#consume(op, clockMs)
+        return this.#consume(op, clockMs, overrides)
       case 'peek':
-        return this.#peek(op, clockMs)
+        return this.#peek(op, clockMs, overrides)
       case 'charge':
         return this.#charge(op, clockMs)
       case 'refund':
@@ -78,23 +88,21 @@ export class MemoryOps {
         return this.#reset(op)
       case 'settle':
         return this.#settle(op, clockMs)
-      case 'block':
-        return this.#block(op, clockMs)
       case 'explain':
-        return this.#explain(op, clockMs)
-      case 'note':
-        return this.#note(op, clockMs)
-      case 'notes':
-        return this.#notes(op, clockMs)
+        return this.#explain(op, clockMs, overrides)
+      case 'override':
+        return this.#override(op, clockMs, overrides)
+      case 'overrides':
+        return this.overrides.page(op, clockMs)
     }
   }
 
-  #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
+  #consume(op: ConsumeOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
     const { parts } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
-    const banned = denialByBan(loaded, nowMs, op)
+    const banned = denialByBan(loaded, nowMs, op, overrides)
     if (banned !== undefined) return banned
     const first = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
@@ -112,11 +120,11 @@ export class MemoryOps {
     return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   }
 
-  #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
+  #peek(op: PeekOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
-      const banned = denialByBan(loaded, nowMs, op)
+      const banned = denialByBan(loaded, nowMs, op, overrides)
       if (banned !== undefined) return banned
       const first = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
@@ -125,11 +133,12 @@ export class MemoryOps {
     })
   }
 
-  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
+  #explain(op: ExplainOp, clockMs: number, overrides: Overrides): ExplainOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
-      const outcome = denialByBan(loaded, nowMs, op) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
+      const outcome =
+        denialByBan(loaded, nowMs, op, overrides) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
       return {
         ...outcome,
         frees: freesOf(loaded, nowMs),
@@ -191,32 +200,16 @@ export class MemoryOps {
     return returned === undefined ? NOT_SETTLED : { settled: true, returned }
   }
 
-  #block({ parts, ms }: BlockOp, clockMs: number): undefined {
-    const loaded = this.#load(parts)
-    const nowMs = settleInstant(loaded, clockMs)
-    restamp(loaded, nowMs)
-    // Who is let go and is not known needs no room.
-    if (ms > 0 && !this.#makeRoom(parts, loaded, nowMs)) throw full(parts)
-    for (const held of loaded) {
-      const { kind, params } = held.log
-      if (held.number !== 0) kind.ban?.block(stateOf(held), params, nowMs, ms)
+  #override(op: OverrideOp, clockMs: number, overrides: Overrides): OverrideOutcome {
+    const { parts } = op
+    const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
+    if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
+    for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
+    this.#keys.reserved = this.overrides.size
+    if (op.blockMs === 0) {
+      for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
-    if (ms > 0) this.#keep(parts, loaded, nowMs)
-  }
-
-  #note({ parts, name, text, ttlMs, since }: NoteOp, clockMs: number): Noted {
-    const loaded = this.#load(parts)
-    if (!this.#makeRoom(parts, loaded, clockMs)) throw full(parts)
-    const { kind, params } = loaded[0]!.log
-    const noted = kind.table!.write(stateOf(loaded[0]!), params, clockMs, { name, text, ttlMs }, since)
-    this.#keep(parts, loaded, clockMs)
-    return noted
-  }
-
-  #notes({ parts, since, from }: NotesOp, clockMs: number): Notes {
-    const loaded = this.#load(parts)
-    const { kind, params } = loaded[0]!.log
-    return kind.table!.read(stateOf(loaded[0]!), params, clockMs, since, from)
+    return { existed: overrides !== undefined }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -249,6 +242,8 @@ export class MemoryOps {
     let first = 0
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
+      // What only has overrides.
+      if (set.logs.length === 0) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
       for (let i = 0; i < set.logs.length; i++) {
@@ -271,7 +266,8 @@ export class MemoryOps {
     for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
     let loaded = this.#loaded[count]
     if (loaded === undefined) {
-      const { set } = parts[0]!
+      const set = parts.find((part) => part.set.logs.length > 0)?.set
+      if (set === undefined) return []
       const logs = this.#keys.groupOf(set).logs[0]!
       loaded = Array.from({ length: count }, () => ({
         log: set.logs[0]!,
@@ -320,16 +316,25 @@ export class MemoryOps {
 }
 
 /** Whether it keeps something of those that were denied. */
-function remembers({ log: { kind, params } }: LoadedLog): boolean {
-  return kind.ban?.counts(params) === true
+function remembers({ log }: LoadedLog): boolean {
+  return log.role === 'ban'
 }
+
+/** What is in force per part, where anything is. */
+type Overrides = ConsumeOutcome['overrides']
 
 const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
 
 /** The outcome if a key is blocked. It tells how its limits are. */
-function denialByBan(loaded: Loaded, nowMs: number, op: RequestOp): ConsumeOutcome | undefined {
-  if (loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
-  const ban = banOf(bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0))
+function denialByBan(
+  loaded: Loaded,
+  nowMs: number,
+  op: RequestOp,
+  overrides: Overrides,
+): ConsumeOutcome | undefined {
+  if (overrides === undefined && loaded.every(({ log }) => log.kind.ban === undefined)) return undefined
+  const bans = bansOf(loaded, op.parts.length, nowMs).map((ban) => ban?.blockedMs ?? 0)
+  const ban = banOf(bans, overrides)
   if (ban === undefined) return undefined
   check(loaded, nowMs, op)
   return { ...decided(loaded, nowMs, 0, op), ban }

@@ -120,6 +120,7 @@ class KeyTableStore implements MemoryStore {
     if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
     const { cost } = op
     const { set, key } = op.parts[0]!
+    if (set.isOverridable && this.#ops.overrides.has(op.parts[0]!)) return false
     const keys = this.#keys
     const group = keys.groupOf(set)
     const log = set.logs[0]!

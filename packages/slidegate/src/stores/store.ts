@@ -1,6 +1,7 @@
 import type { Source } from '../decision.ts'
-import type { BanState, Charged, Entry, Noted, Notes, NotesAsked } from '../limits/limit.ts'
+import type { BanState, Charged, Entry } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
+import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
 import type { Call } from './call.ts'
 
 /** A key and the limits that it is held to. */
@@ -44,11 +45,14 @@ export interface ConsumeOp extends Named {
 /**
  * The ban of an outcome whose parts were blocked before the op.
  *
- * @param blocked milliseconds per part, 0 for parts that are not blocked
+ * @param banned milliseconds per part, 0 for parts that are not blocked
  */
-export function banOf(blocked: readonly number[]): Ban | undefined {
+export function banOf(banned: readonly number[], overrides: ConsumeOutcome['overrides']): Ban | undefined {
+  const blocked = banned.map((ms, part) => Math.max(ms, overrides?.[part]?.blockedMs ?? 0))
   const parts = blocked.flatMap((ms, part) => (ms > 0 ? [part] : []))
-  return parts.length === 0 ? undefined : { ms: Math.max(...blocked), parts }
+  if (parts.length === 0) return undefined
+  const ms = Math.max(...blocked)
+  return { ms: ms === FOREVER ? Number.POSITIVE_INFINITY : ms, parts }
 }
 
 /** What `consume` would answer. Writes nothing. */
@@ -119,12 +123,29 @@ export interface SettleOp {
   readonly instants: readonly number[]
 }
 
-/** Blocks keys from now on, or lets them go and forgets their denials. Needs logs of bans. */
-export interface BlockOp {
-  readonly type: 'block'
+/** Writes overrides; what is left out stays. Where a key is let go, its bans are forgotten, too. */
+export interface OverrideOp {
+  readonly type: 'override'
   readonly parts: readonly Part[]
-  /** Milliseconds; 0 to let them go. */
-  readonly ms: number
+  /** `''` for none. */
+  readonly rule?: Rule | undefined
+  /** With a rule: milliseconds until it ends, `FOREVER` for never. */
+  readonly ruleMs?: number | undefined
+  /** Milliseconds for which the key is blocked, `FOREVER` for never to end; 0 to let it go. */
+  readonly blockMs?: number | undefined
+  /** The key as it was given, if it is stored otherwise. Only with one part. */
+  readonly given?: string | undefined
+}
+
+/** A page of all overrides of a limiter, or of a dimension. Writes nothing. */
+export interface OverridesOp {
+  readonly type: 'overrides'
+  /** One, of any key. */
+  readonly parts: readonly Part[]
+  /** Of which bucket of the store, from 0. */
+  readonly bucket: number
+  /** The stored key behind which the page begins; `''` for the first. */
+  readonly after: string
 }
 
 /** What `consume` would answer, and more about each limit. Writes nothing. */
@@ -137,29 +158,6 @@ export interface ExplainOp extends Named {
   readonly charges?: number | undefined
 }
 
-/** Writes an entry of a table that all processes read, or removes it. */
-export interface NoteOp {
-  readonly type: 'note'
-  /** One, of a table. */
-  readonly parts: readonly Part[]
-  /** As stored. */
-  readonly name: string
-  /** Nothing to remove it. */
-  readonly text?: string | undefined
-  /** Milliseconds after which it is gone; 0 for never. */
-  readonly ttlMs: number
-  /** The version of what is known: where the note may have been written since, it is not written now. Left out: it is. */
-  readonly since?: number | undefined
-  /** In a table that is full: see {@link Noted.next}. */
-  readonly from?: string | undefined
-}
-
-/** What was written to a table since, a page at a time. Writes nothing. */
-export interface NotesOp extends NotesAsked {
-  readonly type: 'notes'
-  readonly parts: readonly Part[]
-}
-
 /** What is asked of a store, told apart by `type`. */
 export type Op =
   | ConsumeOp
@@ -170,10 +168,9 @@ export type Op =
   | ListOp
   | ResetOp
   | SettleOp
-  | BlockOp
   | ExplainOp
-  | NoteOp
-  | NotesOp
+  | OverrideOp
+  | OverridesOp
 
 /** Ops that ask what a request would be, or is, told. */
 export type RequestOp = ConsumeOp | PeekOp | ExplainOp
@@ -189,7 +186,7 @@ export interface Debit {
 }
 
 export interface Ban {
-  /** For so many milliseconds a key is blocked, the most over all parts. */
+  /** For so many milliseconds a key is blocked, the most over all parts; `Infinity` for ever. */
   readonly ms: number
   /** The parts that were blocked before the op, which deny every request. None if this op brought the ban about. */
   readonly parts: readonly number[]
@@ -218,6 +215,17 @@ export interface ConsumeOutcome {
    * one that knows least, or if some limit takes other units than the cost.
    */
   readonly debits?: readonly Debit[]
+  /** Per part, what was in force of its override. Only if there was any. */
+  readonly overrides?: readonly (InForce | undefined)[]
+}
+
+/** The parts of an op by the numbers that were in force. */
+export function partsInForce(
+  parts: readonly Part[],
+  overrides: readonly (InForce | undefined)[] | undefined,
+): readonly Part[] {
+  if (overrides === undefined) return parts
+  return parts.map(({ key, set }, i) => ({ key, set: setInForce(set, overrides[i]?.rule ?? '') }))
 }
 
 /** What each part was charged by one decision, by the units per limit over all parts. */
@@ -274,6 +282,30 @@ export interface ListOutcome {
   readonly lists: readonly (readonly Entry[])[]
 }
 
+/** The outcome of an override op. */
+export interface OverrideOutcome {
+  /** Whether anything was in force before. */
+  readonly existed: boolean
+}
+
+/** An override, as a page of them has it. */
+export interface ListedOverride extends InForce {
+  /** As stored. */
+  readonly key: string
+  /** As it was given, if that is another. */
+  readonly given?: string
+}
+
+/** The outcome of an overrides op. */
+export interface OverridesOutcome {
+  /** Those in force, by the order of their stored keys. */
+  readonly overrides: readonly ListedOverride[]
+  /** Behind which key the next page begins; left out with the last of the bucket. */
+  readonly next?: string
+  /** How many buckets the store has. */
+  readonly buckets: number
+}
+
 /** What an op answers. Those that have nothing to say answer nothing. */
 export type Outcome =
   | ConsumeOutcome
@@ -282,8 +314,8 @@ export type Outcome =
   | HoldOutcome
   | ListOutcome
   | SettleOutcome
-  | Noted
-  | Notes
+  | OverrideOutcome
+  | OverridesOutcome
   | undefined
 
 /** The connection of a store. */

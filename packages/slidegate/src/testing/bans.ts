@@ -73,7 +73,7 @@ export const bans: readonly ConformanceCase[] = [
   conformanceCase('a blocked key waits for its limits, too, if they open after the ban', async (scene) => {
     const limiter = scene.create({
       limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
-      ban: true,
+      overrides: true,
     })
     await admits(limiter, 'k', 2)
     await limiter.block('k', '10s')
@@ -167,7 +167,7 @@ export const bans: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('a key is blocked by hand, whatever it was before, and let go', async (scene) => {
-    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1s' })], ban: true })
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1s' })], overrides: true })
     await admits(limiter, 'k')
     await limiter.block('k', '1m')
     assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
@@ -201,18 +201,18 @@ export const bans: readonly ConformanceCase[] = [
   conformanceCase('who is blocked by hand keeps his denials and bans', async (scene) => {
     const limiter = banning(scene)
     await bringOn(limiter)
-    await limiter.block('k', '1s')
-    scene.clock.advance(1000)
+    await limiter.block('k', '30s')
+    scene.clock.advance(30_000)
     assert.equal(await bringOn(limiter), 60_000)
   }),
 
   conformanceCase('a reset forgets bans, and every limiter of the name sees them', async (scene) => {
     const limiter = banning(scene)
-    const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: true })
+    const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: BAN })
     const apart = scene.create({
       name: 'apart',
       limits: [slidingWindow({ limit: 1, window: '1s' })],
-      ban: true,
+      ban: BAN,
     })
     await bringOn(limiter)
     assert.equal((await denies(other, 'k')).blockedMs, 20_000)
@@ -224,7 +224,7 @@ export const bans: readonly ConformanceCase[] = [
   }),
 
   conformanceCase('what was admitted can be returned while the key is blocked', async (scene) => {
-    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1m' })], ban: true })
+    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1m' })], overrides: true })
     const decision = await admits(limiter, 'k', 2)
     await limiter.block('k', '1s')
     assert.equal(await limiter.refund('k', decision, 1), 1)
@@ -241,6 +241,7 @@ export const bans: readonly ConformanceCase[] = [
         ip: [slidingWindow({ limit: 100, window: '1s' })],
       },
       ban: { user: BAN, ip: BAN },
+      overrides: true,
     })
     const key = { user: 'a', ip: 'x' }
     await admits(limiter, key)
@@ -294,7 +295,7 @@ export const bans: readonly ConformanceCase[] = [
 ]
 
 function banning(scene: Scene): Limiter {
-  return scene.create({ limits: [slidingWindow({ limit: 1, window: '1s' })], ban: BAN })
+  return scene.create({ limits: [slidingWindow({ limit: 1, window: '1s' })], ban: BAN, overrides: true })
 }
 
 /** Answers for how long. */

@@ -253,7 +253,7 @@ export const explaining: readonly ConformanceCase[] = [
         user: [slidingWindow({ limit: 5, window: '10s' })],
         ip: [fixedWindow({ limit: 9, window: '10s' })],
       },
-      ban: { ip: true },
+      overrides: true,
     })
     await admits(limiter, { user: 'a', ip: 'x' }, 4)
     await limiter.block({ ip: 'x' }, '5s')
@@ -265,7 +265,7 @@ export const explaining: readonly ConformanceCase[] = [
         ['ip.9-per-10s', 4, undefined, '9-per-10s'],
       ],
     )
-    assert.deepEqual(both.bans, [{ dimension: 'ip', blockedMs: 5000, level: 0, denials: 0 }])
+    assert.deepEqual([both.bans, both.overrides], [[], [{ key: 'x', dimension: 'ip', blockedMs: 5000 }]])
     assert.deepEqual([both.allowed, both.blockedMs], [false, 5000])
     const user = await limiter.explain({ user: 'a' }, { cost: 2 })
     assert.deepEqual(

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
+import type { Decision } from '../decision.ts'
 import type { Limiter } from '../limiter.ts'
+import { concurrency } from '../limits/concurrency.ts'
+import { fixedWindow } from '../limits/fixed-window.ts'
+import type { Limit } from '../limits/limit.ts'
+import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
+import { tokenBucket } from '../limits/token-bucket.ts'
+import type { Override } from '../overrides.ts'
 import {
   admits,
   type ConformanceCase,
@@ -10,29 +17,28 @@ import {
   type Scene,
 } from './conformance-case.ts'
 
-/** Limits that are set for single keys while all runs. */
+/** Numbers, exemptions and blocks of single keys, set while all runs. */
 export const overriding: readonly ConformanceCase[] = [
   conformanceCase(
     'an override is in force for its key, in every process, until it is deleted',
     async (scene) => {
       const limiter = overridable(scene)
-      await admits(limiter, 'k', 2)
-      await denies(limiter, 'k')
-      assert.equal(await limiter.overrides.get('k'), undefined)
-      const limits = [slidingWindow({ limit: 5, window: '10s', name: 'more' })]
-      await limiter.overrides.set('k', limits)
-      // What was used counts on.
-      assert.equal((await admits(limiter, 'k')).remaining, 2)
       const other = overridable(scene)
-      assert.deepEqual((await admits(other, 'k', 2)).limits[0]!.name, 'more')
-      assert.deepEqual((await denies(other, 'k')).deniedBy, ['more'])
+      await admits(limiter, 'k', 2)
+      await denies(other, 'k')
+      assert.equal(await limiter.overrides.get('k'), undefined)
+      await limiter.overrides.set('k', { burst: { limit: 5 } })
+      // What was used counts on.
+      const { limits, remaining } = await admits(other, 'k')
+      assert.deepEqual([limits[0]!.limit, limits[0]!.windowMs, remaining], [5, 10_000, 2])
+      await admits(limiter, 'k', 2)
+      assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
       await admits(other, 'other', 2)
       await denies(other, 'other')
-      assert.equal((await limiter.overrides.get('k'))!.expiresInMs, 0)
-      assert.equal(await limiter.overrides.delete('k'), true)
+      assert.deepEqual(await other.overrides.get('k'), { key: 'k', limits: { burst: { limit: 5 } } })
+      assert.equal(await other.overrides.delete('k'), true)
       assert.equal(await limiter.overrides.delete('k'), false)
-      assert.deepEqual((await denies(limiter, 'k')).deniedBy, ['2-per-10s'])
-      assert.deepEqual((await denies(overridable(scene), 'k')).deniedBy, ['2-per-10s'])
+      assert.deepEqual((await denies(limiter, 'k')).limits[0]!.limit, 2)
       scene.clock.advance(10_000)
       await admits(limiter, 'k', 2)
     },
@@ -40,98 +46,288 @@ export const overriding: readonly ConformanceCase[] = [
 
   conformanceCase('overrides are listed with the keys that they were set for', async (scene) => {
     const limiter = overridable(scene)
-    const keys = ['a', 'two words', 'é', '~', '', '__proto__', 'x'.repeat(300)].filter((key) => key !== '')
-    for (const [i, key] of keys.entries()) {
-      await limiter.overrides.set(key, [slidingWindow({ limit: 10 + i, window: '10s' })])
-    }
+    const keys = ['a', '7', 'two words', 'é', '~', '__proto__', 'x'.repeat(300)]
+    for (const [i, key] of keys.entries()) await limiter.overrides.set(key, { limit: 10 + i })
     for (const by of [limiter, overridable(scene)]) {
-      const listed = await by.overrides.list()
+      const listed = await all(by)
       assert.deepEqual(
-        listed.map(({ key, limits, expiresInMs }) => [key, limits[0]!.limit, expiresInMs]).sort(byText),
-        keys.map((key, i) => [key, 10 + i, 0]).sort(byText),
+        listed.map(({ key, limits, expiresInMs }) => [key, limits!.burst!.limit, expiresInMs]).sort(byText),
+        keys.map((key, i) => [key, 10 + i, undefined]).sort(byText),
       )
       for (const [i, key] of keys.entries()) assert.equal(await left(by, key), 10 + i)
     }
-    assert.deepEqual(await overridable(scene, 'other').overrides.list(), [])
+    assert.deepEqual(await all(overridable(scene, 'other')), [])
+    for (const key of keys) assert.equal(await limiter.overrides.delete(key), true)
+    assert.deepEqual(await all(limiter), [])
+  }),
+
+  conformanceCase('a list of many is told whole, each once', async (scene) => {
+    const limiter = overridable(scene)
+    const keys = Array.from({ length: 600 }, (_, i) => `key-${i}`)
+    await Promise.all(keys.map((key, i) => limiter.overrides.set(key, { limit: 3 + i })))
+    const listed = (await all(limiter)).map(({ key, limits }) => `${key} ${limits!.burst!.limit}`)
+    assert.deepEqual(listed.sort(), keys.map((key, i) => `${key} ${3 + i}`).sort())
   }),
 
   conformanceCase('an override may end by itself, and what was used under it counts on', async (scene) => {
     const limiter = overridable(scene)
-    const raised = [slidingWindow({ limit: 9, window: '1h' })]
-    await limiter.overrides.set('k', raised, { ttl: '1m' })
-    const { expiresInMs } = (await overridable(scene).overrides.get('k'))!
-    assert.ok(expiresInMs > 30_000 && expiresInMs <= 60_000, `${expiresInMs} ms`)
+    await limiter.overrides.set('k', { limit: 9, window: '1h' }, { ttl: '1m' })
+    assert.equal((await overridable(scene).overrides.get('k'))!.expiresInMs, 60_000)
     scene.clock.advance(55_000)
     await admits(limiter, 'k', 5)
-    scene.clock.advance(5000)
+    scene.clock.advance(4999)
+    assert.equal((await limiter.peek('k')).limits[0]!.limit, 9)
+    scene.clock.advance(1)
     const later = overridable(scene)
     assert.equal(await later.overrides.get('k'), undefined)
-    assert.deepEqual(await later.overrides.list(), [])
-    assert.deepEqual((await denies(later, 'k')).deniedBy, ['2-per-10s'])
+    assert.deepEqual(await all(later), [])
+    assert.deepEqual((await denies(later, 'k')).limits[0]!.limit, 2)
+    scene.clock.advance(5000)
+    await admits(later, 'k', 2)
   }),
 
-  conformanceCase('the last override that was set is in force', async (scene) => {
+  conformanceCase('numbers of every kind change on the log that there is', async (scene) => {
+    const limits = () => [
+      slidingWindow({ limit: 4, window: '10s', name: 'window' }),
+      slidingWindow({ limit: 4, window: '20s', name: 'longer' }),
+      slidingWindow({ limit: 4, window: '10s', name: 'zset', log: 'zset' }),
+      slidingWindow({ limit: 4, window: '10s', name: 'stream', log: 'stream' }),
+      fixedWindow({ limit: 4, window: '10s', name: 'fixed' }),
+      slidingCounter({ limit: 4, window: '10s', name: 'counter' }),
+      concurrency({ limit: 4, ttl: '10s', name: 'held' }),
+    ]
+    const limiter = scene.create({ limits: limits(), overrides: true })
+    await admits(limiter, 'k', 3)
+    const names = limits().map(({ name }) => name)
+    const raised = Object.fromEntries(names.map((name, i) => [name, { limit: 5 + i }]))
+    await limiter.overrides.set('k', raised)
+    const peeked = await limiter.peek('k')
+    assert.deepEqual(
+      told(peeked),
+      names.map((name, i) => [name, 5 + i, 2 + i]),
+    )
+    await admits(limiter, 'k', 2)
+    assert.deepEqual((await denies(limiter, 'k')).deniedBy, ['window'])
+    await limiter.overrides.set('k', { longer: { limit: 2 } })
+    assert.deepEqual((await denies(limiter, 'k')).deniedBy, names)
+    assert.equal((await limiter.peek('k')).limits[1]!.limit, 2)
+  }),
+
+  conformanceCase('a bucket is given another capacity and refill', async (scene) => {
+    const limits = [tokenBucket({ capacity: 4, refill: 1, interval: '1s', name: 'bucket' })]
+    const limiter = scene.create({ limits, overrides: true })
+    await admits(limiter, 'k', 4)
+    assert.equal((await denies(limiter, 'k')).retryAfterMs, 1000)
+    await limiter.overrides.set('k', { bucket: { capacity: 6, refill: 2 } })
+    const raised = await admits(limiter, 'k', 2)
+    assert.deepEqual([raised.limits[0]!.limit, raised.limits[0]!.windowMs, raised.remaining], [6, 3000, 0])
+    assert.equal((await denies(limiter, 'k')).retryAfterMs, 500)
+    scene.clock.advance(500)
+    await admits(limiter, 'k')
+    await limiter.overrides.set('k', { refill: 4 })
+    assert.deepEqual((await limiter.peek('k')).limits[0]!.limit, 4)
+    await assert.rejects(limiter.overrides.set('k', { limit: 5 }), { code: 'invalid_limit' })
+    await assert.rejects(limiter.overrides.set('k', { capacity: 2 ** 44 }), { code: 'invalid_limit' })
+  }),
+
+  conformanceCase('a window is made longer and shorter', async (scene) => {
     const limiter = overridable(scene)
-    for (const limit of [5, 7, 3]) {
-      await limiter.overrides.set('k', [slidingWindow({ limit, window: '10s' })])
-      assert.equal(await left(limiter, 'k'), limit)
+    await limiter.overrides.set('k', { window: '1m' })
+    await admits(limiter, 'k', 2)
+    scene.clock.advance(59_999)
+    assert.equal((await denies(limiter, 'k')).retryAfterMs, 1)
+    await limiter.overrides.set('k', { window: '5s', limit: 3 })
+    await admits(limiter, 'k', 3)
+    scene.clock.advance(4999)
+    await denies(limiter, 'k')
+    scene.clock.advance(1)
+    await admits(limiter, 'k', 3)
+    // Names that the key does not have, and numbers that are not for its kind, have no effect.
+    assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
+  }),
+
+  conformanceCase('names that a plan does not have are unused, and used again when it has', async (scene) => {
+    const plans: Record<string, readonly Limit[]> = {
+      small: [slidingWindow({ limit: 2, window: '10s', name: 'minute' })],
+      fixed: [fixedWindow({ limit: 2, window: '10s', name: 'minute' })],
+      other: [slidingWindow({ limit: 2, window: '10s', name: 'hour' })],
     }
-    assert.equal((await limiter.overrides.list()).length, 1)
-    assert.equal(await left(overridable(scene), 'k'), 3)
+    const limits = (_key: string, plan: unknown) => plans[String(plan)]!
+    const limiter = scene.create({ limits, overrides: true })
+    await limiter.overrides.set('k', { minute: { limit: 5, window: '20s' } })
+    const limitOf = async (request: string) => {
+      const { limits } = await limiter.peek('k', { request })
+      const { overrides } = await limiter.explain('k', { request })
+      const got = await limiter.overrides.get('k', { request })
+      assert.deepEqual(overrides, [got])
+      return [limits[0]!.limit, limits[0]!.windowMs, got!.unused]
+    }
+    assert.deepEqual(await limitOf('small'), [5, 20_000, undefined])
+    assert.deepEqual(await limitOf('fixed'), [2, 10_000, ['minute']])
+    assert.deepEqual(await limitOf('other'), [2, 10_000, ['minute']])
+  }),
+
+  conformanceCase(
+    'what would not survive a change of numbers is refused, with what to write',
+    async (scene) => {
+      const limiter = scene.create({
+        limits: [
+          slidingWindow({ limit: 2, window: '10s' }),
+          fixedWindow({ limit: 3, window: '1h', name: 'hour' }),
+        ],
+        overrides: true,
+      })
+      const refused = (change: object, message: RegExp) =>
+        assert.rejects(limiter.overrides.set('k', change as never), { code: 'invalid_limit', message })
+      await refused({ '2-per-10s': { limit: 3 } }, /declare it with a name, like name: 'minute'/)
+      await refused({ limit: 3 }, /2 limits/)
+      await refused({ day: { limit: 3 } }, /there is 2-per-10s, hour/)
+      await refused({ hour: { window: '2h' } }, /it can change limit$/)
+      await refused({ hour: { limit: 0 } }, /integer from 1/)
+      await refused({ hour: {} }, /it can change limit/)
+      await refused({}, /it must be/)
+      assert.deepEqual(await all(limiter), [])
+      const unnamed = scene.create({
+        name: 'u',
+        limits: [slidingWindow({ limit: 2, window: '10s' })],
+        overrides: true,
+      })
+      await unnamed.overrides.set('k', { limit: 7 })
+      assert.deepEqual(await unnamed.overrides.get('k'), { key: 'k', limits: { '': { limit: 7 } } })
+      assert.equal((await unnamed.peek('k')).limits[0]!.limit, 7)
+    },
+  ),
+
+  conformanceCase('the limits of an exempt key only count', async (scene) => {
+    const limiter = scene.create({
+      dimensions: {
+        user: [
+          slidingWindow({ limit: 2, window: '10s' }),
+          slidingWindow({ limit: 3, window: '20s', name: 'slow' }),
+        ],
+        ip: [slidingWindow({ limit: 6, window: '10s' })],
+      },
+      overrides: true,
+    })
+    const key = { user: 'a', ip: 'x' }
+    await admits(limiter, key)
+    await limiter.overrides.set({ user: 'a' }, 'exempt', { ttl: '1m' })
+    await admits(limiter, key)
+    const passed = await admits(limiter, key)
+    assert.deepEqual(
+      passed.limits.map(({ name, shadow, allowed, remaining }) => [name, shadow, allowed, remaining]),
+      [
+        ['user.2-per-10s', true, false, 0],
+        ['user.slow', true, true, 1],
+        ['ip.6-per-10s', false, true, 3],
+      ],
+    )
+    assert.equal(passed.remaining, 3)
+    await admits(limiter, key, 3)
+    assert.deepEqual((await denies(limiter, key)).deniedBy, ['ip.6-per-10s'])
+    const { overrides } = await limiter.explain(key)
+    assert.deepEqual(overrides, [{ key: 'a', dimension: 'user', exempt: true, expiresInMs: 60_000 }])
+    // As a shadow limit does it has counted what fitted: no more than its limit.
+    await limiter.overrides.delete({ user: 'a' })
+    const { limits } = await limiter.peek(key)
+    assert.deepEqual(
+      limits.map(({ remaining }) => remaining),
+      [0, 1, 0],
+    )
+    // What was passed without a charge returns none.
+    assert.equal(await limiter.refund(key, passed), 1)
+    assert.deepEqual(
+      (await limiter.peek(key)).limits.map(({ remaining }) => remaining),
+      [0, 1, 1],
+    )
+  }),
+
+  conformanceCase('a block denies in any dimension, leaves the numbers, and ends', async (scene) => {
+    const limits = () => [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
+    const limiter = scene.create({ dimensions: { user: limits(), ip: limits() }, overrides: true })
+    const key = { user: 'a', ip: 'x' }
+    await limiter.overrides.set({ ip: 'x' }, { burst: { limit: 5 } })
+    await limiter.overrides.set({ user: 'a' }, 'exempt')
+    await limiter.block({ ip: 'x' }, '30s')
+    const denied = await denies(limiter, key)
+    assert.deepEqual([denied.deniedBy, denied.blockedMs, denied.retryAfterMs], [['ip.ban'], 30_000, 30_000])
+    assert.equal(await limiter.isBlocked({ ip: 'x' }), true)
+    assert.equal(await limiter.isBlocked({ user: 'a' }), false)
+    assert.deepEqual(await limiter.overrides.get({ ip: 'x' }), {
+      ...{ key: 'x', dimension: 'ip', limits: { burst: { limit: 5 } }, blockedMs: 30_000 },
+    })
+    scene.clock.advance(29_999)
+    assert.equal((await denies(limiter, key)).retryAfterMs, 1)
+    scene.clock.advance(1)
+    assert.equal((await admits(limiter, key)).limits[1]!.limit, 5)
+    await limiter.overrides.set({ user: 'a' }, 'block')
+    const forever = await denies(limiter, key)
+    assert.deepEqual([forever.deniedBy, forever.retryAfterMs], [['user.ban'], Number.POSITIVE_INFINITY])
+    scene.clock.advance(400 * 86_400_000)
+    await denies(limiter, key)
+    await limiter.unblock({ user: 'a' })
+    assert.equal((await admits(limiter, key)).limits[0]!.shadow, true)
   }),
 
   conformanceCase('a reset forgets what was used, and no override', async (scene) => {
     const limiter = overridable(scene)
-    await limiter.overrides.set('k', [slidingWindow({ limit: 5, window: '10s', precision: 10 })])
+    await limiter.overrides.set('k', { limit: 5 })
     await admits(limiter, 'k', 5)
     await limiter.reset('k')
     assert.equal(await left(limiter, 'k'), 5)
     assert.equal(await left(overridable(scene), 'k'), 5)
   }),
 
-  conformanceCase('a key of a dimension has an override of its own', async (scene) => {
-    const limits = () => [slidingWindow({ limit: 2, window: '10s' })]
-    const create = () => scene.create({ dimensions: { user: limits(), ip: limits() }, overrides: true })
-    const limiter = create()
-    const raised = [slidingWindow({ limit: 5, window: '10s' })]
-    await limiter.overrides.set({ user: 'a' }, raised)
-    for (const by of [limiter, create()]) {
-      assert.equal(await left(by, { user: 'a', ip: null }), 5)
-      assert.equal(await left(by, { user: null, ip: 'a' }), 2)
-      assert.deepEqual(
-        (await by.overrides.list()).map(({ dimension, key }) => [dimension, key]),
-        [['user', 'a']],
-      )
-    }
-    await admits(limiter, { user: 'a', ip: 'x' }, 2)
-    assert.deepEqual((await denies(limiter, { user: 'a', ip: 'x' })).deniedBy, ['ip.2-per-10s'])
-    assert.equal((await admits(limiter, { user: 'a', ip: 'y' })).limits[0]!.name, 'user.5-per-10s')
-    const { overrides } = await limiter.explain({ user: 'a', ip: 'x' })
-    assert.deepEqual(
-      overrides.map(({ dimension, key }) => [dimension, key]),
-      [['user', 'a']],
-    )
-    assert.equal(await limiter.overrides.get({ ip: 'a' }), undefined)
-    assert.equal(await limiter.overrides.delete({ user: 'a' }), true)
+  conformanceCase('a limiter without overrides reads none', async (scene) => {
+    await overridable(scene).overrides.set('k', { limit: 5 })
+    const limits = [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
+    const limiter = scene.create({ limits })
+    assert.equal(await left(limiter, 'k'), 2)
+    assert.throws(() => limiter.overrides, { code: 'invalid_option' })
+    await assert.rejects(limiter.block('k', '1m'), { code: 'invalid_option', message: /overrides: true/ })
+    await assert.rejects(limiter.unblock('k'), { code: 'invalid_option' })
   }),
 
-  conformanceCase(
-    'a refund of a decision made under an override returns to where it was charged',
-    async (scene) => {
-      const limiter = overridable(scene)
-      await limiter.overrides.set('k', [slidingWindow({ limit: 9, window: '10s' })])
-      const decision = await admits(limiter, 'k', 5)
-      await limiter.overrides.delete('k')
-      await denies(limiter, 'k')
-      assert.equal(await limiter.refund('k', decision), 5)
-      await admits(limiter, 'k', 2)
-      assert.equal(await limiter.refund('k', decision), 0)
-    },
-  ),
+  conformanceCase('a ban is lifted with a block, and an exempt key is not banned', async (scene) => {
+    const limits = [slidingWindow({ limit: 1, window: '10s', name: 'burst' })]
+    const limiter = scene.create({ limits, overrides: true, ban: { after: 2, within: '1m', for: '5m' } })
+    await admits(limiter, 'k')
+    await denies(limiter, 'k')
+    assert.equal((await denies(limiter, 'k')).blockedMs, 300_000)
+    await limiter.block('k', '10m')
+    assert.equal((await denies(limiter, 'k')).blockedMs, 600_000)
+    await limiter.unblock('k')
+    assert.equal(await limiter.isBlocked('k'), false)
+    await limiter.overrides.set('k', 'exempt')
+    for (let i = 0; i < 5; i++) await admits(limiter, 'k')
+    assert.deepEqual((await limiter.explain('k')).bans, [{ level: 0, denials: 0, blockedMs: 0 }])
+  }),
+
+  conformanceCase('a decision made under an override is refunded after it', async (scene) => {
+    const limiter = overridable(scene)
+    await limiter.overrides.set('k', { limit: 9 })
+    const decision = await admits(limiter, 'k', 5)
+    await limiter.overrides.delete('k')
+    await denies(limiter, 'k')
+    assert.equal(await limiter.refund('k', decision), 5)
+    await admits(limiter, 'k', 2)
+    assert.equal(await limiter.refund('k', decision), 0)
+  }),
 ]
 
 function overridable(scene: Scene, name = 'conformance'): Limiter {
-  return scene.create({ name, limits: [slidingWindow({ limit: 2, window: '10s' })], overrides: true })
+  const limits = [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
+  return scene.create({ name, limits, overrides: true })
+}
+
+async function all(limiter: Limiter): Promise<Override[]> {
+  const listed: Override[] = []
+  for await (const override of limiter.overrides.list()) listed.push(override)
+  return listed
+}
+
+function told({ limits }: Decision): unknown[] {
+  return limits.map(({ name, limit, remaining }) => [name, limit, remaining])
 }
 
 function byText(a: readonly unknown[], b: readonly unknown[]): number {

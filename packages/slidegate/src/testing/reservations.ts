@@ -211,7 +211,7 @@ export const reservations: readonly ConformanceCase[] = [
         user: [slidingWindow({ limit: 100, window: '1h' })],
         org: [tokenBucket({ capacity: 150, refill: 1, interval: '1h' })],
       },
-      ban: { user: true },
+      overrides: true,
     })
     const key = { user: 'a', org: 'b' }
     const both = async () => [

@@ -6,8 +6,6 @@ import type { Answer, Asker, Question } from './queue.ts'
 /** What a limiter does for those who wait for it. */
 interface Limiting {
   readonly names: Names
-  /** Nothing where the limits that are in force are known. Never fails. */
-  refresh(): Promise<void> | undefined
   apply(op: Op): Promise<Outcome>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
   giveBack(decision: Decision): Promise<void>
@@ -19,10 +17,6 @@ export class LimiterAsker implements Asker {
 
   constructor(limiting: Limiting) {
     this.#limiting = limiting
-  }
-
-  refresh(): Promise<void> | undefined {
-    return this.#limiting.refresh()
   }
 
   async ask(parts: readonly Part[], { cost, count }: Question): Promise<Answer> {

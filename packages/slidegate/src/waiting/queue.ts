@@ -39,8 +39,6 @@ export interface Answer {
 
 /** Who asks the store, and makes decisions of what it answers. */
 export interface Asker {
-  /** Sees to it that a waiter's parts are those in force now; nothing where they are. Never fails. */
-  refresh(): Promise<void> | undefined
   ask(parts: readonly Part[], question: Question): Promise<Answer>
   decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision
   /** Returns what was charged for a request that nobody waits for any more. */
@@ -185,7 +183,7 @@ export class Queue {
     this.#denial = undefined
     this.#alarm.clear()
     // Those who come in the same tick are asked for together. And what fails at once does so in a tick of its own.
-    await this.#around.asker.refresh()
+    await undefined
     this.#isWoken = false
     let run: readonly Waiter[] = []
     try {

@@ -7,15 +7,20 @@ return function(run, clock, is_clock_given, filled, keys_read)
   run.is_clock_given, run.filled = is_clock_given, filled
   local logs = logs_by_run[run] or logs_of(run)
   logs_by_run[run] = logs
-  local keys_after = keys_read + #logs
+  local keys_after = keys_read + logs.keys
   if run.type == 'reset' then
     for i = 1, #logs do
       local log = logs[i]
-      log.key = KEYS[keys_read + i]
+      log.key = KEYS[keys_read + log.place]
       call_redis('DEL', log.key)
       if log.kind.reset then log.kind.reset(log) end
     end
     return filled, keys_after
+  end
+  if run.type == 'overrides' then
+    reply[filled + 1] = 0
+    reply[filled + 2] = cjson.encode(override().page(KEYS[keys_read + 1], run.after, clock))
+    return filled + 2, keys_after
   end
   local damage = load(logs, keys_read)
   if damage then
@@ -29,7 +34,8 @@ return function(run, clock, is_clock_given, filled, keys_read)
     first = filled + 2
   end
   if not ops[run.type] then beyond() end
-  local is_done, result = pcall(ops[run.type], logs, run, clock, now, first)
+  local is_done, result = pcall(load_overrides, logs, keys_read, clock)
+  if is_done then is_done, result = pcall(ops[run.type], logs, run, clock, now, first) end
   if is_done then return result, keys_after end
   -- What Redis refuses is for the whole call; a log whose numbers lead nowhere, or of which its kind says that it cannot
   -- be used, is this op's affair.

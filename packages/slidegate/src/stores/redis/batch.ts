@@ -27,7 +27,7 @@ const MAX_REQUESTS = 512
 export const OF_SCRIPT: CallSize = { ops: MAX_BATCH, requests: MAX_REQUESTS }
 
 /** Ops that may remove a key. */
-const MAY_REMOVE: ReadonlySet<Op['type']> = new Set(['reset', 'refund', 'release', 'settle', 'block'])
+const MAY_REMOVE: ReadonlySet<Op['type']> = new Set(['reset', 'refund', 'release', 'settle', 'override'])
 
 /** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 export class Pending implements Request {
@@ -118,8 +118,8 @@ export class Batch {
 
 /** How long an op takes Redis, as a multiple of what the usual one does, and no more than a whole call may take. */
 function weightOf(op: Op): number {
-  // Each of its times is searched for, and some hundred notes, or charges, are read at a time.
-  let weight = op.type === 'explain' || op.type === 'notes' ? MAX_BATCH / 8 : 1
+  // Each of its times is searched for, and some hundred overrides, or charges, are read at a time.
+  let weight = op.type === 'explain' || op.type === 'overrides' ? MAX_BATCH / 8 : 1
   if (op.type === 'explain' && op.charges !== undefined) weight = MAX_BATCH
   let logs = 0
   for (const { set } of op.parts) {

@@ -23,19 +23,12 @@ function more.ban_denied(logs, now, run, denied)
   local blocked = 0
   if denied == 0 or run.isWaiting then return blocked end
   for _, log in ipairs(logs.ban or {}) do
-    if log.params.after > 0 and has_denied(logs, log.part) then
+    if has_denied(logs, log.part) then
       blocked = math.max(blocked, log.kind.denied(log, log.params, now, denied))
       log.is_changed = true
     end
   end
   return blocked
-end
-
--- Of ops that have nothing to say.
-local function finish(logs, run, clock, filled)
-  save(logs, clock, run.is_clock_given)
-  reply[filled + 1] = 0
-  return filled + 1
 end
 
 function ops.charge(logs, run, clock, now, filled)
@@ -48,7 +41,9 @@ function ops.charge(logs, run, clock, now, filled)
       log.is_changed = true
     end
   end
-  return finish(logs, run, clock, filled)
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = 0
+  return filled + 1
 end
 
 -- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
@@ -158,13 +153,18 @@ function ops.settle(logs, run, clock, now, filled)
   return first + #logs
 end
 
-function ops.block(logs, run, clock, now, filled)
-  restamp(logs, now)
-  for _, log in ipairs(logs.ban or {}) do
-    log.kind.block(log, log.params, now, run.ms)
+function ops.override(logs, run, clock, _, filled)
+  local existed = 0
+  for _, each in ipairs(logs.overrides or {}) do
+    if override().change(each, run, clock) then existed = 1 end
+  end
+  for _, log in ipairs(run.blockMs == 0 and logs.ban or {}) do
+    log.kind.unblock(log)
     log.is_changed = true
   end
-  return finish(logs, run, clock, filled)
+  save(logs, clock, run.is_clock_given)
+  reply[filled + 1] = existed
+  return filled + 1
 end
 
 -- The age and units of what limit j counts, that of the same instant as one; their number before them.
@@ -189,7 +189,8 @@ end
 -- asked for and kept, its charges; then for each log of bans its level and its denials, and for how long it blocks.
 function ops.explain(logs, run, _, now, filled)
   restamp(logs, now)
-  local blocked = blocked_for(logs.ban or {}, now)
+  filled = tell_overrides(logs, filled)
+  local blocked = blocked_for(logs, now)
   local admitted = check(logs, now, run)
   reply[filled + 1] = blocked > 0 and 0 or admitted
   filled = answer(logs, run, now, run.count, filled + 1)
@@ -214,22 +215,6 @@ function ops.explain(logs, run, _, now, filled)
     filled = filled + 3
   end
   return filled
-end
-
-function ops.note(logs, run, clock, now, filled)
-  local log = logs[1]
-  local outcome, next = log.kind.write(log, log.params, now, run, clock, run.is_clock_given)
-  reply[filled + 1] = outcome
-  if not next then return filled + 1 end
-  reply[filled + 2] = next
-  return filled + 2
-end
-
--- 0, then JSON: a page, see notes.lua.
-function ops.notes(logs, run, _, now, filled)
-  local log = logs[1]
-  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(log.kind.read(log, log.params, now, run.since, run.from))
-  return filled + 2
 end
 
 return more

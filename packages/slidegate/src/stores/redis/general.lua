@@ -8,9 +8,15 @@ local AHEAD = -2
 local AGAIN = -3
 local BLOCKED = -4
 local BANNED = -5
+local OVERRIDDEN = -6
 
 -- What few ops need, made when it is first needed.
-local beyond
+local beyond, make_override
+local override_made
+local function override()
+  override_made = override_made or make_override()
+  return override_made
+end
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
 -- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, units, renew and list where it keeps
@@ -23,14 +29,16 @@ local function kind_of(tag)
 end
 
 -- The logs of the run's ops: the same tables serve one op after the other. `entries` says what a log keeps one by one.
--- A log that has no role counts; the others are gathered by what they are there for, too.
+-- A log that has no role counts; the others are gathered by what they are there for, too. Behind the keys of a part's logs
+-- stands that of its override, if it may have one, and if it is to be written that of the index.
 local function logs_of(run)
-  local logs = {}
+  local logs, keys = { blocked_ms = 0 }, 0
   for part, set in ipairs(run.sets) do
     for _, params in ipairs(set) do
+      keys = keys + 1
       local log = {
         kind = kind_of(params.kind), params = params, entries = params.entries, is_shadow = params.shadow, used = {},
-        part = part, counts = not params.role,
+        part = part, counts = not params.role, declared = params, place = keys,
       }
       logs[#logs + 1] = log
       if params.role then
@@ -38,7 +46,13 @@ local function logs_of(run)
         table.insert(logs[params.role], log)
       end
     end
+    if run.overridable and run.overridable[part] then
+      logs.overrides = logs.overrides or {}
+      table.insert(logs.overrides, { part = part, place = keys + 1 })
+      keys = keys + (run.type == 'override' and 2 or 1)
+    end
   end
+  logs.keys = keys
   return logs
 end
 
@@ -47,10 +61,51 @@ local function load(logs, keys_read)
   local damage
   for i = 1, #logs do
     local log = logs[i]
-    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false
+    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + log.place], 0, 0, false
     damage = log.kind.load(log) or damage
   end
   return damage
+end
+
+-- Reads the overrides of an op, and holds its parts to what is in force of them.
+local function load_overrides(logs, keys_read, clock)
+  logs.blocked_ms, logs.is_overridden = 0, false
+  for _, each in ipairs(logs.overrides or {}) do
+    each.key, each.index = KEYS[keys_read + each.place], KEYS[keys_read + each.place + 1]
+    each.record = override().read(each.key)
+    each.in_force = override().in_force(each.record, clock)
+    local rule, limits = each.in_force and each.in_force.rule or '', 0
+    for i = 1, #logs do
+      local log = logs[i]
+      if log.part == each.part and log.counts then
+        limits = limits + #log.declared.limits
+        log.params, log.is_shadow = log.declared, log.declared.shadow or rule == 'exempt'
+      end
+    end
+    for i = 1, #logs do
+      local log = logs[i]
+      if rule ~= '' and log.part == each.part and log.counts then
+        log.params = override().params(log.declared, rule, limits == 1)
+      end
+    end
+    if each.in_force then
+      logs.is_overridden, logs.blocked_ms = true, math.max(logs.blocked_ms, each.in_force.blocked_ms)
+    end
+  end
+end
+
+-- What is in force of the overrides, if anything is.
+local function tell_overrides(logs, filled)
+  if not logs.is_overridden then return filled end
+  reply[filled + 1] = OVERRIDDEN
+  filled = filled + 1
+  for _, each in ipairs(logs.overrides) do
+    local told = each.in_force
+    reply[filled + 1] = told and told.rule or ''
+    reply[filled + 2], reply[filled + 3] = told and told.rule_ms or 0, told and told.blocked_ms or 0
+    filled = filled + 3
+  end
+  return filled
 end
 
 local function settle_instant(logs, clock)
@@ -63,8 +118,8 @@ local function settle_instant(logs, clock)
 end
 
 -- For how long more any part is blocked.
-local function blocked_for(bans, now)
-  local blocked = 0
+local function blocked_for(logs, now)
+  local blocked, bans = logs.blocked_ms, logs.ban or {}
   for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end
   return blocked
 end
@@ -167,9 +222,9 @@ local function answer(logs, run, now, count, filled)
 end
 
 -- The answer to a request that was admitted before and comes again: as things are now, the times from then on. Its
--- instant replaces whatever stands in place of the op's first integer.
-local function answer_again(logs, run, clock, now, first)
-  local start, at_ms = run.filled, first.at_ms
+-- instant replaces that of the op.
+local function answer_again(logs, run, clock, now, start, first)
+  local at_ms = first.at_ms
   reply[start + 1], reply[start + 2], reply[start + 3] = AGAIN, at_ms - clock, first.units
   local place, filled = start + 3, answer(logs, run, now, 0, start + 3)
   for i = 1, #logs do
@@ -192,10 +247,11 @@ end
 -- The answer if a key is blocked: BANNED, for how long each log of bans blocks, and how the limits are. Nothing
 -- if none is.
 local function denial_by_ban(logs, run, now, filled)
-  if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end
+  if blocked_for(logs, now) == 0 then return nil end
   reply[filled + 1] = BANNED
-  for i, ban in ipairs(logs.ban) do reply[filled + 1 + i] = (ban.kind.look(ban, ban.params, now)) end
-  filled = filled + 2 + #logs.ban
+  local bans = logs.ban or {}
+  for i, ban in ipairs(bans) do reply[filled + 1 + i] = (ban.kind.look(ban, ban.params, now)) end
+  filled = filled + 2 + #bans
   check(logs, now, run)
   reply[filled] = 0
   return answer(logs, run, now, run.count, filled)
@@ -205,6 +261,7 @@ local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
   restamp(logs, now)
+  filled = tell_overrides(logs, filled)
   local banned = denial_by_ban(logs, run, now, filled)
   if banned then
     save(logs, clock, run.is_clock_given)
@@ -215,7 +272,7 @@ function ops.consume(logs, run, clock, now, filled)
   if admitted > 0 and not first then commit(logs, now, run, admitted) end
   if first then
     save(logs, clock, run.is_clock_given)
-    return answer_again(logs, run, clock, now, first)
+    return answer_again(logs, run, clock, now, filled, first)
   end
   local blocked = 0
   if logs.ban and admitted < run.count then
@@ -235,10 +292,11 @@ end
 
 function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
+  filled = tell_overrides(logs, filled)
   local banned = denial_by_ban(logs, run, now, filled)
   if banned then return banned end
   local first = find_repeat(logs, now, run)
   reply[filled + 1] = check(logs, now, run)
-  if first then return answer_again(logs, run, clock, now, first) end
+  if first then return answer_again(logs, run, clock, now, filled, first) end
   return answer(logs, run, now, run.count, filled + 1)
 end

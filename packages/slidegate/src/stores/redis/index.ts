@@ -10,7 +10,7 @@ import { type Connection, connectionOf, type RedisClient } from './client.ts'
 import { warnOfClient } from './client-warnings.ts'
 import { connectionTo, isUrlOptions, type OwnConnection, type UrlOptions } from './connect.ts'
 import { firstAnswer } from './first-answer.ts'
-import { bucketOf, keyspace } from './keyspace.ts'
+import { keyspace } from './keyspace.ts'
 import { Backlog } from './queue.ts'
 import { ScriptTransport } from './transport.ts'
 
@@ -71,8 +71,7 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
     const transport = new ScriptTransport(connection, keysOf, counts)
     return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog, counts)
   })
-  const domainOf = (op: Op): number =>
-    batchers.length === 1 ? 0 : bucketOf(op.parts[0]!.key, batchers.length)
+  const domainOf = (op: Op): number => (batchers.length === 1 ? 0 : keysOf.bucketOf(op))
 
   const now = clock && (() => readClock(clock))
   const { apply, isCrowded } = batchedStore(batchers, domainOf, now)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { invalidOption, show } from '../../errors.ts'
-import type { Part } from '../store.ts'
+import type { Op } from '../store.ts'
 
 /** Slots of a Redis Cluster. */
 const SLOTS = 16_384
@@ -9,8 +9,13 @@ const SLOTS = 16_384
 export interface Keyspace {
   /** Into how many parts callers' keys are hashed. */
   readonly buckets: number
-  /** Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. */
-  append(parts: readonly Part[], keys: string[]): void
+  /**
+   * Appends the stored keys of an op, one per log of each part: `<prefix>:{<tag>}:<limiter>:<key>:<log>`. Behind them that
+   * of the part's override, if it may have one, and if it is to be written that of the index of its bucket.
+   */
+  append(op: Op, keys: string[]): void
+  /** Where an op's keys are. */
+  bucketOf(op: Op): number
   /**
    * What receipts of a bucket begin with: `<prefix>:{<tag>}:~<store>:`. No limiter is named like that, and no other
    * store, here or elsewhere.
@@ -37,12 +42,18 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
 
   return {
     buckets,
-    append(parts, keys) {
+    append(op, keys) {
+      const { type, parts } = op
       for (const { key, set } of parts) {
-        const stored = `${heads[bucketOf(key, buckets)]!}${set.limiter}:${key}`
-        for (const log of set.logs) keys.push(`${stored}:${log.name}`)
+        const head = `${heads[type === 'overrides' ? op.bucket : bucketOf(key, buckets)]!}${set.limiter}:`
+        if (type !== 'overrides') {
+          for (const log of set.logs) keys.push(`${head}${key}:${log.name}`)
+          if (set.isOverridable) keys.push(`${head}${key}:o`)
+        }
+        if (type === 'overrides' || (type === 'override' && set.isOverridable)) keys.push(`${head}~overrides`)
       }
     },
+    bucketOf: (op) => (op.type === 'overrides' ? op.bucket : bucketOf(op.parts[0]!.key, buckets)),
     receiptHead: (bucket) => `${heads[bucket]!}~${store}:`,
   }
 }

@@ -1,16 +1,18 @@
 -- Decides a batch of ops, each on its own, in order: one step, two passes.
 --
--- KEYS   one per log of each op; at the end that of the receipt, if any
+-- KEYS   one per log of each op, behind those of a part that of its override, if it may have one, and to write that its index; at the end that of the receipt, if any
 -- ARGV   of a call that may be sent twice: 'once', its number of 16 digits, which rises with each call of its receipt's
 --        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
 --        it is given as -1.
 --          usual ops, which are requests against limits that share one window log:
---            time, limits, precision, records, { window, limit } per limit,
+--            time, limits, precision, records, { window, limit } per limit; of keys that may have overrides the number
+--            of limits is below 0, and the names of the limits follow as JSON;
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
 --            of cost 1 for each key
 --          any others:
 --            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries,
---            role, and what else is in LogParams }, and what else is in the op; isLook: it writes nothing; isDenialKept:
+--            role, names and most of each limit where there may be an override, and what else is in LogParams }, and what
+--            else is in the op; overridable: per part whether it may have one; isLook: it writes nothing; isDenialKept:
 --            a denial writes something; hasId }, ops, then per op its id, where it has one
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
 --          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
@@ -24,9 +26,8 @@
 --          explain        as peek; then per limit: how many times follow, and these, and where charges are asked for and its
 --                         kind keeps them, how many of them follow, and of each the milliseconds since, and its units; then per
 --                         log of bans: level, denials, milliseconds for which it blocks
---          block          0
---          note           1; 2 where others may have written it; 0 and a cursor in text where there was no room: see notes.lua
---          notes          0, then JSON: see notes.lua
+--          override       1 if anything was in force before, else 0
+--          overrides      0, then JSON: see override.lua
 --          reset          nothing
 --        before which may stand, in place of an op's first integer:
 --          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
@@ -35,6 +36,8 @@
 --                         number of requests follow the units that it was charged
 --          -4, ms         the denial has blocked a key for so long
 --          -5, ms...      keys were blocked before: per log of bans for how long, 0 where it is not
+--          -6, ...        overrides are in force: per part that may have one its rule, and the milliseconds until that and
+--                         the block end. Only of consume, peek and explain
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
 --        executed: -1, and nothing else.
 --
@@ -91,6 +94,8 @@ while at < arguments do
       end
     end
   else
+    local is_overridable, names = count < 0
+    if is_overridable then count = -count end
     local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
     local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }
     local longest = windows[1]
@@ -100,7 +105,11 @@ while at < arguments do
       if windows[i] > longest then longest = windows[i] end
       at = at + 2
     end
-    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, keys, 1, 1
+    if is_overridable then
+      names = ARGV[at]
+      at = at + 1
+    end
+    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, is_overridable and keys / 2 or keys, 1, 1
     if at <= arguments then
       groups = ARGV[at] + 0
       at = at + 1
@@ -113,18 +122,21 @@ while at < arguments do
       local run
       for _ = 1, ops do
         local first = filled + 1
-        local filled_alone = decide_alone(
+        -- One that is overridden, or whose override cannot be read, goes the general way.
+        local filled_alone = not (is_overridable and pcall_redis('GET', KEYS[keys_read + 2])) and decide_alone(
           KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, records, new_stamp, cost, wanted,
           reply, filled
         )
         if filled_alone then
-          filled, keys_read = filled_alone, keys_read + 1
+          filled, keys_read = filled_alone, keys_read + (is_overridable and 2 or 1)
         else
           apply_generally = apply_generally or general_driver(reply)
           run = run or {
             type = 'consume', cost = cost, count = wanted, leaseMs = 0, sets = { { {
               kind = 'w', precision = precision, records = records, windows = windows, limits = limits,
+              names = names and cjson.decode(names),
             } } },
+            overridable = { is_overridable },
           }
           filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
         end

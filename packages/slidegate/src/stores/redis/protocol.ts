@@ -1,6 +1,7 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { BanState, Charged, Entry, Note, Noted, Notes } from '../../limits/limit.ts'
+import type { BanState, Charged, Entry } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import { type InForce, mostOf, namesOf } from '../../limits/override.ts'
 import {
   type Ban,
   banOf,
@@ -10,11 +11,14 @@ import {
   type ExplainOp,
   type ExplainOutcome,
   type HoldOp,
+  type ListedOverride,
   type Named,
   type Op,
   type Outcome,
+  type OverridesOutcome,
   type Part,
   type PeekOp,
+  partsInForce,
   type RequestOp,
   takesOnce,
 } from '../store.ts'
@@ -42,6 +46,7 @@ const AHEAD = -2
 const AGAIN = -3
 const BLOCKED = -4
 const BANNED = -5
+const OVERRIDDEN = -6
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -191,19 +196,22 @@ function usualWords({ op, count }: Request): readonly string[] | undefined {
   if (wordsOfSets.has(set)) return wordsOfSets.get(set)
   const { kind, shadow, params } = set.logs[0]!
   const { precision, records, windows, limits } = params
+  const { length } = windows
   const numbers = [
-    windows.length,
+    set.isOverridable ? -length : length,
     precision,
     records,
     ...windows.flatMap((window, i) => [window, limits[i]!]),
   ]
-  const words = kind.tag === 'w' && !shadow && set.logs.length === 1 ? numbers.map(String) : undefined
+  const isUsual = kind.tag === 'w' && !shadow && set.logs.length === 1
+  const names = set.isOverridable ? [JSON.stringify(namesOf(set.limits))] : []
+  const words = isUsual ? [...numbers.map(String), ...names] : undefined
   wordsOfSets.set(set, words)
   return words
 }
 
 /** Ops that write nothing. */
-const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'notes']
+const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'overrides']
 
 function jsonOf({ op, count, nowMs }: Request): string {
   const sets = op.parts.map((part) => wordsOfPart(part, nowMs ?? Date.now()))
@@ -211,25 +219,37 @@ function jsonOf({ op, count, nowMs }: Request): string {
   const { parts, ...words } = op
   const names = { requestId: undefined, hasId: requestId !== undefined }
   const isDenialKept = parts.some(({ set }) => hasBan(set))
-  return JSON.stringify({ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept })
+  const overridable = parts.map(({ set }) => set.isOverridable)
+  return JSON.stringify({
+    ...{ ...words, ...names, count, sets, isLook: LOOKS.includes(op.type), isDenialKept },
+    ...(overridable.includes(true) && { overridable }),
+  })
 }
 
 function hasBan({ logs }: LimitSet): boolean {
   return logs.some(({ role }) => role === 'ban')
 }
 
-function wordsOfPart({ set: { logs } }: Part, nowMs: number): object[] {
-  return logs.map(({ kind, role, shadow, params }) => ({
+function wordsOfPart({ set: { limits, logs, isOverridable } }: Part, nowMs: number): object[] {
+  return logs.map(({ kind, role, shadow, params, serves }) => ({
     kind: kind.tag,
     shadow,
     entries: kind.entries?.are,
     ...(role !== 'count' && { role }),
+    ...(isOverridable && {
+      names: namesOf(serves.map((i) => limits[i]!)),
+      most: serves.map((i) => mostOf(limits[i]!)),
+    }),
     ...(kind.paramsAt?.(params, nowMs) ?? params),
   }))
 }
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
-export function decode(requests: readonly Request[], reply: unknown): (Outcome | StoreUnavailableError)[] {
+export function decode(
+  requests: readonly Request[],
+  reply: unknown,
+  buckets = 1,
+): (Outcome | StoreUnavailableError)[] {
   const numbers: readonly unknown[] = Array.isArray(reply) ? reply : []
   let place = 0
   const next = () => {
@@ -257,13 +277,25 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       atMs += next()
       first = next()
     }
+    let overrides: (InForce | undefined)[] | undefined
+    if (first === OVERRIDDEN) {
+      overrides = op.parts.map(({ set }) => {
+        if (!set.isOverridable) return undefined
+        const [rule, ruleMs, blockedMs] = [String(numbers[place++]), next(), next()]
+        return ruleMs > 0 || blockedMs > 0 ? { rule, ruleMs, blockedMs } : undefined
+      })
+      first = next()
+    }
     let ban: Ban | undefined
     if (first === BLOCKED) {
       ban = { ms: next(), parts: [] }
       first = next()
     }
     if (first === BANNED) {
-      ban = banOf(op.parts.map(({ set }) => (hasBan(set) ? next() : 0)))
+      ban = banOf(
+        op.parts.map(({ set }) => (hasBan(set) ? next() : 0)),
+        overrides,
+      )
       first = next()
     }
     let repeats: number | undefined
@@ -276,14 +308,19 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
       case 'consume':
       case 'peek':
         return {
-          ...consumeOutcome(op, atMs, first, repeats, next),
+          ...consumeOutcome(inForce(op, overrides), atMs, first, repeats, next),
           ...(ban && { ban }),
+          ...(overrides && { overrides }),
         }
       case 'explain': {
-        const outcome = consumeOutcome(op, atMs, first, repeats, next)
-        const more = explanation(op, atMs, next)
-        const ban = banOf(more.bans.map((ban) => ban?.blockedMs ?? 0))
-        return { ...outcome, ...more, ...(ban && { ban }) }
+        const asked = inForce(op, overrides)
+        const outcome = consumeOutcome(asked, atMs, first, repeats, next)
+        const more = explanation(asked, atMs, next)
+        const ban = banOf(
+          more.bans.map((ban) => ban?.blockedMs ?? 0),
+          overrides,
+        )
+        return { ...outcome, ...more, ...(ban && { ban }), ...(overrides && { overrides }) }
       }
       case 'refund':
         place--
@@ -297,15 +334,18 @@ export function decode(requests: readonly Request[], reply: unknown): (Outcome |
         return { held: first === 1 }
       case 'list':
         return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(numbers[place++]))) }
-      case 'note':
-        if (first === 2) return { noted: false, isStale: true }
-        return first === 1 ? { noted: true } : notNoted(numbers[place++])
-      case 'notes':
-        return notesOf(numbers[place++], op.since)
+      case 'override':
+        return { existed: first === 1 }
+      case 'overrides':
+        return overridesOf(numbers[place++], buckets)
       default:
         return undefined
     }
   })
+}
+
+function inForce<Asked extends RequestOp>(op: Asked, overrides: ConsumeOutcome['overrides']): Asked {
+  return overrides === undefined ? op : { ...op, parts: partsInForce(op.parts, overrides) }
 }
 
 function consumeOutcome(
@@ -379,41 +419,22 @@ function explanation(
   return { frees, bans, ...(most !== undefined && { charges }) }
 }
 
-/** What a cursor says where nothing follows. */
-const END = '0'
-
-function notNoted(cursor: unknown): Noted {
-  return { noted: false, ...(String(cursor) !== END && { next: String(cursor) }) }
-}
-
-/**
- * The JSON of a page of a table: version, isAll as 0 or 1, cursor, size; then name, ttl, age and text of each note. One
- * that does not lead on would be asked for for ever.
- */
-function notesOf(json: unknown, since: number): Notes {
-  const [told, all, cursor, size, ...words]: (string | number)[] = JSON.parse(String(json))
-  const version = Number(told)
-  const isAll = all === 1
-  const isLast = cursor === END
-  if (!Number.isSafeInteger(version) || typeof cursor !== 'string' || !(isAll || isLast || version > since)) {
-    throw new StoreUnavailableError('error', `Redis answered ${show(json)}`)
-  }
-  const notes = Array.from({ length: words.length / 4 }, (_, i): Note => {
-    const [name, ttlMs, ageMs, text] = words.slice(4 * i, 4 * i + 4)
-    if (ttlMs === DAMAGED) return { name: String(name), ttlMs: 0, ageMs: 0, isDamaged: true }
-    const times = { ttlMs: Number(ttlMs), ageMs: Number(ageMs) }
-    return { name: String(name), ...times, ...(text !== '' && { text: String(text) }) }
+/** The JSON of a page: where the next begins, then of each override its key, as it was given, rule and times. */
+function overridesOf(json: unknown, buckets: number): OverridesOutcome {
+  const [next = '', ...words]: string[] = JSON.parse(String(json))
+  const overrides = Array.from({ length: words.length / 5 }, (_, i): ListedOverride => {
+    const [key, given, rule, ruleMs, blockedMs] = words.slice(5 * i, 5 * i + 5) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
+    const times = { ruleMs: Number(ruleMs), blockedMs: Number(blockedMs) }
+    return { key, ...(given !== '' && { given }), rule, ...times }
   })
-  const next = isAll ? { since: 0, from: cursor } : { since: version }
-  return {
-    ...{ version, isAll, notes },
-    ...(isAll && { size: Number(size) }),
-    ...(!isLast && { next }),
-  }
+  return { overrides, ...(next !== '' && { next }), buckets }
 }
-
-/** The ttl of a note that cannot be read. */
-const DAMAGED = -1
 
 /** What a log keeps one by one: name, units, time. Where each unit stands alone, all but the first have a number behind a space. */
 function entriesOf(json: unknown): Entry[] {

@@ -2,7 +2,7 @@ import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '
 import type { Outcome } from '../store.ts'
 import type { CallCounts } from './call-counts.ts'
 import type { Connection, ScriptRunner } from './client.ts'
-import { bucketOf, type Keyspace } from './keyspace.ts'
+import type { Keyspace } from './keyspace.ts'
 import { decode, encode, type Request } from './protocol.ts'
 import { type Receipt, Receipts } from './receipts.ts'
 
@@ -100,16 +100,16 @@ export class ScriptTransport implements Transport {
 
   async #call(batch: readonly Request[], receipt?: Receipt): Promise<readonly Result[]> {
     const keys: string[] = []
-    for (const { op } of batch) this.#keyspace.append(op.parts, keys)
+    for (const { op } of batch) this.#keyspace.append(op, keys)
     if (receipt !== undefined) keys.push(receipt.key)
-    return decode(batch, await this.#script.run(keys, encode(batch, receipt?.words)))
+    const reply = await this.#script.run(keys, encode(batch, receipt?.words))
+    return decode(batch, reply, this.#keyspace.buckets)
   }
 
   /** On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere. */
   #receiptFor(batch: readonly Request[], place: number): Receipt {
     if (this.#receipts === undefined) {
-      const { buckets } = this.#keyspace
-      const bucket = this.#connection.isCluster ? bucketOf(batch[0]!.op.parts[0]!.key, buckets) : 0
+      const bucket = this.#connection.isCluster ? this.#keyspace.bucketOf(batch[0]!.op) : 0
       this.#receipts = new Receipts(this.#keyspace.receiptHead(bucket))
     }
     return this.#receipts.next(place)

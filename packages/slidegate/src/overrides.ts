@@ -1,0 +1,289 @@
+import { type Duration, parseWindow } from './duration.ts'
+import { checkOptions, SlidegateError, show } from './errors.ts'
+import type { Spelling } from './key.ts'
+import type { AnyKey, Dimension } from './key-limits.ts'
+import type { KeyOptions } from './limiter.ts'
+import { declarationOf, limitOf } from './limits/declaration.ts'
+import { adaptedFrom, declaredName, isNamed, parseLimit, parseName } from './limits/declare.ts'
+import type { Limit } from './limits/limit.ts'
+import {
+  EXEMPT,
+  FOREVER,
+  type InForce,
+  type LimitNumbers,
+  numbersOf,
+  ONLY,
+  type Rule,
+  renumbered,
+  unusedNames,
+} from './limits/override.ts'
+import type { ExplainOutcome, Op, Outcome, OverrideOutcome, OverridesOutcome } from './stores/store.ts'
+
+/** New numbers of a limit: those that are left out stay as they were declared. */
+export interface LimitChange {
+  /** Units per window, for all kinds but token buckets. */
+  readonly limit?: number
+  /** Length of a sliding window. Not with `log: 'zset'` or `'stream'`, whose logs are of one window each. */
+  readonly window?: Duration
+  /** Tokens that a token bucket holds. */
+  readonly capacity?: number
+  /** Tokens that come back per interval of a token bucket. */
+  readonly refill?: number
+}
+
+/**
+ * What an override does to a key:
+ * - numbers by the name of their limit: `{ minute: { limit: 300 } }`, or the numbers alone, if the key has just one limit
+ * - `exempt`: its limits only count and deny nothing
+ * - `block`: every request is denied
+ */
+export type OverrideChange = LimitChange | Readonly<Record<string, LimitChange>> | 'exempt' | 'block'
+
+/** For how long an override is in force. */
+export interface OverrideOptions {
+  /** From 10 ms to 366 days. Default: until it is deleted. */
+  readonly ttl?: Duration | undefined
+}
+
+/** What is in force for a key. */
+export interface Override {
+  /** As it was given; with `hashKeys` as it is stored. */
+  readonly key: string
+  /** If the limiter has dimensions: that of the key. */
+  readonly dimension?: string
+  /** Numbers by the name of their limit; `''` for the only one. */
+  readonly limits?: Readonly<Record<string, LimitNumbers>>
+  /** Whether its limits only count. */
+  readonly exempt?: true
+  /** Milliseconds until the numbers or the exemption end. Left out: they don't. */
+  readonly expiresInMs?: number
+  /** If it is blocked: milliseconds until that ends, `Infinity` for never. */
+  readonly blockedMs?: number
+  /** Names of `limits` that have no effect: the key has no such limit now, or its numbers don't fit. */
+  readonly unused?: readonly string[]
+}
+
+/**
+ * Other numbers, an exemption or a block for single keys, stored beside what they have used. Each decision reads it, so it is in
+ * force at the next request in every process. What was used so far counts on.
+ *
+ * A block ends on its own: new numbers leave it, and it leaves the numbers. All reject with a `StoreUnavailableError` if the
+ * store gave no answer; whether it has written is then unknown.
+ */
+export interface Overrides<Key> {
+  /**
+   * Replaces the numbers or the exemption of a key, or blocks it. Of a key with several dimensions just one.
+   *
+   * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`, `invalid_key`; also for
+   * a limit without a name of its own, since the default one changes with its numbers
+   */
+  set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
+  /** What is in force for the key, if anything is. */
+  get(key: Key, options?: KeyOptions): Promise<Override | undefined>
+  /** Removes all of it, a block too. Answers whether there was any. */
+  delete(key: Key): Promise<boolean>
+  /** All that are in force, read page by page. What is written meanwhile may be missing. */
+  list(): AsyncIterable<Override>
+}
+
+/** A key of one dimension, as it was given and as it is stored. */
+export interface OneKey {
+  readonly dimension: Dimension
+  readonly given: string
+  readonly key: string
+}
+
+interface Settings {
+  readonly dimensions: readonly Dimension[]
+  readonly spelling: Spelling
+  /** The key of one dimension; throws for more, or if the limiter is closed. */
+  readonly oneOf: (key: Partial<AnyKey>) => OneKey
+  readonly apply: (op: Op) => Promise<Outcome>
+  /** Called after a change. */
+  readonly changed: (key: Partial<AnyKey>) => void
+}
+
+/** What {@link Overrides} promises. */
+export class StoredOverrides implements Overrides<Partial<AnyKey>> {
+  readonly #settings: Settings
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  async set(key: Partial<AnyKey>, change: OverrideChange, options: OverrideOptions = {}): Promise<void> {
+    const one = this.#settings.oneOf(key)
+    checkOptions(options, 'set', { ttl: true })
+    const ms = options.ttl === undefined ? FOREVER : parseWindow(options.ttl, 'the ttl')
+    const fields = change === 'block' ? { blockMs: ms } : { rule: ruleOf(change, one.dimension), ruleMs: ms }
+    await this.#write(key, one, fields)
+  }
+
+  async get(key: Partial<AnyKey>, options?: KeyOptions): Promise<Override | undefined> {
+    const { dimension, given, key: stored } = this.#settings.oneOf(key)
+    const parts = [dimension.bareOf(stored)!]
+    const outcome = await this.#settings.apply({ type: 'explain', parts, cost: 1, count: 1 })
+    const inForce = (outcome as ExplainOutcome).overrides?.[0]
+    if (inForce === undefined) return undefined
+    const { set } = dimension.partOf(given, stored, options?.request)
+    return overrideOf(this.#settings.spelling.isSecret ? stored : given, dimension, inForce, set.limits)
+  }
+
+  async delete(key: Partial<AnyKey>): Promise<boolean> {
+    return this.#write(key, this.#settings.oneOf(key), { rule: '', ruleMs: 0, blockMs: 0 })
+  }
+
+  async *list(): AsyncGenerator<Override> {
+    for (const dimension of this.#settings.dimensions) {
+      const parts = [dimension.bareOf('')!]
+      let buckets = 1
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        for (let after: string | undefined = ''; after !== undefined; ) {
+          const op: Op = { type: 'overrides', parts, bucket, after }
+          const page = (await this.#settings.apply(op)) as OverridesOutcome
+          for (const { key, given = key, ...inForce } of page.overrides) {
+            yield overrideOf(given, dimension, inForce, this.#limitsOf(dimension, given, key))
+          }
+          buckets = page.buckets
+          after = page.next
+        }
+      }
+    }
+  }
+
+  /** Nothing where a function tells them only with a request, or by the key as it was given, which isn't stored. */
+  #limitsOf(dimension: Dimension, given: string, key: string): readonly Limit[] | undefined {
+    if (dimension.set === undefined && this.#settings.spelling.isSecret) return undefined
+    try {
+      return dimension.partOf(given, key, undefined).set.limits
+    } catch {
+      return undefined
+    }
+  }
+
+  async #write(
+    key: Partial<AnyKey>,
+    { dimension, given, key: stored }: OneKey,
+    fields: { readonly rule?: Rule; readonly ruleMs?: number; readonly blockMs?: number },
+  ): Promise<boolean> {
+    const told = given === stored || this.#settings.spelling.isSecret ? {} : { given }
+    const op: Op = { type: 'override', parts: [dimension.bareOf(stored)!], ...fields, ...told }
+    const { existed } = (await this.#settings.apply(op)) as OverrideOutcome
+    this.#settings.changed(key)
+    return existed
+  }
+}
+
+/** @param limits of the key, if they are known */
+export function overrideOf(
+  key: string,
+  { name }: Dimension,
+  { rule, ruleMs, blockedMs }: InForce,
+  limits: readonly Limit[] | undefined,
+): Override {
+  const unused = limits === undefined ? [] : unusedNames(limits, rule)
+  return {
+    key,
+    ...(name !== undefined && { dimension: name }),
+    ...(rule === EXEMPT ? { exempt: true } : rule !== '' && { limits: numbersOf(rule) }),
+    ...(rule !== '' && ruleMs !== FOREVER && { expiresInMs: ruleMs }),
+    ...(blockedMs > 0 && { blockedMs: blockedMs === FOREVER ? Number.POSITIVE_INFINITY : blockedMs }),
+    ...(unused.length > 0 && { unused }),
+  }
+}
+
+/** What is stored of numbers by the name of their limit, or of an exemption. */
+function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
+  if (change === 'exempt') return EXEMPT
+  const limits = set === undefined ? undefined : declared
+  if (typeof change !== 'object' || change === null || Object.keys(change).length === 0) {
+    throw invalid(
+      `the override is ${show(change)}; it must be { <name>: { limit, window } }, 'exempt' or 'block'`,
+      change,
+    )
+  }
+  const isOnly = Object.values(change).some((value) => typeof value !== 'object')
+  const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
+  const rule: Record<string, LimitNumbers> = {}
+  for (const [name, numbers] of Object.entries(byName)) {
+    const limit = limits === undefined ? undefined : limitNamed(name, limits)
+    rule[name] = limit === undefined ? anyNumbers(name, numbers) : numbersFor(limit, numbers)
+  }
+  return JSON.stringify(rule)
+}
+
+/** If it has a name that stays, that. */
+function nameOfOnly(limits: readonly Limit[] | undefined, change: unknown): string {
+  const only = limits?.[0]
+  if (limits === undefined || only === undefined) return ONLY
+  if (limits.length > 1) {
+    throw invalid(
+      `the override is ${show(change)}, but the key has ${limits.length} limits; say which: { ${declaredName(only)}: { ... } }`,
+      change,
+    )
+  }
+  return isNamed(only) ? declaredName(only) : ONLY
+}
+
+function limitNamed(name: string, limits: readonly Limit[]): Limit {
+  if (name === ONLY && limits.length === 1) return limits[0]!
+  const limit = limits.find((each) => declaredName(each) === name)
+  if (limit === undefined) {
+    const known = limits.map(declaredName).join(', ')
+    throw invalid(`there is no limit ${show(name)}; there is ${known}`, name)
+  }
+  if (isNamed(limit)) return limit
+  throw invalid(
+    `the limit ${show(name)} has no name of its own, and its default name changes with its numbers; declare it with a name, like name: 'minute'`,
+    name,
+  )
+}
+
+const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
+
+/** What can be said of a limit that isn't known yet. */
+function anyNumbers(name: string, change: unknown): LimitNumbers {
+  if (name !== ONLY) parseName(name)
+  const { limit, window, capacity, refill } = fieldsOf(name, change, FIELDS)
+  return {
+    ...(limit !== undefined && { limit: parseLimit(limit) }),
+    ...(window !== undefined && { windowMs: parseWindow(window) }),
+    ...(capacity !== undefined && { capacity: parseLimit(capacity, 'the capacity') }),
+    ...(refill !== undefined && { refill: parseLimit(refill, 'the refill') }),
+  }
+}
+
+/** Checked by the function that made the limit. */
+function numbersFor(limit: Limit, change: unknown): LimitNumbers {
+  const name = declaredName(limit)
+  const declaration = declarationOf(adaptedFrom(limit).limit)
+  const known = FIELDS.filter((field) => isChangeable(declaration, field))
+  const fields = fieldsOf(name, change, known)
+  const numbers = anyNumbers(name, fields)
+  limitOf({ ...declaration, ...fields })
+  if (renumbered(limit, numbers) !== undefined) return numbers
+  throw invalid(
+    `the log of the limit ${show(name)} has no room for ${show(change)}; use smaller numbers`,
+    change,
+  )
+}
+
+function isChangeable(declaration: object, field: (typeof FIELDS)[number]): boolean {
+  const { kind, log } = declaration as { readonly kind: string; readonly log?: string }
+  return (
+    Object.hasOwn(declaration, field) &&
+    (field !== 'window' || (kind === 'slidingWindow' && log === 'packed'))
+  )
+}
+
+function fieldsOf(name: string, change: unknown, known: readonly string[]): LimitChange {
+  const fields = typeof change === 'object' && change !== null ? Object.keys(change) : []
+  const unknown = fields.find((field) => !known.includes(field))
+  if (fields.length > 0 && unknown === undefined) return change as LimitChange
+  const what = unknown === undefined ? `is ${show(change)}` : `has ${show(unknown)}`
+  throw invalid(`the override of ${show(name)} ${what}; it can change ${known.join(', ')}`, change)
+}
+
+function invalid(message: string, value: unknown): SlidegateError {
+  return new SlidegateError('invalid_limit', message, value)
+}
