@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { AnyKey, Limiter, Override, OverrideOptions } from 'slidegate'
+import type { AnyKey, Limiter, Override, OverrideChange, OverrideOptions } from 'slidegate'
 import type { Static } from 'typebox'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'
@@ -24,7 +24,6 @@ const tags = ['admin']
 const NO_OVERRIDES = { 409: problemAnswer('The configuration of the limiter has overrides: false.') }
 
 type Duration = Exclude<OverrideOptions['ttl'], undefined>
-type OverrideChange = Parameters<Limiter<AnyKey>['overrides']['set']>[1]
 type ChangeBody = Pick<Static<typeof OverrideBody>, 'limits' | 'exempt' | 'block'>
 
 /** Other numbers for the limits of single keys, exemptions and blocks. Every change is in the audit. */

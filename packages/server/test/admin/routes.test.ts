@@ -165,13 +165,13 @@ forEachStore((store) => {
     expect(await service.overrides('named')).toContainEqual(unused)
   })
 
-  it('exempts a key: it is counted, and never denied', async () => {
+  it('exempts a key: its limits only count', async () => {
     await using service = await adminService({ limiters, store: store() })
     await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'one', key: 'ann', exempt: true })
     for (let i = 0; i < 5; i++) expect(await consume(service, 'ann', 'one')).toBe(true)
     expect(await done(service, 'POST', '/v1/explain', { limiter: 'one', key: 'ann' })).toMatchObject({
       allowed: true,
-      limits: [{ shadow: true, used: 5 }],
+      limits: [{ shadow: true, used: 2 }],
       overrides: [{ key: 'ann', exempt: true }],
     })
   })
