@@ -292,7 +292,7 @@ describe('what an operator does', () => {
     await page.getByText('exempt: its limits only count, until it is deleted').waitFor()
     await press(await dialogOf(page, 'Delete the override…'), 'Delete')
     expect((await explain('api', 'ann')).overrides).toEqual([])
-    await page.getByText('exempt').waitFor({ state: 'detached' })
+    await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor({ state: 'detached' })
 
     await expect
       .poll(() => changesOn(page))
@@ -316,7 +316,7 @@ describe('what an operator does', () => {
     })
     const { page } = window
     const override = await dialogOf(page, 'Override…')
-    await override.getByLabel('Limit').fill('2')
+    await override.getByLabel('Limit', { exact: true }).fill('2')
     await override.getByLabel('For').fill('')
     await press(override, 'Set the override')
     await page.getByText('2, until it is deleted').waitFor()
