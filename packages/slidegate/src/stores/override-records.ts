@@ -1,4 +1,5 @@
-import { FOREVER, type InForce } from '../limits/override.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
+import { FOREVER, type InForce, setInForce } from '../limits/override.ts'
 import { mapKey } from '../map-key.ts'
 import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from './store.ts'
 
@@ -42,6 +43,11 @@ export class OverrideRecords {
       told[i] = inForce
     }
     return told
+  }
+
+  /** The set by whose numbers a key is held. */
+  setOf(part: Part, nowMs: number): LimitSet {
+    return setInForce(part.set, this.inForce([part], nowMs)?.[0]?.rule ?? '')
   }
 
   has(part: Part): boolean {
