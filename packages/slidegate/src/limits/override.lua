@@ -147,7 +147,7 @@ function override.change(stored, run, clock)
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given or record.given
+  record.given = run.given and run.given[stored.part] or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
   write(stored.key, stored.index, name, record, clock, run.is_clock_given)
   sweep(stored.index, clock)

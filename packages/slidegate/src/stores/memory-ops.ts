@@ -209,7 +209,9 @@ export class MemoryOps {
     const { parts } = op
     const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
     if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
-    for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
+    parts.forEach(({ set }, i) => {
+      if (set.isOverridable) this.overrides.write(op, i, clockMs)
+    })
     this.#keys.reserved = this.overrides.size
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))

@@ -54,13 +54,14 @@ export class OverrideRecords {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  write(part: Part, { rule, ruleMs, blockMs, given }: OverrideOp, nowMs: number): void {
+  write({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
+    const part = parts[place]!
     const known = this.#of(part)
     const before = known && inForceAt(known, nowMs)
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
-      given: given ?? known?.given,
+      given: given?.[place] || known?.given,
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
       blockedUntilMs:
