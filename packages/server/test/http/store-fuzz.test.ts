@@ -233,8 +233,8 @@ function victimOf(service: TestService) {
         case 'unblock':
           return limiter.unblock(key)
         case 'override':
-          await limiter.overrides.set(key, [slidingWindow({ limit: 20, window: '366d' })])
-          return (await limiter.overrides.list()).length
+          await limiter.overrides.set(key, { sliding: { limit: 20 } })
+          return (await limiter.overrides.get(key))?.limits
         case 'list':
           return (await kept.list({ user: key })).map(({ entries }) => entries.map(({ name }) => name))
         case 'acquire':

@@ -7,7 +7,8 @@
 -- name whose override is gone is dropped by the list, and by writes, each of which looks at two others.
 -- TTL: none for what never ends, else until the latest end + slack. That of the index is the longest that was needed.
 
-local FOREVER = 9007199254740991
+-- 2^52: node-redis misreads 2^53 - 1.
+local FOREVER = 4503599627370496
 local LARGEST = 1099511627776
 local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000
@@ -23,11 +24,9 @@ local function unusable()
   error({ unusable = 'not an override of format 1' })
 end
 
--- What is stored, or nothing.
-function override.read(key)
-  local raw = pcall_redis('GET', key)
+-- What is stored, as GET answers it.
+function override.parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
-  if not raw then return nil end
   local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
   if not blocked then unusable() end
   return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given }
@@ -39,7 +38,6 @@ end
 
 -- What is in force: the rule, for how long, and for how long the key is blocked. Nothing if none is.
 function override.in_force(record, clock)
-  if not record then return nil end
   local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
   local blocked_ms = left_of(record.blocked, clock)
   if rule_ms == 0 and blocked_ms == 0 then return nil end
@@ -150,11 +148,11 @@ function override.change(stored, run, clock)
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given or record.given
+  record.given = run.given and run.given[stored.part] or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
   write(stored.key, stored.index, name, record, clock, run.is_clock_given)
   sweep(stored.index, clock)
-  return before ~= nil
+  return before and true or false
 end
 
 -- A page of the overrides whose keys come after one: where the next begins, or '', then of each its key, as it was given,
@@ -164,8 +162,10 @@ function override.page(index, after, clock)
   local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
   local page, bytes = { '' }, 0
   for i, name in ipairs(names) do
-    local is_read, record = pcall(override.read, key_of(index, name))
-    local in_force = is_read and override.in_force(record, clock)
+    local raw = pcall_redis('GET', key_of(index, name))
+    local is_read, record = true
+    if raw then is_read, record = pcall(override.parse, raw) end
+    local in_force = raw and is_read and override.in_force(record, clock)
     if in_force then
       local at = #page
       page[at + 1], page[at + 2], page[at + 3] = name, record.given, in_force.rule

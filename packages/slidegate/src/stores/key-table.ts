@@ -375,7 +375,10 @@ export class KeyTable {
   #untilOpen(slot: number, nowMs: number): number {
     const used: number[] = []
     let wait = 0
-    for (const { log, number } of this.#held(slot)) {
+    const key = this.#nameOf(slot)[slot & this.#slots.mask]!
+    const { logs } = this.overrides.setOf({ key, set: this.#group(slot).set }, nowMs)
+    for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
+      const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)
       if (log.shadow) continue
       const { kind, params } = log

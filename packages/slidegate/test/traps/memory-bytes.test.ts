@@ -70,7 +70,7 @@ const floods: Readonly<Record<string, Flood>> = {
   overrides: {
     limits: () => ONE,
     op: (i) =>
-      i % 2 ? {} : { type: 'override', rule: RULE, ruleMs: FOREVER, given: `${i}`.padEnd(1000, 'x') },
+      i % 2 ? {} : { type: 'override', rule: RULE, ruleMs: FOREVER, given: [`${i}`.padEnd(1000, 'x')] },
     ops: 4000,
   },
   'overrides that become larger': {
@@ -80,7 +80,7 @@ const floods: Readonly<Record<string, Flood>> = {
       type: 'override',
       rule: RULE,
       ruleMs: FOREVER,
-      ...(i >= 800 && { given: `${i}`.padEnd(9000, 'x') }),
+      ...(i >= 800 && { given: [`${i}`.padEnd(9000, 'x')] }),
     }),
     ops: 4000,
   },

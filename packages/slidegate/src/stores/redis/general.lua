@@ -72,8 +72,9 @@ local function load_overrides(logs, keys_read, clock)
   logs.blocked_ms, logs.is_overridden = 0, false
   for _, each in ipairs(logs.overrides or {}) do
     each.key, each.index = KEYS[keys_read + each.place], KEYS[keys_read + each.place + 1]
-    each.record = override().read(each.key)
-    each.in_force = override().in_force(each.record, clock)
+    local raw = pcall_redis('GET', each.key)
+    each.record = raw and override().parse(raw)
+    each.in_force = raw and override().in_force(each.record, clock)
     local rule, limits = each.in_force and each.in_force.rule or '', 0
     for i = 1, #logs do
       local log = logs[i]
