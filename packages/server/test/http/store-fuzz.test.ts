@@ -89,13 +89,7 @@ const limits = fc.oneof(
   manyLimits,
 )
 const addition = fc.oneof(
-  fc.constantFrom<unknown>(
-    { notes: true },
-    { line: true },
-    { ban: true },
-    { reservations: 60_000 },
-    { other: 1 },
-  ),
+  fc.constantFrom<unknown>({ ban: true }, { reservations: 60_000 }, { other: 1 }),
   fc.constant({ ban: { after: 1, within: 60_000, for: '366d' } }),
 )
 const set = fc.record(
@@ -107,14 +101,16 @@ const set = fc.record(
     ),
     limits,
     additions: fc.array(addition, { maxLength: 3 }),
+    isOverridable: fc.boolean(),
   },
   { requiredKeys: ['limiter', 'limits'] },
 )
+const rules = ['exempt', '{"":{"limit":1}}', '{"sliding":{"windowMs":10}}', '{}', '[]', '{"a":1}']
 const op = fc
   .record({
     type: fc.constantFrom(
       ...['consume', 'peek', 'explain', 'charge', 'refund', 'extend', 'release', 'list', 'reset', 'leave'],
-      ...['settle', 'block', 'note', 'notes'],
+      ...['settle', 'override', 'override', 'overrides'],
     ),
     parts: fc.oneof(
       { weight: 3, arbitrary: fc.tuple(fc.tuple(fc.nat(1), fc.constantFrom('ann', 'bob'))) },
@@ -141,9 +137,10 @@ const op = fc
       release: { units, requestId: 'r' },
       leave: { id: 'abcdefghijkl' },
       settle: settling,
-      block: { ms },
-      note: { name: 'n', text: 'x'.repeat(isNamed ? 8192 : 1), ttlMs: ms },
-      notes: { since: 0 },
+      override: isNamed
+        ? { rule: rules[units % rules.length] ?? 'x'.repeat(20_000), ruleMs: ms }
+        : { blockMs: ms, given: parts.map(() => 'x'.repeat(8192)) },
+      overrides: { bucket: units < 64 ? units : 0, after: isNamed ? 'ann' : '' },
     }
     return { type, parts, ...fields[type] }
   })
