@@ -119,6 +119,14 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
+/** The same by the numbers that were in force. */
+export function limitsInForce(
+  { parts }: { readonly parts: readonly Part[] },
+  { overrides }: ConsumeOutcome,
+): readonly Limit[] {
+  return limitsOf(partsInForce(parts, overrides))
+}
+
 /**
  * The decision of the request at `position` (from 0) among those that an op asked for together.
  *

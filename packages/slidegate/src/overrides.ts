@@ -17,7 +17,7 @@ import {
   renumbered,
   unusedNames,
 } from './limits/override.ts'
-import type { ExplainOutcome, Op, Outcome, OverrideOutcome, OverridesOutcome } from './stores/store.ts'
+import type { ExplainOutcome, Op, Outcome, OverrideOp, OverridesOutcome } from './stores/store.ts'
 
 /** New numbers of a limit: those that are left out stay as they were declared. */
 export interface LimitChange {
@@ -99,9 +99,12 @@ interface Settings {
   /** The key of one dimension; throws for more, or if the limiter is closed. */
   readonly oneOf: (key: Partial<AnyKey>) => OneKey
   readonly apply: (op: Op) => Promise<Outcome>
-  /** Called after a change. */
-  readonly changed: (key: Partial<AnyKey>) => void
+  /** Answers whether anything was in force. */
+  readonly write: (keys: readonly OneKey[], change: Change) => Promise<boolean>
 }
+
+/** What is written of an override: what is left out stays. */
+export type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
 
 /** What {@link Overrides} promises. */
 export class StoredOverrides implements Overrides<Partial<AnyKey>> {
@@ -115,8 +118,9 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     const one = this.#settings.oneOf(key)
     checkOptions(options, 'set', { ttl: true })
     const ms = options.ttl === undefined ? FOREVER : parseWindow(options.ttl, 'the ttl')
-    const fields = change === 'block' ? { blockMs: ms } : { rule: ruleOf(change, one.dimension), ruleMs: ms }
-    await this.#write(key, one, fields)
+    const { write } = this.#settings
+    if (change === 'block') await write([one], { blockMs: ms })
+    else await write([one], { rule: ruleOf(change, one.dimension), ruleMs: ms })
   }
 
   async get(key: Partial<AnyKey>, options?: KeyOptions): Promise<Override | undefined> {
@@ -130,7 +134,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   async delete(key: Partial<AnyKey>): Promise<boolean> {
-    return this.#write(key, this.#settings.oneOf(key), { rule: '', ruleMs: 0, blockMs: 0 })
+    return this.#settings.write([this.#settings.oneOf(key)], { rule: '', ruleMs: 0, blockMs: 0 })
   }
 
   async *list(): AsyncGenerator<Override> {
@@ -160,18 +164,13 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
       return undefined
     }
   }
+}
 
-  async #write(
-    key: Partial<AnyKey>,
-    { dimension, given, key: stored }: OneKey,
-    fields: { readonly rule?: Rule; readonly ruleMs?: number; readonly blockMs?: number },
-  ): Promise<boolean> {
-    const told = given === stored || this.#settings.spelling.isSecret ? {} : { given }
-    const op: Op = { type: 'override', parts: [dimension.bareOf(stored)!], ...fields, ...told }
-    const { existed } = (await this.#settings.apply(op)) as OverrideOutcome
-    this.#settings.changed(key)
-    return existed
-  }
+/** An op that writes the overrides of these keys. */
+export function overrideOp(keys: readonly OneKey[], isSecret: boolean, fields: Change): OverrideOp {
+  const parts = keys.map(({ dimension, key }) => dimension.bareOf(key)!)
+  const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
+  return { type: 'override', parts, ...fields, ...(given.join('') !== '' && { given }) }
 }
 
 /** @param limits of the key, if they are known */

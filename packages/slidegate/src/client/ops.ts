@@ -64,7 +64,7 @@ const READERS: Readonly<Record<string, Read>> = {
   reservation: upTo(MAX_NAME),
   rule: (value, what) =>
     textIn(value, what, (text) => text.length <= MAX_RULE && isRule(text), 'the rule of an override'),
-  given: upTo(MAX_KEY_BYTES),
+  given: each(upTo(MAX_KEY_BYTES)),
   bucket: (value, what) => integerIn(value, what, 0, MAX_BUCKETS - 1),
   after: (value, what) =>
     textIn(value, what, (text) => text === '' || isStored(text), 'a text as it is stored'),
@@ -197,7 +197,9 @@ function checkOverride({ parts, rule, ruleMs, blockMs, given }: OverrideOp): voi
   }
   if ((rule === undefined) !== (ruleMs === undefined))
     throw wrong('ruleMs', ruleMs, 'there with a rule, and only then')
-  if (given !== undefined && parts.length > 1) throw wrong('given', given, 'left out with several parts')
+  if (given !== undefined && given.length !== parts.length) {
+    throw wrong('given', given.length, `an array of ${parts.length}, one for each part`)
+  }
 }
 
 function haveAll(parts: readonly Part[], role: Role): boolean {

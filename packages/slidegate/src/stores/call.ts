@@ -63,9 +63,10 @@ export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome
   const limits = together.slice()
   const parts = partsInForce(op.parts, told.overrides)
-  const rooms = roomsOf(parts, op.cost, together)
+  let rooms: readonly number[] | undefined
   limitsOf(parts).forEach(({ shadow }, i) => {
-    limits[3 * i]! += op.cost * Math.min(position, admitted, shadow ? rooms[i]! : admitted)
+    if (shadow) rooms ??= roomsOf(parts, op.cost, together)
+    limits[3 * i]! += op.cost * Math.min(position, admitted, shadow ? rooms![i]! : admitted)
   })
   return { ...told, admitted: Math.max(0, admitted - position), limits }
 }

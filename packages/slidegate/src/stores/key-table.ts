@@ -88,6 +88,8 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
+  /** The set by whose numbers a key of a group is held now: the same logs. */
+  setOf: (set: LimitSet, key: string, nowMs: number) => LimitSet = (set) => set
   /** Overrides of keys, which take a place each and are never dropped. */
   reserved = 0
   /** Bytes of keys, limit sets and logs of other sets. */
@@ -366,7 +368,10 @@ export class KeyTable {
   #untilOpen(slot: number, nowMs: number): number {
     const used: number[] = []
     let wait = 0
-    for (const { log, number } of this.#held(slot)) {
+    const key = this.#nameOf(slot)[slot & this.#slots.mask]!
+    const { logs } = this.setOf(this.#group(slot).set, key, nowMs)
+    for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
+      const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)
       if (log.shadow) continue
       const { kind, params } = log

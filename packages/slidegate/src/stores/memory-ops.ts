@@ -1,5 +1,6 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Entry } from '../limits/limit.ts'
+import { setInForce } from '../limits/override.ts'
 import { banDenied, bansOf, chargesOf, freesOf, settle } from './beyond.ts'
 import {
   answer,
@@ -36,7 +37,6 @@ import {
   type OverrideOutcome,
   type Part,
   type PeekOp,
-  partsInForce,
   type RefundOp,
   type RefundOutcome,
   type RequestOp,
@@ -55,26 +55,31 @@ export class MemoryOps {
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
   readonly overrides: OverrideRecords = new OverrideRecords()
+  /** Of the op's parts, while it lasts. */
+  #inForce: Overrides
 
   constructor(keys: KeyTable, onFull: OnFull) {
     this.#keys = keys
     this.#onFull = onFull
+    keys.setOf = (set, key, nowMs) => this.overrides.setOf({ set, key }, nowMs)
   }
 
   apply(op: Op, clockMs: number): Outcome {
     const overrides = this.overrides.inForce(op.parts, clockMs)
-    if (overrides === undefined) return this.#apply(op, clockMs)
-    if (op.type === 'override' || op.type === 'overrides') return this.#apply(op, clockMs, overrides)
-    const outcome = this.#apply({ ...op, parts: partsInForce(op.parts, overrides) }, clockMs, overrides)
-    return outcome !== undefined && 'admitted' in outcome ? { ...outcome, overrides } : outcome
+    this.#inForce = overrides
+    const outcome = this.#apply(op, clockMs)
+    this.#inForce = undefined
+    return overrides !== undefined && outcome !== undefined && 'admitted' in outcome
+      ? { ...outcome, overrides }
+      : outcome
   }
 
-  #apply(op: Op, clockMs: number, overrides?: Overrides): Outcome {
+  #apply(op: Op, clockMs: number): Outcome {
     switch (op.type) {
       case 'consume':
-        return this.#consume(op, clockMs, overrides)
+        return this.#consume(op, clockMs)
       case 'peek':
-        return this.#peek(op, clockMs, overrides)
+        return this.#peek(op, clockMs)
       case 'charge':
         return this.#charge(op, clockMs)
       case 'refund':
@@ -89,20 +94,20 @@ export class MemoryOps {
       case 'settle':
         return this.#settle(op, clockMs)
       case 'explain':
-        return this.#explain(op, clockMs, overrides)
+        return this.#explain(op, clockMs)
       case 'override':
-        return this.#override(op, clockMs, overrides)
+        return this.#override(op, clockMs)
       case 'overrides':
         return this.overrides.page(op, clockMs)
     }
   }
 
-  #consume(op: ConsumeOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
+  #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
     const { parts } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
-    const banned = denialByBan(loaded, nowMs, op, overrides)
+    const banned = denialByBan(loaded, nowMs, op, this.#inForce)
     if (banned !== undefined) return banned
     const first = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
@@ -120,11 +125,11 @@ export class MemoryOps {
     return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   }
 
-  #peek(op: PeekOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
+  #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
-      const banned = denialByBan(loaded, nowMs, op, overrides)
+      const banned = denialByBan(loaded, nowMs, op, this.#inForce)
       if (banned !== undefined) return banned
       const first = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
@@ -133,12 +138,12 @@ export class MemoryOps {
     })
   }
 
-  #explain(op: ExplainOp, clockMs: number, overrides: Overrides): ExplainOutcome {
+  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
       const outcome =
-        denialByBan(loaded, nowMs, op, overrides) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
+        denialByBan(loaded, nowMs, op, this.#inForce) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
       return {
         ...outcome,
         frees: freesOf(loaded, nowMs),
@@ -200,16 +205,18 @@ export class MemoryOps {
     return returned === undefined ? NOT_SETTLED : { settled: true, returned }
   }
 
-  #override(op: OverrideOp, clockMs: number, overrides: Overrides): OverrideOutcome {
+  #override(op: OverrideOp, clockMs: number): OverrideOutcome {
     const { parts } = op
     const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
     if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
-    for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
+    parts.forEach(({ set }, i) => {
+      if (set.isOverridable) this.overrides.write(op, i, clockMs)
+    })
     this.#keys.reserved = this.overrides.size
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
-    return { existed: overrides !== undefined }
+    return { existed: this.#inForce !== undefined }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -246,9 +253,10 @@ export class MemoryOps {
       if (set.logs.length === 0) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
-      for (let i = 0; i < set.logs.length; i++) {
+      const { logs } = setInForce(set, this.#inForce?.[p]?.rule ?? '')
+      for (let i = 0; i < logs.length; i++) {
         const held = loaded[index++]!
-        held.log = set.logs[i]!
+        held.log = logs[i]!
         held.logs = group.logs[i]!
         held.number = slot === 0 ? 0 : this.#keys.logOf(slot, i)
         held.slot = slot

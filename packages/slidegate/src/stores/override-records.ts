@@ -1,4 +1,5 @@
-import { FOREVER, type InForce } from '../limits/override.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
+import { FOREVER, type InForce, setInForce } from '../limits/override.ts'
 import { mapKey } from '../map-key.ts'
 import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from './store.ts'
 
@@ -44,17 +45,23 @@ export class OverrideRecords {
     return told
   }
 
+  /** The set by whose numbers a key is held. */
+  setOf(part: Part, nowMs: number): LimitSet {
+    return setInForce(part.set, this.inForce([part], nowMs)?.[0]?.rule ?? '')
+  }
+
   has(part: Part): boolean {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  write(part: Part, { rule, ruleMs, blockMs, given }: OverrideOp, nowMs: number): void {
+  write({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
+    const part = parts[place]!
     const known = this.#of(part)
     const before = known && inForceAt(known, nowMs)
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
-      given: given ?? known?.given,
+      given: given?.[place] || known?.given,
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
       blockedUntilMs:

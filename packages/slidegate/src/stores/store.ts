@@ -133,8 +133,8 @@ export interface OverrideOp {
   readonly ruleMs?: number | undefined
   /** Milliseconds for which the key is blocked, `FOREVER` for never to end; 0 to let it go. */
   readonly blockMs?: number | undefined
-  /** The key as it was given, if it is stored otherwise. Only with one part. */
-  readonly given?: string | undefined
+  /** Per part, the key as it was given, `''` if that is how it is stored. Left out if all are. */
+  readonly given?: readonly string[] | undefined
 }
 
 /** A page of all overrides of a limiter, or of a dimension. Writes nothing. */
