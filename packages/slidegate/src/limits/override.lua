@@ -7,7 +7,8 @@
 -- name whose override is gone is dropped by the list, and by writes, each of which looks at two others.
 -- TTL: none for what never ends, else until the latest end + slack. That of the index is the longest that was needed.
 
-local FOREVER = 9007199254740991
+-- 2^52: node-redis misreads 2^53 - 1.
+local FOREVER = 4503599627370496
 local LARGEST = 1099511627776
 local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000

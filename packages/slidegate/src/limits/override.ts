@@ -26,7 +26,7 @@ export const EXEMPT: Rule = 'exempt'
 export const ONLY = ''
 
 /** What stands for a time that never comes. */
-export const FOREVER: number = Number.MAX_SAFE_INTEGER
+export const FOREVER: number = 2 ** 52
 
 /** What is in force of an override, in milliseconds from now. */
 export interface InForce {
