@@ -24,12 +24,26 @@ local function unusable()
   error({ unusable = 'not an override of format 1' })
 end
 
+-- The numbers of a rule, by the name of their limit.
+local function numbers_of(rule)
+  local is_json, numbers = pcall(cjson.decode, rule)
+  if not is_json or type(numbers) ~= 'table' then unusable() end
+  for _, own in pairs(numbers) do
+    if type(own) ~= 'table' then unusable() end
+    for _, number in pairs(own) do
+      if type(number) ~= 'number' or number < 1 or number > LARGEST or number % 1 ~= 0 then unusable() end
+    end
+  end
+  return numbers
+end
+
 -- What is stored, as GET answers it.
 local function parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
   local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
-  if not blocked then unusable() end
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given }
+  if not blocked or math.max(blocked + 0, ends + 0) > FOREVER then unusable() end
+  local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or {}
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given, numbers = numbers }
 end
 
 local function left_of(ends, clock)
@@ -42,19 +56,6 @@ local function in_force(record, clock)
   local blocked_ms = left_of(record.blocked, clock)
   if rule_ms == 0 and blocked_ms == 0 then return nil end
   return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
-end
-
--- The numbers of a rule, by the name of their limit.
-local function numbers_of(rule)
-  local is_json, numbers = pcall(cjson.decode, rule)
-  if not is_json or type(numbers) ~= 'table' then unusable() end
-  for _, own in pairs(numbers) do
-    if type(own) ~= 'table' then unusable() end
-    for _, number in pairs(own) do
-      if type(number) ~= 'number' or number < 1 or number > LARGEST or number % 1 ~= 0 then unusable() end
-    end
-  end
-  return numbers
 end
 
 -- Each kind that changes more than its limit: puts limit j by its own numbers, where they are for it and its log has room.
@@ -91,9 +92,8 @@ local function renumber_limit(params, j, own)
 end
 
 -- What the log is told while these numbers are in force.
-local function params_by(declared, rule, is_only)
-  if rule == 'exempt' then return declared end
-  local numbers, params = numbers_of(rule), {}
+local function params_by(declared, numbers, is_only)
+  local params = {}
   for name, value in pairs(declared) do params[name] = value end
   params.limits, params.windows = { unpack(declared.limits) }, { unpack(declared.windows) }
   for j, name in ipairs(declared.names) do
@@ -105,7 +105,7 @@ end
 
 -- Holds the parts of an op to what is in force of their overrides.
 function steps.hold(logs, clock)
-  logs.blocked_ms, logs.is_overridden = 0, false
+  logs.blocked_ms, logs.is_overridden, logs.is_held = 0, false, true
   for _, each in ipairs(logs.overrides) do
     each.record = each.raw and parse(each.raw)
     each.in_force = each.raw and in_force(each.record, clock)
@@ -119,12 +119,15 @@ function steps.hold(logs, clock)
     end
     for i = 1, #logs do
       local log = logs[i]
-      if rule ~= '' and log.part == each.part and log.counts then log.params = params_by(log.declared, rule, limits == 1) end
+      if rule ~= '' and log.part == each.part and log.counts then
+        log.params = params_by(log.declared, each.record.numbers, limits == 1)
+      end
     end
     if each.in_force then
       logs.is_overridden, logs.blocked_ms = true, math.max(logs.blocked_ms, each.in_force.blocked_ms)
     end
   end
+  logs.is_held = logs.is_overridden
 end
 
 -- Per part that may have one what is in force of its override.

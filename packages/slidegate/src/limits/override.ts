@@ -1,4 +1,4 @@
-import { adapt, adaptedFrom, declaredName, MAX_LIMIT } from './declare.ts'
+import { adapt, adaptedFrom, declaredName, MAX_LIMIT, parseName } from './declare.ts'
 import type { Limit } from './limit.ts'
 import type { LimitSet } from './limit-set.ts'
 
@@ -46,22 +46,35 @@ export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
 }
 
-/** Whether it can be stored and read: every number is an integer from 1 to 2^40. */
+/** Characters of a rule: some more than the numbers of 64 limits take. */
+const MAX_RULE = 8192
+
+/** Whether it is a rule as a limiter writes it. Whatever else is JSON might be read in Lua in another way. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
+  if (rule.length > MAX_RULE) return false
   try {
     const numbers: unknown = JSON.parse(rule)
-    return isRecord(numbers) && Object.values(numbers).every(isNumbers)
+    return JSON.stringify(numbers) === rule && isRecord(numbers) && Object.entries(numbers).every(isNamed)
   } catch {
     return false
   }
 }
 
-function isNumbers(value: unknown): boolean {
-  if (!isRecord(value)) return false
-  return Object.values(value).every((number) => {
-    return Number.isInteger(number) && (number as number) >= 1 && (number as number) <= MAX_LIMIT
-  })
+const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
+
+function isNamed([name, numbers]: readonly [string, unknown]): boolean {
+  if (name !== ONLY) parseName(name)
+  return isRecord(numbers) && Object.entries(numbers).every(isNumber)
+}
+
+function isNumber([field, number]: readonly [string, unknown]): boolean {
+  return (
+    FIELDS.includes(field) &&
+    Number.isInteger(number) &&
+    (number as number) >= 1 &&
+    (number as number) <= MAX_LIMIT
+  )
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -70,7 +83,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** The same set by other numbers, or one that only counts. Its logs stay. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
-  if (rule === '') return set
+  if (rule === '' || set.limits.length === 0) return set
   let known = madeOf.get(set)
   if (known === undefined) {
     known = new Map()

@@ -4,6 +4,7 @@ import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { Slab } from '../slab.ts'
 import { BLOCK_SLOTS, Expiry } from './expiry.ts'
 import { KeyMap } from './key-map.ts'
+import { OverrideRecords } from './override-records.ts'
 import { Parking } from './parking.ts'
 import { UseOrder } from './use-order.ts'
 
@@ -52,6 +53,9 @@ const MOST_OTHERS = 256
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
+/** Overrides that are looked at then, and by each search for room. */
+const OVERRIDES_PER_SWEEP = 64
+
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
 /** Stays empty. */
@@ -60,7 +64,8 @@ const NO_KEYS = new KeyMap()
 /**
  * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
  * expired keys first, then the least recently used one that is not at its limit: never one whose limit would
- * be forgotten by that. A key counts as at its limit while its log of bans remembers anything.
+ * be forgotten by that. A key counts as at its limit while its log of bans remembers anything. Each override takes the place of
+ * a key, and is dropped when it has ended.
  */
 export class KeyTable {
   readonly #maxKeys: number
@@ -88,10 +93,7 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
-  /** The set by whose numbers a key of a group is held now: the same logs. */
-  setOf: (set: LimitSet, key: string, nowMs: number) => LimitSet = (set) => set
-  /** Overrides of keys, which take a place each and are never dropped. */
-  reserved = 0
+  readonly overrides: OverrideRecords = new OverrideRecords()
   /** Bytes of keys, limit sets and logs of other sets. */
   #bytesBesides = 0
   /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
@@ -113,9 +115,9 @@ export class KeyTable {
     this.#order = new UseOrder(this.#slots)
   }
 
-  /** Roughly how many bytes all keys take. */
+  /** Roughly how many bytes all keys and overrides take. */
   get bytes(): number {
-    let bytes = this.#bytesBesides
+    let bytes = this.#bytesBesides + this.overrides.bytes
     for (const logs of this.#logs.values()) bytes += logs.bytes
     return bytes
   }
@@ -148,6 +150,7 @@ export class KeyTable {
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
+    this.overrides.sweep(nowMs - this.#graceMs, OVERRIDES_PER_SWEEP)
     this.isHeavy = this.bytes > this.#maxBytes
   }
 
@@ -177,10 +180,10 @@ export class KeyTable {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
     while (
-      this.size + this.reserved + keys > this.#maxKeys ||
+      this.size + this.overrides.size + keys > this.#maxKeys ||
       (this.isHeavy && this.bytes > this.#maxBytes)
     ) {
-      if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
+      if (!this.#dropExpired(nowMs) && !this.#dropEnded(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
     this.isHeavy = false
     return true
@@ -319,6 +322,10 @@ export class KeyTable {
     return false
   }
 
+  #dropEnded(byMs: number): boolean {
+    return this.overrides.sweep(byMs, OVERRIDES_PER_SWEEP) > 0
+  }
+
   /** Drops the keys of one block that had expired by then; answers how many, or nothing where no block is due. */
   #sweepBlock(byMs: number): number | undefined {
     const first = this.#expiry.due(byMs)
@@ -369,7 +376,7 @@ export class KeyTable {
     const used: number[] = []
     let wait = 0
     const key = this.#nameOf(slot)[slot & this.#slots.mask]!
-    const { logs } = this.setOf(this.#group(slot).set, key, nowMs)
+    const { logs } = this.overrides.setOf({ set: this.#group(slot).set, key }, nowMs)
     for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
       const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)

@@ -18,7 +18,6 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
-import { OverrideRecords } from './override-records.ts'
 import {
   banOf,
   type ChargeOp,
@@ -48,24 +47,27 @@ import {
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
+/** Overrides that are looked at before one is refused: those that have ended make room. */
+const MOST_SWEPT = 1024
+
 /** Any op on any logs of a table, by the general driver. */
 export class MemoryOps {
   readonly #keys: KeyTable
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
-  readonly overrides: OverrideRecords = new OverrideRecords()
+  readonly #maxOverrides: number
   /** Of the op's parts, while it lasts. */
   #inForce: Overrides
 
-  constructor(keys: KeyTable, onFull: OnFull) {
+  constructor(keys: KeyTable, onFull: OnFull, maxOverrides: number = Number.POSITIVE_INFINITY) {
     this.#keys = keys
     this.#onFull = onFull
-    keys.setOf = (set, key, nowMs) => this.overrides.setOf({ set, key }, nowMs)
+    this.#maxOverrides = maxOverrides
   }
 
   apply(op: Op, clockMs: number): Outcome {
-    const overrides = this.overrides.inForce(op.parts, clockMs)
+    const overrides = this.#keys.overrides.inForce(op.parts, clockMs)
     this.#inForce = overrides
     const outcome = this.#apply(op, clockMs)
     this.#inForce = undefined
@@ -98,7 +100,7 @@ export class MemoryOps {
       case 'override':
         return this.#override(op, clockMs)
       case 'overrides':
-        return this.overrides.page(op, clockMs)
+        return this.#keys.overrides.page(op, clockMs)
     }
   }
 
@@ -178,7 +180,7 @@ export class MemoryOps {
     restamp(loaded, nowMs)
     if (!this.#makeRoom(parts, loaded, nowMs)) {
       if (this.#onFull === 'allow') return
-      throw full(parts)
+      throw full(KEYS, parts)
     }
     charge(loaded, nowMs, op)
     this.#keep(parts, loaded, nowMs)
@@ -206,17 +208,34 @@ export class MemoryOps {
   }
 
   #override(op: OverrideOp, clockMs: number): OverrideOutcome {
-    const { parts } = op
-    const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
-    if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
+    const { parts, rule = '', blockMs = 0 } = op
+    const { overrides } = this.#keys
+    if (rule !== '' || blockMs > 0) {
+      this.#makeRoomForOverrides(
+        parts.filter(({ set }) => set.isOverridable),
+        clockMs,
+      )
+    }
     parts.forEach(({ set }, i) => {
-      if (set.isOverridable) this.overrides.write(op, i, clockMs)
+      if (set.isOverridable) overrides.write(op, i, clockMs)
     })
-    this.#keys.reserved = this.overrides.size
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
     return { existed: this.#inForce !== undefined }
+  }
+
+  #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
+    const { overrides } = this.#keys
+    for (const part of parts) overrides.dropEnded(part, clockMs)
+    const added = parts.filter((part) => !overrides.has(part)).length
+    if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
+    if (added > 0 && overrides.size + added > this.#maxOverrides) {
+      throw full(`${overrides.size} overrides, as many as it may hold`, parts)
+    }
+    if ((added > 0 || this.#keys.isHeavy) && !this.#keys.makeRoom(added, clockMs)) {
+      throw full('overrides, and of keys at their limits', parts)
+    }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -229,7 +248,7 @@ export class MemoryOps {
 
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
   #whenFull(loaded: Loaded, nowMs: number, op: ConsumeOp): ConsumeOutcome {
-    if (this.#onFull === 'throw') throw full(op.parts)
+    if (this.#onFull === 'throw') throw full(KEYS, op.parts)
     const limits = answer(loaded, nowMs, op.count)
     return this.#onFull === 'allow'
       ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
@@ -250,7 +269,7 @@ export class MemoryOps {
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
       // What only has overrides.
-      if (set.logs.length === 0) continue
+      if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
       const { logs } = setInForce(set, this.#inForce?.[p]?.rule ?? '')
@@ -364,9 +383,11 @@ function withDebits(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): Con
   return costs === undefined ? outcome : { ...outcome, debits: debitsOf(op.parts, outcome, costs) }
 }
 
-function full(parts: readonly Part[]): StoreUnavailableError {
+const KEYS = 'keys at their limits'
+
+function full(what: string, parts: readonly Part[]): StoreUnavailableError {
   return new StoreUnavailableError(
     'full',
-    `the memory store is full of keys at their limits: no room for ${show(parts[0]?.key)}`,
+    `the memory store is full of ${what}: no room for ${show(parts[0]?.key)}`,
   )
 }

@@ -16,20 +16,24 @@ interface Override {
 
 type Overrides = Map<string, Override>
 
-/** Overrides on a page of a list. */
+/** Overrides that are read for a page of a list, and characters on it. */
 const PAGE = 250
+const PAGE_CHARACTERS = 2 ** 16
 
-/** Others that are looked at with each write: those that have ended go. */
-const SWEPT = 2
+/** Bytes of an override besides its texts, roughly. */
+const RECORD_BYTES = 300
 
-/** The overrides of a memory store: the twin of limits/override.lua. */
+/** The overrides of a memory store: the twin of limits/override.lua. Those that have ended are dropped by {@link sweep} only. */
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
   /** Where the last page ended, for the next to go on from there. */
   #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
   #numbers = 0
+  /** Ended ones, too, until they are dropped. */
   size = 0
+  /** Roughly what they take. */
+  bytes = 0
 
   /** What is in force per part; nothing where that is nothing. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
@@ -68,27 +72,46 @@ export class OverrideRecords {
         blockMs === undefined ? (known?.blockedUntilMs ?? 0) : blockMs === 0 ? 0 : ends(blockMs),
       number: known?.number ?? ++this.#numbers,
     }
-    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, override)
+    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
     else this.#put(part.set.limiter, override)
-    this.#sweepSome(nowMs)
+  }
+
+  /** Drops it if it has ended. */
+  dropEnded(part: Part, nowMs: number): void {
+    const known = this.#of(part)
+    if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
+  }
+
+  /** Looks at some, the next after those of the last time, and drops those that had ended by then. Returns how many. */
+  sweep(byMs: number, most: number): number {
+    const { size } = this
+    for (let left = Math.min(most, size); left > 0 && this.size > 0; ) {
+      const { value, done } = this.#sweep.next()
+      if (done) {
+        this.#sweep = this.#all()
+        continue
+      }
+      left--
+      if (inForceAt(value[1], byMs) === undefined) this.#delete(value[0], value[1].key)
+    }
+    return size - this.size
   }
 
   page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
     const { limiter } = parts[0]!.set
     const overrides: ListedOverride[] = []
-    const rest =
-      this.#page !== undefined && this.#page.after === `${limiter} ${after}`
-        ? this.#page.rest
-        : this.#from(limiter, after)
+    const isNext = this.#page?.after === `${limiter} ${after}`
+    const rest = isNext ? this.#page!.rest : this.#from(limiter, after)
     this.#page = undefined
-    for (;;) {
+    let characters = 0
+    for (let read = 1; ; read++) {
       const { value, done } = rest.next()
       if (done) return { overrides, buckets: 1 }
       const inForce = inForceAt(value, nowMs)
       const { key, given, number } = value
-      if (inForce === undefined) this.#delete(limiter, value)
-      else overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
-      if (overrides.length < PAGE) continue
+      if (inForce !== undefined) overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
+      characters += textsOf(value)
+      if (read < PAGE && characters < PAGE_CHARACTERS) continue
       this.#page = { after: `${limiter} ${number}`, rest }
       return { overrides, next: `${number}`, buckets: 1 }
     }
@@ -111,24 +134,22 @@ export class OverrideRecords {
       overrides = new Map()
       this.#limiters.set(limiter, overrides)
     }
-    const { size } = overrides
-    overrides.set(mapKey(override.key), override)
-    this.size += overrides.size - size
+    const key = mapKey(override.key)
+    this.#count(overrides.get(key), -1)
+    this.#count(override, 1)
+    overrides.set(key, override)
   }
 
-  #delete(limiter: string, { key }: Override): void {
+  #delete(limiter: string, key: string): void {
     const overrides = this.#limiters.get(limiter)
-    if (overrides?.delete(mapKey(key)) !== true) return
-    this.size--
-    if (overrides.size === 0) this.#limiters.delete(limiter)
+    this.#count(overrides?.get(mapKey(key)), -1)
+    if (overrides?.delete(mapKey(key)) && overrides.size === 0) this.#limiters.delete(limiter)
   }
 
-  #sweepSome(nowMs: number): void {
-    for (let i = 0; i < SWEPT; i++) {
-      const { value, done } = this.#sweep.next()
-      if (done) this.#sweep = this.#all()
-      else if (inForceAt(value[1], nowMs) === undefined) this.#delete(value[0], value[1])
-    }
+  #count(override: Override | undefined, times: 1 | -1): void {
+    if (override === undefined) return
+    this.size += times
+    this.bytes += times * (RECORD_BYTES + textsOf(override))
   }
 
   *#all(): Generator<[string, Override]> {
@@ -143,6 +164,10 @@ function inForceAt({ rule, endsAtMs, blockedUntilMs }: Override, nowMs: number):
   const blockedMs = leftOf(blockedUntilMs, nowMs)
   if (ruleMs === 0 && blockedMs === 0) return undefined
   return { rule: ruleMs === 0 ? '' : rule, ruleMs, blockedMs }
+}
+
+function textsOf({ key, given = '', rule }: Override): number {
+  return key.length + given.length + rule.length
 }
 
 function leftOf(endsAtMs: number, nowMs: number): number {

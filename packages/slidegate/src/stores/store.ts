@@ -144,7 +144,7 @@ export interface OverridesOp {
   readonly parts: readonly Part[]
   /** Of which bucket of the store, from 0. */
   readonly bucket: number
-  /** The stored key behind which the page begins; `''` for the first. */
+  /** Where the page before it ended: its `next`; `''` for the first. */
   readonly after: string
 }
 
@@ -298,9 +298,9 @@ export interface ListedOverride extends InForce {
 
 /** The outcome of an overrides op. */
 export interface OverridesOutcome {
-  /** Those in force, by the order of their stored keys. */
+  /** Those in force, in an order of the store's own. */
   readonly overrides: readonly ListedOverride[]
-  /** Behind which key the next page begins; left out with the last of the bucket. */
+  /** Where the next page begins; left out with the last of the bucket. */
   readonly next?: string
   /** How many buckets the store has. */
   readonly buckets: number

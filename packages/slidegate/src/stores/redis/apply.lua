@@ -36,10 +36,11 @@ return function(run, clock, is_clock_given, filled, keys_read)
   if not ops[run.type] then beyond() end
   local is_done, result = true
   if logs.overrides then
-    local is_any = logs.is_overridden
+    -- The tables of the op before are used again.
+    local is_any = logs.is_held
     for _, each in ipairs(logs.overrides) do
       each.key, each.index = KEYS[keys_read + each.place], KEYS[keys_read + each.place + 1]
-      each.raw = pcall_redis('GET', each.key)
+      each.raw, each.record, each.in_force = pcall_redis('GET', each.key), nil, nil
       is_any = is_any or each.raw
     end
     if is_any then is_done, result = pcall(override().hold, logs, clock) end
