@@ -60,15 +60,15 @@ export interface Override {
   readonly expiresInMs?: number
   /** Milliseconds until the block ends, `Infinity` if it doesn't. Left out if the key isn't blocked. */
   readonly blockedMs?: number
-  /** Names in `limits` without effect: the key has no such limit now, or the numbers don't fit it. */
+  /** Names in `limits` without effect. The key has no such limit now, or the numbers don't fit it. */
   readonly unused?: readonly string[]
 }
 
 /**
  * Sets other numbers, an exemption or a block for single keys.
  *
- * Each decision reads the override of its key, so a change is in force at the next request in every process. What was used still
- * counts. A block has an end of its own: new numbers leave it, and it leaves the numbers.
+ * Each decision reads the override of its key, so a change is in force at the next request in every process. The usage of the
+ * key still counts. A block has an end of its own: new numbers leave it, and it leaves the numbers.
  *
  * All methods reject with a `StoreUnavailableError` if the store doesn't respond. A change may have been written then.
  */
@@ -157,7 +157,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     }
   }
 
-  /** The limits of a key, unless a function needs a request or the caller's key, which isn't stored, to return them. */
+  /** The limits of a listed key, if they are known. A function may need a request, or the caller's key, which isn't stored. */
   #limitsOf(dimension: Dimension, given: string, key: string): readonly Limit[] | undefined {
     if (dimension.set === undefined && this.#settings.spelling.isSecret) return undefined
     try {
@@ -178,7 +178,7 @@ export function overrideOp(keys: readonly OneKey[], isSecret: boolean, fields: C
 /**
  * An override as it is returned.
  *
- * @param limits of the key, if they are known
+ * @param limits the limits of the key, if they are known
  */
 export function overrideOf(
   key: string,

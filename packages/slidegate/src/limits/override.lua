@@ -195,8 +195,8 @@ function steps.change(stored, run, clock)
   return before and true or false
 end
 
--- A page of overrides, from the key behind `after`: where the next page begins, or ''; then for each its key, the caller's
--- key, the rule, and the milliseconds until rule and block end.
+-- A page of overrides, from the key behind `after`. First where the next page begins, or ''. Then for each: its key, the
+-- caller's key, the rule, and the milliseconds until rule and block end.
 function steps.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
   local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))

@@ -27,7 +27,7 @@ const RECORD_BYTES = 300
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
-  /** Where the last page ended, so that the next continues there. */
+  /** The end of the last page, so that the next continues there. */
   #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
   #numbers = 0
   /** Includes ended ones until they are dropped. */
