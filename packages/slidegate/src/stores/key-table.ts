@@ -53,7 +53,7 @@ const MOST_OTHERS = 256
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
-/** Overrides that are looked at then, and by each search for room. */
+/** Overrides that are checked then, and by each search for room. */
 const OVERRIDES_PER_SWEEP = 64
 
 const NONE: readonly Held[] = []

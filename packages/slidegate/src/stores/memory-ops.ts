@@ -47,7 +47,7 @@ import {
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
-/** Overrides that are looked at before one is refused: those that have ended make room. */
+/** Overrides that are checked before one is rejected: ended ones make room. */
 const MOST_SWEPT = 1024
 
 /** Any op on any logs of a table, by the general driver. */

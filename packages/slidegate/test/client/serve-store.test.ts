@@ -609,7 +609,7 @@ it('the largest limiter is served, and overrides of all its limits', async () =>
 })
 
 describe.each(Object.entries(STORES))('overrides on %s', (_, open) => {
-  it('are told with the answers, and in pages', async () => {
+  it('answers carry overrides, and lists have pages', async () => {
     const serve = serveStore(open(), { timeoutMs: 30_000 })
     const sets = [{ ...set, limiter: 'mine.told', isOverridable: true }]
     const rule = '{"":{"limit":5}}'
