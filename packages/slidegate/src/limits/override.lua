@@ -140,7 +140,8 @@ local function sweep(index, clock)
   end
 end
 
--- Puts what the op says in place of what is stored. Answers whether anything was in force.
+-- Puts what the op says in place of what is stored. A half that has ended is forgotten. Answers whether anything was in
+-- force.
 function override.change(stored, run, clock)
   local record, before = stored.record, stored.in_force
   local function ends_of(ms)
@@ -149,6 +150,7 @@ function override.change(stored, run, clock)
   record = record or { blocked = 0, ends = 0, rule = '', given = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
+  if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
   record.given = run.given or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
@@ -171,7 +173,7 @@ function override.page(index, after, clock)
       page[at + 1], page[at + 2], page[at + 3] = name, record.given, in_force.rule
       page[at + 4], page[at + 5] = text_of(in_force.rule_ms), text_of(in_force.blocked_ms)
       bytes = bytes + #in_force.rule + #record.given
-    elseif is_read then
+    elseif is_read and not record then
       call_redis('ZREM', index, name)
     end
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then

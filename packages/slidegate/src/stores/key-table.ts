@@ -4,6 +4,7 @@ import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { Slab } from '../slab.ts'
 import { BLOCK_SLOTS, Expiry } from './expiry.ts'
 import { KeyMap } from './key-map.ts'
+import { OverrideRecords } from './override-records.ts'
 import { Parking } from './parking.ts'
 import { UseOrder } from './use-order.ts'
 
@@ -88,8 +89,8 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
-  /** Overrides of keys, which take a place each and are never dropped. */
-  reserved = 0
+  /** They take a place each, and none is dropped while it is in force. */
+  readonly overrides: OverrideRecords
   /** Bytes of keys, limit sets and logs of other sets. */
   #bytesBesides = 0
   /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
@@ -106,6 +107,7 @@ export class KeyTable {
     this.#maxKeys = maxKeys
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
+    this.overrides = new OverrideRecords(graceMs)
     // Slot 0 is nobody's: the order of use begins and ends there.
     this.#slots.create()
     this.#order = new UseOrder(this.#slots)
@@ -146,6 +148,7 @@ export class KeyTable {
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
+    this.overrides.sweep(nowMs)
     this.isHeavy = this.bytes > this.#maxBytes
   }
 
@@ -174,14 +177,16 @@ export class KeyTable {
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
-    while (
-      this.size + this.reserved + keys > this.#maxKeys ||
-      (this.isHeavy && this.bytes > this.#maxBytes)
-    ) {
+    if (this.#isFull(keys)) this.overrides.makeRoom(nowMs)
+    while (this.#isFull(keys) || (this.isHeavy && this.bytes > this.#maxBytes)) {
       if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
     this.isHeavy = false
     return true
+  }
+
+  #isFull(keys: number): boolean {
+    return this.size + this.overrides.size + keys > this.#maxKeys
   }
 
   /**

@@ -17,7 +17,7 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
-import { OverrideRecords } from './override-records.ts'
+import type { OverrideRecords } from './override-records.ts'
 import {
   banOf,
   type ChargeOp,
@@ -54,11 +54,12 @@ export class MemoryOps {
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
-  readonly overrides: OverrideRecords = new OverrideRecords()
+  readonly overrides: OverrideRecords
 
   constructor(keys: KeyTable, onFull: OnFull) {
     this.#keys = keys
     this.#onFull = onFull
+    this.overrides = keys.overrides
   }
 
   apply(op: Op, clockMs: number): Outcome {
@@ -205,8 +206,7 @@ export class MemoryOps {
     const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
     if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
     for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
-    this.#keys.reserved = this.overrides.size
-    if (op.blockMs === 0) {
+    if (op.blockMs === 0 && op.rule === undefined) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
     return { existed: overrides !== undefined }

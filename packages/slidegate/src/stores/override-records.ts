@@ -18,17 +18,26 @@ type Overrides = Map<string, Override>
 /** Overrides on a page of a list. */
 const PAGE = 250
 
-/** Others that are looked at with each write: those that have ended go. */
+/** Others that are looked at with each write, and now and then. */
 const SWEPT = 2
+
+/** Those that are looked at to make room once. */
+const SWEPT_FOR_ROOM = 64
 
 /** The overrides of a memory store: the twin of limits/override.lua. */
 export class OverrideRecords {
+  readonly #graceMs: number
   readonly #limiters = new Map<string, Overrides>()
-  #sweep: Iterator<[string, Override]> = this.#all()
+  #turn: Iterator<[string, Override]> = this.#all()
   /** Where the last page ended, for the next to go on from there. */
   #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
   #numbers = 0
   size = 0
+
+  /** One that has ended is kept for `graceMs`, unless its room is needed: the clock may be set back. */
+  constructor(graceMs: number) {
+    this.#graceMs = graceMs
+  }
 
   /** What is in force per part; nothing where that is nothing. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
@@ -50,7 +59,9 @@ export class OverrideRecords {
 
   write(part: Part, { rule, ruleMs, blockMs, given }: OverrideOp, nowMs: number): void {
     const known = this.#of(part)
+    // A half that has ended is forgotten.
     const before = known && inForceAt(known, nowMs)
+    const isBlocked = before !== undefined && before.blockedMs > 0
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
@@ -58,12 +69,22 @@ export class OverrideRecords {
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
       blockedUntilMs:
-        blockMs === undefined ? (known?.blockedUntilMs ?? 0) : blockMs === 0 ? 0 : ends(blockMs),
+        blockMs === undefined ? (isBlocked ? known!.blockedUntilMs : 0) : blockMs === 0 ? 0 : ends(blockMs),
       number: known?.number ?? ++this.#numbers,
     }
     if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, override)
     else this.#put(part.set.limiter, override)
-    this.#sweepSome(nowMs)
+    this.sweep(nowMs)
+  }
+
+  /** Drops some that ended long ago. */
+  sweep(nowMs: number): void {
+    this.#sweep(SWEPT, nowMs - this.#graceMs)
+  }
+
+  /** Drops some that have ended. */
+  makeRoom(nowMs: number): void {
+    this.#sweep(SWEPT_FOR_ROOM, nowMs)
   }
 
   page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
@@ -79,8 +100,7 @@ export class OverrideRecords {
       if (done) return { overrides, buckets: 1 }
       const inForce = inForceAt(value, nowMs)
       const { key, given, number } = value
-      if (inForce === undefined) this.#delete(limiter, value)
-      else overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
+      if (inForce !== undefined) overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
       if (overrides.length < PAGE) continue
       this.#page = { after: `${limiter} ${number}`, rest }
       return { overrides, next: `${number}`, buckets: 1 }
@@ -116,11 +136,12 @@ export class OverrideRecords {
     if (overrides.size === 0) this.#limiters.delete(limiter)
   }
 
-  #sweepSome(nowMs: number): void {
-    for (let i = 0; i < SWEPT; i++) {
-      const { value, done } = this.#sweep.next()
-      if (done) this.#sweep = this.#all()
-      else if (inForceAt(value[1], nowMs) === undefined) this.#delete(value[0], value[1])
+  /** Looks at some in turn, and drops those that had ended by then. */
+  #sweep(count: number, byMs: number): void {
+    for (let i = 0; i < count && this.size > 0; i++) {
+      const { value, done } = this.#turn.next()
+      if (done) this.#turn = this.#all()
+      else if (inForceAt(value[1], byMs) === undefined) this.#delete(value[0], value[1])
     }
   }
 

@@ -123,7 +123,7 @@ export interface SettleOp {
   readonly instants: readonly number[]
 }
 
-/** Writes overrides; what is left out stays. Where a key is let go, its bans are forgotten, too. */
+/** Writes overrides; what is left out stays. If keys are only let go, their bans are forgotten, too. */
 export interface OverrideOp {
   readonly type: 'override'
   readonly parts: readonly Part[]
