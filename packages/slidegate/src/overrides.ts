@@ -203,12 +203,11 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   }
   const isOnly = Object.values(change).some((value) => typeof value !== 'object')
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
-  const rule: Record<string, LimitNumbers> = Object.create(null)
-  for (const [name, numbers] of Object.entries(byName)) {
+  const numbers = Object.entries(byName).map(([name, change]) => {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)
-    rule[name] = limit === undefined ? anyNumbers(name, numbers) : numbersFor(limit, numbers)
-  }
-  return JSON.stringify(rule)
+    return [name, limit === undefined ? anyNumbers(name, change) : numbersFor(limit, change)]
+  })
+  return JSON.stringify(Object.fromEntries(numbers))
 }
 
 /** If it has a name that stays, that. */

@@ -18,30 +18,10 @@ local PAGE_BYTES = 65536
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
 
-local override = {}
+local steps = {}
 
 local function unusable()
   error({ unusable = 'not an override of format 1' })
-end
-
--- What is stored, as GET answers it.
-function override.parse(raw)
-  if type(raw) == 'table' then error({ unusable = raw.err }) end
-  local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
-  if not blocked then unusable() end
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given }
-end
-
-local function left_of(ends, clock)
-  return ends == FOREVER and FOREVER or math.max(0, ends - clock)
-end
-
--- What is in force: the rule, for how long, and for how long the key is blocked. Nothing if none is.
-function override.in_force(record, clock)
-  local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
-  local blocked_ms = left_of(record.blocked, clock)
-  if rule_ms == 0 and blocked_ms == 0 then return nil end
-  return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
 end
 
 -- The numbers of a rule, by the name of their limit.
@@ -55,6 +35,32 @@ local function numbers_of(rule)
     end
   end
   return numbers
+end
+
+-- What is stored, as GET answers it.
+local function parse(raw)
+  if type(raw) == 'table' then error({ unusable = raw.err }) end
+  local blocked, ends, rule, given_at = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n()')
+  if not blocked or math.max(blocked + 0, ends + 0) > FOREVER then unusable() end
+  local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or {}
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, raw = raw, given_at = given_at, numbers = numbers }
+end
+
+-- The key as it was given. It may be long, and decisions do without it.
+local function given_of(record)
+  return record and string_sub(record.raw, record.given_at) or ''
+end
+
+local function left_of(ends, clock)
+  return ends == FOREVER and FOREVER or math.max(0, ends - clock)
+end
+
+-- What is in force: the rule, for how long, and for how long the key is blocked. Nothing if none is.
+local function in_force(record, clock)
+  local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
+  local blocked_ms = left_of(record.blocked, clock)
+  if rule_ms == 0 and blocked_ms == 0 then return nil end
+  return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
 end
 
 -- Each kind that changes more than its limit: puts limit j by its own numbers, where they are for it and its log has room.
@@ -91,9 +97,8 @@ local function renumber_limit(params, j, own)
 end
 
 -- What the log is told while these numbers are in force.
-function override.params(declared, rule, is_only)
-  if rule == 'exempt' then return declared end
-  local numbers, params = numbers_of(rule), {}
+local function params_by(declared, numbers, is_only)
+  local params = {}
   for name, value in pairs(declared) do params[name] = value end
   params.limits, params.windows = { unpack(declared.limits) }, { unpack(declared.windows) }
   for j, name in ipairs(declared.names) do
@@ -103,9 +108,49 @@ function override.params(declared, rule, is_only)
   return params
 end
 
+-- Holds the parts of an op to what is in force of their overrides.
+function steps.hold(logs, clock)
+  logs.blocked_ms, logs.is_overridden, logs.is_held = 0, false, true
+  for _, each in ipairs(logs.overrides) do
+    each.record = each.raw and parse(each.raw)
+    each.in_force = each.raw and in_force(each.record, clock)
+    local rule, limits = each.in_force and each.in_force.rule or '', 0
+    for i = 1, #logs do
+      local log = logs[i]
+      if log.part == each.part and log.counts then
+        limits = limits + #log.declared.limits
+        log.params, log.is_shadow = log.declared, log.declared.shadow or rule == 'exempt'
+      end
+    end
+    for i = 1, #logs do
+      local log = logs[i]
+      if rule ~= '' and log.part == each.part and log.counts then
+        log.params = params_by(log.declared, each.record.numbers, limits == 1)
+      end
+    end
+    if each.in_force then
+      logs.is_overridden, logs.blocked_ms = true, math.max(logs.blocked_ms, each.in_force.blocked_ms)
+    end
+  end
+  logs.is_held = logs.is_overridden
+end
+
+-- Per part that may have one what is in force of its override.
+function steps.tell(logs, filled)
+  reply[filled + 1] = OVERRIDDEN
+  filled = filled + 1
+  for _, each in ipairs(logs.overrides) do
+    local told = each.in_force
+    reply[filled + 1] = told and told.rule or ''
+    reply[filled + 2], reply[filled + 3] = told and told.rule_ms or 0, told and told.blocked_ms or 0
+    filled = filled + 3
+  end
+  return filled
+end
+
 -- Writes an override, and its name into the index; or neither, if nothing of it is in force.
 local function write(key, index, name, record, clock, is_clock_given)
-  if not override.in_force(record, clock) then
+  if not in_force(record, clock) then
     call_redis('DEL', key)
     call_redis('ZREM', index, name)
     return
@@ -139,16 +184,17 @@ local function sweep(index, clock)
 end
 
 -- Puts what the op says in place of what is stored. Answers whether anything was in force.
-function override.change(stored, run, clock)
+function steps.change(stored, run, clock)
   local record, before = stored.record, stored.in_force
   local function ends_of(ms)
     return ms >= FOREVER and FOREVER or clock + ms
   end
-  record = record or { blocked = 0, ends = 0, rule = '', given = '' }
+  local given = run.given and run.given[stored.part] or given_of(record)
+  record = record or { blocked = 0, ends = 0, rule = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given and run.given[stored.part] or record.given
+  record.given = given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
   write(stored.key, stored.index, name, record, clock, run.is_clock_given)
   sweep(stored.index, clock)
@@ -157,23 +203,23 @@ end
 
 -- A page of the overrides whose keys come after one: where the next begins, or '', then of each its key, as it was given,
 -- rule, and milliseconds until the rule and the block end.
-function override.page(index, after, clock)
+function steps.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
   local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
   local page, bytes = { '' }, 0
   for i, name in ipairs(names) do
     local raw = pcall_redis('GET', key_of(index, name))
     local is_read, record = true
-    if raw then is_read, record = pcall(override.parse, raw) end
-    local in_force = raw and is_read and override.in_force(record, clock)
-    if in_force then
+    if raw then is_read, record = pcall(parse, raw) end
+    local told = raw and is_read and in_force(record, clock)
+    if told then
       local at = #page
-      page[at + 1], page[at + 2], page[at + 3] = name, record.given, in_force.rule
-      page[at + 4], page[at + 5] = text_of(in_force.rule_ms), text_of(in_force.blocked_ms)
-      bytes = bytes + #in_force.rule + #record.given
+      page[at + 1], page[at + 2], page[at + 3] = name, given_of(record), told.rule
+      page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
     elseif is_read then
       call_redis('ZREM', index, name)
     end
+    bytes = bytes + (raw and #raw or 0)
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
       page[1] = name
       break
@@ -182,4 +228,4 @@ function override.page(index, after, clock)
   return page
 end
 
-return override
+return steps

@@ -189,7 +189,7 @@ end
 -- asked for and kept, its charges; then for each log of bans its level and its denials, and for how long it blocks.
 function ops.explain(logs, run, _, now, filled)
   restamp(logs, now)
-  filled = tell_overrides(logs, filled)
+  if logs.is_overridden then filled = override().tell(logs, filled) end
   local blocked = blocked_for(logs, now)
   local admitted = check(logs, now, run)
   reply[filled + 1] = blocked > 0 and 0 or admitted
