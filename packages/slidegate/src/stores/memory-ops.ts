@@ -210,12 +210,8 @@ export class MemoryOps {
   #override(op: OverrideOp, clockMs: number): OverrideOutcome {
     const { parts, rule = '', blockMs = 0 } = op
     const { overrides } = this.#keys
-    if (rule !== '' || blockMs > 0) {
-      this.#makeRoomForOverrides(
-        parts.filter(({ set }) => set.isOverridable),
-        clockMs,
-      )
-    }
+    const written = parts.filter(({ set }) => set.isOverridable)
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(written, clockMs)
     parts.forEach(({ set }, i) => {
       if (set.isOverridable) overrides.write(op, i, clockMs)
     })
