@@ -217,6 +217,24 @@ forEachStore((store) => {
     expect(await service.overrides('one', 7)).toHaveLength(7)
   })
 
+  it('keeps overrides that a reload switches off, and applies them again', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const reload = (overrides?: false) =>
+      service.running.reload({
+        config: {
+          limiters: { ...limiters, one: { ...limiters.one!, ...(overrides === false && { overrides }) } },
+        },
+        folder: '/',
+      } as never)
+    const body = { limiter: 'one', key: 'ann' }
+    await done(service, 'POST', '/v1/admin/block', body)
+    reload(false)
+    expect(await consume(service, 'ann', 'one')).toBe(true)
+    expect(await service.ask('POST', '/v1/admin/unblock', body)).toMatchObject({ status: 409 })
+    reload()
+    expect(await consume(service, 'ann', 'one')).toBe(false)
+  })
+
   it('makes limits shadow limits and back, what was used counts on', async () => {
     await using service = await adminService({ limiters, store: store() })
     for (let i = 0; i < 3; i++) await consume(service)
@@ -532,6 +550,64 @@ describe('two instances on one Redis', () => {
     const after = [await consume(one, 'bob'), await consume(one, 'bob'), await consume(one, 'bob')]
     expect(after).toEqual([true, true, false])
   })
+})
+
+it('an override of one instance is in force at the next request on another', async () => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const config: Config = { limiters, store: { redis: { url: server.url } } }
+  await using here = await adminService(config)
+  await using elsewhere = await adminService(config)
+  const body = { limiter: 'one', key: 'ann' }
+  for (const allowed of [true, true, false]) {
+    expect(await consume(elsewhere, 'ann', 'one')).toBe(allowed)
+  }
+  await done(here, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 3 } })
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(true)
+  await done(here, 'POST', '/v1/admin/block', { ...body, ttl: '1h' })
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(false)
+  await done(here, 'PUT', '/v1/admin/overrides', { ...body, exempt: true })
+  await done(here, 'POST', '/v1/admin/unblock', body)
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(true)
+  await done(here, 'DELETE', '/v1/admin/overrides', body)
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(false)
+})
+
+it('a reader who leaves ends the list of overrides', async () => {
+  await using service = await adminService({ limiters })
+  const { overrides } = service.running.service.get('one').limiter
+  for (let i = 0; i < 5000; i++) await overrides.set(`${i}`.padEnd(1000, '-'), { limit: 3 })
+  const list = overrides.list.bind(overrides)
+  let read = 0
+  let hasEnded = false
+  overrides.list = async function* () {
+    try {
+      for await (const override of list()) {
+        read++
+        yield override
+      }
+    } finally {
+      hasEnded = true
+    }
+  }
+  const client = new ServiceClient({ url: new URL(service.url), token: service.token })
+  for await (const line of client.lines('/v1/admin/overrides?limiter=one')) {
+    expect(JSON.parse(line)).toMatchObject({ limits: { '': { limit: 3 } } })
+    break
+  }
+  await until('the list has ended', async () => hasEnded)
+  expect(read).toBeLessThan(5000)
+})
+
+it('a list of overrides that breaks off is an error to its reader', async () => {
+  await using service = await adminService({ limiters })
+  const { overrides } = service.running.service.get('one').limiter
+  overrides.list = async function* () {
+    for (let i = 0; i < 1000; i++) yield { key: `key:${i}`, exempt: true }
+    throw new Error('the store is gone')
+  }
+  await expect(service.overrides('one')).rejects.toMatchObject({ name: 'ClientError' })
+  expect(await consume(service)).toBe(true)
 })
 
 describe('without Redis', () => {

@@ -291,6 +291,40 @@ describe('what is printed', () => {
   })
 })
 
+it('tells of an override what it is, and until when', async () => {
+  const named: LimiterConfig = {
+    limits: [
+      { kind: 'slidingWindow', limit: 3, window: '1h', name: 'hourly' },
+      { kind: 'tokenBucket', capacity: 9, refill: 1, interval: '1m', name: 'burst' },
+    ],
+    plans: { small: { keys: ['bob'], limits: limits(1)! } },
+  }
+  await using service = await adminService({ limiters: { named } })
+  const said = async (words: string) => (await run(service, [...words.split(' '), '--human'])).stdout
+  const burst = '--limits {"burst":{"capacity":20,"refill":5}}'
+  expect(await said('override list named')).toBe('no overrides\n')
+  expect(await said(`override set named ann --limit hourly=5000/2h ${burst}`)).toBe(
+    'ann at named: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted\n',
+  )
+  expect(await said('block named ann')).toBe('ann at named: blocked until it is unblocked\n')
+  expect(await said('consume named ann')).toMatch(
+    /^denied by ban, blocked until it is unblocked; try again never\n/,
+  )
+  expect(await said('explain named ann')).toMatch(
+    /blocked until it is unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n$/,
+  )
+  expect(await said('override set named bob --limit hourly=7 --for 1h')).toBe(
+    'bob at named: hourly 7, for 1h\n',
+  )
+  expect(await said('override list named')).toBe(
+    'ann  hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n' +
+      'bob  hourly 7 (unused), for 1h\n',
+  )
+  expect(await said('override set named bob --exempt --for 1h')).toBe('bob at named: exempt, for 1h\n')
+  expect(await said('override delete named bob')).toBe('bob at named: the override is deleted\n')
+  expect(await said('override delete named bob')).toBe('bob at named: there was no override\n')
+})
+
 it('is quiet when nobody reads what it prints any more', async () => {
   await using service = await adminService({ limiters })
   for (let i = 0; i < 200; i++) await service.ask('POST', '/v1/consume', { limiter: 'api', key: `${i}` })

@@ -1,11 +1,11 @@
--- The twin of override.ts: what is stored of a key besides its logs, and is read before them.
+-- The twin of override.ts: the override of a key, a record beside its logs.
 --
--- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the key as it was given, if it is stored
--- otherwise. The format, until when the key is blocked, when the rule ends: milliseconds by the store's clock, 0 for not at
--- all, FOREVER for never; and the rule: nothing, `exempt`, or JSON of numbers by the name of their limit.
--- Index: a sorted set of the keys of a bucket that have one, all with the score 0, and so in the order of their bytes. A
--- name whose override is gone is dropped by the list, and by writes, each of which looks at two others.
--- TTL: none for what never ends, else until the latest end + slack. That of the index is the longest that was needed.
+-- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed.
+-- 1 is the format. `blocked` and `ends` are when the block and the rule end, in milliseconds of the store's clock: 0 if
+-- there is none, FOREVER for never. The rule is empty, `exempt`, or JSON with numbers by the name of their limit.
+-- Index: a sorted set per bucket of the keys that have an override. All scores are 0, so it is in the order of bytes. The
+-- list drops names whose override is gone, and so does each write for two names.
+-- TTL: none if it never ends, else until the later end + slack. The index has the longest TTL of its overrides.
 
 -- 2^52: node-redis misreads 2^53 - 1.
 local FOREVER = 4503599627370496
@@ -14,7 +14,7 @@ local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000
 local OVERRIDES_PAGE = 250
 local PAGE_BYTES = 65536
--- How the key of an index ends, and that of an override.
+-- The length of '~overrides' in the key of an index; the end of the key of an override.
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
 
@@ -37,7 +37,7 @@ local function numbers_of(rule)
   return numbers
 end
 
--- What is stored, as GET answers it.
+-- Reads the reply of GET.
 local function parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
   local blocked, ends, rule, given_at = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n()')
@@ -55,7 +55,7 @@ local function left_of(ends, clock)
   return ends == FOREVER and FOREVER or math.max(0, ends - clock)
 end
 
--- What is in force: the rule, for how long, and for how long the key is blocked. Nothing if none is.
+-- The part that is in force: the rule, and the milliseconds until it and the block end. nil if there is none.
 local function in_force(record, clock)
   local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
   local blocked_ms = left_of(record.blocked, clock)
@@ -63,7 +63,7 @@ local function in_force(record, clock)
   return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
 end
 
--- Each kind that changes more than its limit: puts limit j by its own numbers, where they are for it and its log has room.
+-- Kinds that can change more than their limit: gives limit j its numbers, if they are for its kind and fit its log.
 local renumber = {}
 
 function renumber.w(params, j, own)
@@ -96,7 +96,7 @@ local function renumber_limit(params, j, own)
   if params.kind == 'z' or params.kind == 'x' then params.records = math.max(unpack(params.limits)) end
 end
 
--- What the log is told while these numbers are in force.
+-- The parameters of a log with these numbers.
 local function params_by(declared, numbers, is_only)
   local params = {}
   for name, value in pairs(declared) do params[name] = value end
@@ -108,7 +108,7 @@ local function params_by(declared, numbers, is_only)
   return params
 end
 
--- Holds the parts of an op to what is in force of their overrides.
+-- Applies the overrides in force to the parts of an op.
 function steps.hold(logs, clock)
   logs.blocked_ms, logs.is_overridden, logs.is_held = 0, false, true
   for _, each in ipairs(logs.overrides) do
@@ -135,7 +135,7 @@ function steps.hold(logs, clock)
   logs.is_held = logs.is_overridden
 end
 
--- Per part that may have one what is in force of its override.
+-- Replies what is in force, for each part that may have an override.
 function steps.tell(logs, filled)
   reply[filled + 1] = OVERRIDDEN
   filled = filled + 1
@@ -148,7 +148,7 @@ function steps.tell(logs, filled)
   return filled
 end
 
--- Writes an override, and its name into the index; or neither, if nothing of it is in force.
+-- Writes an override and its name in the index. Removes both if nothing is in force.
 local function write(key, index, name, record, clock, is_clock_given)
   if not in_force(record, clock) then
     call_redis('DEL', key)
@@ -183,7 +183,7 @@ local function sweep(index, clock)
   end
 end
 
--- Puts what the op says in place of what is stored. Answers whether anything was in force.
+-- Changes the stored override as the op says. Returns whether anything was in force before.
 function steps.change(stored, run, clock)
   local record, before = stored.record, stored.in_force
   local function ends_of(ms)
@@ -201,8 +201,8 @@ function steps.change(stored, run, clock)
   return before and true or false
 end
 
--- A page of the overrides whose keys come after one: where the next begins, or '', then of each its key, as it was given,
--- rule, and milliseconds until the rule and the block end.
+-- A page of overrides, from the key behind `after`. First where the next page begins, or ''. Then for each: its key, the
+-- caller's key, the rule, and the milliseconds until rule and block end.
 function steps.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
   local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))

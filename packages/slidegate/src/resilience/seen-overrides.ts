@@ -2,7 +2,7 @@ import { FOREVER, type InForce } from '../limits/override.ts'
 import type { ConsumeOutcome, Op, Outcome, Part } from '../stores/store.ts'
 import { KeyRing } from './by-key.ts'
 
-/** Keys whose overrides are remembered. */
+/** Keys whose overrides are remembered. Beyond, the oldest go. */
 const MAX_KEYS = 10_000
 
 interface Seen {
@@ -10,12 +10,12 @@ interface Seen {
   atMs: number
 }
 
-/** The overrides that this process has seen lately: those by which it answers while the store doesn't. */
+/** Overrides that decisions have read, for answers while the store is down. */
 export class SeenOverrides {
   readonly #seen = new KeyRing<Seen>(MAX_KEYS)
   #isEmpty = true
 
-  /** The store has answered. */
+  /** Called with each outcome of the store. */
   learn({ type, parts }: Op, outcome: Outcome, nowMs: number): void {
     const isTold = outcome !== undefined && 'admitted' in outcome
     const overrides = isTold ? outcome.overrides : undefined
@@ -25,7 +25,7 @@ export class SeenOverrides {
     }
   }
 
-  /** Per part, what is in force as far as is known. */
+  /** The overrides in force per part, as far as they are known. */
   of(parts: readonly Part[], nowMs: number): ConsumeOutcome['overrides'] {
     if (this.#isEmpty) return undefined
     const found = parts.map((part) => {

@@ -53,7 +53,7 @@ const MOST_OTHERS = 256
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
-/** Overrides that are looked at then, and by each search for room. */
+/** Overrides that are checked then, and by each search for room. */
 const OVERRIDES_PER_SWEEP = 64
 
 const NONE: readonly Held[] = []
@@ -376,7 +376,7 @@ export class KeyTable {
     const used: number[] = []
     let wait = 0
     const key = this.#nameOf(slot)[slot & this.#slots.mask]!
-    const { logs } = this.overrides.setOf({ set: this.#group(slot).set, key }, nowMs)
+    const { logs } = this.overrides.setOf({ key, set: this.#group(slot).set }, nowMs)
     for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
       const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)

@@ -47,7 +47,7 @@ import {
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
-/** Overrides that are looked at before one is refused: those that have ended make room. */
+/** Overrides that are checked before one is rejected: ended ones make room. */
 const MOST_SWEPT = 1024
 
 /** Any op on any logs of a table, by the general driver. */
@@ -209,11 +209,9 @@ export class MemoryOps {
 
   #override(op: OverrideOp, clockMs: number): OverrideOutcome {
     const { parts, rule = '', blockMs = 0 } = op
-    const { overrides } = this.#keys
-    const written = parts.filter(({ set }) => set.isOverridable)
-    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(written, clockMs)
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts, clockMs)
     parts.forEach(({ set }, i) => {
-      if (set.isOverridable) overrides.write(op, i, clockMs)
+      if (set.isOverridable) this.#keys.overrides.write(op, i, clockMs)
     })
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
@@ -224,7 +222,7 @@ export class MemoryOps {
   #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
     const { overrides } = this.#keys
     for (const part of parts) overrides.dropEnded(part, clockMs)
-    const added = parts.filter((part) => !overrides.has(part)).length
+    const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
     if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
     if (added > 0 && overrides.size + added > this.#maxOverrides) {
       throw full(`${overrides.size} overrides, as many as it may hold`, parts)

@@ -11,9 +11,11 @@ export type { OnFull }
 /** How many keys are held, and what becomes of more. */
 export interface MemoryStoreOptions {
   /**
-   * Keys and overrides held at most, from 1. When full, expired keys go first, then the least recently used one that is not at
-   * its limit; overrides stay until they end. A key that is blocked, whose denials count towards a ban, or whose next ban will be longer, is kept like one
-   * at its limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more. Default: 1,000,000.
+   * Keys and overrides held at most, from 1. Default: 1,000,000.
+   *
+   * When full, expired keys go first, then the least recently used one that is not at its limit. Overrides stay until they
+   * end. A key that is banned, whose denials count towards a ban, or whose next ban will be longer, is kept like one at its
+   * limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
@@ -23,7 +25,7 @@ export interface MemoryStoreOptions {
    * with one denial each can fill the store, too, for the `within` of the ban.
    */
   readonly onFull?: OnFull
-  /** Overrides held at most, from 1. One more is refused, with the reason `full`. Default: as many as `maxKeys`. */
+  /** Overrides held at most, from 1. One more is rejected with the reason `full`. Default: `maxKeys`. */
   readonly maxOverrides?: number
   /** Epoch milliseconds, for tests and replay. Default: a monotonic clock, anchored to the wall clock once. */
   readonly clock?: Clock

@@ -3,39 +3,39 @@ import { FOREVER, type InForce, setInForce } from '../limits/override.ts'
 import { mapKey } from '../map-key.ts'
 import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from './store.ts'
 
-/** An override as it is kept. Times are by the store's clock, {@link FOREVER} for never. */
+/** A stored override. Times are by the store's clock, {@link FOREVER} for never. */
 interface Override {
   readonly key: string
   readonly given: string | undefined
   readonly rule: string
   readonly endsAtMs: number
   readonly blockedUntilMs: number
-  /** Rises from record to record. */
+  /** Each new record gets the next one: `list` continues behind it. */
   readonly number: number
 }
 
 type Overrides = Map<string, Override>
 
-/** Overrides that are read for a page of a list, and characters on it. */
+/** Overrides that a page reads at most, and characters on it. */
 const PAGE = 250
 const PAGE_CHARACTERS = 2 ** 16
 
-/** Bytes of an override besides its texts, roughly. */
+/** Estimated bytes of an override without its texts. */
 const RECORD_BYTES = 300
 
-/** The overrides of a memory store: the twin of limits/override.lua. Those that have ended are dropped by {@link sweep} only. */
+/** The overrides of a memory store: the twin of limits/override.lua. {@link sweep} drops those that have ended. */
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
-  /** Where the last page ended, for the next to go on from there. */
+  /** The end of the last page, so that the next continues there. */
   #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
   #numbers = 0
-  /** Ended ones, too, until they are dropped. */
+  /** Includes ended ones until they are dropped. */
   size = 0
-  /** Roughly what they take. */
+  /** Estimated bytes of all. */
   bytes = 0
 
-  /** What is in force per part; nothing where that is nothing. */
+  /** The overrides in force, per part. `undefined` if there is none. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
     if (this.size === 0) return undefined
     let told: (InForce | undefined)[] | undefined
@@ -49,7 +49,7 @@ export class OverrideRecords {
     return told
   }
 
-  /** The set by whose numbers a key is held. */
+  /** The limit set with the numbers in force. */
   setOf(part: Part, nowMs: number): LimitSet {
     return setInForce(part.set, this.inForce([part], nowMs)?.[0]?.rule ?? '')
   }
@@ -82,7 +82,7 @@ export class OverrideRecords {
     if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
   }
 
-  /** Looks at some, the next after those of the last time, and drops those that had ended by then. Returns how many. */
+  /** Checks the next `most` overrides and drops those that had ended. Returns how many. */
   sweep(byMs: number, most: number): number {
     const { size } = this
     for (let left = Math.min(most, size); left > 0 && this.size > 0; ) {
@@ -117,7 +117,7 @@ export class OverrideRecords {
     }
   }
 
-  /** Those written after the one of this number. */
+  /** The overrides after this number. */
   *#from(limiter: string, after: string): Generator<Override> {
     for (const override of this.#limiters.get(limiter)?.values() ?? []) {
       if (override.number > Number(after)) yield override

@@ -123,7 +123,7 @@ export interface SettleOp {
   readonly instants: readonly number[]
 }
 
-/** Writes overrides; what is left out stays. Where a key is let go, its bans are forgotten, too. */
+/** Writes overrides. Fields left out stay. If `blockMs` is 0, bans of the keys are forgotten, too. */
 export interface OverrideOp {
   readonly type: 'override'
   readonly parts: readonly Part[]

@@ -31,7 +31,7 @@ function scene(onStoreError: OnStoreError): Scene {
   }
 }
 
-describe('while the store is away', () => {
+describe('while the store is down', () => {
   it('numbers that were seen lately are shared', async () => {
     const { limiter, other, store } = scene('local')
     await other.overrides.set('k', { limit: 8 })

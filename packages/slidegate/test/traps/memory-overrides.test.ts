@@ -103,7 +103,7 @@ describe('overrides that have ended', () => {
     expect(await limiter.overrides.get('a')).toEqual({ key: 'a', limits: { minute: { limit: 9 } } })
   })
 
-  it('are in force again if the clock is set back, unless their place was needed', async () => {
+  it('an ended override is in force again if the clock is set back, unless its place was needed', async () => {
     const { clock, limiter } = table({ maxKeys: 10 })
     await limiter.block('a', '1m')
     clock.advance(60_000)
