@@ -376,7 +376,7 @@ export class KeyTable {
     const used: number[] = []
     let wait = 0
     const key = this.#nameOf(slot)[slot & this.#slots.mask]!
-    const { logs } = this.overrides.setOf({ set: this.#group(slot).set, key }, nowMs)
+    const { logs } = this.overrides.setOf({ key, set: this.#group(slot).set }, nowMs)
     for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
       const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)

@@ -209,15 +209,9 @@ export class MemoryOps {
 
   #override(op: OverrideOp, clockMs: number): OverrideOutcome {
     const { parts, rule = '', blockMs = 0 } = op
-    const { overrides } = this.#keys
-    if (rule !== '' || blockMs > 0) {
-      this.#makeRoomForOverrides(
-        parts.filter(({ set }) => set.isOverridable),
-        clockMs,
-      )
-    }
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts, clockMs)
     parts.forEach(({ set }, i) => {
-      if (set.isOverridable) overrides.write(op, i, clockMs)
+      if (set.isOverridable) this.#keys.overrides.write(op, i, clockMs)
     })
     if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
@@ -228,7 +222,7 @@ export class MemoryOps {
   #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
     const { overrides } = this.#keys
     for (const part of parts) overrides.dropEnded(part, clockMs)
-    const added = parts.filter((part) => !overrides.has(part)).length
+    const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
     if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
     if (added > 0 && overrides.size + added > this.#maxOverrides) {
       throw full(`${overrides.size} overrides, as many as it may hold`, parts)

@@ -162,7 +162,7 @@ describe('what a list reads', () => {
   })
 
   it('at once is at most 64 KiB, and one override', () => {
-    const { page } = fill(5, () => ({ given: 'x'.repeat(40_000) }))
+    const { page } = fill(5, () => ({ given: ['x'.repeat(40_000)] }))
     const first = page('', 2)
     expect(first.overrides.map(({ key }) => key)).toEqual(['k0', 'k1'])
     expect(page(first.next!, 2).overrides.map(({ key }) => key)).toEqual(['k2', 'k3'])
@@ -187,7 +187,7 @@ it('ended overrides are dropped as requests come, and what they took is counted 
   const write = (i: number, more: Partial<OverrideOp>, nowMs: number) =>
     ops.apply({ type: 'override', parts: [{ key: `k${i}`, set }], ...more } as Op, nowMs)
   for (let i = 0; i < 1000; i++) write(i, { blockMs: i % 10 === 0 ? FOREVER : 10 }, 1)
-  for (let i = 0; i < 1000; i++) write(i, { rule: 'exempt', ruleMs: 5, given: 'x'.repeat(i) }, 2)
+  for (let i = 0; i < 1000; i++) write(i, { rule: 'exempt', ruleMs: 5, given: ['x'.repeat(i)] }, 2)
   expect([keys.overrides.size, keys.overrides.bytes > 700_000]).toEqual([1000, true])
   for (let i = 0; i < 2000; i++) keys.sweep(100)
   expect(keys.overrides.size).toBe(100)
