@@ -178,7 +178,7 @@ local function sweep(index, clock)
   end
 end
 
--- Changes the stored override as the op says. Returns whether anything was in force before.
+-- Changes the stored override as the op says. A half that has ended is forgotten. Returns whether anything was in force.
 function steps.change(stored, run, clock)
   local record, before = stored.record, stored.in_force
   local function ends_of(ms)
@@ -187,6 +187,7 @@ function steps.change(stored, run, clock)
   record = record or { blocked = 0, ends = 0, rule = '', given = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
+  if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
   record.given = run.given and run.given[stored.part] or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
@@ -211,7 +212,7 @@ function steps.page(index, after, clock)
       page[at + 1], page[at + 2], page[at + 3] = name, record.given, told.rule
       page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
       bytes = bytes + #told.rule + #record.given
-    elseif is_read then
+    elseif not raw then
       call_redis('ZREM', index, name)
     end
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
