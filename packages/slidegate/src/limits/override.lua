@@ -23,14 +23,32 @@ local function unusable()
   error({ unusable = 'not an override of format 1' })
 end
 
+local FIELDS = { limit = true, windowMs = true, capacity = true, refill = true }
+
+-- The numbers of a rule, by the name of their limit. cjson reads what other parsers of JSON refuse: so it must look as if
+-- it was written by JSON.stringify.
+local function numbers_of(rule)
+  if string.find(rule, '[^%w%p]') or string.find(rule, ':[^{1-9]') or string.find(rule, ':%d+[^%d,}]') then unusable() end
+  local is_json, numbers = pcall(cjson.decode, rule)
+  if not is_json or type(numbers) ~= 'table' or string_sub(rule, 1, 1) ~= '{' then unusable() end
+  for _, own in pairs(numbers) do
+    if type(own) ~= 'table' then unusable() end
+    for field, number in pairs(own) do
+      if not FIELDS[field] or type(number) ~= 'number' or number < 1 or number > LARGEST then unusable() end
+    end
+  end
+  return numbers
+end
+
 -- What is stored, or nothing.
 function override.read(key)
   local raw = pcall_redis('GET', key)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
   if not raw then return nil end
   local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
-  if not blocked then unusable() end
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given }
+  if not blocked or blocked + 0 > FOREVER or ends + 0 > FOREVER then unusable() end
+  local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or nil
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, numbers = numbers, given = given }
 end
 
 local function left_of(ends, clock)
@@ -43,20 +61,8 @@ function override.in_force(record, clock)
   local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
   local blocked_ms = left_of(record.blocked, clock)
   if rule_ms == 0 and blocked_ms == 0 then return nil end
-  return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
-end
-
--- The numbers of a rule, by the name of their limit.
-local function numbers_of(rule)
-  local is_json, numbers = pcall(cjson.decode, rule)
-  if not is_json or type(numbers) ~= 'table' then unusable() end
-  for _, own in pairs(numbers) do
-    if type(own) ~= 'table' then unusable() end
-    for _, number in pairs(own) do
-      if type(number) ~= 'number' or number < 1 or number > LARGEST or number % 1 ~= 0 then unusable() end
-    end
-  end
-  return numbers
+  local numbers = rule_ms > 0 and record.numbers or nil
+  return { rule = rule_ms == 0 and '' or record.rule, numbers = numbers, rule_ms = rule_ms, blocked_ms = blocked_ms }
 end
 
 -- Each kind that changes more than its limit: puts limit j by its own numbers, where they are for it and its log has room.
@@ -93,9 +99,8 @@ local function renumber_limit(params, j, own)
 end
 
 -- What the log is told while these numbers are in force.
-function override.params(declared, rule, is_only)
-  if rule == 'exempt' then return declared end
-  local numbers, params = numbers_of(rule), {}
+function override.params(declared, numbers, is_only)
+  local params = {}
   for name, value in pairs(declared) do params[name] = value end
   params.limits, params.windows = { unpack(declared.limits) }, { unpack(declared.windows) }
   for j, name in ipairs(declared.names) do
@@ -106,7 +111,7 @@ function override.params(declared, rule, is_only)
 end
 
 -- Writes an override, and its name into the index; or neither, if nothing of it is in force.
-local function write(key, index, name, record, clock, is_clock_given)
+local function write(key, index, size, name, record, clock, is_clock_given)
   if not override.in_force(record, clock) then
     call_redis('DEL', key)
     call_redis('ZREM', index, name)
@@ -116,11 +121,10 @@ local function write(key, index, name, record, clock, is_clock_given)
   local raw = '1 ' .. text_of(record.blocked) .. ' ' .. text_of(record.ends) .. ' ' .. record.rule .. '\n' .. record.given
   local ttl = ends < FOREVER and ttl_of(ends - clock, is_clock_given)
   if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end
-  local is_new = call_redis('ZCARD', index) == 0
   call_redis('ZADD', index, '0', name)
   if not ttl then
     call_redis('PERSIST', index)
-  elseif is_new then
+  elseif size == 0 then
     call_redis('PEXPIRE', index, ttl)
   else
     call_redis('PEXPIRE', index, ttl, 'GT')
@@ -131,8 +135,7 @@ local function key_of(index, name)
   return string_sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
-local function sweep(index, clock)
-  local size = call_redis('ZCARD', index)
+local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size
   for _, name in ipairs(call_redis('ZRANGE', index, text_of(first), text_of(first + 1))) do
@@ -143,7 +146,8 @@ end
 -- Puts what the op says in place of what is stored. A half that has ended is forgotten. Answers whether anything was in
 -- force.
 function override.change(stored, run, clock)
-  local record, before = stored.record, stored.in_force
+  local record, before, size = stored.record, stored.in_force, pcall_redis('ZCARD', stored.index)
+  if type(size) == 'table' then error({ unusable = size.err }) end
   local function ends_of(ms)
     return ms >= FOREVER and FOREVER or clock + ms
   end
@@ -154,8 +158,8 @@ function override.change(stored, run, clock)
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
   record.given = run.given or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
-  write(stored.key, stored.index, name, record, clock, run.is_clock_given)
-  sweep(stored.index, clock)
+  write(stored.key, stored.index, size, name, record, clock, run.is_clock_given)
+  sweep(stored.index, size, clock)
   return before ~= nil
 end
 
@@ -163,7 +167,8 @@ end
 -- rule, and milliseconds until the rule and the block end.
 function override.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
-  local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
+  local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
+  if names.err then error({ unusable = names.err }) end
   local page, bytes = { '' }, 0
   for i, name in ipairs(names) do
     local is_read, record = pcall(override.read, key_of(index, name))

@@ -46,6 +46,8 @@ export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
 }
 
+const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill']
+
 /** Whether it can be stored and read: every number is an integer from 1 to 2^40. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
@@ -59,8 +61,9 @@ export function isRule(rule: string): boolean {
 
 function isNumbers(value: unknown): boolean {
   if (!isRecord(value)) return false
-  return Object.values(value).every((number) => {
-    return Number.isInteger(number) && (number as number) >= 1 && (number as number) <= MAX_LIMIT
+  return Object.entries(value).every(([field, number]) => {
+    const isNumber = Number.isInteger(number) && (number as number) >= 1 && (number as number) <= MAX_LIMIT
+    return FIELDS.includes(field) && isNumber
   })
 }
 

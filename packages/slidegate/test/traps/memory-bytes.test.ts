@@ -9,7 +9,6 @@ import {
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { type ExtraLog, limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { notesLog } from '../../src/limits/notes.ts'
 import { KeyTable } from '../../src/stores/key-table.ts'
 import { MemoryOps } from '../../src/stores/memory-ops.ts'
 import type { Op } from '../../src/stores/store.ts'
@@ -66,13 +65,6 @@ const floods: Readonly<Record<string, Flood>> = {
     addition: banLog({ after: 1000, within: HOUR_MS, for: HOUR_MS }),
     key: (i) => `k${i % 300}`,
     ops: 300_000,
-  },
-  notes: {
-    limits: () => [],
-    addition: notesLog,
-    key: (i) => `table${i % 3}`,
-    op: (i) => ({ type: 'note', name: `n${i}`, text: 'x'.repeat(8000), ttlMs: 0 }),
-    ops: 2000,
   },
 }
 const MANY = Array.from({ length: 64 }, (_, i) =>

@@ -84,8 +84,8 @@ local function load_overrides(logs, keys_read, clock)
     end
     for i = 1, #logs do
       local log = logs[i]
-      if rule ~= '' and log.part == each.part and log.counts then
-        log.params = override().params(log.declared, rule, limits == 1)
+      if each.in_force and each.in_force.numbers and log.part == each.part and log.counts then
+        log.params = override().params(log.declared, each.in_force.numbers, limits == 1)
       end
     end
     if each.in_force then
