@@ -13,7 +13,7 @@ import {
 type Throttled = Awaited<ReturnType<ThrottlerStorage['increment']>>
 
 /** The options of `createLimiter` but the limits, which the guard brings. */
-type Options = Omit<LimiterOptions, 'limits' | 'formerly' | 'ban' | 'dimensions' | 'overrides'>
+type Options = Omit<LimiterOptions, 'limits' | 'ban' | 'dimensions' | 'overrides'>
 
 /** The guard can bring new limits with every request. */
 const MAX_LIMITERS = 1024

@@ -1,5 +1,5 @@
 // @ts-check
-// Tenants are held to the limits of their plan. Plans are changed, and single tenants given limits of their own, while all runs.
+// Each tenant has the limits of its plan. Plans change, and single tenants get other numbers, while everything runs.
 //
 //   node examples/tenants/server.js           plays a day of the support desk
 //   node examples/tenants/server.js --serve   serves
@@ -9,8 +9,8 @@ import { rateLimit } from 'slidegate/fastify'
 
 /** @type {Record<string, readonly import('slidegate').Limit[]>} */
 const plans = {
-  free: [slidingWindow({ limit: 10, window: '1h' })],
-  pro: [slidingWindow({ limit: 100, window: '1h' })],
+  free: [slidingWindow({ limit: 10, window: '1h', name: 'hour' })],
+  pro: [slidingWindow({ limit: 100, window: '1h', name: 'hour' })],
 }
 
 /** Stands for your database, of which each process has at hand what it needs. */
@@ -26,7 +26,7 @@ const tenantOf = new Map([
 const limiter = createLimiter({
   name: 'tenants',
   limits: (tenant) => plans[planOf.get(tenant) ?? 'free'] ?? [],
-  // With a Redis store what is set in one process is in force in all.
+  // With a Redis store an override is in force in all processes.
   overrides: true,
 })
 
@@ -55,7 +55,7 @@ app.register(async (desk) => {
   desk.put('/tenants/:tenant/limits', async (request) => {
     const { tenant } = /** @type {{ tenant: string }} */ (request.params)
     const { limit, ttl } = /** @type {{ limit: number, ttl: import('slidegate').Duration }} */ (request.body)
-    await limiter.overrides.set(tenant, [slidingWindow({ limit, window: '1h' })], { ttl })
+    await limiter.overrides.set(tenant, { hour: { limit } }, { ttl })
     return limiter.explain(tenant)
   })
   desk.delete('/tenants/:tenant/limits', async (request) => {

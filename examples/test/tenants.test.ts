@@ -5,13 +5,13 @@ it('plans and overrides are in force at once, and what was used counts on', asyn
   const printed = await played('tenants')
   const lines = printed.split('\n').filter((line) => /^(acme|umbrella|PUT|DELETE)\b/.test(line))
   expect(lines.map((line) => line.replace(/;t=\d+$/, ''))).toEqual([
-    'acme: 10 of 11 served; "10-per-1h";q=10;w=3600; "10-per-1h";r=0',
-    'umbrella: 11 of 11 served; "100-per-1h";q=100;w=3600; "100-per-1h";r=89',
-    'PUT /tenants/acme/plan: 200, 100-per-1h, used 10, left 90',
-    'acme: 1 of 1 served; "100-per-1h";q=100;w=3600; "100-per-1h";r=89',
-    'PUT /tenants/umbrella/limits: 200, 500-per-1h, used 11, left 489',
-    'umbrella: 300 of 300 served; "500-per-1h";q=500;w=3600; "500-per-1h";r=189',
-    'DELETE /tenants/umbrella/limits: 200, 100-per-1h, used 311, left 0',
-    'umbrella: 0 of 1 served; "100-per-1h";q=100;w=3600; "100-per-1h";r=0',
+    'acme: 10 of 11 served; "hour";q=10;w=3600; "hour";r=0',
+    'umbrella: 11 of 11 served; "hour";q=100;w=3600; "hour";r=89',
+    'PUT /tenants/acme/plan: 200, hour, used 10, left 90',
+    'acme: 1 of 1 served; "hour";q=100;w=3600; "hour";r=89',
+    'PUT /tenants/umbrella/limits: 200, hour, used 11, left 489',
+    'umbrella: 300 of 300 served; "hour";q=500;w=3600; "hour";r=189',
+    'DELETE /tenants/umbrella/limits: 200, hour, used 311, left 0',
+    'umbrella: 0 of 1 served; "hour";q=100;w=3600; "hour";r=0',
   ])
 })

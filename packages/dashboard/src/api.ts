@@ -32,7 +32,7 @@ export function takeTokenOfLink(): void {
   history.replaceState(history.state, '', url)
 }
 
-/** @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
+/** The answer; lines of JSON are an array. @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
 export async function ask<Answer>(
   method: string,
   path: string,
@@ -40,7 +40,10 @@ export async function ask<Answer>(
   signal?: AbortSignal,
 ): Promise<Answer> {
   const response = await send(method, path, body, signal)
-  return (await response.json()) as Answer
+  if (response.headers.get('content-type') !== 'application/x-ndjson')
+    return (await response.json()) as Answer
+  const lines = (await response.text()).split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line)) as Answer
 }
 
 /** What is no JSON, and much. @throws as {@link ask} does */

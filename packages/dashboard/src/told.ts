@@ -1,5 +1,5 @@
 import type { TopKey } from '../../server/src/admin/overview.ts'
-import { duration } from './format.ts'
+import { duration, roundDuration } from './format.ts'
 
 export type {
   AuditEntry as AuditTold,
@@ -45,11 +45,54 @@ export interface TopTold {
   readonly keys: readonly TopKey[]
 }
 
+/** What was set for a key by the API. */
 export interface OverrideTold {
   readonly key: string
   readonly dimension?: string
-  readonly limits: readonly LimitTold[]
-  readonly expiresInMs: number
+  /** By the name of their limit; those of an only limit by an empty one. */
+  readonly limits?: Readonly<Record<string, NumbersTold>>
+  readonly exempt?: true
+  /** Left out: never. */
+  readonly expiresInMs?: number
+  /** Left out: not blocked; `null`: until it is unblocked. */
+  readonly blockedMs?: number | null
+  /** Names that change none of the key's limits now. */
+  readonly unused?: readonly string[]
+}
+
+export interface NumbersTold {
+  readonly limit?: number
+  readonly windowMs?: number
+  readonly capacity?: number
+  readonly refill?: number
+}
+
+/** Whether it changes or exempts limits: it may only block. */
+export function hasRule({ limits, exempt }: OverrideTold): boolean {
+  return limits !== undefined || exempt === true
+}
+
+/** An override in words, without its end: `minute 300 per 1 min, hourly 5000`. */
+export function ruleInWords({ limits = {}, exempt, unused = [] }: OverrideTold): string {
+  if (exempt) return 'exempt: its limits only count'
+  return Object.entries(limits)
+    .map(([name, { limit, windowMs, capacity, refill }]) =>
+      [
+        name,
+        limit,
+        windowMs !== undefined && `per ${duration(windowMs)}`,
+        capacity !== undefined && `capacity ${capacity}`,
+        refill !== undefined && `refill ${refill}`,
+        unused.includes(name) && '(unused)',
+      ]
+        .filter((word) => word !== undefined && word !== false && word !== '')
+        .join(' '),
+    )
+    .join(', ')
+}
+
+export function blockInWords(ms: number | null): string {
+  return ms === null ? 'blocked until it is unblocked' : `blocked for ${roundDuration(ms)}`
 }
 
 /** A limit in words: `100 in any 1 min`. */

@@ -32,6 +32,7 @@ beforeAll(async () => {
         ],
         ban: { after: 50, within: '1h', for: '1h' },
       },
+      frozen: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1m' }], overrides: false },
       hashed: { limits: [{ kind: 'slidingWindow', limit: 5, window: '1m' }], hashKeys: 'h'.repeat(40) },
       busy: { limits: [{ kind: 'slidingWindow', limit: 5000, window: '10m', precision: 1 }] },
       kinds: {
@@ -228,7 +229,7 @@ describe('the picture', () => {
 })
 
 describe('what an operator does', () => {
-  it('is a reset, a ban and its end, an override and its end: in the service, and in the audit', async () => {
+  it('resets, blocks and unblocks a key, sets and deletes its override: in the service, and in the audit', async () => {
     await consume('api', 'ann', 7)
     await using window = await open('api', 'ann')
     const { page } = window
@@ -244,36 +245,107 @@ describe('what an operator does', () => {
     await expect.poll(() => usedOn(page, '40-per-1m')).toBe(0)
     await expect.poll(() => changesOn(page)).toEqual(['reset'])
 
-    const ban = await dialogOf(page, 'Ban…')
-    await ban.getByLabel('For').fill('5 minutes')
-    expect(await ban.getByRole('button', { name: 'Ban', exact: true }).isDisabled()).toBe(true)
-    await ban.getByLabel('For').fill('5m')
-    await press(ban, 'Ban')
+    const block = await dialogOf(page, 'Block…')
+    await block.getByLabel('For').fill('5 minutes')
+    expect(await block.getByRole('button', { name: 'Block', exact: true }).isDisabled()).toBe(true)
+    await block.getByLabel('For').fill('5m')
+    await press(block, 'Block')
     const { blockedMs } = await explain('api', 'ann')
     expect(blockedMs).toBeGreaterThan(200_000)
     expect(blockedMs).toBeLessThanOrEqual(300_000)
     await expect.poll(() => page.locator('.verdict-panel .panel-head').textContent()).toContain('blocked for')
-    await press(await dialogOf(page, 'Unban…'), 'Unban')
+    await press(await dialogOf(page, 'Unblock…'), 'Unblock')
     expect((await explain('api', 'ann')).blockedMs).toBe(0)
 
     const override = await dialogOf(page, 'Override…')
-    await override.getByLabel('Limit', { exact: true }).first().fill('3')
-    await override.getByRole('button', { name: 'Leave out limit 2' }).click()
+    const unnamed = override.getByRole('group', { name: '40-per-1m' })
+    expect(await unnamed.textContent()).toContain('give it a name in the configuration')
+    expect(await unnamed.getByLabel('Limit').isDisabled()).toBe(true)
+    const named = override.getByRole('group', { name: 'slow' })
+    const set = override.getByRole('button', { name: 'Set the override' })
+    expect(await set.isDisabled()).toBe(true)
+    await named.getByLabel('Limit').fill('300')
     await override.getByLabel('For').fill('30m')
     await press(override, 'Set the override')
     const told = await explain('api', 'ann')
-    expect(told.limits).toMatchObject([{ name: '3-per-1m', limit: 3, windowMs: 60_000 }])
+    expect(told.limits).toMatchObject([{ limit: 40 }, { name: 'slow', limit: 300, windowMs: 600_000 }])
+    expect(told.overrides).toEqual([
+      { key: 'ann', limits: { slow: { limit: 300 } }, expiresInMs: expect.any(Number) },
+    ])
     expect(told.overrides[0].expiresInMs).toBeGreaterThan(1_700_000)
-    await panelOf(page, '3-per-1m').waitFor()
+    await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor()
+    expect(await panelOf(page, '40-per-1m').getByText('override', { exact: true }).count()).toBe(0)
+    await page.getByText(/^slow 300, for (30 min|29 min \d+ s) more$/).waitFor()
+
+    const again = await dialogOf(page, 'Change the override…')
+    const fields = again.getByRole('group', { name: 'slow' })
+    expect(await fields.getByLabel('Limit').inputValue()).toBe('300')
+    expect(await fields.getByLabel('Limit').getAttribute('placeholder')).toBe('100')
+    expect(await fields.getByLabel('Window').inputValue()).toBe('')
+    await again.getByLabel('Exempt').check()
+    await again.getByLabel('For').fill('')
+    await press(again, 'Set the override')
+    expect(await explain('api', 'ann')).toMatchObject({
+      limits: [{ shadow: true }, { name: 'slow', limit: 100, shadow: true }],
+      overrides: [{ key: 'ann', exempt: true }],
+    })
+    await page.getByText('exempt: its limits only count, until it is deleted').waitFor()
     await press(await dialogOf(page, 'Delete the override…'), 'Delete')
     expect((await explain('api', 'ann')).overrides).toEqual([])
-    await panelOf(page, 'slow').waitFor()
+    await panelOf(page, 'slow').getByText('override', { exact: true }).waitFor({ state: 'detached' })
 
-    await expect.poll(() => changesOn(page)).toEqual(['delete override', 'override', 'unban', 'ban', 'reset'])
-    const { body } = await service.get('/v1/admin/audit?count=5', BOSS)
+    await expect
+      .poll(() => changesOn(page))
+      .toEqual(['delete override', 'override', 'override', 'unblock', 'block', 'reset'])
+    const { body } = await service.get('/v1/admin/audit?count=6', BOSS)
     expect(
       body.entries.map(({ who, what, key }: { who: string; what: string; key: string }) => [who, what, key]),
-    ).toEqual(['delete override', 'override', 'unban', 'ban', 'reset'].map((what) => ['boss', what, 'ann']))
+    ).toEqual(
+      ['delete override', 'override', 'override', 'unblock', 'block', 'reset'].map((what) => [
+        'boss',
+        what,
+        'ann',
+      ]),
+    )
+  })
+
+  it('changes the only limit of a dimension without a name, and blocks it for good', async () => {
+    await using window = await browser.open(service.httpUrl, {
+      token: ADMIN,
+      at: placeOf('login', 'eve', 'user'),
+    })
+    const { page } = window
+    const override = await dialogOf(page, 'Override…')
+    await override.getByLabel('Limit', { exact: true }).fill('2')
+    await override.getByLabel('For').fill('')
+    await press(override, 'Set the override')
+    await page.getByText('2, until it is deleted').waitFor()
+    const block = await dialogOf(page, 'Block…')
+    await block.getByLabel('For').fill('')
+    await press(block, 'Block')
+    await page.getByText('blocked until it is unblocked').waitFor()
+    await page.getByText('is denied until the key is unblocked').waitFor()
+    expect(await explain('login', { user: 'eve' })).toMatchObject({
+      blockedMs: null,
+      limits: [{ name: 'user.5-per-1m', limit: 2 }],
+      overrides: [{ key: 'eve', dimension: 'user', limits: { '': { limit: 2 } }, blockedMs: null }],
+    })
+    await window.go('/limiters/login')
+    const rows = page.getByRole('table', { name: 'Overrides' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect(await rows.evaluateAll((all) => all.map((row) => row.children[1]?.textContent))).toEqual([
+      '2',
+      'blocked',
+    ])
+  })
+
+  it('is only a reset if the configuration has overrides: false', async () => {
+    await using window = await open('frozen', 'ann')
+    const { page } = window
+    await page.getByRole('button', { name: 'Reset…' }).waitFor()
+    expect(await page.getByRole('button', { name: /Block|Override/ }).count()).toBe(0)
+    await window.go('/limiters/frozen')
+    await page.getByText('Off: the configuration of this limiter has overrides: false').waitFor()
   })
 
   it('that the service refuses is told, and the dialog stays', async () => {
@@ -281,8 +353,7 @@ describe('what an operator does', () => {
     const { page } = window
     window.expect(/status of 400/)
     const override = await dialogOf(page, 'Override…')
-    await override.getByRole('button', { name: 'Leave out limit 2' }).click()
-    await override.getByLabel('In any').fill('9ms')
+    await override.getByRole('group', { name: 'slow' }).getByLabel('Window').fill('9ms')
     await override.getByRole('button', { name: 'Set the override' }).click()
     expect(await override.getByRole('alert').textContent()).toMatch(/9ms/)
     await override.getByRole('button', { name: 'Cancel' }).click()
@@ -294,11 +365,11 @@ describe('what an operator does', () => {
     await using window = await open('api', 'seen', { token: READER })
     const { page } = window
     await panelOf(page, 'slow').waitFor()
-    expect(await page.getByRole('button', { name: /Reset|Ban|Unban|Override/ }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: /Reset|Block|Unblock|Override/ }).count()).toBe(0)
     for (const [path, more] of [
       ['reset', {}],
-      ['ban', { duration: '1m' }],
-      ['unban', {}],
+      ['block', { ttl: '1m' }],
+      ['unblock', {}],
     ] as const) {
       const body = { limiter: 'api', key: 'seen', ...more }
       expect((await service.post(`/v1/admin/${path}`, body, as(READER))).status).toBe(403)
@@ -389,19 +460,19 @@ it('a key of a dimension is looked up by a form', async () => {
 
 it('a key that is HTML is text wherever it is shown', async () => {
   await consume('api', HOSTILE, 3)
-  await service.post('/v1/admin/unban', { limiter: 'api', key: HOSTILE }, BOSS)
+  await service.post('/v1/admin/unblock', { limiter: 'api', key: HOSTILE }, BOSS)
   await using window = await open('api', HOSTILE)
   const { page } = window
   await panelOf(page, 'slow').waitFor()
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(HOSTILE)
-  for (const button of ['Reset…', 'Ban…', 'Override…']) {
+  for (const button of ['Reset…', 'Block…', 'Override…']) {
     const dialog = await dialogOf(page, button)
     expect(await dialog.textContent()).toContain(HOSTILE)
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     await dialog.waitFor({ state: 'detached' })
   }
   expect(await usedOn(page, '40-per-1m')).toBe(3)
-  await expect.poll(() => changesOn(page)).toEqual(['unban'])
+  await expect.poll(() => changesOn(page)).toEqual(['unblock'])
   expect(await page.locator('main img').count()).toBe(0)
   expect(await page.evaluate(() => '__hacked' in globalThis)).toBe(false)
 })

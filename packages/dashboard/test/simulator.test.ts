@@ -54,6 +54,19 @@ interface Row {
   readonly fullest: number
 }
 
+/** Drops a log as soon as the page is in the document: before it is painted, and before effects run. */
+function dropAtOnce(text: string): void {
+  const dataTransfer = new DataTransfer()
+  dataTransfer.items.add(new File([text], 'dropped.log'))
+  const observer = new MutationObserver(() => {
+    const panel = document.querySelector('section[aria-label="Log"]')
+    if (panel === null) return
+    observer.disconnect()
+    panel.dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true }))
+  })
+  observer.observe(document.body, { childList: true, subtree: true })
+}
+
 /** The comparison, once it is of these numbers. */
 async function compared({ page }: TestWindow, limit: string, window: string): Promise<Record<string, Row>> {
   await page
@@ -186,18 +199,11 @@ describe('the simulator', () => {
     ])
   })
 
-  it('takes a file that is dropped', async () => {
-    await using window = await simulator()
+  it('takes a file that is dropped the moment the page appears', async () => {
+    await using window = await browser.open(service.page)
     const { page } = window
-    const dropped = await page.evaluateHandle(
-      (text) => {
-        const transfer = new DataTransfer()
-        transfer.items.add(new File([text], 'dropped.log'))
-        return transfer
-      },
-      logOf(generateEntries(100), commonLine),
-    )
-    await page.getByRole('region', { name: 'Log' }).dispatchEvent('drop', { dataTransfer: dropped })
+    await page.evaluate(dropAtOnce, logOf(generateEntries(100), commonLine))
+    await window.go('/simulator')
     await page.getByText('dropped.log: 100 requests').waitFor()
   })
 })

@@ -45,8 +45,12 @@ local makers = {}
 ${makers.join('\n')}
 ${read('stores/redis/general.lua')}
 ${read('stores/redis/beyond.lua')}
-make_override = function()
+local override_made
+override = function()
+if not override_made then override_made = (function()
 ${read('limits/override.lua')}
+end)() end
+return override_made
 end
 ${read('stores/redis/apply.lua')}
 end

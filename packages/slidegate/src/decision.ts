@@ -119,6 +119,14 @@ export function limitsOf(parts: readonly Part[]): readonly Limit[] {
   return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
 }
 
+/** The same by the numbers that were in force. */
+export function limitsInForce(
+  { parts }: { readonly parts: readonly Part[] },
+  { overrides }: ConsumeOutcome,
+): readonly Limit[] {
+  return limitsOf(partsInForce(parts, overrides))
+}
+
 /**
  * The decision of the request at `position` (from 0) among those that an op asked for together.
  *
@@ -163,24 +171,23 @@ function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Deci
   }
 }
 
-/** How many requests the other limits on the log of a shadow limit have room for: it shares one if its key is exempt. */
-function roomBeside(
-  place: number,
-  { parts, cost }: RequestOp,
-  { limits, overrides }: ConsumeOutcome,
-): number {
-  let room = Number.POSITIVE_INFINITY
-  if (overrides === undefined) return room
+/**
+ * How many requests the log of each limit had room for, over the limits of all parts in order. It matters for logs that only
+ * count: these are charged for as many.
+ */
+export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
+  const rooms: number[] = []
   let first = 0
   for (const { set } of parts) {
-    const log = set.logs.find(({ serves }) => serves.includes(place - first))
-    for (const i of log?.serves ?? []) {
-      const free = Math.max(0, set.limits[i]!.limit - limits[3 * (first + i)]!)
-      room = Math.min(room, Math.floor(free / cost))
+    for (const { serves, role } of set.logs) {
+      if (role !== 'count') continue
+      const free = serves.map((i) => Math.max(0, set.limits[i]!.limit - numbers[3 * (first + i)]!))
+      const room = Math.floor(Math.min(...free) / cost)
+      for (const i of serves) rooms[first + i] = room
     }
     first += set.limits.length
   }
-  return room
+  return rooms
 }
 
 function decisionByLimits(
@@ -201,16 +208,15 @@ function decisionByLimits(
   let remaining = outcome.source === 'failClosed' ? 0 : Number.POSITIVE_INFINITY
   let retryAfterMs = allowed ? 0 : outcome.waitMs
   let resetAfterMs = 0
+  let rooms: readonly number[] | undefined
   for (let i = 0; i < limits.length; i++) {
     const { name, limit, windowMs, precisionMs, shadow } = limits[i]!
     const free = Math.max(0, limit - outcome.limits[3 * i]!)
     const taken = costs === undefined ? cost : costs[i]!
     // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
     const isPartly = shadow && taken > 0
-    const room = isPartly
-      ? Math.min(Math.floor(free / taken), roomBeside(i, op, outcome))
-      : Number.POSITIVE_INFINITY
-    const fitting = Math.min(outcome.admitted, room)
+    if (isPartly) rooms ??= roomsOf(op.parts, cost, outcome.limits)
+    const fitting = isPartly ? Math.min(outcome.admitted, rooms![i]!) : outcome.admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
     const wait = hasRoom ? 0 : outcome.limits[3 * i + 1]!

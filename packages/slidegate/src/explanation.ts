@@ -1,10 +1,10 @@
-import { decisionOf, type LimitDecision, limitsOf } from './decision.ts'
+import { decisionOf, type LimitDecision, limitsInForce, limitsOf } from './decision.ts'
 import { invalidOption, show } from './errors.ts'
 import type { Declaration } from './limits/declaration.ts'
 import { adaptedFrom, declaredOptions } from './limits/declare.ts'
 import type { BanState, Charged, Limit } from './limits/limit.ts'
 import type { Override } from './overrides.ts'
-import { type ExplainOp, type ExplainOutcome, type Part, partsInForce } from './stores/store.ts'
+import type { ExplainOp, ExplainOutcome, Part } from './stores/store.ts'
 
 /** What is used of one limit, and when it is free again. Times are milliseconds from `atMs`. */
 export interface LimitExplanation extends LimitDecision {
@@ -82,7 +82,7 @@ export function explanationOf(
 ): Omit<Explanation, 'overrides'> {
   const blockedMs = outcome.ban?.ms ?? 0
   const decision = decisionOf(op, outcome, 0)
-  const inForce = limitsOf(partsInForce(op.parts, outcome.overrides))
+  const inForce = limitsInForce(op, outcome)
   const { atMs, allowed, cost, retryAfterMs, deniedBy } = decision
   return {
     atMs,

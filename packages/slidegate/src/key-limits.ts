@@ -170,11 +170,6 @@ export class KeyLimits {
     return this.#someOf(key).map((given) => this.#partOf(given, request))
   }
 
-  /** What may block some of the dimensions of a key. */
-  bareOf(key: Partial<AnyKey>): readonly Part[] {
-    return this.#someOf(key).flatMap(({ dimension, key: stored }) => dimension.bareOf(stored) ?? [])
-  }
-
   /** A request's keys as they are stored. */
   storedKeysOf(key: AnyKey): readonly string[] {
     return this.#allOf(key).map((given) => given.key)
@@ -183,11 +178,6 @@ export class KeyLimits {
   /** What tells each key of a request from all others. No limits are asked for. */
   wordsOf(key: AnyKey): readonly string[] {
     return this.#allOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
-  }
-
-  /** The same of some of the dimensions of a key. */
-  someWordsOf(key: Partial<AnyKey>): readonly string[] {
-    return this.#someOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
   }
 
   /** The dimension of each part. */

@@ -57,8 +57,9 @@ interface CommonOptions {
   /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
   readonly logger?: Logger | false
   /**
-   * Whether single keys can be given other numbers, be exempted or blocked while all runs: see {@link Limiter.overrides}. Each
-   * decision then reads the override of its key. Default: false.
+   * Whether keys can have {@link Limiter.overrides} and be blocked. Default: false.
+   *
+   * If true, each decision reads the override of its key.
    */
   readonly overrides?: boolean
   /**
@@ -214,20 +215,22 @@ export interface Limiter<Key extends AnyKey = string> {
    * less than the whole where a limit keeps requests one by one.
    */
   refund(key: Key, decision: Decision, units?: number): Promise<number>
-  /** Forgets what the key has used, its bans and reservations; never its overrides. */
+  /** Forgets what the key has used, its bans and reservations. Keeps its override and block. */
   reset(key: Partial<Key>, options?: KeyOptions): Promise<void>
   /**
-   * Denies all requests of the key from now on, for so long (10 ms to 366 days), by its override: numbers that it has stay.
-   * Needs `overrides`.
+   * Denies all requests of the key for this long, from 10 ms to 366 days.
+   *
+   * The block is a part of the key's override; numbers in it stay. Needs `overrides: true`.
    */
   block(key: Partial<Key>, duration: Duration): Promise<void>
-  /** Lets the key go, blocked or banned, and forgets its denials and earlier bans. */
+  /** Ends a block and a ban of the key, and forgets its denials and earlier bans. */
   unblock(key: Partial<Key>): Promise<void>
-  /** Whether the key, or any of its dimensions, is blocked. */
+  /** Whether the key, or any of its dimensions, is blocked or banned. */
   isBlocked(key: Partial<Key>): Promise<boolean>
   /**
-   * Other numbers, exemptions and blocks of single keys, in force at the next request in every process. Throws
-   * `invalid_option` unless the limiter was made with `overrides: true`.
+   * Sets other numbers, exemptions and blocks for single keys.
+   *
+   * They are in force at the next request in every process. Throws `invalid_option` without `overrides: true`.
    */
   readonly overrides: Overrides<Partial<Key>>
   /** Calls the listener at each such event, at once: it should be quick. What it throws is logged, once. */

@@ -17,13 +17,13 @@ import {
   renumbered,
   unusedNames,
 } from './limits/override.ts'
-import type { ExplainOutcome, Op, Outcome, OverrideOutcome, OverridesOutcome } from './stores/store.ts'
+import type { ExplainOutcome, Op, Outcome, OverrideOp, OverridesOutcome } from './stores/store.ts'
 
-/** New numbers of a limit: those that are left out stay as they were declared. */
+/** New numbers of a limit. Numbers left out stay as declared. */
 export interface LimitChange {
   /** Units per window, for all kinds but token buckets. */
   readonly limit?: number
-  /** Length of a sliding window. Not with `log: 'zset'` or `'stream'`, whose logs are of one window each. */
+  /** Length of a sliding window. Can't change with `log: 'zset'` or `'stream'`: each window has a log of its own. */
   readonly window?: Duration
   /** Tokens that a token bucket holds. */
   readonly capacity?: number
@@ -32,61 +32,63 @@ export interface LimitChange {
 }
 
 /**
- * What an override does to a key:
- * - numbers by the name of their limit: `{ minute: { limit: 300 } }`, or the numbers alone, if the key has just one limit
- * - `exempt`: its limits only count and deny nothing
- * - `block`: every request is denied
+ * The change that an override makes to a key:
+ * - `{ minute: { limit: 300 } }`: other numbers, by the name of their limit
+ * - `{ limit: 300 }`: the same, if the key has just one limit
+ * - `'exempt'`: its limits only count and deny nothing
+ * - `'block'`: every request is denied
  */
 export type OverrideChange = LimitChange | Readonly<Record<string, LimitChange>> | 'exempt' | 'block'
 
-/** For how long an override is in force. */
+/** How long an override lasts. */
 export interface OverrideOptions {
   /** From 10 ms to 366 days. Default: until it is deleted. */
   readonly ttl?: Duration | undefined
 }
 
-/** What is in force for a key. */
+/** The override of a key. */
 export interface Override {
-  /** As it was given; with `hashKeys` as it is stored. */
+  /** The caller's key. With `hashKeys`: as it is stored. */
   readonly key: string
-  /** If the limiter has dimensions: that of the key. */
+  /** The key's dimension, if the limiter has dimensions. */
   readonly dimension?: string
-  /** Numbers by the name of their limit; `''` for the only one. */
+  /** Numbers by the name of their limit, `''` for the only limit. */
   readonly limits?: Readonly<Record<string, LimitNumbers>>
-  /** Whether its limits only count. */
+  /** Set if its limits only count. */
   readonly exempt?: true
-  /** Milliseconds until the numbers or the exemption end. Left out: they don't. */
+  /** Milliseconds until the numbers or the exemption end. Left out if they don't. */
   readonly expiresInMs?: number
-  /** If it is blocked: milliseconds until that ends, `Infinity` for never. */
+  /** Milliseconds until the block ends, `Infinity` if it doesn't. Left out if the key isn't blocked. */
   readonly blockedMs?: number
-  /** Names of `limits` that have no effect: the key has no such limit now, or its numbers don't fit. */
+  /** Names in `limits` without effect. The key has no such limit now, or the numbers don't fit it. */
   readonly unused?: readonly string[]
 }
 
 /**
- * Other numbers, an exemption or a block for single keys, stored beside what they have used. Each decision reads it, so it is in
- * force at the next request in every process. What was used so far counts on.
+ * Sets other numbers, an exemption or a block for single keys.
  *
- * A block ends on its own: new numbers leave it, and it leaves the numbers. All reject with a `StoreUnavailableError` if the
- * store gave no answer; whether it has written is then unknown.
+ * Each decision reads the override of its key, so a change is in force at the next request in every process. The usage of the
+ * key still counts. A block has an end of its own: new numbers leave it, and it leaves the numbers.
+ *
+ * All methods reject with a `StoreUnavailableError` if the store doesn't respond. A change may have been written then.
  */
 export interface Overrides<Key> {
   /**
-   * Replaces the numbers or the exemption of a key, or blocks it. Of a key with several dimensions just one.
+   * Replaces the numbers or the exemption of a key, or blocks it. Takes the key of one dimension.
    *
-   * @throws {SlidegateError} `invalid_limit`, `invalid_window`, `invalid_precision`, `invalid_name`, `invalid_key`; also for
-   * a limit without a name of its own, since the default one changes with its numbers
+   * @throws {SlidegateError} `invalid_limit`, also if the limit has no name of its own: a default name changes with the
+   * numbers. `invalid_window`, `invalid_precision`, `invalid_name`, `invalid_key`
    */
   set(key: Key, change: OverrideChange, options?: OverrideOptions): Promise<void>
-  /** What is in force for the key, if anything is. */
+  /** Returns the override of the key, if it has one. */
   get(key: Key, options?: KeyOptions): Promise<Override | undefined>
-  /** Removes all of it, a block too. Answers whether there was any. */
+  /** Removes the override of the key, a block too. Returns whether it had one. */
   delete(key: Key): Promise<boolean>
-  /** All that are in force, read page by page. What is written meanwhile may be missing. */
+  /** Lists all overrides, page by page. May miss what is written meanwhile. */
   list(): AsyncIterable<Override>
 }
 
-/** A key of one dimension, as it was given and as it is stored. */
+/** A key of one dimension, as given and as stored. */
 export interface OneKey {
   readonly dimension: Dimension
   readonly given: string
@@ -99,11 +101,14 @@ interface Settings {
   /** The key of one dimension; throws for more, or if the limiter is closed. */
   readonly oneOf: (key: Partial<AnyKey>) => OneKey
   readonly apply: (op: Op) => Promise<Outcome>
-  /** Called after a change. */
-  readonly changed: (key: Partial<AnyKey>) => void
+  /** Returns whether anything was in force before. */
+  readonly write: (keys: readonly OneKey[], change: Change) => Promise<boolean>
 }
 
-/** What {@link Overrides} promises. */
+/** The fields that are written. Fields left out stay. */
+export type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
+
+/** {@link Overrides} on a store. */
 export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   readonly #settings: Settings
 
@@ -115,8 +120,9 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     const one = this.#settings.oneOf(key)
     checkOptions(options, 'set', { ttl: true })
     const ms = options.ttl === undefined ? FOREVER : parseWindow(options.ttl, 'the ttl')
-    const fields = change === 'block' ? { blockMs: ms } : { rule: ruleOf(change, one.dimension), ruleMs: ms }
-    await this.#write(key, one, fields)
+    const { write } = this.#settings
+    if (change === 'block') await write([one], { blockMs: ms })
+    else await write([one], { rule: ruleOf(change, one.dimension), ruleMs: ms })
   }
 
   async get(key: Partial<AnyKey>, options?: KeyOptions): Promise<Override | undefined> {
@@ -130,7 +136,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   async delete(key: Partial<AnyKey>): Promise<boolean> {
-    return this.#write(key, this.#settings.oneOf(key), { rule: '', ruleMs: 0, blockMs: 0 })
+    return this.#settings.write([this.#settings.oneOf(key)], { rule: '', ruleMs: 0, blockMs: 0 })
   }
 
   async *list(): AsyncGenerator<Override> {
@@ -151,7 +157,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     }
   }
 
-  /** Nothing where a function tells them only with a request, or by the key as it was given, which isn't stored. */
+  /** The limits of a listed key, if they are known. A function may need a request, or the caller's key, which isn't stored. */
   #limitsOf(dimension: Dimension, given: string, key: string): readonly Limit[] | undefined {
     if (dimension.set === undefined && this.#settings.spelling.isSecret) return undefined
     try {
@@ -160,21 +166,20 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
       return undefined
     }
   }
-
-  async #write(
-    key: Partial<AnyKey>,
-    { dimension, given, key: stored }: OneKey,
-    fields: { readonly rule?: Rule; readonly ruleMs?: number; readonly blockMs?: number },
-  ): Promise<boolean> {
-    const told = given === stored || this.#settings.spelling.isSecret ? {} : { given }
-    const op: Op = { type: 'override', parts: [dimension.bareOf(stored)!], ...fields, ...told }
-    const { existed } = (await this.#settings.apply(op)) as OverrideOutcome
-    this.#settings.changed(key)
-    return existed
-  }
 }
 
-/** @param limits of the key, if they are known */
+/** An op that writes the overrides of these keys. */
+export function overrideOp(keys: readonly OneKey[], isSecret: boolean, fields: Change): OverrideOp {
+  const parts = keys.map(({ dimension, key }) => dimension.bareOf(key)!)
+  const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
+  return { type: 'override', parts, ...fields, ...(given.join('') !== '' && { given }) }
+}
+
+/**
+ * An override as it is returned.
+ *
+ * @param limits the limits of the key, if they are known
+ */
 export function overrideOf(
   key: string,
   { name }: Dimension,
@@ -192,7 +197,7 @@ export function overrideOf(
   }
 }
 
-/** What is stored of numbers by the name of their limit, or of an exemption. */
+/** The rule that is stored for a change. */
 function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   if (change === 'exempt') return EXEMPT
   const limits = set === undefined ? undefined : declared
@@ -204,15 +209,14 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
   }
   const isOnly = Object.values(change).some((value) => typeof value !== 'object')
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
-  const rule: Record<string, LimitNumbers> = {}
-  for (const [name, numbers] of Object.entries(byName)) {
+  const numbers = Object.entries(byName).map(([name, change]) => {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)
-    rule[name] = limit === undefined ? anyNumbers(name, numbers) : numbersFor(limit, numbers)
-  }
-  return JSON.stringify(rule)
+    return [name, limit === undefined ? anyNumbers(name, change) : numbersFor(limit, change)]
+  })
+  return JSON.stringify(Object.fromEntries(numbers))
 }
 
-/** If it has a name that stays, that. */
+/** The name under which numbers alone are stored: the limit's own, or {@link ONLY}. */
 function nameOfOnly(limits: readonly Limit[] | undefined, change: unknown): string {
   const only = limits?.[0]
   if (limits === undefined || only === undefined) return ONLY
@@ -241,7 +245,7 @@ function limitNamed(name: string, limits: readonly Limit[]): Limit {
 
 const FIELDS = ['limit', 'window', 'capacity', 'refill'] as const
 
-/** What can be said of a limit that isn't known yet. */
+/** Checks what can be checked without knowing the limit. */
 function anyNumbers(name: string, change: unknown): LimitNumbers {
   if (name !== ONLY) parseName(name)
   const { limit, window, capacity, refill } = fieldsOf(name, change, FIELDS)
@@ -253,7 +257,7 @@ function anyNumbers(name: string, change: unknown): LimitNumbers {
   }
 }
 
-/** Checked by the function that made the limit. */
+/** Checks the numbers as if the limit were declared with them. */
 function numbersFor(limit: Limit, change: unknown): LimitNumbers {
   const name = declaredName(limit)
   const declaration = declarationOf(adaptedFrom(limit).limit)

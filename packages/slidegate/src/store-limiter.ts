@@ -18,7 +18,14 @@ import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import { areHeld, areKept, NAMELESS, Names, refuseValues } from './names.ts'
 import { markOrigin, originOf } from './origin.ts'
-import { type OneKey, type Overrides, overrideOf, StoredOverrides } from './overrides.ts'
+import {
+  type Change,
+  type OneKey,
+  type Overrides,
+  overrideOf,
+  overrideOp,
+  StoredOverrides,
+} from './overrides.ts'
 import { type Permit, Permits } from './permit.ts'
 import { returnable, returnTo } from './refund.ts'
 import { type Reservation, Reservations, type Settlement } from './reservation.ts'
@@ -34,6 +41,7 @@ import {
   type Named,
   type Op,
   type Outcome,
+  type OverrideOutcome,
   type Part,
   type PeekOp,
   partsInForce,
@@ -307,15 +315,16 @@ export class StoreLimiter implements Limiter<AnyKey> {
   async block(key: Partial<AnyKey>, duration: Duration): Promise<void> {
     const blockMs = parseWindow(duration, 'the duration')
     if (this.#overrides === undefined) throw this.#notOverridable()
-    await this.#freeing({ type: 'override', parts: this.#bare(key), blockMs })
+    await this.#write(this.#blockable(key), { blockMs })
   }
 
   async unblock(key: Partial<AnyKey>): Promise<void> {
-    await this.#freeing({ type: 'override', parts: this.#bare(key), blockMs: 0 })
+    await this.#write(this.#blockable(key), { blockMs: 0 })
   }
 
   async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
-    const op: ExplainOp = { type: 'explain', parts: this.#bare(key), cost: 1, count: 1 }
+    const parts = this.#blockable(key).map(({ dimension, key: stored }) => dimension.bareOf(stored)!)
+    const op: ExplainOp = { type: 'explain', parts, cost: 1, count: 1 }
     return ((await this.#apply(op)) as ExplainOutcome).ban !== undefined
   }
 
@@ -389,8 +398,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
         this.#checkOpen()
         return this.#apply(op)
       },
-      changed: (key) => this.#room.wake(this.#keys.someWordsOf(key)),
+      write: (keys, change) => this.#write(keys, change),
     })
+  }
+
+  async #write(keys: readonly OneKey[], change: Change): Promise<boolean> {
+    const op = overrideOp(keys, this.#keys.spelling.isSecret, change)
+    return ((await this.#freeing(op)) as OverrideOutcome).existed
   }
 
   /** The key of just one dimension. */
@@ -401,11 +415,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
     throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
   }
 
-  /** What may block these keys, and nothing else of them. */
-  #bare(key: Partial<AnyKey>): readonly Part[] {
+  /** Those keys that can be blocked, one at least. */
+  #blockable(key: Partial<AnyKey>): readonly OneKey[] {
     this.#checkOpen()
-    const parts = this.#keys.bareOf(key)
-    if (parts.length > 0) return parts
+    const keys = this.#keys.givenBy(key).filter(({ dimension }) => dimension.bareOf('') !== undefined)
+    if (keys.length > 0) return keys
     throw invalidOption(
       `the limiter ${show(this.name)} never blocks this key; make it with overrides: true, or set its ban option`,
       key,

@@ -3,7 +3,13 @@ import '../components/key/key.css'
 import { Actions } from '../components/key/actions.tsx'
 import { AskedCost } from '../components/key/asked-cost.tsx'
 import { Changes } from '../components/key/changes.tsx'
-import { type Explained, keyOf, type OneKey } from '../components/key/explained.ts'
+import {
+  declaredName,
+  type Explained,
+  keyOf,
+  type LimitExplained,
+  type OneKey,
+} from '../components/key/explained.ts'
 import { LimitPanel } from '../components/key/limit-panel.tsx'
 import { LookUp } from '../components/key/look-up.tsx'
 import type { Level } from '../components/key/picture.ts'
@@ -11,9 +17,9 @@ import { useServiceClock } from '../components/key/service-clock.ts'
 import { Tail } from '../components/limiter/tail.tsx'
 import { PageHeader } from '../components/page-header.tsx'
 import { Answered, Badge, Notice } from '../components/status.tsx'
-import { count, duration } from '../format.ts'
+import { count, roundDuration } from '../format.ts'
 import { limiterHref, nameIn } from '../place.ts'
-import { type AuditTold, type LimiterTold, limitInWords } from '../told.ts'
+import { type AuditTold, blockInWords, hasRule, type LimiterTold, ruleInWords } from '../told.ts'
 import { useAsk } from '../use-ask.ts'
 
 const EVERY_MS = 1000
@@ -63,7 +69,9 @@ function Key({ of }: { readonly of: OneKey }) {
       <LookUp limiters={limiters.data?.limiters ?? []} of={of} />
       <PageHeader title={key} crumbs={crumbs}>
         {dimension !== undefined && <Badge>{dimension}</Badge>}
-        {asked.data !== undefined && <Actions of={of} explained={asked.data} onDone={again} />}
+        {asked.data !== undefined && told !== undefined && (
+          <Actions of={of} config={told.config} explained={asked.data} onDone={again} />
+        )}
       </PageHeader>
       {told?.hashesKeys === true && /^~[\w-]{22}$/.test(key) && (
         <Notice tone="warn">
@@ -81,7 +89,7 @@ function Key({ of }: { readonly of: OneKey }) {
                 atMs={explained.atMs}
                 levels={levels.get(limit.name) ?? []}
                 clock={clock}
-                isOverride={explained.overrides.length > 0}
+                isOverride={isOverridden(of, limit, explained)}
               />
             ))}
           </>
@@ -95,13 +103,14 @@ function Key({ of }: { readonly of: OneKey }) {
 
 /** How it stands with the key as a whole. */
 function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explained }) {
-  const { allowed, blockedMs, bans, overrides } = explained
+  const { allowed, blockedMs, bans } = explained
+  const rules = explained.overrides.filter(hasRule)
   return (
     <section class="panel verdict-panel" aria-labelledby="verdict">
       <div class="panel-head">
         <h2 id="verdict">Now</h2>
-        {blockedMs > 0 ? (
-          <Badge tone="bad">blocked for {duration(Math.ceil(blockedMs / 1000) * 1000)}</Badge>
+        {blockedMs !== 0 ? (
+          <Badge tone="bad">{blockInWords(blockedMs)}</Badge>
         ) : allowed ? (
           <Badge tone="good">admitted</Badge>
         ) : (
@@ -110,11 +119,9 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
       </div>
       <AskedCost of={of} usual={explained} />
       <dl class="facts">
-        <dt>Bans</dt>
-        <dd>{bansInWords(explained)}</dd>
         {bans.some(({ level, denials }) => level > 0 || denials > 0) && (
           <>
-            <dt>Towards the next</dt>
+            <dt>Towards the next ban</dt>
             <dd>
               {bans
                 .map(({ denials, level }) => `${count(denials)} denials, ${count(level)} bans in a row`)
@@ -122,17 +129,17 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
             </dd>
           </>
         )}
-        <dt>Overrides</dt>
+        <dt>Override</dt>
         <dd>
-          {overrides.length === 0
-            ? 'none: the usual limits'
-            : overrides.map(({ limits, expiresInMs }) => (
-                <span key={expiresInMs}>
-                  {limits.map(limitInWords).join(', ')}
+          {rules.length === 0
+            ? 'none'
+            : rules.map((override) => (
+                <span key={override.dimension}>
+                  {ruleInWords(override)}
                   <span class="muted">
-                    {expiresInMs === 0
+                    {override.expiresInMs === undefined
                       ? ', until it is deleted'
-                      : `, for ${duration(Math.ceil(expiresInMs / 1000) * 1000)} more`}
+                      : `, for ${roundDuration(override.expiresInMs)} more`}
                   </span>
                 </span>
               ))}
@@ -142,9 +149,14 @@ function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: E
   )
 }
 
-function bansInWords({ bans, blockedMs }: Explained): string {
-  if (bans.length === 0) return 'this limiter has none: its configuration says no ban'
-  return blockedMs > 0 ? 'blocked: everything is denied' : 'not blocked'
+/** Whether a limit has numbers of an override, or only counts by it. */
+function isOverridden(of: OneKey, limit: LimitExplained, { limits: all, overrides }: Explained): boolean {
+  const name = declaredName(of, limit)
+  return overrides.some(({ limits = {}, exempt, unused = [] }) => {
+    if (exempt) return true
+    const used = Object.keys(limits).filter((each) => !unused.includes(each))
+    return used.includes(name) || (all.length === 1 && used.length > 0)
+  })
 }
 
 /** What was used of each limit, by the answers so far. */

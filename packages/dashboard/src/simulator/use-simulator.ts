@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
 
 /** What is known of a log, and of what was simulated last. */
@@ -29,7 +29,8 @@ const NOTHING: SimulatorState = {
 export function useSimulator(): Simulator {
   const [state, setState] = useState(NOTHING)
   const worker = useRef<Worker>()
-  useEffect(() => {
+  // An effect would run after the page is painted: a file that is dropped before would be lost.
+  useLayoutEffect(() => {
     const started = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
     worker.current = started
     started.onmessage = ({ data }: MessageEvent<Told>) => setState((last) => heard(last, data))

@@ -22,7 +22,6 @@ const LIMITERS: Config['limiters'] = {
       { kind: 'slidingWindow', limit: 1000, window: '1h', name: 'hourly' },
       { kind: 'slidingWindow', limit: 40, window: '1m', name: 'stricter', shadow: true },
     ],
-    ban: true,
     plans: { gold: { keys: ['org:acme'], limits: [{ kind: 'slidingWindow', limit: 100, window: '1s' }] } },
     timeoutMs,
   },
@@ -109,8 +108,8 @@ it('takes a picture of each page', { timeout: (SECONDS + 240) * 1000 }, async ()
       ask(service, 'login', [{ user: `ann${some(6)}`, address: address(some(40)) }]),
     ])
   }, 100)
-  await service.post('/v1/admin/ban', { limiter: 'api', key: 'user:99', duration: '1h' })
-  await service.post('/v1/admin/unban', { limiter: 'api', key: 'user:99' })
+  await service.post('/v1/admin/block', { limiter: 'api', key: 'user:99', ttl: '1h' })
+  await service.post('/v1/admin/unblock', { limiter: 'api', key: 'user:99' })
   await service.post('/v1/admin/reset', { limiter: 'search', key: 'user:12' })
   await service.post('/v1/admin/shadow', { limiter: 'webhooks', shadow: true })
   await using browser = await testBrowser()

@@ -159,7 +159,8 @@ export interface TailLine extends Pick<Decision, 'atMs' | 'allowed' | 'cost' | '
   readonly remaining: number | null
   /** `null` where it will never be admitted. */
   readonly retryAfterMs: number | null
-  readonly blockedMs?: number
+  /** `null`: until it is unblocked. */
+  readonly blockedMs?: number | null
   /** Shadow limits that had no room. */
   readonly shadowDeniedBy?: readonly string[]
 }

@@ -43,7 +43,7 @@ export class MemorySteering implements Steering {
   }
 }
 
-/** One hash, `<prefix>:{shadow}`: `<limiter>:<limit>` is 1 or 0. */
+/** A sorted set, `<prefix>:{shadow}`: `<limiter>:<limit>` by 1 or 0. Its commands are among those of the store. */
 export class RedisSteering implements Steering {
   readonly #link: RedisLink
   readonly #key: string
@@ -60,24 +60,20 @@ export class RedisSteering implements Steering {
   async say(limiter: string, limit: string, shadow: boolean | null): Promise<void> {
     const words = await this.#words()
     const forgotten = forgottenBy(words, limiter, limit, shadow)
-    if (forgotten.length > 0) await this.#link.ask((client) => client.hdel(this.#key, ...forgotten))
+    if (forgotten.length > 0) await this.#link.ask((client) => client.zrem(this.#key, ...forgotten))
     if (shadow === null) return
     if (words.size - forgotten.length >= MAX_WORDS) throw tooMany()
-    await this.#link.ask((client) => client.hset(this.#key, `${limiter}:${limit}`, shadow ? '1' : '0'))
+    await this.#link.ask((client) => client.zadd(this.#key, shadow ? 1 : 0, `${limiter}:${limit}`))
   }
 
   async #words(): Promise<Words> {
+    const found = await this.#link.ask((client) => client.zrange(this.#key, 0, MAX_WORDS - 1, 'WITHSCORES'))
     const words = new Map<string, boolean>()
-    let cursor = '0'
-    do {
-      const [next, found] = await this.#link.ask((client) => client.hscan(this.#key, cursor, 'COUNT', 1000))
-      for (let i = 0; i + 1 < found.length && words.size < MAX_WORDS; i += 2) {
-        const [word, shadow] = [found[i]!, found[i + 1]!]
-        // Whatever else may stand there is none.
-        if (word.includes(':') && /^[01]$/.test(shadow)) words.set(word, shadow === '1')
-      }
-      cursor = next
-    } while (cursor !== '0' && words.size < MAX_WORDS)
+    for (let i = 0; i + 1 < found.length; i += 2) {
+      const [word, shadow] = [found[i]!, found[i + 1]!]
+      // Skips what it cannot read.
+      if (word.includes(':') && /^[01]$/.test(shadow)) words.set(word, shadow === '1')
+    }
     return words
   }
 }

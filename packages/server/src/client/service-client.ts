@@ -88,6 +88,16 @@ export class ServiceClient {
     }
   }
 
+  /** Lines of JSON as they come. */
+  async *lines(path: string): AsyncGenerator<string> {
+    let rest = ''
+    for await (const part of this.text(path, 'application/x-ndjson')) {
+      const lines = (rest + part).split('\n')
+      rest = lines.pop()!
+      yield* lines
+    }
+  }
+
   /** Events for as long as there are any, or until the signal. */
   async *events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     const response = await this.#send('GET', path, undefined, signal).catch((error) => {

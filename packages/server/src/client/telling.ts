@@ -22,7 +22,28 @@ export interface DecisionTold {
   readonly deniedBy: readonly string[]
   readonly limits: readonly LimitTold[]
   readonly source: string
-  readonly blockedMs?: number
+  readonly blockedMs?: number | null
+}
+
+/** An override. Numbers are by the name of their limit; those of an only limit by an empty one. */
+export interface OverrideTold {
+  readonly key: string
+  readonly dimension?: string
+  readonly limits?: Readonly<Record<string, NumbersTold>>
+  readonly exempt?: true
+  /** Left out: never. */
+  readonly expiresInMs?: number
+  readonly blockedMs?: number | null
+  readonly unused?: readonly string[]
+}
+
+export interface NumbersTold {
+  readonly limit?: number
+  /** In milliseconds, or as it was typed. */
+  readonly window?: number | string
+  readonly windowMs?: number
+  readonly capacity?: number
+  readonly refill?: number
 }
 
 const SECOND_MS = 1000
@@ -52,7 +73,7 @@ export function decisionLines(decision: DecisionTold): string[] {
 function headOf({ allowed, remaining, retryAfterMs, deniedBy, source, blockedMs }: DecisionTold): string {
   const by = source === 'store' ? '' : `, decided by ${printable(source)}`
   if (allowed) return `allowed${remaining === null ? '' : `, ${formatCount(remaining)} left`}${by}`
-  const blocked = blockedMs === undefined ? '' : `, blocked for ${lasting(blockedMs)}`
+  const blocked = blockedMs === undefined ? '' : `, ${blockedText(blockedMs)}`
   return `denied${byWhat(deniedBy)}${blocked}; try again ${after(retryAfterMs)}${by}`
 }
 
@@ -68,6 +89,40 @@ export function nameOf({ name, shadow }: { readonly name: string; readonly shado
 /** The exit code is the decision. */
 export function endWith({ allowed }: { readonly allowed: boolean }): void {
   if (!allowed) process.exitCode = EXIT.denied
+}
+
+export function blockedText(ms: number | null): string {
+  return ms === null ? 'blocked until it is unblocked' : `blocked for ${lasting(ms)}`
+}
+
+/** `minute 300 per 1m, hourly 5,000, for 1h` */
+export function overrideText(override: OverrideTold): string {
+  const { expiresInMs, blockedMs } = override
+  const rule = ruleText(override)
+  const end = expiresInMs === undefined ? 'until it is deleted' : `for ${lasting(expiresInMs)}`
+  return [
+    ...(rule === '' ? [] : [rule, end]),
+    ...(blockedMs === undefined ? [] : [blockedText(blockedMs)]),
+  ].join(', ')
+}
+
+export function ruleText({ limits = {}, exempt, unused = [] }: Omit<OverrideTold, 'key'>): string {
+  if (exempt) return 'exempt'
+  return Object.entries(limits)
+    .map(([name, numbers]) => `${numbersText(name, numbers)}${unused.includes(name) ? ' (unused)' : ''}`)
+    .join(', ')
+}
+
+function numbersText(name: string, { limit, window, windowMs, capacity, refill }: NumbersTold): string {
+  const length = windowMs === undefined ? window : formatDuration(windowMs)
+  const words = [
+    ...(name === '' ? [] : [name]),
+    ...(limit === undefined ? [] : [formatCount(limit)]),
+    ...(length === undefined ? [] : [`per ${typeof length === 'number' ? formatDuration(length) : length}`]),
+    ...(capacity === undefined ? [] : [`capacity ${formatCount(capacity)}`]),
+    ...(refill === undefined ? [] : [`refill ${formatCount(refill)}`]),
+  ]
+  return printable(words.join(' '))
 }
 
 /** A limit as a configuration has it, in a few words: `100 per 1m`. */

@@ -3,7 +3,7 @@ import { addConsumeCommand, addPeekCommand } from './ask.ts'
 import { addBenchCommand } from './bench.ts'
 import { addCaptureCommand } from './capture.ts'
 import { addExplainCommand } from './explain.ts'
-import { addBanCommand, addResetCommand, addUnbanCommand } from './key-actions.ts'
+import { addBlockCommand, addResetCommand, addUnblockCommand } from './key-actions.ts'
 import { addAuditCommand, addLimitersCommand, addTopCommand, addUsageCommand } from './looking.ts'
 import { addOverrideCommand } from './override.ts'
 import { addDrainCommand, addShadowCommand } from './steer.ts'
@@ -19,8 +19,8 @@ export function addClientCommands(program: Command): void {
   addTopCommand(program)
   addTailCommand(program)
   addResetCommand(program)
-  addBanCommand(program)
-  addUnbanCommand(program)
+  addBlockCommand(program)
+  addUnblockCommand(program)
   addOverrideCommand(program)
   addShadowCommand(program)
   addDrainCommand(program)

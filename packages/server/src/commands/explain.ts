@@ -1,7 +1,16 @@
 import type { Command } from 'commander'
 import { clientOf, print } from '../client/command.ts'
 import { keyOf, keyText } from '../client/key-words.ts'
-import { after, byWhat, endWith, type LimitTold, lasting, limitText, nameOf } from '../client/telling.ts'
+import {
+  after,
+  blockedText,
+  byWhat,
+  endWith,
+  type LimitTold,
+  nameOf,
+  type OverrideTold,
+  overrideText,
+} from '../client/telling.ts'
 import { formatCount, printable } from '../text.ts'
 import { type AskFlags, addAskCommand, bodyOf } from './ask.ts'
 
@@ -10,22 +19,18 @@ interface ExplanationTold {
   readonly cost: number
   readonly deniedBy: readonly string[]
   readonly retryAfterMs: number | null
-  readonly blockedMs: number
+  readonly blockedMs: number | null
   readonly limits: readonly (LimitTold & {
     readonly used: number
     readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   })[]
   readonly bans: readonly {
     readonly dimension?: string
-    readonly blockedMs: number
+    readonly blockedMs: number | null
     readonly level: number
     readonly denials: number
   }[]
-  readonly overrides: readonly {
-    readonly dimension?: string
-    readonly limits: readonly Readonly<Record<string, unknown>>[]
-    readonly expiresInMs: number
-  }[]
+  readonly overrides: readonly OverrideTold[]
 }
 
 const BAR = 24
@@ -50,17 +55,16 @@ function linesOf(limiter: string, key: string, explanation: ExplanationTold): st
   const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; it fits ${after(retryAfterMs)}`
   const width = Math.max(0, ...limits.map((limit) => nameOf(limit).length))
   const details = [
-    ...(blockedMs > 0 ? [`blocked for ${lasting(blockedMs)}`] : []),
+    ...(blockedMs === 0 ? [] : [blockedText(blockedMs)]),
     ...bans
       .filter(({ level, denials }) => level + denials > 0)
       .map(({ dimension, level, denials }) => {
         const which = dimension === undefined ? '' : `${printable(dimension)}: `
         return `${which}bans in a row: ${formatCount(level)}, denials towards the next: ${formatCount(denials)}`
       }),
-    ...overrides.map(({ dimension, limits: own, expiresInMs }) => {
-      const which = dimension === undefined ? '' : ` of ${printable(dimension)}`
-      const end = expiresInMs === 0 ? 'until it is deleted' : `for ${lasting(expiresInMs)}`
-      return `override${which}: ${own.map(limitText).join(', ')}, ${end}`
+    ...overrides.map((override) => {
+      const { dimension } = override
+      return `override${dimension === undefined ? '' : ` of ${printable(dimension)}`}: ${overrideText(override)}`
     }),
   ]
   return [

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
 import { type KeyBody, keyOf, keyText } from '../client/key-words.ts'
+import { blockedText } from '../client/telling.ts'
 import { duration } from '../client/values.ts'
 import { printable } from '../text.ts'
 
@@ -24,19 +25,20 @@ export function addResetCommand(program: Command): void {
   )
 }
 
-export function addBanCommand(program: Command): void {
-  addKeyCommand(program, 'ban', 'deny a key everything for a time')
-    .requiredOption('--for <duration>', "for how long: '30s', '1h', '7d'", duration)
+export function addBlockCommand(program: Command): void {
+  addKeyCommand(program, 'block', 'deny every request of a key')
+    .option('--for <duration>', "for how long: '30s', '1h', '7d' (default: until it is unblocked)", duration)
     .action((limiter: string, words: string[], flags: KeyFlags) => {
-      const body = { limiter, key: keyOf(words, flags.key), duration: flags.for }
-      return act('ban', body, flags, `blocked for ${flags.for}`)
+      const { for: ttl } = flags
+      const body = { limiter, key: keyOf(words, flags.key), ...(ttl !== undefined && { ttl }) }
+      return act('block', body, flags, ttl === undefined ? blockedText(null) : `blocked for ${ttl}`)
     })
 }
 
-export function addUnbanCommand(program: Command): void {
-  addKeyCommand(program, 'unban', 'let a key go').action(
+export function addUnblockCommand(program: Command): void {
+  addKeyCommand(program, 'unblock', 'lift the block of a key, and its bans').action(
     (limiter: string, words: string[], flags: KeyFlags) =>
-      act('unban', { limiter, key: keyOf(words, flags.key) }, flags, 'not blocked'),
+      act('unblock', { limiter, key: keyOf(words, flags.key) }, flags, 'not blocked'),
   )
 }
 

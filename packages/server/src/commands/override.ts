@@ -1,34 +1,37 @@
 import type { Command } from 'commander'
-import { clientOf, print, type ServiceFlags, withServiceOptions } from '../client/command.ts'
+import {
+  clientOf,
+  isForPeople,
+  print,
+  type ServiceFlags,
+  withServiceOptions,
+  write,
+} from '../client/command.ts'
 import { keyOf, keyText } from '../client/key-words.ts'
-import { lasting, limitText } from '../client/telling.ts'
+import { type NumbersTold, type OverrideTold, overrideText, ruleText } from '../client/telling.ts'
 import { collect, duration } from '../client/values.ts'
 import { UsageError } from '../errors.ts'
-import { alignColumns, printable } from '../text.ts'
+import { isObject } from '../objects.ts'
+import { printable, printableJson } from '../text.ts'
 import { addKeyCommand } from './key-actions.ts'
 
 interface OverrideFlags extends ServiceFlags {
   readonly key?: string
   readonly limit?: readonly string[]
   readonly limits?: string
+  readonly exempt?: boolean
   readonly for?: string
 }
 
-interface OverrideTold {
-  readonly key: string
-  readonly dimension?: string
-  readonly limits: readonly Readonly<Record<string, unknown>>[]
-  readonly expiresInMs: number
-}
-
 export function addOverrideCommand(program: Command): void {
-  const override = program.command('override').description('limits of single keys in place of their own')
-  addKeyCommand(override, 'set', 'give a key other limits')
-    .option('--limit <limit>', 'a sliding window like 1000/1m, or hourly=5000/1h; repeatable', collect)
-    .option('--limits <json>', 'limits of any kind, as a configuration has them: a JSON array')
+  const override = program.command('override').description('other numbers for the limits of single keys')
+  addKeyCommand(override, 'set', 'change the limits of a key')
+    .option('--limit <limit>', 'of the only limit 300 or 300/1m, of another minute=300; repeatable', collect)
+    .option('--limits <json>', 'numbers by the name of their limit: {"burst":{"capacity":50}}')
+    .option('--exempt', 'its limits only count')
     .option('--for <duration>', "for how long: '1h', '7d' (default: until it is deleted)", duration)
     .action(setOverride)
-  addKeyCommand(override, 'delete', 'hold a key to its usual limits again').action(deleteOverride)
+  addKeyCommand(override, 'delete', 'delete the override of a key, and its block').action(deleteOverride)
   withServiceOptions(override.command('list').description('all of a limiter'))
     .argument('<limiter>', 'its name')
     .action(listOverrides)
@@ -36,60 +39,77 @@ export function addOverrideCommand(program: Command): void {
 
 async function setOverride(limiter: string, words: string[], flags: OverrideFlags): Promise<void> {
   const key = keyOf(words, flags.key)
-  const limits = limitsOf(flags)
-  const body = { limiter, key, limits, ...(flags.for && { ttl: flags.for }) }
+  const rule = ruleOf(flags)
+  const { exempt, limits } = rule
+  const change = exempt ? { exempt } : { limits: limits?.[ONLY] ?? limits }
+  const body = { limiter, key, ...change, ...(flags.for && { ttl: flags.for }) }
   const answer = await clientOf(flags).ask('PUT', '/v1/admin/overrides', 'done', body)
   const end = flags.for === undefined ? 'until it is deleted' : `for ${flags.for}`
-  print(flags, answer, () => [
-    `${keyText(key)} at ${printable(limiter)}: ${limits.map(limitText).join(', ')}, ${end}`,
-  ])
+  print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${ruleText(rule)}, ${end}`])
 }
 
 async function deleteOverride(limiter: string, words: string[], flags: OverrideFlags): Promise<void> {
   const key = keyOf(words, flags.key)
   const answer = await clientOf(flags).ask('DELETE', '/v1/admin/overrides', 'done', { limiter, key })
   const { wasThere } = answer as { wasThere: boolean }
-  const told = wasThere ? 'held to its usual limits again' : 'there was no override'
+  const told = wasThere ? 'the override is deleted' : 'there was no override'
   print(flags, answer, () => [`${keyText(key)} at ${printable(limiter)}: ${told}`])
 }
 
 async function listOverrides(limiter: string, flags: ServiceFlags): Promise<void> {
-  const answer = await clientOf(flags).ask(
-    'GET',
-    `/v1/admin/overrides?limiter=${encodeURIComponent(limiter)}`,
-    'overrides',
-  )
-  const { overrides } = answer as { overrides: readonly OverrideTold[] }
-  const rows = overrides.map(({ key, dimension, limits, expiresInMs }) => [
-    keyText(dimension === undefined ? key : { [dimension]: key }),
-    limits.map(limitText).join(', '),
-    expiresInMs === 0 ? 'until it is deleted' : `for ${lasting(expiresInMs)}`,
-  ])
-  print(flags, answer, () => (rows.length === 0 ? ['no overrides'] : alignColumns(rows, '')))
+  const isHuman = isForPeople(flags)
+  const path = `/v1/admin/overrides?limiter=${encodeURIComponent(limiter)}`
+  let count = 0
+  for await (const line of clientOf(flags).lines(path)) {
+    count++
+    const override = JSON.parse(line) as OverrideTold
+    await write(`${isHuman ? lineOf(override) : printableJson(override, 0)}\n`)
+  }
+  if (isHuman && count === 0) await write('no overrides\n')
 }
 
-function limitsOf({ limit = [], limits }: OverrideFlags): readonly Readonly<Record<string, unknown>>[] {
-  const windows = limit.map(windowOf)
-  const others = limits === undefined ? [] : parsed(limits)
-  if (windows.length + others.length > 0) return [...windows, ...others]
-  throw new UsageError('no limit is given; give --limit 1000/1m, or --limits')
+function lineOf(override: OverrideTold): string {
+  const { key, dimension } = override
+  return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
 
-/** `1000/1m`, `hourly=5000/1h` */
-function windowOf(text: string): Readonly<Record<string, unknown>> {
-  const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})\/(\d{1,9}(?:ms|s|m|h|d))$/.exec(text)
-  if (match === null)
-    throw new UsageError(`--limit is "${printable(text)}"; write it like 1000/1m or hourly=5000/1h`)
-  const [, name, limit, window] = match
-  return { kind: 'slidingWindow', limit: Number(limit), window, ...(name && { name }) }
+/** The name by which answers have the numbers of an only limit. */
+const ONLY = ''
+
+function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Pick<OverrideTold, 'limits' | 'exempt'> {
+  const given = [...limit.map(numbersOf), ...(limits === undefined ? [] : parsed(limits))]
+  if (exempt && given.length > 0) throw new UsageError('both limits and --exempt are given; give one of them')
+  if (exempt) return { exempt }
+  if (given.length === 0) throw new UsageError('no limit is given; give --limit 300, --limits or --exempt')
+  if (given.length > 1 && given.some(([name]) => name === ONLY)) {
+    throw new UsageError('several limits are given; write each with its name, like minute=300')
+  }
+  return { limits: Object.fromEntries(given) }
 }
 
-function parsed(text: string): readonly Readonly<Record<string, unknown>>[] {
+type NamedNumbers = readonly [name: string, numbers: NumbersTold]
+
+/** `300`, `300/1m`, `minute=300/1m` */
+function numbersOf(text: string): NamedNumbers {
+  const match = /^(?:([A-Za-z0-9._-]{1,64})=)?(\d{1,13})(?:\/(\d{1,9}(?:ms|s|m|h|d)))?$/.exec(text)
+  if (match === null) {
+    throw new UsageError(`--limit is "${printable(text)}"; write it like 300, 300/1m or minute=300`)
+  }
+  const [, name = ONLY, limit, window] = match
+  return [name, { limit: Number(limit), ...(window !== undefined && { window }) }]
+}
+
+function parsed(text: string): readonly NamedNumbers[] {
   try {
     const limits: unknown = JSON.parse(text)
-    if (Array.isArray(limits)) return limits as Record<string, unknown>[]
+    // Numbers alone are those of the only limit.
+    if (isObject(limits)) {
+      return Object.values(limits).every(isObject)
+        ? (Object.entries(limits) as NamedNumbers[])
+        : [[ONLY, limits]]
+    }
   } catch {
     // Told below.
   }
-  throw new UsageError(`--limits is "${printable(text)}"; it must be a JSON array`)
+  throw new UsageError(`--limits is "${printable(text)}"; it must be a JSON object`)
 }

@@ -3,7 +3,7 @@ import type { TailLine } from '../admin/overview.ts'
 import { addServiceCommand, clientOf, isForPeople, type ServiceFlags, write } from '../client/command.ts'
 import { ClientError, EXIT } from '../client/exit-codes.ts'
 import { keyText } from '../client/key-words.ts'
-import { after, byWhat, lasting } from '../client/telling.ts'
+import { after, blockedText, byWhat } from '../client/telling.ts'
 import { numberUpTo } from '../client/values.ts'
 import { formatCount, printable, printableJson } from '../text.ts'
 
@@ -63,6 +63,6 @@ function lineOf(line: TailLine): string {
 
 function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailLine): string {
   const by = deniedBy.length === 0 ? printable(source) : byWhat(deniedBy).trim()
-  const blocked = blockedMs === undefined ? '' : `, blocked for ${lasting(blockedMs)}`
+  const blocked = blockedMs === undefined ? '' : `, ${blockedText(blockedMs)}`
   return `${by}${blocked}, fits ${after(retryAfterMs)}`
 }

@@ -41,7 +41,7 @@ class LimiterCheck {
   }
 
   areGood(): boolean {
-    const { plans = {}, overrides = [], dimensions } = this.#limiter
+    const { plans = {}, overrides, dimensions } = this.#limiter
     this.#rules(this.#limiter, [])
     const names = Object.keys(plans)
     for (const [name, plan] of Object.entries(plans)) {
@@ -70,7 +70,7 @@ class LimiterCheck {
         this.#dimension(dimension, [...path, 'dimensions', dimension])
     }
     const seen = new Set<string>()
-    for (const [i, { key, dimension, limits }] of overrides.entries()) {
+    for (const [i, { key, dimension, limits }] of (overrides || []).entries()) {
       const path = ['overrides', i]
       this.#set(limits, [...path, 'limits'])
       if (dimension === undefined) {

@@ -236,27 +236,31 @@ const LimiterSchema = closed('What keys are held to: limits of one key, or dimen
   ),
   choosePlan: flag('Whether a request may say its plan. Default: false.'),
   overrides: Type.Optional(
-    Type.Array(
-      closed('Limits of a single key.', {
-        key: text('Whose limits they are: exactly this key.'),
-        dimension: Type.Optional(
-          Type.String({
-            ...Dimension,
-            description: 'Of which dimension the key is, where the limiter has dimensions.',
+    Type.Union(
+      [
+        Type.Array(
+          closed('Limits of a single key.', {
+            key: text('Whose limits they are: exactly this key.'),
+            dimension: Type.Optional(
+              Type.String({
+                ...Dimension,
+                description: 'Of which dimension the key is, where the limiter has dimensions.',
+              }),
+            ),
+            limits: limits('What the key is held to: all of it.'),
           }),
+          { title: 'a list of overrides' },
         ),
-        limits: limits('What the key is held to: all of it.'),
-      }),
-      { description: 'Limits of single keys, before those of any plan.' },
+        Type.Literal(false, { title: 'false' }),
+      ],
+      {
+        description:
+          'Limits of single keys, before those of any plan. The API changes the numbers of any key, or blocks it, on top. false: never; each decision then reads one record less.',
+      },
     ),
   ),
   shadow: flag('Whether all limits are shadow limits. Default: false.'),
-  ban: Type.Optional(
-    Type.Union([Type.Boolean(), BanSchema], {
-      description:
-        'true: keys are blocked by hand only. false, the default: never; each decision then reads one log less.',
-    }),
-  ),
+  ban: Type.Optional(BanSchema),
   onStoreError,
   instances: Type.Optional(
     Type.Integer({

@@ -8,7 +8,7 @@ import type {
   Overview as OverviewTold,
   ProblemTold,
 } from '../admin/overview.ts'
-import { LimitSchema, Role } from '../config/schema.ts'
+import { Role } from '../config/schema.ts'
 import { closed, Key, LimiterName } from './schemas.ts'
 
 const Duration = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 32 })], {
@@ -29,13 +29,41 @@ const Counts = (description: string): TSchema =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
 
 export const KeyBody = closed({ limiter: LimiterName, key: Key })
-export const BanBody = closed({ ...KeyBody.properties, duration: Duration })
+const Ttl = Type.Optional(Duration)
+export const BlockBody = closed({ ...KeyBody.properties, ttl: Ttl })
 export const OverrideKeyBody = closed({ ...KeyBody.properties, dimension: Dimension })
-export const OverrideBody = closed({
-  ...OverrideKeyBody.properties,
-  limits: Type.Array(LimitSchema, { minItems: 1, maxItems: 64 }),
-  ttl: Type.Optional(Duration),
-})
+const Units = Type.Optional(Type.Integer({ minimum: 1 }))
+const Numbers = Type.Object(
+  { limit: Units, window: Type.Optional(Duration), capacity: Units, refill: Units },
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    description:
+      'limit: all kinds but token buckets. window: sliding windows. capacity, refill: token buckets.',
+  },
+)
+const True = (description: string) => Type.Optional(Type.Literal(true, { description }))
+export const OverrideBody = closed(
+  {
+    ...OverrideKeyBody.properties,
+    limits: Type.Optional(
+      Type.Union([Numbers, Type.Record(LimitName, Numbers, { minProperties: 1, maxProperties: 64 })], {
+        description: 'Numbers by the name of their limit, or those of the only limit.',
+      }),
+    ),
+    exempt: True('The limits of the key only count, as shadow limits do.'),
+    block: True('Denies every request of the key.'),
+    ttl: Ttl,
+  },
+  {
+    description:
+      'Exactly one of limits, exempt and block; ttl: for how long, by default until it is deleted.',
+    examples: [
+      { limiter: 'api', key: 'ann', limits: { minute: { limit: 300 } }, ttl: '1h' },
+      { limiter: 'api', key: 'ann', exempt: true },
+    ],
+  },
+)
 export const ShadowBody = closed({
   limiter: LimiterName,
   limit: Type.Optional(LimitName),
@@ -55,13 +83,21 @@ export const TailQuery = closed({
   ),
   denied: Type.Optional(Type.Boolean({ description: 'true: denials only.' })),
 })
-export const OverridesQuery = closed({ limiter: LimiterName })
+export const OverridesQuery = closed({
+  limiter: LimiterName,
+  count: Type.Optional(Type.Integer({ minimum: 1, description: 'How many at most. Default: all.' })),
+})
 export const AuditQuery = closed({ count: Count(1000, 50) })
 
 /** What is read for as long as one likes. */
 export const Events = {
   description: 'Server-sent events: decision, and lost.',
   content: { 'text/event-stream': { schema: { type: 'string' } } },
+} as const
+
+export const OverrideLines = {
+  description: 'A line of JSON for each override: see overrides of Explanation.',
+  content: { 'application/x-ndjson': { schema: { type: 'string' } } },
 } as const
 
 export const Done = closed({ done: Type.Literal(true) })
@@ -161,18 +197,6 @@ export const LimitsAnswer = closed({
         }),
       }),
     ),
-  ),
-})
-
-export const OverridesAnswer = closed({
-  limiter: LimiterName,
-  overrides: Type.Array(
-    closed({
-      key: Type.String(),
-      dimension: Type.Optional(Type.String()),
-      limits: Type.Array(Declared),
-      expiresInMs: Type.Integer({ minimum: 0, description: '0: never.' }),
-    }),
   ),
 })
 

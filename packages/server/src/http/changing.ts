@@ -1,140 +1,43 @@
-import { type AnyKey, declarationOf, type Limiter, limitOf, type OverrideOptions } from 'slidegate'
+import type { AnyKey } from 'slidegate'
 import { ALL } from '../admin/steering.ts'
 import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
-import {
-  BanBody,
-  Deleted,
-  Done,
-  DrainBody,
-  Drained,
-  KeyBody,
-  OverrideBody,
-  OverrideKeyBody,
-  OverridesAnswer,
-  OverridesQuery,
-  ShadowBody,
-  Shadowed,
-} from './admin-schemas.ts'
+import { Done, DrainBody, Drained, KeyBody, ShadowBody, Shadowed } from './admin-schemas.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { limitsTold } from './looking.ts'
+import { overrideRoutes } from './overrides.ts'
 import { limiterFor } from './requests.ts'
 
 const change = { role: 'admin' } as const
 const tags = ['admin']
 
-type Duration = Exclude<OverrideOptions['ttl'], undefined>
-
 /** To change the service while it runs. Every change is in the audit. */
 export function changingRoutes(app: App, context: Context): void {
-  keyRoutes(app, context)
+  resetRoute(app, context)
   overrideRoutes(app, context)
   steeringRoutes(app, context)
 }
 
-function keyRoutes(app: App, { service, admin }: Context): void {
-  const response = { 200: Done }
-  const route = (
-    what: 'reset' | 'unban',
-    summary: string,
-    work: (limiter: Limiter<AnyKey>, key: AnyKey) => Promise<unknown>,
-  ): void => {
-    app.post(
-      `/v1/admin/${what}`,
-      { config: change, schema: { tags, summary, body: KeyBody, response } },
-      async ({ body, caller }) => {
-        const key = body.key as AnyKey
-        const { limiter } = limiterFor(service, caller, body.limiter)
-        const action = { who: caller.name, what, limiter: body.limiter, key }
-        await admin.audit.act(action, () => work(limiter, key))
-        return { done: true as const }
-      },
-    )
-  }
-  route('reset', 'Forget what a key has used, and its bans', (limiter, key) => limiter.reset(key))
+function resetRoute(app: App, { service, admin }: Context): void {
   app.post(
-    '/v1/admin/ban',
-    {
-      config: change,
-      schema: { tags, summary: 'Deny a key everything for a time', body: BanBody, response },
-    },
-    async ({ body, caller }) => {
-      const key = body.key as AnyKey
-      const duration = body.duration as Duration
-      const { limiter } = limiterFor(service, caller, body.limiter)
-      const action = { who: caller.name, what: 'ban', limiter: body.limiter, key, detail: { duration } }
-      await admin.audit.act(action, () => limiter.block(key, duration))
-      return { done: true as const }
-    },
-  )
-  route('unban', 'Let a key go', (limiter, key) => limiter.unblock(key))
-}
-
-function overrideRoutes(app: App, { service, admin }: Context): void {
-  app.get(
-    '/v1/admin/overrides',
-    {
-      config: { role: 'read' },
-      schema: {
-        tags,
-        summary: 'List limits of single keys',
-        description: 'Keys are as they were given; of a limiter with hashKeys as they are stored.',
-        querystring: OverridesQuery,
-        response: { 200: OverridesAnswer },
-      },
-    },
-    async ({ caller, query }) => {
-      const { limiter } = limiterFor(service, caller, query.limiter)
-      const overrides = (await limiter.overrides.list()).map((override) => ({
-        ...override,
-        limits: override.limits.map(declarationOf),
-      }))
-      return { limiter: query.limiter, overrides }
-    },
-  )
-
-  app.put(
-    '/v1/admin/overrides',
+    '/v1/admin/reset',
     {
       config: change,
       schema: {
         tags,
-        summary: 'Give a key limits of its own',
-        description: 'In force within a second on all instances on the same store.',
-        body: OverrideBody,
+        summary: 'Forget what a key has used, and its bans',
+        description: 'Keeps its override and its block.',
+        body: KeyBody,
         response: { 200: Done },
       },
     },
     async ({ body, caller }) => {
-      const { limits, ttl } = body
-      const key = keyIn(body)
+      const key = body.key as AnyKey
       const { limiter } = limiterFor(service, caller, body.limiter)
-      const made = limits.map(limitOf)
-      const detail = { limits, ...(ttl !== undefined && { ttl }) }
-      const action = { who: caller.name, what: 'override', limiter: body.limiter, key, detail }
-      await admin.audit.act(action, () => limiter.overrides.set(key, made, { ttl: ttl as Duration }))
+      const action = { who: caller.name, what: 'reset', limiter: body.limiter, key }
+      await admin.audit.act(action, () => limiter.reset(key))
       return { done: true as const }
-    },
-  )
-
-  app.delete(
-    '/v1/admin/overrides',
-    {
-      config: change,
-      schema: {
-        tags,
-        summary: 'Hold a key to its usual limits again',
-        body: OverrideKeyBody,
-        response: { 200: Deleted },
-      },
-    },
-    async ({ body, caller }) => {
-      const key = keyIn(body)
-      const { limiter } = limiterFor(service, caller, body.limiter)
-      const action = { who: caller.name, what: 'delete override', limiter: body.limiter, key }
-      const wasThere = await admin.audit.act(action, () => limiter.overrides.delete(key))
-      return { done: true as const, wasThere }
     },
   )
 }
@@ -200,10 +103,4 @@ function steeringRoutes(app: App, { service, admin }: Context): void {
 function limitNamesOf({ declared }: ActiveLimiter): readonly string[] {
   const limits = Array.from(declared.usual.keys()).flatMap((dimension) => declared.setsOf(dimension).flat())
   return Array.from(new Set(limits.map(({ name }) => name)))
-}
-
-function keyIn({ key, dimension }: { readonly key: unknown; readonly dimension?: string }): AnyKey {
-  if (dimension === undefined) return key as AnyKey
-  if (typeof key === 'string') return { [dimension]: key }
-  throw new ServiceError(400, 'invalid_key', 'with a dimension the key is a text')
 }

@@ -1,4 +1,3 @@
-import { declarationOf, type Explanation } from 'slidegate'
 import Type from 'typebox'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
@@ -72,18 +71,7 @@ export function peekRoutes(app: App, { service }: Context): void {
       const { charges = false, ...asked } = body as RequestBody & { readonly charges?: boolean }
       const active = limiterFor(service, caller, asked.limiter)
       const explanation = await active.limiter.explain(asked.key, { ...optionsOf(active, asked), charges })
-      return { limiter: asked.limiter, ...plainExplanation(explanation) }
+      return { limiter: asked.limiter, ...explanation }
     },
   )
-}
-
-/** Limits as a configuration has them, in place of those that decide. */
-function plainExplanation({ overrides, ...explanation }: Explanation): object {
-  return {
-    ...explanation,
-    overrides: overrides.map(({ limits, ...override }) => ({
-      ...override,
-      limits: limits.map(declarationOf),
-    })),
-  }
 }

@@ -79,6 +79,10 @@ const AtMs = Type.Integer({
   description: "The instant of the decision, in epoch milliseconds by the store's clock.",
 })
 
+const Blocked = Type.Union([Ms, Type.Null()], {
+  description: 'Of a blocked key: until its ban or block ends; null: until it is unblocked.',
+})
+
 const decision = {
   limiter: LimiterName,
   allowed: Type.Boolean(),
@@ -98,9 +102,7 @@ const decision = {
     description:
       'Who has decided. store: the store. fallback: this process, by its share of the limits, while the store gave no answer. failOpen, failClosed: nothing could be known.',
   }),
-  blockedMs: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Of a blocked key: until the ban is over.' }),
-  ),
+  blockedMs: Type.Optional(Blocked),
   atMs: AtMs,
 }
 
@@ -166,7 +168,7 @@ export const SHARED = {
       cost: Type.Integer({ minimum: 1 }),
       deniedBy: DeniedBy,
       retryAfterMs: MsOrNever,
-      blockedMs: Ms,
+      blockedMs: Blocked,
       limits: Type.Array(
         closed({
           ...limitDecision,
@@ -203,19 +205,40 @@ export const SHARED = {
       bans: Type.Array(
         closed({
           dimension: Type.Optional(Type.String()),
-          blockedMs: Ms,
+          blockedMs: Blocked,
           level: Type.Integer({ minimum: 0, description: 'Bans in a row that are remembered.' }),
           denials: Type.Integer({ minimum: 0, description: 'Denials that count towards the next.' }),
         }),
       ),
       overrides: Type.Array(
         closed({
-          key: Type.String(),
+          key: Type.String({ description: 'With hashKeys as it is stored.' }),
           dimension: Type.Optional(Type.String()),
-          limits: Type.Array(Type.Object({ kind: Type.String() }, { description: 'As in a configuration.' })),
-          expiresInMs: Type.Integer({ minimum: 0, description: '0: never.' }),
+          limits: Type.Optional(
+            Type.Record(
+              Type.String(),
+              closed({
+                limit: Type.Optional(Units),
+                windowMs: Type.Optional(Ms),
+                capacity: Type.Optional(Units),
+                refill: Type.Optional(Units),
+              }),
+              { description: 'Numbers by the name of their limit; of the only limit by an empty name.' },
+            ),
+          ),
+          exempt: Type.Optional(Type.Literal(true, { description: 'Its limits only count.' })),
+          expiresInMs: Type.Optional(
+            Type.Integer({ minimum: 0, description: 'Until limits or exempt end; left out: never.' }),
+          ),
+          blockedMs: Type.Optional(Blocked),
+          unused: Type.Optional(
+            Type.Array(Type.String(), {
+              description:
+                'Names of limits that the key does not have now, or that cannot have these numbers.',
+            }),
+          ),
         }),
-        { description: 'Limits of this key that were set in place of those declared.' },
+        { description: 'What was set for this key by the API.' },
       ),
     },
     { description: 'All that is known of a key.' },

@@ -44,6 +44,8 @@ function sentenceOf({ keyword, params, message }: FastifySchemaValidationError):
       return `has ${shown(params.additionalProperty)}, which is not known`
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`
+    case 'const':
+      return `must be ${JSON.stringify(params.allowedValue)}`
     default:
       return message ?? 'is not right'
   }

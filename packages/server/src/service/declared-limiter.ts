@@ -52,7 +52,7 @@ export class DeclaredLimiter {
     const plans = Object.entries(config.plans ?? {})
     this.plans = new Map(plans.map(([plan, rules]) => [plan, this.#limitsIn(rules)]))
     this.#planOf = plans.flatMap(([plan, { keys = [] }]) => keys.map((pattern) => [pattern, plan] as const))
-    for (const { dimension = '', key, limits } of config.overrides ?? []) {
+    for (const { dimension = '', key, limits } of config.overrides || []) {
       this.#overrides.set(wordOf(dimension, key), this.#made(limits))
     }
   }
@@ -75,9 +75,9 @@ export class DeclaredLimiter {
 
   /** @throws {SlidegateError} for options that cannot be */
   limiter(store: Store, logger: Logger | false = false): Limiter<AnyKey> {
-    const { ban = false, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
-    const common = { ...rest, name: this.name, store, overrides: true as const, logger }
-    const isFixed = plans === undefined && overrides === undefined
+    const { ban, plans, overrides, dimensions, choosePlan, shadow, limits, ...rest } = this.config
+    const common = { ...rest, name: this.name, store, overrides: overrides !== false, logger }
+    const isFixed = plans === undefined && this.#overrides.size === 0
     const told = (dimension: string): LimitsOf =>
       isFixed
         ? this.usual.get(dimension)!
@@ -86,7 +86,7 @@ export class DeclaredLimiter {
       const options: LimiterOptions = {
         ...common,
         limits: told(''),
-        ...(ban !== false && { ban }),
+        ...(ban && { ban }),
       }
       return createLimiter(options) as Limiter<AnyKey>
     }
@@ -96,7 +96,7 @@ export class DeclaredLimiter {
     const options: DimensionOptions<string> = {
       ...common,
       dimensions: by(told),
-      ...(ban !== false && { ban: by(() => ban) }),
+      ...(ban && { ban: by(() => ban) }),
     }
     return createLimiter(options)
   }
@@ -141,11 +141,11 @@ export class DeclaredLimiter {
 }
 
 function keepsUnits(config: LimiterConfig): boolean {
-  const { plans = {}, overrides = [] } = config
+  const { plans = {}, overrides } = config
   const rules: readonly Pick<LimiterConfig, 'limits' | 'dimensions'>[] = [
     config,
     ...Object.values(plans),
-    ...overrides,
+    ...(overrides || []),
   ]
   return rules
     .flatMap(({ limits = [], dimensions = {} }) => [limits, ...Object.values(dimensions)])

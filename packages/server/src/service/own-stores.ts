@@ -1,6 +1,9 @@
 import { type MemoryStore, type MemoryStoreOptions, memoryStore, type Store } from 'slidegate'
 import { fits } from './pattern.ts'
 
+/** Overrides of the limiters of one pattern: nothing ever pushes them out. */
+const MAX_OVERRIDES = 10_000
+
 /**
  * The stores for limiters of callers.
  *
@@ -32,7 +35,7 @@ export class OwnStores {
     const pattern = patterns.find((each) => fits(each, limiter)) ?? '*'
     let store = this.#stores.get(pattern)
     if (store === undefined) {
-      store = memoryStore(this.#options)
+      store = memoryStore({ ...this.#options, maxOverrides: MAX_OVERRIDES })
       this.#stores.set(pattern, store)
     }
     return store

@@ -84,11 +84,8 @@ describe.each<[string, () => Promise<AuditLog>]>([
     expect(plain!.key).toBe(hostile)
     expect(long!.key).toMatch(/^k{200}\.\.\.~[\w-]{22}$/)
     const { overrides } = service.get('secretive').limiter
-    await overrides.set(
-      'ann',
-      service.get('api').limiter.limits.slice(0, 0).concat(service.get('secretive').limiter.limits),
-    )
-    expect(hashed!.key).toBe((await overrides.list())[0]!.key)
+    await overrides.set('ann', 'exempt')
+    for await (const { key } of overrides.list()) expect(hashed!.key).toBe(key)
     expect(hashed!.key).not.toContain('ann')
   })
 

@@ -18,13 +18,10 @@ const limiters: Config['limiters'] = {
       { kind: 'slidingWindow', limit: 100, window: '1d', name: 'daily', shadow: true },
     ],
     timeoutMs,
-    ban: true,
   },
-  both: {
-    dimensions: { user: limits(2)!, address: limits(3)! },
-    timeoutMs,
-    ban: true,
-  },
+  both: { dimensions: { user: limits(2)!, address: limits(3)! }, timeoutMs },
+  one: { limits: limits(2)!, timeoutMs },
+  fixed: { limits: limits(2)!, overrides: false, timeoutMs },
 }
 
 const secret = (name: string) => `${name}-${name}-${name}-${name}`
@@ -64,6 +61,8 @@ forEachStore((store) => {
         ...{ shadowByWord: {}, waiting: { length: 0 }, stats: { breakerOpened: 0 } },
       },
       { name: 'both', limits: [{ dimension: 'user' }, { dimension: 'address' }] },
+      { name: 'one' },
+      { name: 'fixed', config: { overrides: false } },
     ])
   })
 
@@ -94,7 +93,7 @@ forEachStore((store) => {
     })
   })
 
-  it('resets, bans and lets go', async () => {
+  it('resets, blocks and unblocks', async () => {
     await using service = await adminService({ limiters, store: store() })
     const key = 'ann'
     expect([await consume(service), await consume(service), await consume(service)]).toEqual([
@@ -104,43 +103,101 @@ forEachStore((store) => {
     ])
     await done(service, 'POST', '/v1/admin/reset', { limiter: 'api', key })
     expect(await consume(service)).toBe(true)
-    await done(service, 'POST', '/v1/admin/ban', { limiter: 'api', key, duration: '1h' })
+    await done(service, 'POST', '/v1/admin/block', { limiter: 'api', key, ttl: '1h' })
     expect(await consume(service)).toBe(false)
     expect(await consume(service, 'bob')).toBe(true)
-    await done(service, 'POST', '/v1/admin/unban', { limiter: 'api', key })
+    await done(service, 'POST', '/v1/admin/unblock', { limiter: 'api', key })
     expect(await consume(service)).toBe(true)
   })
 
   it('does the same to one dimension of a key', async () => {
     await using service = await adminService({ limiters, store: store() })
     const [ann, bob] = ['ann', 'bob'].map((user) => ({ user, address: '192.0.2.7' }))
-    await done(service, 'POST', '/v1/admin/ban', { limiter: 'both', key: { user: 'ann' }, duration: 60_000 })
+    await done(service, 'POST', '/v1/admin/block', { limiter: 'both', key: { user: 'ann' }, ttl: 60_000 })
     expect([await consume(service, ann, 'both'), await consume(service, bob, 'both')]).toEqual([false, true])
-    await done(service, 'POST', '/v1/admin/unban', { limiter: 'both', key: { user: 'ann' } })
+    await done(service, 'POST', '/v1/admin/unblock', { limiter: 'both', key: { user: 'ann' } })
     expect(await consume(service, ann, 'both')).toBe(true)
   })
 
-  it('gives a key other limits for a time, lists them, and takes them back', async () => {
+  it('changes the numbers of a key from the next request, lists them, and deletes them', async () => {
     await using service = await adminService({ limiters, store: store() })
-    const own = [{ kind: 'slidingWindow', limit: 4, window: '1h' }]
-    await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'api', key: 'ann', limits: own, ttl: '1h' })
-    for (let i = 0; i < 4; i++) expect(await consume(service)).toBe(true)
-    expect(await consume(service)).toBe(false)
-    const { overrides } = await done(service, 'GET', '/v1/admin/overrides?limiter=api')
-    expect(overrides).toMatchObject([{ key: 'ann', limits: [{ kind: 'slidingWindow', limit: 4 }] }])
-    expect(overrides[0].expiresInMs).toBeGreaterThan(3_500_000)
-    const body = { limiter: 'api', key: 'ann' }
+    const body = { limiter: 'one', key: 'ann' }
+    await done(service, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 4 }, ttl: '1h' })
+    for (let i = 0; i < 4; i++) expect(await consume(service, 'ann', 'one')).toBe(true)
+    expect(await consume(service, 'ann', 'one')).toBe(false)
+    const overrides = await service.overrides('one')
+    expect(overrides).toEqual([{ key: 'ann', limits: { '': { limit: 4 } }, expiresInMs: expect.any(Number) }])
+    expect(overrides[0]!.expiresInMs).toBeGreaterThan(3_500_000)
     expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: true })
     expect(await done(service, 'DELETE', '/v1/admin/overrides', body)).toMatchObject({ wasThere: false })
-    expect(await done(service, 'GET', '/v1/admin/overrides?limiter=api')).toMatchObject({ overrides: [] })
+    expect(await service.overrides('one')).toEqual([])
+    // What was used counts on.
+    expect(await consume(service, 'ann', 'one')).toBe(false)
+  })
+
+  it('changes limits by name, and says which names the key does not have', async () => {
+    const named: LimiterConfig = {
+      limits: [
+        { kind: 'slidingWindow', limit: 2, window: '1m', precision: '1s', name: 'minute' },
+        { kind: 'tokenBucket', capacity: 9, refill: 1, interval: '1h', name: 'burst' },
+      ],
+      plans: { small: { keys: ['bob'], limits: limits(1)! } },
+      timeoutMs,
+    }
+    await using service = await adminService({ limiters: { named }, store: store() })
+    const change = { minute: { limit: 5, window: '2m' }, burst: { capacity: 3 } }
+    for (const key of ['ann', 'bob']) {
+      await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'named', key, limits: change })
+    }
+    const explained = await done(service, 'POST', '/v1/explain', { limiter: 'named', key: 'ann' })
+    const stored = { minute: { limit: 5, windowMs: 120_000 }, burst: { capacity: 3 } }
+    expect(explained).toMatchObject({
+      limits: [
+        { name: 'minute', limit: 5, windowMs: 120_000 },
+        { name: 'burst', limit: 3 },
+      ],
+      overrides: [{ key: 'ann', limits: stored }],
+    })
+    expect(explained.overrides[0]).not.toHaveProperty('unused')
+    const unused = { key: 'bob', limits: stored, unused: ['minute', 'burst'] }
+    const ofBob = await done(service, 'POST', '/v1/explain', { limiter: 'named', key: 'bob' })
+    expect(ofBob.overrides).toEqual([unused])
+    expect(await service.overrides('named')).toContainEqual(unused)
+  })
+
+  it('exempts a key: its limits only count', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    await done(service, 'PUT', '/v1/admin/overrides', { limiter: 'one', key: 'ann', exempt: true })
+    for (let i = 0; i < 5; i++) expect(await consume(service, 'ann', 'one')).toBe(true)
+    expect(await done(service, 'POST', '/v1/explain', { limiter: 'one', key: 'ann' })).toMatchObject({
+      allowed: true,
+      limits: [{ shadow: true, used: 2 }],
+      overrides: [{ key: 'ann', exempt: true }],
+    })
+  })
+
+  it('blocks a key for good beside its numbers, and unblocking leaves these', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const body = { limiter: 'one', key: 'ann' }
+    await done(service, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 9 } })
+    await done(service, 'PUT', '/v1/admin/overrides', { ...body, block: true })
+    const { status, body: denied } = await service.ask('POST', '/v1/consume', body)
+    expect([status, denied]).toMatchObject([429, { deniedBy: ['ban'], blockedMs: null, retryAfterMs: null }])
+    expect(await service.overrides('one')).toEqual([
+      { key: 'ann', limits: { '': { limit: 9 } }, blockedMs: null },
+    ])
+    expect(await done(service, 'POST', '/v1/explain', body)).toMatchObject({ blockedMs: null })
+    await done(service, 'POST', '/v1/admin/unblock', body)
+    expect(await consume(service, 'ann', 'one')).toBe(true)
+    expect(await service.overrides('one')).toEqual([{ key: 'ann', limits: { '': { limit: 9 } } }])
   })
 
   it('takes the dimension of an override apart or in the key, as the list tells it', async () => {
     await using service = await adminService({ limiters, store: store() })
-    const put = { limiter: 'both', limits: limits(9) }
+    const put = { limiter: 'both', limits: { limit: 9 } }
     await done(service, 'PUT', '/v1/admin/overrides', { ...put, key: 'ann', dimension: 'user' })
     await done(service, 'PUT', '/v1/admin/overrides', { ...put, key: { address: '192.0.2.7' } })
-    const { overrides } = await done(service, 'GET', '/v1/admin/overrides?limiter=both')
+    const overrides = await service.overrides('both')
     for (const { key, dimension } of overrides) {
       expect(
         await done(service, 'DELETE', '/v1/admin/overrides', { limiter: 'both', key, dimension }),
@@ -149,6 +206,33 @@ forEachStore((store) => {
       })
     }
     expect(overrides).toHaveLength(2)
+  })
+
+  it('lists as many overrides as are asked for', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const { limiter } = service.running.service.get('one')
+    const keys = Array.from({ length: 1200 }, (_, i) => `key:${i}`)
+    await Promise.all(keys.map((key) => limiter.overrides.set(key, { limit: 3 })))
+    expect(new Set((await service.overrides('one')).map(({ key }) => key))).toEqual(new Set(keys))
+    expect(await service.overrides('one', 7)).toHaveLength(7)
+  })
+
+  it('keeps overrides that a reload switches off, and applies them again', async () => {
+    await using service = await adminService({ limiters, store: store() })
+    const reload = (overrides?: false) =>
+      service.running.reload({
+        config: {
+          limiters: { ...limiters, one: { ...limiters.one!, ...(overrides === false && { overrides }) } },
+        },
+        folder: '/',
+      } as never)
+    const body = { limiter: 'one', key: 'ann' }
+    await done(service, 'POST', '/v1/admin/block', body)
+    reload(false)
+    expect(await consume(service, 'ann', 'one')).toBe(true)
+    expect(await service.ask('POST', '/v1/admin/unblock', body)).toMatchObject({ status: 409 })
+    reload()
+    expect(await consume(service, 'ann', 'one')).toBe(false)
   })
 
   it('makes limits shadow limits and back, what was used counts on', async () => {
@@ -183,9 +267,9 @@ forEachStore((store) => {
       service.ask(method, `/v1/admin/${path}`, body, secret('admin'))
     const key = 'ann'
     await ask('POST', 'reset', { limiter: 'api', key })
-    await ask('POST', 'ban', { limiter: 'api', key, duration: '1h' })
-    await ask('POST', 'unban', { limiter: 'api', key })
-    await ask('PUT', 'overrides', { limiter: 'api', key, limits: limits(5) })
+    await ask('POST', 'block', { limiter: 'api', key, ttl: '1h' })
+    await ask('POST', 'unblock', { limiter: 'api', key })
+    await ask('PUT', 'overrides', { limiter: 'api', key, limits: { daily: { limit: 5 } } })
     await ask('DELETE', 'overrides', { limiter: 'api', key })
     await ask('POST', 'shadow', { limiter: 'api', shadow: true })
     await ask('POST', 'drain', { drain: true })
@@ -200,7 +284,7 @@ forEachStore((store) => {
     })
     expect(entries.map(({ who, what, result }) => [who, what, result])).toEqual([
       ['configuration', 'reload', 'done'],
-      ...['drain', 'shadow', 'delete override', 'override', 'unban', 'ban', 'reset'].map((what) => [
+      ...['drain', 'shadow', 'delete override', 'override', 'unblock', 'block', 'reset'].map((what) => [
         'admin',
         what,
         'done',
@@ -247,22 +331,18 @@ forEachStore((store) => {
   ])('takes whatever key there may be: %#', async (key) => {
     await using service = await adminService({ limiters, store: store() })
     await consume(service, key)
-    await done(service, 'POST', '/v1/admin/ban', { limiter: 'api', key, duration: '1h' })
+    await done(service, 'POST', '/v1/admin/block', { limiter: 'api', key, ttl: '1h' })
     expect(await consume(service, key)).toBe(false)
-    await done(service, 'POST', '/v1/admin/unban', { limiter: 'api', key })
-    const override = await service.ask('PUT', '/v1/admin/overrides', {
+    await done(service, 'POST', '/v1/admin/unblock', { limiter: 'api', key })
+    await done(service, 'PUT', '/v1/admin/overrides', {
       limiter: 'api',
       key,
-      limits: limits(9),
+      limits: { daily: { limit: 9 } },
     })
-    // An override is stored with its key, which leaves room for some 8,000 characters.
-    expect(override).toMatchObject(
-      key.length > 8000 ? { status: 400, body: { code: 'invalid_limit' } } : { status: 200 },
-    )
     const shown = key.length > 256 ? expect.stringMatching(/^k{200}\.\.\.~/) : key
     expect((await done(service, 'GET', '/v1/admin/limiters/api/top')).keys).toMatchObject([{ key: shown }])
     expect((await done(service, 'GET', '/v1/admin/audit')).entries[0]).toMatchObject({ key: shown })
-    await done(service, 'GET', '/v1/admin/overrides?limiter=api')
+    expect(await service.overrides('api')).toEqual([{ key, limits: { daily: { limit: 9 } } }])
     await done(service, 'DELETE', '/v1/admin/overrides', { limiter: 'api', key })
     expect(JSON.stringify(service.logged)).not.toContain(JSON.stringify(key).slice(1, 100))
   })
@@ -280,15 +360,43 @@ forEachStore((store) => {
     ['POST', 'reset', { limiter: 'api', key: 'k'.repeat(70_000) }, 400, 'invalid_key'],
     ['POST', 'reset', { limiter: 'api', key: { user: 'ann' } }, 400, 'invalid_key'],
     ['POST', 'reset', { limiter: 'both', key: { nobody: 'ann' } }, 400, 'invalid_key'],
-    ['POST', 'ban', { limiter: 'api', key: 'ann', duration: 'long' }, 400, 'invalid_window'],
-    ['POST', 'ban', { limiter: 'api', key: 'ann', duration: '900d' }, 400, 'invalid_window'],
+    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: 'long' }, 400, 'invalid_window'],
+    ['POST', 'block', { limiter: 'api', key: 'ann', ttl: '900d' }, 400, 'invalid_window'],
+    ['POST', 'block', { limiter: 'fixed', key: 'ann' }, 409, 'no_overrides'],
+    ['POST', 'unblock', { limiter: 'fixed', key: 'ann' }, 409, 'no_overrides'],
+    ['GET', 'overrides?limiter=fixed', undefined, 409, 'no_overrides'],
+    ['PUT', 'overrides', { limiter: 'fixed', key: 'ann', exempt: true }, 409, 'no_overrides'],
+    ['DELETE', 'overrides', { limiter: 'fixed', key: 'ann' }, 409, 'no_overrides'],
     ['POST', 'shadow', { limiter: 'api', limit: 'none', shadow: true }, 400, 'unknown_limit'],
     ['POST', 'shadow', { limiter: 'api', shadow: 'on' }, 400, 'invalid_request'],
-    ['PUT', 'overrides', { limiter: 'api', key: 'ann', limits: [] }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann' }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', limits: [] }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', limits: {} }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', limits: { limit: 0 } }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', limits: { limits: 1 } }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', exempt: false }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', exempt: true, block: true }, 400, 'invalid_request'],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', limits: { capacity: 1 } }, 400, 'invalid_limit'],
     [
       'PUT',
       'overrides',
-      { limiter: 'api', key: { user: 'a' }, dimension: 'user', limits: limits(1) },
+      { limiter: 'one', key: 'ann', limits: { minute: { limit: 1 } } },
+      400,
+      'invalid_limit',
+    ],
+    ['PUT', 'overrides', { limiter: 'api', key: 'ann', limits: { limit: 1 } }, 400, 'invalid_limit'],
+    [
+      'PUT',
+      'overrides',
+      { limiter: 'api', key: 'ann', limits: { '2-per-1h': { limit: 1 } } },
+      400,
+      'invalid_limit',
+    ],
+    ['PUT', 'overrides', { limiter: 'one', key: 'ann', exempt: true, ttl: '900d' }, 400, 'invalid_window'],
+    [
+      'PUT',
+      'overrides',
+      { limiter: 'api', key: { user: 'a' }, dimension: 'user', exempt: true },
       400,
       'invalid_key',
     ],
@@ -312,9 +420,9 @@ describe('roles', () => {
     ['GET', 'configuration', undefined, 'read'],
     ['POST', 'configuration/check', { text: 'limiters: {}' }, 'admin'],
     ['POST', 'reset', { limiter: 'api', key }, 'admin'],
-    ['POST', 'ban', { limiter: 'api', key, duration: '1h' }, 'admin'],
-    ['POST', 'unban', { limiter: 'api', key }, 'admin'],
-    ['PUT', 'overrides', { limiter: 'api', key, limits: limits(1) }, 'admin'],
+    ['POST', 'block', { limiter: 'api', key, ttl: '1h' }, 'admin'],
+    ['POST', 'unblock', { limiter: 'api', key }, 'admin'],
+    ['PUT', 'overrides', { limiter: 'api', key, exempt: true }, 'admin'],
     ['DELETE', 'overrides', { limiter: 'api', key }, 'admin'],
     ['POST', 'shadow', { limiter: 'api', shadow: null }, 'admin'],
     ['POST', 'drain', { drain: false }, 'admin'],
@@ -444,6 +552,64 @@ describe('two instances on one Redis', () => {
   })
 })
 
+it('an override of one instance is in force at the next request on another', async () => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const config: Config = { limiters, store: { redis: { url: server.url } } }
+  await using here = await adminService(config)
+  await using elsewhere = await adminService(config)
+  const body = { limiter: 'one', key: 'ann' }
+  for (const allowed of [true, true, false]) {
+    expect(await consume(elsewhere, 'ann', 'one')).toBe(allowed)
+  }
+  await done(here, 'PUT', '/v1/admin/overrides', { ...body, limits: { limit: 3 } })
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(true)
+  await done(here, 'POST', '/v1/admin/block', { ...body, ttl: '1h' })
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(false)
+  await done(here, 'PUT', '/v1/admin/overrides', { ...body, exempt: true })
+  await done(here, 'POST', '/v1/admin/unblock', body)
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(true)
+  await done(here, 'DELETE', '/v1/admin/overrides', body)
+  expect(await consume(elsewhere, 'ann', 'one')).toBe(false)
+})
+
+it('a reader who leaves ends the list of overrides', async () => {
+  await using service = await adminService({ limiters })
+  const { overrides } = service.running.service.get('one').limiter
+  for (let i = 0; i < 5000; i++) await overrides.set(`${i}`.padEnd(1000, '-'), { limit: 3 })
+  const list = overrides.list.bind(overrides)
+  let read = 0
+  let hasEnded = false
+  overrides.list = async function* () {
+    try {
+      for await (const override of list()) {
+        read++
+        yield override
+      }
+    } finally {
+      hasEnded = true
+    }
+  }
+  const client = new ServiceClient({ url: new URL(service.url), token: service.token })
+  for await (const line of client.lines('/v1/admin/overrides?limiter=one')) {
+    expect(JSON.parse(line)).toMatchObject({ limits: { '': { limit: 3 } } })
+    break
+  }
+  await until('the list has ended', async () => hasEnded)
+  expect(read).toBeLessThan(5000)
+})
+
+it('a list of overrides that breaks off is an error to its reader', async () => {
+  await using service = await adminService({ limiters })
+  const { overrides } = service.running.service.get('one').limiter
+  overrides.list = async function* () {
+    for (let i = 0; i < 1000; i++) yield { key: `key:${i}`, exempt: true }
+    throw new Error('the store is gone')
+  }
+  await expect(service.overrides('one')).rejects.toMatchObject({ name: 'ClientError' })
+  expect(await consume(service)).toBe(true)
+})
+
 describe('without Redis', () => {
   it('what needs it is refused at once, requests go on by their policy, and what was said stays in force', async () => {
     const server = await startRedis()
@@ -457,9 +623,9 @@ describe('without Redis', () => {
     const key = 'ann'
     const refused: [string, string, unknown][] = [
       ['POST', 'reset', { limiter: 'open', key }],
-      ['POST', 'ban', { limiter: 'open', key, duration: '1h' }],
-      ['POST', 'unban', { limiter: 'open', key }],
-      ['PUT', 'overrides', { limiter: 'open', key, limits: limits(5) }],
+      ['POST', 'block', { limiter: 'open', key, ttl: '1h' }],
+      ['POST', 'unblock', { limiter: 'open', key }],
+      ['PUT', 'overrides', { limiter: 'open', key, exempt: true }],
       ['DELETE', 'overrides', { limiter: 'open', key }],
       ['GET', 'overrides?limiter=open', undefined],
       ['POST', 'shadow', { limiter: 'open', shadow: false }],

@@ -78,8 +78,7 @@ describe.each<[string, () => Promise<Steering>]>([
 
 it('passes over what it cannot read: a broken word enforces nothing', async () => {
   const steering = await onRedis('slidegate:broken')
-  const words = { 'api:x': 'true', 'api:y': '', 'api:z': '1', api1: '1', '': '1' }
-  await redis.hset('slidegate:broken:{shadow}', words)
+  await redis.zadd('slidegate:broken:{shadow}', 2, 'api:x', 0.5, 'api:y', 1, 'api:z', 1, 'api1', 1, '')
   expect(JSON.stringify(await steering.read())).toBe('{"api":{"z":true}}')
 })
 
@@ -101,10 +100,7 @@ describe('there are 10,000 words at most', () => {
 
   it('in Redis', async () => {
     const steering = await onRedis('slidegate:full')
-    await redis.hset(
-      'slidegate:full:{shadow}',
-      Object.fromEntries(limits.map((limit) => [`api:${limit}`, '1'])),
-    )
+    await redis.zadd('slidegate:full:{shadow}', ...limits.flatMap((limit) => [1, `api:${limit}`]))
     await oneMoreIsRefused(steering)
   })
 })
@@ -114,7 +110,7 @@ describe('the connection to Redis', () => {
     const link = new RedisLink({ url: 'redis://:secret-word@127.0.0.1:1' }, '/')
     onTestFinished(() => link.close())
     expect(await link.connected()).toBe(false)
-    const error = await link.ask((client) => client.hget('slidegate:x', 'y')).catch((reason: Error) => reason)
+    const error = await link.ask((client) => client.get('slidegate:x')).catch((reason: Error) => reason)
     expect(error).toMatchObject({ status: 503, code: 'store_error' })
     expect(JSON.stringify(error) + (error as Error).message).not.toContain('secret-word')
   })
@@ -123,7 +119,7 @@ describe('the connection to Redis', () => {
     const link = new RedisLink({ url: server.url }, '/')
     onTestFinished(() => link.close())
     await expect.poll(() => link.connected()).toBe(true)
-    const asked = Array.from({ length: 300 }, () => link.ask((client) => client.hget('slidegate:x', 'y')))
+    const asked = Array.from({ length: 300 }, () => link.ask((client) => client.get('slidegate:x')))
     const refused = (await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected')
     expect(refused).toHaveLength(300 - 256)
   })

@@ -4,6 +4,7 @@ import { type RedisServer, startRedis } from '../../../slidegate/test/support/re
 import { type Every, everyByTimer } from '../../src/admin/every.ts'
 import { STEER_EVERY_MS } from '../../src/admin/steered.ts'
 import { type Answer, ServiceClient } from '../../src/client/service-client.ts'
+import type { OverrideTold } from '../../src/client/telling.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
 import { Described, type OpenApi } from '../support/described.ts'
@@ -17,6 +18,8 @@ export interface AdminService extends AsyncDisposable {
   /** All that was logged. */
   readonly logged: Record<string, unknown>[]
   ask(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
+  /** The overrides of a limiter, as the API lists them. */
+  overrides(limiter: string, count?: number): Promise<OverrideTold[]>
   /** Lets the time pass after which an instance reads what was said on others. */
   steer(): Promise<void>
 }
@@ -54,12 +57,19 @@ export async function adminService(config: Config): Promise<AdminService> {
       const answer = await client.answer(method, path, body)
       const { status } = answer
       const type = status < 400 || path === '/readyz' ? 'application/json' : 'application/problem+json'
+      const isLines = status < 400 && method === 'GET' && path.startsWith('/v1/admin/overrides')
       const denied = /^[/]v1[/](consume|peek)/.test(path)
-      const mistake = denied
-        ? undefined
-        : described.mistakeIn({ method, path, status, type, body: answer.body })
+      const mistake =
+        denied || isLines ? undefined : described.mistakeIn({ method, path, status, type, body: answer.body })
       if (mistake !== undefined) throw new Error(mistake)
       return answer
+    },
+    overrides: async (limiter, count) => {
+      const client = new ServiceClient({ url: new URL(running.httpUrl), token: adminTokenOf(running) })
+      const query = `limiter=${limiter}${count === undefined ? '' : `&count=${count}`}`
+      const found: OverrideTold[] = []
+      for await (const line of client.lines(`/v1/admin/overrides?${query}`)) found.push(JSON.parse(line))
+      return found
     },
     steer: async () => {
       await Promise.all(steering.map((run) => run()))

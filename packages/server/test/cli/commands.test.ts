@@ -19,7 +19,7 @@ const limits = (limit: number): LimiterConfig['limits'] => [{ kind: 'slidingWind
 const timeoutMs = 9000
 
 const limiters: Config['limiters'] = {
-  api: { limits: limits(3)!, timeoutMs, ban: true },
+  api: { limits: limits(3)!, timeoutMs },
   both: { dimensions: { user: limits(2)!, address: limits(20)! }, timeoutMs },
 }
 
@@ -84,15 +84,15 @@ forEachStore((store) => {
         { keys: [{ key: 'ann', count: 1 }] },
       ])
       expect(await said('reset api ann')).toEqual([0, { done: true }])
-      expect(await said('ban api ann --for 1h')).toEqual([0, { done: true }])
+      expect(await said('block api ann --for 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann')).toMatchObject([3, { deniedBy: ['ban'] }])
-      expect(await said('unban api ann')).toEqual([0, { done: true }])
-      expect(await said('override set api ann --limit 7/1h --for 1h')).toEqual([0, { done: true }])
+      expect(await said('unblock api ann')).toEqual([0, { done: true }])
+      expect(await said('override set api ann --limit 7 --for 1h')).toEqual([0, { done: true }])
       expect(await said('consume api ann --cost 7')).toMatchObject([0, { remaining: 0 }])
-      expect(await said('override list api')).toMatchObject([0, { overrides: [{ key: 'ann' }] }])
+      expect(await said('override list api')).toMatchObject([0, { key: 'ann', limits: { '': { limit: 7 } } }])
       expect(await said('override delete api ann')).toMatchObject([0, { wasThere: true }])
-      const bucket = '--limits [{"kind":"tokenBucket","capacity":50,"refill":10,"interval":"1s"}]'
-      expect(await said(`override set both user=bob ${bucket}`)).toEqual([0, { done: true }])
+      expect(await said('override set both user=bob --limits {"limit":50}')).toEqual([0, { done: true }])
+      expect(await said('override set both address=192.0.2.7 --exempt')).toEqual([0, { done: true }])
       expect(await said('shadow api on')).toMatchObject([0, { limits: [{ shadow: true }] }])
       expect(await said('shadow api off --limit 3-per-1h')).toMatchObject([
         0,
@@ -139,11 +139,12 @@ describe('exit codes and errors', () => {
     ],
     ['consume api ann --token wrong-wrong-wrong', 5, /the token is not known \(HTTP 401/],
     ['explain api ann', 5, /HTTP 403, forbidden/],
-    ['ban api ann', 2, /--for/],
-    ['ban api ann --for long', 2, /must be a duration/],
+    ['block api ann --for long', 2, /must be a duration/],
     ['override set api ann', 2, /no limit is given/],
-    ['override set api ann --limit many', 2, /write it like 1000\/1m/],
-    ['override set api ann --limits {}', 2, /must be a JSON array/],
+    ['override set api ann --limit many', 2, /write it like 300, 300\/1m or minute=300/],
+    ['override set api ann --limits []', 2, /must be a JSON object/],
+    ['override set api ann --limit 3 --exempt', 2, /give one of them/],
+    ['override set api ann --limit 3 --limit day=9', 2, /write each with its name/],
     ['shadow api maybe', 2, /must be on, off or file/],
     ['drain maybe', 2, /on or off/],
     ['top api --count 1001', 2, /from 1 to 1000/],
@@ -206,11 +207,11 @@ describe('exit codes and errors', () => {
     [302, ''],
   ])('what is no slidegate has neither decided nor done anything: %i %s', async (status, body) => {
     const url = await somethingElse(status, body)
-    const keyed = ['consume', 'peek', 'explain', 'reset', 'unban', 'override delete'].map(
+    const keyed = ['consume', 'peek', 'explain', 'reset', 'unblock', 'block', 'override delete'].map(
       (word) => `${word} api a`,
     )
     const looking = ['limiters', 'usage api', 'top api', 'audit', 'override list api', 'bench api']
-    const changing = ['ban api a --for 1h', 'override set api a --limit 1/1m', 'shadow api on', 'drain on']
+    const changing = ['block api a --for 1h', 'override set api a --limit 1', 'shadow api on', 'drain on']
     for (const words of [...keyed, ...looking, ...changing]) {
       for (const form of ['--human', '--json']) {
         const outcome = await slidegateHere([...words.split(' '), form, '--url', url])
@@ -240,8 +241,8 @@ describe('what is printed', () => {
     async () => {
       await using service = await adminService({ limiters })
       const key = '\u001b]0;owned\u0007\u202e\n'
-      const words = ['consume', 'explain', 'reset', 'ban', 'unban', 'override set', 'override delete']
-      const more: Record<string, string[]> = { ban: ['--for', '1h'], 'override set': ['--limit', '5/1h'] }
+      const words = ['consume', 'explain', 'reset', 'block', 'unblock', 'override set', 'override delete']
+      const more: Record<string, string[]> = { block: ['--for', '1h'], 'override set': ['--limit', '5'] }
       let printed = ''
       for (const word of words) {
         for (const form of ['--human', '--json']) {
@@ -288,6 +289,40 @@ describe('what is printed', () => {
   bans in <time>: 0, denials towards the next: 1
 `)
   })
+})
+
+it('tells of an override what it is, and until when', async () => {
+  const named: LimiterConfig = {
+    limits: [
+      { kind: 'slidingWindow', limit: 3, window: '1h', name: 'hourly' },
+      { kind: 'tokenBucket', capacity: 9, refill: 1, interval: '1m', name: 'burst' },
+    ],
+    plans: { small: { keys: ['bob'], limits: limits(1)! } },
+  }
+  await using service = await adminService({ limiters: { named } })
+  const said = async (words: string) => (await run(service, [...words.split(' '), '--human'])).stdout
+  const burst = '--limits {"burst":{"capacity":20,"refill":5}}'
+  expect(await said('override list named')).toBe('no overrides\n')
+  expect(await said(`override set named ann --limit hourly=5000/2h ${burst}`)).toBe(
+    'ann at named: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted\n',
+  )
+  expect(await said('block named ann')).toBe('ann at named: blocked until it is unblocked\n')
+  expect(await said('consume named ann')).toMatch(
+    /^denied by ban, blocked until it is unblocked; try again never\n/,
+  )
+  expect(await said('explain named ann')).toMatch(
+    /blocked until it is unblocked\n {2}override: hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n$/,
+  )
+  expect(await said('override set named bob --limit hourly=7 --for 1h')).toBe(
+    'bob at named: hourly 7, for 1h\n',
+  )
+  expect(await said('override list named')).toBe(
+    'ann  hourly 5,000 per 2h, burst capacity 20 refill 5, until it is deleted, blocked until it is unblocked\n' +
+      'bob  hourly 7 (unused), for 1h\n',
+  )
+  expect(await said('override set named bob --exempt --for 1h')).toBe('bob at named: exempt, for 1h\n')
+  expect(await said('override delete named bob')).toBe('bob at named: the override is deleted\n')
+  expect(await said('override delete named bob')).toBe('bob at named: there was no override\n')
 })
 
 it('is quiet when nobody reads what it prints any more', async () => {

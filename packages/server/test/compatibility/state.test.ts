@@ -96,8 +96,8 @@ describe('what is added is in the form of the newest', () => {
     await steering.say('api', '*', true)
     await steering.say('api', 'hourly', false)
     await steering.say('login', 'hourly', true)
-    const words = stored.find(({ key }) => key === 'slidegate:{shadow}') as Stored & { type: 'hash' }
-    expect(await redis.hgetall('slidegate:{shadow}')).toEqual(Object.fromEntries(words.fields))
+    const words = stored.find(({ key }) => key === 'slidegate:{shadow}') as Stored & { type: 'zset' }
+    expect(await redis.zrange('slidegate:{shadow}', 0, -1, 'WITHSCORES')).toEqual(words.members.flat())
     expect(await redis.keys('*')).toEqual(['slidegate:{shadow}'])
   })
 

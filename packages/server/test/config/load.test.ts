@@ -96,8 +96,13 @@ const SHAPE: readonly Wrong[] = [
   ],
   [
     'what is neither of two',
-    `limiters: { a: { limits: [${LIMIT}], ban: »7 } }`,
-    'limiters.a.ban is 7; it must be true or false or an object',
+    `limiters: { a: { limits: [${LIMIT}], overrides: »true } }`,
+    'limiters.a.overrides is true; it must be a list of overrides or false',
+  ],
+  [
+    'a ban by hand',
+    `limiters: { a: { limits: [${LIMIT}], ban: »true } }`,
+    'limiters.a.ban is true; it must be an object',
   ],
   [
     'what is wrong within one of two',

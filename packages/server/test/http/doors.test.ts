@@ -6,7 +6,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { adminTokenOf, type TestService, testService } from '../support/service.ts'
 
 const config: Config = {
-  limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 100, window: '1h' }], ban: true } },
+  limiters: { api: { limits: [{ kind: 'slidingWindow', limit: 100, window: '1h' }] } },
   forwardAuth: { rules: [{ limiter: 'api' }] },
 }
 const tokens: NonNullable<Config['auth']>['tokens'] = [
@@ -108,8 +108,8 @@ describe('the admin link', () => {
     expect((await ask(service, '/v1/admin/whoami', { headers })).body).toMatchObject({
       ...{ name: 'admin-link', role: 'admin' },
     })
-    const ban = { body: { ...key, duration: '1h' }, headers }
-    expect((await ask(service, '/v1/admin/ban', ban)).status).toBe(200)
+    const block = { body: { ...key, ttl: '1h' }, headers }
+    expect((await ask(service, '/v1/admin/block', block)).status).toBe(200)
     expect((await ask(service, '/v1/admin/audit', { headers })).body.entries[0]).toMatchObject({
       who: 'admin-link',
     })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createLimiter, fixedWindow, type LimiterOptions, slidingWindow } from 'slidegate'
 import { serviceStore } from 'slidegate/client'
 import { describe, expect, it } from 'vitest'
+import { WIRE_VERSION } from '../../../slidegate/src/client/bodies.ts'
 import { damagedBody, sentBodies } from '../../../slidegate/test/client/bodies.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { withRedis } from '../support/redis.ts'
@@ -89,13 +90,7 @@ const limits = fc.oneof(
   manyLimits,
 )
 const addition = fc.oneof(
-  fc.constantFrom<unknown>(
-    { notes: true },
-    { line: true },
-    { ban: true },
-    { reservations: 60_000 },
-    { other: 1 },
-  ),
+  fc.constantFrom<unknown>({ ban: true }, { reservations: 60_000 }, { other: 1 }),
   fc.constant({ ban: { after: 1, within: 60_000, for: '366d' } }),
 )
 const set = fc.record(
@@ -107,14 +102,26 @@ const set = fc.record(
     ),
     limits,
     additions: fc.array(addition, { maxLength: 3 }),
+    isOverridable: fc.constantFrom<unknown>(true, true, true, false, 1),
   },
   { requiredKeys: ['limiter', 'limits'] },
 )
+const RULES = [
+  ...[
+    undefined,
+    '',
+    'exempt',
+    '{"":{"limit":1}}',
+    '{"0":{"windowMs":10}}',
+    '{"__proto__":{"limit":1099511627776}}',
+  ],
+  ...['{"10-per-1m":{"limit":9,"refill":1}}', '{}', '{ }', '{"a":1}', '[]', 'null', '{"a":{"limit":1e9}}'],
+]
 const op = fc
   .record({
     type: fc.constantFrom(
-      ...['consume', 'peek', 'explain', 'charge', 'refund', 'extend', 'release', 'list', 'reset', 'leave'],
-      ...['settle', 'block', 'note', 'notes'],
+      ...['consume', 'peek', 'explain', 'charge', 'refund', 'extend', 'release', 'list', 'reset', 'settle'],
+      ...['override', 'override', 'override', 'overrides', 'block'],
     ),
     parts: fc.oneof(
       { weight: 3, arbitrary: fc.tuple(fc.tuple(fc.nat(1), fc.constantFrom('ann', 'bob'))) },
@@ -126,8 +133,9 @@ const op = fc
     charged: fc.array(fc.boolean(), { maxLength: 3 }),
     isNamed: fc.boolean(),
     ms: fc.constantFrom(0, 1, 31_622_400_000),
+    rule: fc.constantFrom(...RULES),
   })
-  .map(({ type, units, charged, isNamed, ms, ...drawn }) => {
+  .map(({ type, units, charged, isNamed, ms, rule, ...drawn }) => {
     const parts: readonly unknown[] = drawn.parts
     const names = isNamed ? { requestId: 'r' } : {}
     const settling = { reservation: 'r.1', units, actual: 0, charged, instants: parts.map(() => 1) }
@@ -139,11 +147,14 @@ const op = fc
       refund: { units, atMs: 1, charged, ...names },
       extend: { units, requestId: 'r' },
       release: { units, requestId: 'r' },
-      leave: { id: 'abcdefghijkl' },
       settle: settling,
       block: { ms },
-      note: { name: 'n', text: 'x'.repeat(isNamed ? 8192 : 1), ttlMs: ms },
-      notes: { since: 0 },
+      override: {
+        ...(rule !== undefined && { rule, ruleMs: ms }),
+        ...((isNamed || rule === undefined) && { blockMs: ms }),
+        ...(units === 5 && { given: parts.map(() => 'x'.repeat(ms % 60_000)) }),
+      },
+      overrides: { bucket: units, after: isNamed ? 'ann' : '' },
     }
     return { type, parts, ...fields[type] }
   })
@@ -151,7 +162,7 @@ const op = fc
 const crafted = fc
   .tuple(fc.array(set, { minLength: 1, maxLength: 4 }), fc.array(op, { minLength: 1, maxLength: 8 }))
   .map(([sets, ops]) => ({
-    version: 1,
+    version: WIRE_VERSION,
     sets: [...sets, { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 9, window: 100 }] }],
     ops: [
       ...['ann', 'bob'].map((key) => ({
@@ -233,8 +244,8 @@ function victimOf(service: TestService) {
         case 'unblock':
           return limiter.unblock(key)
         case 'override':
-          await limiter.overrides.set(key, [slidingWindow({ limit: 20, window: '366d' })])
-          return (await limiter.overrides.list()).length
+          await limiter.overrides.set(key, { sliding: { limit: 20 } })
+          return (await limiter.overrides.get(key))?.limits
         case 'list':
           return (await kept.list({ user: key })).map(({ entries }) => entries.map(({ name }) => name))
         case 'acquire':
@@ -275,7 +286,7 @@ describe('limiters of tokens in memory', () => {
       const ops = keys.map((key) => ({ type: 'consume', parts: [[0, key]], cost: 1, count: 1, leaseMs: 0 }))
       const { body } = await service.post(
         '/v1/store',
-        { version: 1, sets: [{ limiter, limits }], ops },
+        { version: WIRE_VERSION, sets: [{ limiter, limits }], ops },
         { authorization: `Bearer ${token}` },
       )
       return body.outcomes.map(({ admitted }: { admitted: number }) => admitted)
@@ -295,6 +306,32 @@ describe('limiters of tokens in memory', () => {
     const metrics = await service.get('/metrics', { authorization: `Bearer ${READER}` })
     // 50 of the attacker, one in each pattern of the victim, and one of the configuration.
     expect(metrics.body).toMatch(/^slidegate_memory_store_keys(\{.*\})? 53$/m)
+  })
+
+  it('the limiters of one pattern keep 10,000 overrides, and those of other patterns theirs', async () => {
+    await using service = await testService({ ...config, store: { memory: {}, timeoutMs: 30_000 } })
+    const [theirs, ours] = [
+      ['mine', ATTACKER],
+      ['victim', VICTIM],
+    ].map(([name, token]) =>
+      createLimiter({
+        ...{ name: name!, limits: [slidingWindow({ limit: 3, window: '366d' })], overrides: true },
+        ...{ store: serviceStore(service.httpUrl, { token: token! }), timeoutMs: 30_000, logger: false },
+      }),
+    )
+    const keys = Array.from({ length: 10_000 }, (_, i) => `key${i}`)
+    await Promise.all(keys.map((key) => theirs!.overrides.set(key, { limit: 9 })))
+    const full = { name: 'StoreUnavailableError', reason: 'full' }
+    await expect(theirs!.overrides.set('new', 'exempt')).rejects.toMatchObject(full)
+    await expect(theirs!.block('new', '1h')).rejects.toMatchObject(full)
+    await theirs!.overrides.set('key0', 'block')
+    expect((await theirs!.consume('new')).remaining).toBe(2)
+    await ours!.overrides.set('new', { limit: 9 })
+    expect((await ours!.consume('new')).remaining).toBe(8)
+    let listed = 0
+    for await (const { key } of theirs!.overrides.list()) listed += key === 'new' ? 10_000 : 1
+    expect(listed).toBe(10_000)
+    for (const limiter of [theirs!, ours!]) limiter.close()
   })
 
   it('two tokens share a limiter that both may declare', async () => {

@@ -182,7 +182,7 @@ describe('what is counted is what was asked', () => {
     // The first call may have come before the connection, and others while the machine has paused.
     const failed = scraped.value('slidegate_store_call_errors_total')!
     expect(failed).toBeLessThan(calls / 2)
-    // One may be under way: limiters read overrides now and then.
+    // One may be under way.
     expect(answered + failed).toBeGreaterThan(calls - 3)
     expect(answered).toBeLessThanOrEqual(calls)
     expect(scraped.value('slidegate_store_call_seconds_sum')).toBeGreaterThan(0)

@@ -1,11 +1,11 @@
-import { invalidOption, SlidegateError } from '../errors.ts'
+import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import type { Request } from '../stores/redis/protocol.ts'
 import type { Result } from '../stores/redis/transport.ts'
 import type { Op } from '../stores/store.ts'
 import { readOp, textOfOp } from './ops.ts'
 import { readOutcome, writtenOutcome } from './outcomes.ts'
-import { at, fieldsIn, listIn, wrong } from './reading.ts'
+import { at, type Fields, fieldsIn, listIn } from './reading.ts'
 import { type Authorize, declaredIn, type KnownSets, textOfSet } from './sets.ts'
 import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 
@@ -14,7 +14,8 @@ import { MAX_WORK, REFUSAL, workOf, workOfSet } from './work.ts'
 //   { version, sets: [{ limiter, limits, additions }], ops: [{ type, parts: [[set, key]], ... }] }
 //   { version, outcomes: [...] }
 
-const VERSION = 1
+/** Rises with each change that either side would misread. 1: before overrides became records beside a key's logs. */
+export const WIRE_VERSION = 2
 
 /** Ops of a body. */
 export const MAX_OPS = 1024
@@ -78,7 +79,7 @@ class Draft {
   }
 
   text(): string {
-    return `{"version":${VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
+    return `{"version":${WIRE_VERSION},"sets":[${this.#sets}],"ops":[${this.#ops}]}`
   }
 
   #placeOf(set: LimitSet): number {
@@ -93,6 +94,17 @@ class Draft {
   }
 }
 
+/** Before anything else is read: another version may mean something else by the same fields. */
+function checkVersion(value: unknown, what: 'body' | 'answer'): void {
+  if (typeof value !== 'object' || value === null) return
+  const { version } = value as Fields
+  if (version === WIRE_VERSION) return
+  throw invalidOption(
+    `the ${what} is in version ${show(version)} of the store format, but this side speaks version ${WIRE_VERSION}; use the same version of slidegate in the program and the service`,
+    version,
+  )
+}
+
 /**
  * What is asked; of an op that is not in order what is wrong: it is refused, and those that travel with it are not. They may
  * be asked by others, who have no part in what one of them has brought.
@@ -100,8 +112,8 @@ class Draft {
  * @throws {SlidegateError} for what is no body, or has no set that is in order, and what `authorize` throws
  */
 export function readBody(value: unknown, known: KnownSets, authorize: Authorize): readonly (Op | Error)[] {
-  const { version, sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
-  if (version !== VERSION) throw wrong('the version', version, `${VERSION}: this service knows no other`)
+  checkVersion(value, 'body')
+  const { sets, ops } = fieldsIn(value, 'the body', ['version', 'sets', 'ops'])
   const budget = new Budget()
   const read = listIn(sets, 'sets', 1, MAX_OPS).map((each, i) =>
     budget.tried(`sets[${i}]`, () => {
@@ -183,13 +195,13 @@ export interface StoreAnswer {
 }
 
 export function answerOf(results: readonly (Result | Error)[]): StoreAnswer {
-  return { version: VERSION, outcomes: results.map(writtenOutcome) }
+  return { version: WIRE_VERSION, outcomes: results.map(writtenOutcome) }
 }
 
 /** @throws {SlidegateError} for what is no answer to this */
 export function readAnswer(asked: readonly Asked[], value: unknown): Result[] {
-  const { version, outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])
-  if (version !== VERSION) throw wrong('the version', version, `${VERSION}`)
+  checkVersion(value, 'answer')
+  const { outcomes } = fieldsIn(value, 'the answer', ['version', 'outcomes'])
   const told = listIn(outcomes, 'outcomes', asked.length, asked.length)
   return asked.map(({ op, count }, i) => at(`outcomes[${i}]`, () => readOutcome(op, count, told[i])))
 }

@@ -20,7 +20,7 @@ export interface Address {
 /** Nobody waits for so long; but what was charged meanwhile is returned when the answer comes. */
 const LOST_MS = 10_000
 
-/** Bytes of an answer at most: all overrides of a limiter, and more. */
+/** Bytes of an answer at most: more than all that one body can ask for. */
 const MAX_ANSWER = 2 ** 25
 
 /** Of an answer that says what is wrong. */
@@ -105,7 +105,7 @@ function asNoAnswer(error: unknown, service: string): StoreUnavailableError {
   const { message = show(error), cause } = error as { readonly message?: string; readonly cause?: unknown }
   const because = (cause as { readonly message?: string } | undefined)?.message
   const detail = because === undefined || because === '' ? message : `${message}: ${because}`
-  return new StoreUnavailableError('error', `${service} did not answer: ${detail}`, { cause: error })
+  return new StoreUnavailableError('error', `asking ${service} failed: ${detail}`, { cause: error })
 }
 
 /** What a service says where it does not decide, or whoever else answers in its place. */

@@ -23,9 +23,6 @@ const MAX = Number.MAX_SAFE_INTEGER
 /** Of a reservation: tokens are made by whoever likes. */
 const MAX_NAME = 1024
 
-/** More than a rule of 64 limits takes. */
-const MAX_RULE = 16_384
-
 /** Buckets of a store at most. */
 const MAX_BUCKETS = 1024
 
@@ -62,9 +59,8 @@ const READERS: Readonly<Record<string, Read>> = {
   instants: each(any),
   debits: each((value) => value),
   reservation: upTo(MAX_NAME),
-  rule: (value, what) =>
-    textIn(value, what, (text) => text.length <= MAX_RULE && isRule(text), 'the rule of an override'),
-  given: upTo(MAX_KEY_BYTES),
+  rule: (value, what) => textIn(value, what, isRule, 'the rule of an override'),
+  given: each(upTo(MAX_KEY_BYTES)),
   bucket: (value, what) => integerIn(value, what, 0, MAX_BUCKETS - 1),
   after: (value, what) =>
     textIn(value, what, (text) => text === '' || isStored(text), 'a text as it is stored'),
@@ -197,7 +193,9 @@ function checkOverride({ parts, rule, ruleMs, blockMs, given }: OverrideOp): voi
   }
   if ((rule === undefined) !== (ruleMs === undefined))
     throw wrong('ruleMs', ruleMs, 'there with a rule, and only then')
-  if (given !== undefined && parts.length > 1) throw wrong('given', given, 'left out with several parts')
+  if (given !== undefined && given.length !== parts.length) {
+    throw wrong('given', given.length, `an array of ${parts.length}, one for each part`)
+  }
 }
 
 function haveAll(parts: readonly Part[], role: Role): boolean {

@@ -176,7 +176,7 @@ function waitIn(value: unknown): number {
 function readBan(value: unknown, parts: number): Ban {
   const told = fieldsIn(value, 'the ban', ['ms', 'parts'])
   const banned = listIn(told.parts, 'parts', 0, parts)
-  return { ms: whole(told.ms, 'ms'), parts: banned.map((each) => integerIn(each, 'parts', 0, parts - 1)) }
+  return { ms: waitIn(told.ms), parts: banned.map((each) => integerIn(each, 'parts', 0, parts - 1)) }
 }
 
 /** What each part was charged; the service tells of its store only. */

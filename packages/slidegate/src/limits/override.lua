@@ -1,23 +1,24 @@
--- The twin of override.ts: what is stored of a key besides its logs, and is read before them.
+-- The twin of override.ts: the override of a key, a record beside its logs.
 --
--- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the key as it was given, if it is stored
--- otherwise. The format, until when the key is blocked, when the rule ends: milliseconds by the store's clock, 0 for not at
--- all, FOREVER for never; and the rule: nothing, `exempt`, or JSON of numbers by the name of their limit.
--- Index: a sorted set of the keys of a bucket that have one, all with the score 0, and so in the order of their bytes. A
--- name whose override is gone is dropped by the list, and by writes, each of which looks at two others.
--- TTL: none for what never ends, else until the latest end + slack. That of the index is the longest that was needed.
+-- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed.
+-- 1 is the format. `blocked` and `ends` are when the block and the rule end, in milliseconds of the store's clock: 0 if
+-- there is none, FOREVER for never. The rule is empty, `exempt`, or JSON with numbers by the name of their limit.
+-- Index: a sorted set per bucket of the keys that have an override. All scores are 0, so it is in the order of bytes. The
+-- list drops names whose override is gone, and so does each write for two names.
+-- TTL: none if it never ends, else until the later end + slack. The index has the longest TTL of its overrides.
 
-local FOREVER = 9007199254740991
+-- 2^52: node-redis misreads 2^53 - 1.
+local FOREVER = 4503599627370496
 local LARGEST = 1099511627776
 local SHORTEST_WINDOW = 10
 local LONGEST_WINDOW = 31622400000
 local OVERRIDES_PAGE = 250
 local PAGE_BYTES = 65536
--- How the key of an index ends, and that of an override.
+-- The length of '~overrides' in the key of an index; the end of the key of an override.
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
 
-local override = {}
+local steps = {}
 
 local function unusable()
   error({ unusable = 'not an override of format 1' })
@@ -25,47 +26,42 @@ end
 
 local FIELDS = { limit = true, windowMs = true, capacity = true, refill = true }
 
--- The numbers of a rule, by the name of their limit. cjson reads what other parsers of JSON refuse: so it must look as if
--- it was written by JSON.stringify.
+-- The numbers of a rule, by the name of their limit. cjson reads more than JSON: only what a limiter writes is a rule.
 local function numbers_of(rule)
-  if string.find(rule, '[^%w%p]') or string.find(rule, ':[^{1-9]') or string.find(rule, ':%d+[^%d,}]') then unusable() end
+  if not string.find(rule, '^{[%w%p]+$') or string.find(rule, ':[^{1-9]') or string.find(rule, ':%d+[^%d,}]') then unusable() end
   local is_json, numbers = pcall(cjson.decode, rule)
-  if not is_json or type(numbers) ~= 'table' or string_sub(rule, 1, 1) ~= '{' then unusable() end
+  if not is_json then unusable() end
   for _, own in pairs(numbers) do
     if type(own) ~= 'table' then unusable() end
     for field, number in pairs(own) do
-      if not FIELDS[field] or type(number) ~= 'number' or number < 1 or number > LARGEST then unusable() end
+      if not FIELDS[field] or type(number) ~= 'number' or number > LARGEST then unusable() end
     end
   end
   return numbers
 end
 
--- What is stored, or nothing.
-function override.read(key)
-  local raw = pcall_redis('GET', key)
+-- Reads the reply of GET.
+local function parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
-  if not raw then return nil end
   local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
-  if not blocked or blocked + 0 > FOREVER or ends + 0 > FOREVER then unusable() end
-  local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or nil
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, numbers = numbers, given = given }
+  if not blocked or math.max(blocked + 0, ends + 0) > FOREVER then unusable() end
+  local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or {}
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given, numbers = numbers }
 end
 
 local function left_of(ends, clock)
   return ends == FOREVER and FOREVER or math.max(0, ends - clock)
 end
 
--- What is in force: the rule, for how long, and for how long the key is blocked. Nothing if none is.
-function override.in_force(record, clock)
-  if not record then return nil end
+-- The part that is in force: the rule, and the milliseconds until it and the block end. nil if there is none.
+local function in_force(record, clock)
   local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)
   local blocked_ms = left_of(record.blocked, clock)
   if rule_ms == 0 and blocked_ms == 0 then return nil end
-  local numbers = rule_ms > 0 and record.numbers or nil
-  return { rule = rule_ms == 0 and '' or record.rule, numbers = numbers, rule_ms = rule_ms, blocked_ms = blocked_ms }
+  return { rule = rule_ms == 0 and '' or record.rule, rule_ms = rule_ms, blocked_ms = blocked_ms }
 end
 
--- Each kind that changes more than its limit: puts limit j by its own numbers, where they are for it and its log has room.
+-- Kinds that can change more than their limit: gives limit j its numbers, if they are for its kind and fit its log.
 local renumber = {}
 
 function renumber.w(params, j, own)
@@ -98,8 +94,8 @@ local function renumber_limit(params, j, own)
   if params.kind == 'z' or params.kind == 'x' then params.records = math.max(unpack(params.limits)) end
 end
 
--- What the log is told while these numbers are in force.
-function override.params(declared, numbers, is_only)
+-- The parameters of a log with these numbers.
+local function params_by(declared, numbers, is_only)
   local params = {}
   for name, value in pairs(declared) do params[name] = value end
   params.limits, params.windows = { unpack(declared.limits) }, { unpack(declared.windows) }
@@ -110,9 +106,49 @@ function override.params(declared, numbers, is_only)
   return params
 end
 
--- Writes an override, and its name into the index; or neither, if nothing of it is in force.
+-- Applies the overrides in force to the parts of an op.
+function steps.hold(logs, clock)
+  logs.blocked_ms, logs.is_overridden, logs.is_held = 0, false, true
+  for _, each in ipairs(logs.overrides) do
+    each.record = each.raw and parse(each.raw)
+    each.in_force = each.raw and in_force(each.record, clock)
+    local rule, limits = each.in_force and each.in_force.rule or '', 0
+    for i = 1, #logs do
+      local log = logs[i]
+      if log.part == each.part and log.counts then
+        limits = limits + #log.declared.limits
+        log.params, log.is_shadow = log.declared, log.declared.shadow or rule == 'exempt'
+      end
+    end
+    for i = 1, #logs do
+      local log = logs[i]
+      if rule ~= '' and log.part == each.part and log.counts then
+        log.params = params_by(log.declared, each.record.numbers, limits == 1)
+      end
+    end
+    if each.in_force then
+      logs.is_overridden, logs.blocked_ms = true, math.max(logs.blocked_ms, each.in_force.blocked_ms)
+    end
+  end
+  logs.is_held = logs.is_overridden
+end
+
+-- Replies what is in force, for each part that may have an override.
+function steps.tell(logs, filled)
+  reply[filled + 1] = OVERRIDDEN
+  filled = filled + 1
+  for _, each in ipairs(logs.overrides) do
+    local told = each.in_force
+    reply[filled + 1] = told and told.rule or ''
+    reply[filled + 2], reply[filled + 3] = told and told.rule_ms or 0, told and told.blocked_ms or 0
+    filled = filled + 3
+  end
+  return filled
+end
+
+-- Writes an override and its name in the index. Removes both if nothing is in force.
 local function write(key, index, size, name, record, clock, is_clock_given)
-  if not override.in_force(record, clock) then
+  if not in_force(record, clock) then
     call_redis('DEL', key)
     call_redis('ZREM', index, name)
     return
@@ -143,9 +179,8 @@ local function sweep(index, size, clock)
   end
 end
 
--- Puts what the op says in place of what is stored. A half that has ended is forgotten. Answers whether anything was in
--- force.
-function override.change(stored, run, clock)
+-- Changes the stored override as the op says. Drops a half that has ended. Returns whether anything was in force before.
+function steps.change(stored, run, clock)
   local record, before, size = stored.record, stored.in_force, pcall_redis('ZCARD', stored.index)
   if type(size) == 'table' then error({ unusable = size.err }) end
   local function ends_of(ms)
@@ -156,29 +191,31 @@ function override.change(stored, run, clock)
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
   if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given or record.given
+  record.given = run.given and run.given[stored.part] or record.given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
   write(stored.key, stored.index, size, name, record, clock, run.is_clock_given)
   sweep(stored.index, size, clock)
-  return before ~= nil
+  return before and true or false
 end
 
--- A page of the overrides whose keys come after one: where the next begins, or '', then of each its key, as it was given,
--- rule, and milliseconds until the rule and the block end.
-function override.page(index, after, clock)
+-- A page of overrides, from the key behind `after`. First where the next page begins, or ''. Then for each: its key, the
+-- caller's key, the rule, and the milliseconds until rule and block end.
+function steps.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
   local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
   if names.err then error({ unusable = names.err }) end
   local page, bytes = { '' }, 0
   for i, name in ipairs(names) do
-    local is_read, record = pcall(override.read, key_of(index, name))
-    local in_force = is_read and override.in_force(record, clock)
-    if in_force then
+    local raw = pcall_redis('GET', key_of(index, name))
+    local is_read, record = true
+    if raw then is_read, record = pcall(parse, raw) end
+    local told = raw and is_read and in_force(record, clock)
+    if told then
       local at = #page
-      page[at + 1], page[at + 2], page[at + 3] = name, record.given, in_force.rule
-      page[at + 4], page[at + 5] = text_of(in_force.rule_ms), text_of(in_force.blocked_ms)
-      bytes = bytes + #in_force.rule + #record.given
-    elseif is_read and not record then
+      page[at + 1], page[at + 2], page[at + 3] = name, record.given, told.rule
+      page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
+      bytes = bytes + #told.rule + #record.given
+    elseif not raw then
       call_redis('ZREM', index, name)
     end
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
@@ -189,4 +226,4 @@ function override.page(index, after, clock)
   return page
 end
 
-return override
+return steps

@@ -1,34 +1,34 @@
-import { adapt, adaptedFrom, declaredName, MAX_LIMIT } from './declare.ts'
+import { adapt, adaptedFrom, declaredName, MAX_LIMIT, parseName } from './declare.ts'
 import type { Limit } from './limit.ts'
 import type { LimitSet } from './limit-set.ts'
 
-// What an override is while it is in force. How it is stored: see override.lua.
+// The effect of an override. Its stored form: see override.lua.
 
-/** Numbers in place of those that a limit was declared with. */
+/** Numbers that replace the declared ones of a limit. */
 export interface LimitNumbers {
-  /** Units per window, or whatever else the kind calls its limit. Not for token buckets. */
+  /** The limit, of all kinds but token buckets. */
   readonly limit?: number
-  /** Milliseconds. Only for sliding windows. */
+  /** Length of a sliding window in milliseconds. */
   readonly windowMs?: number
-  /** Only for token buckets: tokens that it holds. */
+  /** Tokens that a token bucket holds. */
   readonly capacity?: number
-  /** Only for token buckets: tokens that come back per interval. */
+  /** Tokens that come back per interval of a token bucket. */
   readonly refill?: number
 }
 
-/** `''` for none, `exempt`, or JSON: numbers by the name of their limit. */
+/** The stored rule: `''` for none, `exempt`, or JSON with numbers by the name of their limit. */
 export type Rule = string
 
-/** The rule of a key whose limits only count. */
+/** The rule of an exempt key. */
 export const EXEMPT: Rule = 'exempt'
 
-/** The name of a limit that has no other beside it. */
+/** The name of the only limit of a set. */
 export const ONLY = ''
 
-/** What stands for a time that never comes. */
-export const FOREVER: number = Number.MAX_SAFE_INTEGER
+/** A time that never comes. Not 2^53 - 1, which node-redis misreads. */
+export const FOREVER: number = 2 ** 52
 
-/** What is in force of an override, in milliseconds from now. */
+/** The part of an override that is in force, in milliseconds from now. */
 export interface InForce {
   readonly rule: Rule
   /** Until the rule ends: {@link FOREVER} for never, 0 if there is none. */
@@ -41,39 +41,49 @@ type Numbers = Readonly<Record<string, LimitNumbers>>
 
 const NOTHING: Numbers = {}
 
-/** The numbers that a rule has. */
+/** The numbers of a rule, by the name of their limit. */
 export function numbersOf(rule: Rule): Numbers {
   return rule === '' || rule === EXEMPT ? NOTHING : (JSON.parse(rule) as Numbers)
 }
 
-const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill']
+/** Longest rule that is read, in characters: more than the numbers of 64 limits take. */
+const MAX_RULE = 8192
 
-/** Whether it can be stored and read: every number is an integer from 1 to 2^40. */
+/** Whether a limiter could have written this rule. Lua might read any other JSON differently. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
+  if (rule.length > MAX_RULE) return false
   try {
     const numbers: unknown = JSON.parse(rule)
-    return isRecord(numbers) && Object.values(numbers).every(isNumbers)
+    return JSON.stringify(numbers) === rule && isRecord(numbers) && Object.entries(numbers).every(isNamed)
   } catch {
     return false
   }
 }
 
-function isNumbers(value: unknown): boolean {
-  if (!isRecord(value)) return false
-  return Object.entries(value).every(([field, number]) => {
-    const isNumber = Number.isInteger(number) && (number as number) >= 1 && (number as number) <= MAX_LIMIT
-    return FIELDS.includes(field) && isNumber
-  })
+const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
+
+function isNamed([name, numbers]: readonly [string, unknown]): boolean {
+  if (name !== ONLY) parseName(name)
+  return isRecord(numbers) && Object.entries(numbers).every(isNumber)
+}
+
+function isNumber([field, number]: readonly [string, unknown]): boolean {
+  return (
+    FIELDS.includes(field) &&
+    Number.isInteger(number) &&
+    (number as number) >= 1 &&
+    (number as number) <= MAX_LIMIT
+  )
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The same set by other numbers, or one that only counts. Its logs stay. */
+/** The limit set with the numbers of a rule, or exempt. Its logs stay the same. */
 export function setInForce(set: LimitSet, rule: Rule): LimitSet {
-  if (rule === '') return set
+  if (rule === '' || set.limits.length === 0) return set
   let known = madeOf.get(set)
   if (known === undefined) {
     known = new Map()
@@ -88,7 +98,7 @@ export function setInForce(set: LimitSet, rule: Rule): LimitSet {
   return made
 }
 
-/** Rules that are remembered of each set. */
+/** Rules that are remembered per limit set. */
 const MAX_KNOWN = 256
 
 const madeOf = new WeakMap<LimitSet, Map<Rule, LimitSet>>()
@@ -114,7 +124,7 @@ function numbersFor(set: LimitSet, limit: Limit, numbers: Numbers): LimitNumbers
   return set.limits.length === 1 ? numbers[ONLY] : undefined
 }
 
-/** The limit by these numbers; nothing where they aren't for its kind, or its log has no room for them. */
+/** The limit with these numbers. `undefined` if they aren't for its kind, or don't fit its log. */
 export function renumbered(limit: Limit, numbers: LimitNumbers | undefined): Limit | undefined {
   if (numbers === undefined) return undefined
   const { kind } = limit
@@ -124,12 +134,12 @@ export function renumbered(limit: Limit, numbers: LimitNumbers | undefined): Lim
   return units <= mostOf(limit) ? { ...limit, limit: units } : undefined
 }
 
-/** The greatest that it may become. */
+/** The greatest value that its limit can have. */
 export function mostOf(limit: Limit): number {
   return limit.kind.most?.(limit) ?? MAX_LIMIT
 }
 
-/** Names of a rule that change none of these limits. */
+/** The names in a rule that change none of these limits. */
 export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
   const numbers = numbersOf(rule)
   return Object.keys(numbers).filter(
@@ -141,7 +151,7 @@ export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
   )
 }
 
-/** What a rule calls these limits. */
+/** The names by which a rule knows these limits. */
 export function namesOf(limits: readonly Limit[]): string[] {
   return limits.map(declaredName)
 }

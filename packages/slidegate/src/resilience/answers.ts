@@ -1,4 +1,12 @@
-import type { ConsumeOp, ConsumeOutcome, Op, Outcome, PeekOp } from '../stores/store.ts'
+import {
+  banOf,
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type Op,
+  type Outcome,
+  type PeekOp,
+  partsInForce,
+} from '../stores/store.ts'
 import { zerosFor } from '../stores/unseen.ts'
 import { LocalShare, type LocalStore } from './local-share.ts'
 
@@ -31,17 +39,41 @@ export class Answers {
    *
    * @param pauseMs after which the store may be asked again
    * @param isCrowd whether what was asked for their own keys was too much: nobody passes by that
+   * @param seen tells what was in force lately
    */
-  to(ops: readonly Op[], pauseMs: number, isCrowd = false): readonly Outcome[] | undefined {
+  to(
+    ops: readonly Op[],
+    pauseMs: number,
+    isCrowd = false,
+    seen: (op: Op) => ConsumeOutcome['overrides'] = () => undefined,
+  ): readonly Outcome[] | undefined {
     if (this.#told === 'throw') return undefined
     const told = isCrowd ? 'deny' : this.#told
     const answers: Outcome[] = []
     for (const op of ops) {
       if (op.type === 'charge' && this.#told === 'local') this.#local.charge(op)
       if (op.type !== 'consume' && op.type !== 'peek') return undefined
-      answers.push(told === 'local' ? this.#local.decide(op, pauseMs) : unseen(op, told, pauseMs))
+      answers.push(this.#answer(op, told, pauseMs, seen(op)))
     }
     return answers
+  }
+
+  #answer(
+    op: ConsumeOp | PeekOp,
+    told: Exclude<OnStoreError, 'throw'>,
+    pauseMs: number,
+    overrides: ConsumeOutcome['overrides'],
+  ): ConsumeOutcome {
+    const parts = partsInForce(op.parts, overrides)
+    const ban = banOf(
+      parts.map(() => 0),
+      overrides,
+    )
+    const answer =
+      told === 'local' && ban === undefined
+        ? this.#local.decide({ ...op, parts }, pauseMs)
+        : unseen(op, ban === undefined && told === 'allow' ? 'allow' : 'deny', pauseMs)
+    return overrides === undefined ? answer : { ...answer, overrides, ...(ban && { ban }) }
   }
 
   /** What was decided in this process is returned here, which is all, and forgotten here, which is not. */

@@ -1,13 +1,8 @@
-import { limitsOf } from '../decision.ts'
+import { limitsInForce } from '../decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
-import {
-  type ConsumeOp,
-  type ConsumeOutcome,
-  type Outcome,
-  type Part,
-  partsInForce,
-} from '../stores/store.ts'
+import { FOREVER } from '../limits/override.ts'
+import type { ConsumeOp, ConsumeOutcome, Outcome, Part } from '../stores/store.ts'
 import { KeyRing, placeOf } from './by-key.ts'
 
 /** What the store said of a request that it denied, and how that reads as time passes. */
@@ -27,14 +22,15 @@ class Denial {
     this.#outcome = outcome
     this.#sentAtMs = sentAtMs
     let waitMs = 0
-    this.#limits = limitsOf(partsInForce(op.parts, outcome.overrides))
+    this.#limits = limitsInForce(op, outcome)
     this.#limits.forEach(({ shadow }, i) => {
       if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
     })
     // A denial after the ban counts towards the next one, so the store has to see it.
     waitMs = outcome.ban?.ms ?? waitMs
     // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
-    this.#lastsMs = Math.min(waitMs, maxStaleMs) - 1
+    const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
+    this.#lastsMs = Math.min(waitMs, maxStaleMs, ...endsMs) - 1
   }
 
   /** Whole milliseconds since it was asked for; `undefined` where the store has to be asked. */

@@ -16,6 +16,7 @@ import { Deadlines, type Due } from './deadlines.ts'
 import { GuardedLocalStore } from './guarded-local-store.ts'
 import { LateCharges } from './late-charges.ts'
 import type { LocalStore } from './local-share.ts'
+import { SeenOverrides } from './seen-overrides.ts'
 import { StoreHealth } from './store-health.ts'
 
 export interface FailurePolicy {
@@ -63,6 +64,7 @@ class GuardedStore implements Store {
   readonly #health: StoreHealth
   readonly #late: LateCharges
   readonly #answers: Answers
+  readonly #seen = new SeenOverrides()
   readonly #domains: (Domain | undefined)[] = []
   #steppedAtMs = Number.NEGATIVE_INFINITY
   #steppedByMs = 0
@@ -114,7 +116,7 @@ class GuardedStore implements Store {
   }
 
   /** The store has answered in time. */
-  answered({ domain, sentAtMs, isAttempt }: GuardedCall, outcomes: readonly Outcome[]): void {
+  answered({ domain, ops, sentAtMs, isAttempt }: GuardedCall, outcomes: readonly Outcome[]): void {
     const outcome = outcomes[0]
     if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
       // The deny cache and leases answer for the store, whether or not it could.
@@ -122,9 +124,11 @@ class GuardedStore implements Store {
       return
     }
     domain.breaker.succeeded(sentAtMs, isAttempt)
+    const nowMs = this.deadlines.now()
+    for (let i = 0; i < ops.length; i++) this.#seen.learn(ops[i]!, outcomes[i], nowMs)
     // The instant of a request that comes again is long past.
     if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
-    const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, this.deadlines.now())
+    const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, nowMs)
     if (byMs !== 0) this.#clockStepped(byMs)
   }
 
@@ -198,8 +202,11 @@ class GuardedStore implements Store {
     this.#health.decided()
     const { tally } = this.#announcer
     if (error === undefined) tally.storeErrors.down++
-    const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(performance.now()))
-    const answers = this.#answers.to(ops, pauseMs, isCrowd)
+    const nowMs = performance.now()
+    const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(nowMs))
+    const answers = this.#answers.to(ops, pauseMs, isCrowd, (op) =>
+      this.#seen.of(op.parts, this.deadlines.now()),
+    )
     if (answers === undefined) call.reject(error ?? this.#announcer.named(this.#health.error()))
     else {
       tally.count(answers)

@@ -1,4 +1,4 @@
-import { isCounted, limitsOf } from '../decision.ts'
+import { isCounted, limitsOf, roomsOf } from '../decision.ts'
 import type { Call } from '../stores/call.ts'
 import { type ConsumeOp, type ConsumeOutcome, partsInForce, type Store } from '../stores/store.ts'
 import { joinedOutcome, type Said } from './joined-outcome.ts'
@@ -54,9 +54,11 @@ function chargedBy(told: Told<ConsumeOp>): Charged {
 function asReturned({ places, outcome, told, admitted }: Charged, { cost }: ConsumeOp, kept: number): Said {
   if (admitted <= kept || !isCounted(outcome.source)) return { places, outcome }
   const numbers = outcome.limits.slice()
-  limitsOf(partsInForce(told.share.op.parts, outcome.overrides)).forEach(({ limit, shadow }, i) => {
+  const parts = partsInForce(told.share.op.parts, outcome.overrides)
+  const rooms = roomsOf(parts, cost, numbers)
+  limitsOf(parts).forEach(({ limit, shadow }, i) => {
     const used = numbers[3 * i]!
-    const fitting = shadow && cost > 0 ? Math.min(kept, Math.floor(Math.max(0, limit - used) / cost)) : kept
+    const fitting = shadow ? Math.min(kept, rooms[i]!) : kept
     if (used + cost * (fitting + 1) <= limit) numbers[3 * i + 1] = 0
     if (used === 0 && kept === 0) numbers[3 * i + 2] = 0
   })

@@ -1,15 +1,8 @@
 import type { Clock } from '../clock.ts'
-import { limitsOf } from '../decision.ts'
+import { limitsInForce } from '../decision.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import { type Call, outcomeAt } from '../stores/call.ts'
-import {
-  type ConsumeOp,
-  type ConsumeOutcome,
-  type Op,
-  type Outcome,
-  partsInForce,
-  type Store,
-} from '../stores/store.ts'
+import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
 import { Lease } from './lease.ts'
 import { LeaseCall, ReturnCall, type Taker } from './lease-call.ts'
 import { refundsOf } from './refunds.ts'
@@ -267,10 +260,11 @@ function isWaiting(call: Call): boolean {
 }
 
 /** Requests of this cost for which there is room after the op. */
-function roomAfter({ parts, cost }: ConsumeOp, outcome: ConsumeOutcome): number {
+function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
   let room = Number.POSITIVE_INFINITY
-  limitsOf(partsInForce(parts, outcome.overrides)).forEach(({ limit, shadow }, i) => {
-    if (!shadow) room = Math.min(room, Math.floor((limit - outcome.limits[3 * i]!) / cost) - outcome.admitted)
+  limitsInForce(op, outcome).forEach(({ limit, shadow }, i) => {
+    if (!shadow)
+      room = Math.min(room, Math.floor((limit - outcome.limits[3 * i]!) / op.cost) - outcome.admitted)
   })
   return room
 }

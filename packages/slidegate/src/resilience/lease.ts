@@ -1,3 +1,4 @@
+import { limitsInForce } from '../decision.ts'
 import type { Call } from '../stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Outcome, RefundOp } from '../stores/store.ts'
 import { refundsOf } from './refunds.ts'
@@ -22,7 +23,7 @@ export class Lease {
     this.#sentAtMs = sentAtMs
     this.#spent = spent
     let lifeMs = op.leaseMs
-    op.parts[0]!.set.limits.forEach(({ shadow }, i) => {
+    limitsInForce(op, outcome).forEach(({ shadow }, i) => {
       // A window that is empty before the lease ends is one that leases do not lengthen, such as a fixed one: what was
       // charged in it may not be spent in the next.
       if (!shadow) lifeMs = Math.min(lifeMs, outcome.limits[3 * i + 2]!)

@@ -1,5 +1,5 @@
-import { limitsOf } from '../decision.ts'
-import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
+import { limitsOf, roomsOf } from '../decision.ts'
+import { type ConsumeOutcome, type Op, type Outcome, partsInForce, type Store } from './store.ts'
 
 /**
  * One who waits for the outcomes of ops. Whoever comes first settles it: the store, or a deadline. After that
@@ -62,10 +62,11 @@ export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   if (op.type !== 'consume' || position === 0) return outcome
   const { admitted, limits: together, ...told } = outcome as ConsumeOutcome
   const limits = together.slice()
-  limitsOf(op.parts).forEach(({ limit, shadow }, i) => {
-    const used = limits[3 * i]!
-    const fitting = shadow ? Math.max(0, Math.floor((limit - used) / op.cost)) : admitted
-    limits[3 * i] = used + op.cost * Math.min(position, admitted, fitting)
+  const parts = partsInForce(op.parts, told.overrides)
+  let rooms: readonly number[] | undefined
+  limitsOf(parts).forEach(({ shadow }, i) => {
+    if (shadow) rooms ??= roomsOf(parts, op.cost, together)
+    limits[3 * i]! += op.cost * Math.min(position, admitted, shadow ? rooms![i]! : admitted)
   })
   return { ...told, admitted: Math.max(0, admitted - position), limits }
 }

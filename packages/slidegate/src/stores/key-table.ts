@@ -53,6 +53,9 @@ const MOST_OTHERS = 256
 /** Ops after which a block of slots is swept, if one is due: then a search for room finds few that are. */
 const OPS_PER_SWEEP = 32
 
+/** Overrides that are checked then, and by each search for room. */
+const OVERRIDES_PER_SWEEP = 64
+
 const NONE: readonly Held[] = []
 const NO_SLOTS: readonly number[] = []
 /** Stays empty. */
@@ -61,7 +64,8 @@ const NO_KEYS = new KeyMap()
 /**
  * The keys of a memory store, at most `maxKeys`: each has a slot, and a slot its logs. To make room it drops
  * expired keys first, then the least recently used one that is not at its limit: never one whose limit would
- * be forgotten by that. A key counts as at its limit while its log of bans remembers anything.
+ * be forgotten by that. A key counts as at its limit while its log of bans remembers anything. Each override takes the place of
+ * a key, and is dropped when it has ended.
  */
 export class KeyTable {
   readonly #maxKeys: number
@@ -89,8 +93,7 @@ export class KeyTable {
   /** Limits that may still be looked at for it. */
   #lookingLeft = 0
   size = 0
-  /** They take a place each, and none is dropped while it is in force. */
-  readonly overrides: OverrideRecords
+  readonly overrides: OverrideRecords = new OverrideRecords()
   /** Bytes of keys, limit sets and logs of other sets. */
   #bytesBesides = 0
   /** Whether the keys take too many bytes. Then no key may grow, unless another is dropped. */
@@ -107,15 +110,14 @@ export class KeyTable {
     this.#maxKeys = maxKeys
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
-    this.overrides = new OverrideRecords(graceMs)
     // Slot 0 is nobody's: the order of use begins and ends there.
     this.#slots.create()
     this.#order = new UseOrder(this.#slots)
   }
 
-  /** Roughly how many bytes all keys take. */
+  /** Roughly how many bytes all keys and overrides take. */
   get bytes(): number {
-    let bytes = this.#bytesBesides
+    let bytes = this.#bytesBesides + this.overrides.bytes
     for (const logs of this.#logs.values()) bytes += logs.bytes
     return bytes
   }
@@ -148,7 +150,7 @@ export class KeyTable {
     if (this.#ops > 0) return
     this.#inUse = NO_SLOTS
     this.#sweepBlock(nowMs - this.#graceMs)
-    this.overrides.sweep(nowMs)
+    this.overrides.sweep(nowMs - this.#graceMs, OVERRIDES_PER_SWEEP)
     this.isHeavy = this.bytes > this.#maxBytes
   }
 
@@ -177,16 +179,14 @@ export class KeyTable {
   makeRoom(keys: number, nowMs: number, inUse: readonly number[] = NO_SLOTS): boolean {
     this.#inUse = inUse
     this.#lookingLeft = MOST_LOOKED_AT
-    if (this.#isFull(keys)) this.overrides.makeRoom(nowMs)
-    while (this.#isFull(keys) || (this.isHeavy && this.bytes > this.#maxBytes)) {
-      if (!this.#dropExpired(nowMs) && !this.#dropLeastRecent(nowMs)) return false
+    while (
+      this.size + this.overrides.size + keys > this.#maxKeys ||
+      (this.isHeavy && this.bytes > this.#maxBytes)
+    ) {
+      if (!this.#dropExpired(nowMs) && !this.#dropEnded(nowMs) && !this.#dropLeastRecent(nowMs)) return false
     }
     this.isHeavy = false
     return true
-  }
-
-  #isFull(keys: number): boolean {
-    return this.size + this.overrides.size + keys > this.#maxKeys
   }
 
   /**
@@ -322,6 +322,10 @@ export class KeyTable {
     return false
   }
 
+  #dropEnded(byMs: number): boolean {
+    return this.overrides.sweep(byMs, OVERRIDES_PER_SWEEP) > 0
+  }
+
   /** Drops the keys of one block that had expired by then; answers how many, or nothing where no block is due. */
   #sweepBlock(byMs: number): number | undefined {
     const first = this.#expiry.due(byMs)
@@ -371,7 +375,10 @@ export class KeyTable {
   #untilOpen(slot: number, nowMs: number): number {
     const used: number[] = []
     let wait = 0
-    for (const { log, number } of this.#held(slot)) {
+    const key = this.#nameOf(slot)[slot & this.#slots.mask]!
+    const { logs } = this.overrides.setOf({ key, set: this.#group(slot).set }, nowMs)
+    for (const [i, { log: kept, number }] of this.#held(slot).entries()) {
+      const log = logs[i] ?? kept
       this.#lookingLeft -= Math.max(1, log.params.limits.length)
       if (log.shadow) continue
       const { kind, params } = log

@@ -1,5 +1,6 @@
 import { StoreUnavailableError, show } from '../errors.ts'
 import type { Entry } from '../limits/limit.ts'
+import { setInForce } from '../limits/override.ts'
 import { banDenied, bansOf, chargesOf, freesOf, settle } from './beyond.ts'
 import {
   answer,
@@ -17,7 +18,6 @@ import {
 } from './driver.ts'
 import type { KeyTable } from './key-table.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
-import type { OverrideRecords } from './override-records.ts'
 import {
   banOf,
   type ChargeOp,
@@ -36,7 +36,6 @@ import {
   type OverrideOutcome,
   type Part,
   type PeekOp,
-  partsInForce,
   type RefundOp,
   type RefundOutcome,
   type RequestOp,
@@ -48,34 +47,41 @@ import {
 /** The answer to a new key for which there is no room. */
 export type OnFull = 'throw' | 'deny' | 'allow'
 
+/** Overrides that are checked before one is rejected: ended ones make room. */
+const MOST_SWEPT = 1024
+
 /** Any op on any logs of a table, by the general driver. */
 export class MemoryOps {
   readonly #keys: KeyTable
   readonly #onFull: OnFull
   /** By how many there are, the logs of an op: an op is over before the next begins, and fills them anew. */
   readonly #loaded: LoadedLog[][] = []
-  readonly overrides: OverrideRecords
+  readonly #maxOverrides: number
+  /** Of the op's parts, while it lasts. */
+  #inForce: Overrides
 
-  constructor(keys: KeyTable, onFull: OnFull) {
+  constructor(keys: KeyTable, onFull: OnFull, maxOverrides: number = Number.POSITIVE_INFINITY) {
     this.#keys = keys
     this.#onFull = onFull
-    this.overrides = keys.overrides
+    this.#maxOverrides = maxOverrides
   }
 
   apply(op: Op, clockMs: number): Outcome {
-    const overrides = this.overrides.inForce(op.parts, clockMs)
-    if (overrides === undefined) return this.#apply(op, clockMs)
-    if (op.type === 'override' || op.type === 'overrides') return this.#apply(op, clockMs, overrides)
-    const outcome = this.#apply({ ...op, parts: partsInForce(op.parts, overrides) }, clockMs, overrides)
-    return outcome !== undefined && 'admitted' in outcome ? { ...outcome, overrides } : outcome
+    const overrides = this.#keys.overrides.inForce(op.parts, clockMs)
+    this.#inForce = overrides
+    const outcome = this.#apply(op, clockMs)
+    this.#inForce = undefined
+    return overrides !== undefined && outcome !== undefined && 'admitted' in outcome
+      ? { ...outcome, overrides }
+      : outcome
   }
 
-  #apply(op: Op, clockMs: number, overrides?: Overrides): Outcome {
+  #apply(op: Op, clockMs: number): Outcome {
     switch (op.type) {
       case 'consume':
-        return this.#consume(op, clockMs, overrides)
+        return this.#consume(op, clockMs)
       case 'peek':
-        return this.#peek(op, clockMs, overrides)
+        return this.#peek(op, clockMs)
       case 'charge':
         return this.#charge(op, clockMs)
       case 'refund':
@@ -90,20 +96,20 @@ export class MemoryOps {
       case 'settle':
         return this.#settle(op, clockMs)
       case 'explain':
-        return this.#explain(op, clockMs, overrides)
+        return this.#explain(op, clockMs)
       case 'override':
-        return this.#override(op, clockMs, overrides)
+        return this.#override(op, clockMs)
       case 'overrides':
-        return this.overrides.page(op, clockMs)
+        return this.#keys.overrides.page(op, clockMs)
     }
   }
 
-  #consume(op: ConsumeOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
+  #consume(op: ConsumeOp, clockMs: number): ConsumeOutcome {
     const { parts } = op
     const loaded = this.#load(parts)
     const nowMs = settleInstant(loaded, clockMs)
     restamp(loaded, nowMs)
-    const banned = denialByBan(loaded, nowMs, op, overrides)
+    const banned = denialByBan(loaded, nowMs, op, this.#inForce)
     if (banned !== undefined) return banned
     const first = findRepeat(loaded, nowMs, op)
     const admitted = check(loaded, nowMs, op)
@@ -121,11 +127,11 @@ export class MemoryOps {
     return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
   }
 
-  #peek(op: PeekOp, clockMs: number, overrides: Overrides): ConsumeOutcome {
+  #peek(op: PeekOp, clockMs: number): ConsumeOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
-      const banned = denialByBan(loaded, nowMs, op, overrides)
+      const banned = denialByBan(loaded, nowMs, op, this.#inForce)
       if (banned !== undefined) return banned
       const first = findRepeat(loaded, nowMs, op)
       const admitted = check(loaded, nowMs, op)
@@ -134,12 +140,12 @@ export class MemoryOps {
     })
   }
 
-  #explain(op: ExplainOp, clockMs: number, overrides: Overrides): ExplainOutcome {
+  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
     return this.#look(op.parts, clockMs, (loaded) => {
       const nowMs = settleInstant(loaded, clockMs)
       restamp(loaded, nowMs)
       const outcome =
-        denialByBan(loaded, nowMs, op, overrides) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
+        denialByBan(loaded, nowMs, op, this.#inForce) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
       return {
         ...outcome,
         frees: freesOf(loaded, nowMs),
@@ -174,7 +180,7 @@ export class MemoryOps {
     restamp(loaded, nowMs)
     if (!this.#makeRoom(parts, loaded, nowMs)) {
       if (this.#onFull === 'allow') return
-      throw full(parts)
+      throw full(KEYS, parts)
     }
     charge(loaded, nowMs, op)
     this.#keep(parts, loaded, nowMs)
@@ -201,15 +207,29 @@ export class MemoryOps {
     return returned === undefined ? NOT_SETTLED : { settled: true, returned }
   }
 
-  #override(op: OverrideOp, clockMs: number, overrides: Overrides): OverrideOutcome {
-    const { parts } = op
-    const added = parts.filter((part) => part.set.isOverridable && !this.overrides.has(part)).length
-    if (added > 0 && op.blockMs !== 0 && !this.#keys.makeRoom(added, clockMs)) throw full(parts)
-    for (const part of parts) if (part.set.isOverridable) this.overrides.write(part, op, clockMs)
-    if (op.blockMs === 0 && op.rule === undefined) {
+  #override(op: OverrideOp, clockMs: number): OverrideOutcome {
+    const { parts, rule = '', blockMs = 0 } = op
+    if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts, clockMs)
+    parts.forEach(({ set }, i) => {
+      if (set.isOverridable) this.#keys.overrides.write(op, i, clockMs)
+    })
+    if (op.blockMs === 0) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
-    return { existed: overrides !== undefined }
+    return { existed: this.#inForce !== undefined }
+  }
+
+  #makeRoomForOverrides(parts: readonly Part[], clockMs: number): void {
+    const { overrides } = this.#keys
+    for (const part of parts) overrides.dropEnded(part, clockMs)
+    const added = parts.filter((part) => part.set.isOverridable && !overrides.has(part)).length
+    if (overrides.size + added > this.#maxOverrides) overrides.sweep(clockMs, MOST_SWEPT)
+    if (added > 0 && overrides.size + added > this.#maxOverrides) {
+      throw full(`${overrides.size} overrides, as many as it may hold`, parts)
+    }
+    if ((added > 0 || this.#keys.isHeavy) && !this.#keys.makeRoom(added, clockMs)) {
+      throw full('overrides, and of keys at their limits', parts)
+    }
   }
 
   #reset({ parts }: ResetOp): undefined {
@@ -222,7 +242,7 @@ export class MemoryOps {
 
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
   #whenFull(loaded: Loaded, nowMs: number, op: ConsumeOp): ConsumeOutcome {
-    if (this.#onFull === 'throw') throw full(op.parts)
+    if (this.#onFull === 'throw') throw full(KEYS, op.parts)
     const limits = answer(loaded, nowMs, op.count)
     return this.#onFull === 'allow'
       ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
@@ -243,12 +263,13 @@ export class MemoryOps {
     for (let p = 0; p < parts.length; p++) {
       const { set, key } = parts[p]!
       // What only has overrides.
-      if (set.logs.length === 0) continue
+      if (set.logs.length === 0 && set.isOverridable) continue
       const group = this.#keys.groupOf(set)
       const slot = this.#keys.use(group, key)
-      for (let i = 0; i < set.logs.length; i++) {
+      const { logs } = setInForce(set, this.#inForce?.[p]?.rule ?? '')
+      for (let i = 0; i < logs.length; i++) {
         const held = loaded[index++]!
-        held.log = set.logs[i]!
+        held.log = logs[i]!
         held.logs = group.logs[i]!
         held.number = slot === 0 ? 0 : this.#keys.logOf(slot, i)
         held.slot = slot
@@ -356,9 +377,11 @@ function withDebits(loaded: Loaded, op: RequestOp, outcome: ConsumeOutcome): Con
   return costs === undefined ? outcome : { ...outcome, debits: debitsOf(op.parts, outcome, costs) }
 }
 
-function full(parts: readonly Part[]): StoreUnavailableError {
+const KEYS = 'keys at their limits'
+
+function full(what: string, parts: readonly Part[]): StoreUnavailableError {
   return new StoreUnavailableError(
     'full',
-    `the memory store is full of keys at their limits: no room for ${show(parts[0]?.key)}`,
+    `the memory store is full of ${what}: no room for ${show(parts[0]?.key)}`,
   )
 }

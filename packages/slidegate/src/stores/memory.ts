@@ -11,9 +11,11 @@ export type { OnFull }
 /** How many keys are held, and what becomes of more. */
 export interface MemoryStoreOptions {
   /**
-   * Keys held at most, from 1. When full, expired keys go first, then the least recently used one that is not at its
-   * limit. A key that is blocked, whose denials count towards a ban, or whose next ban will be longer, is kept like one
-   * at its limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more. Default: 1,000,000.
+   * Keys and overrides held at most, from 1. Default: 1,000,000.
+   *
+   * When full, expired keys go first, then the least recently used one that is not at its limit. Overrides stay until they
+   * end. A key that is banned, whose denials count towards a ban, or whose next ban will be longer, is kept like one at its
+   * limit. Together they take 1 KiB for each of these at most, or 256 MiB if that is more.
    */
   readonly maxKeys?: number
   /**
@@ -23,6 +25,8 @@ export interface MemoryStoreOptions {
    * with one denial each can fill the store, too, for the `within` of the ban.
    */
   readonly onFull?: OnFull
+  /** Overrides held at most, from 1. One more is rejected with the reason `full`. Default: `maxKeys`. */
+  readonly maxOverrides?: number
   /** Epoch milliseconds, for tests and replay. Default: a monotonic clock, anchored to the wall clock once. */
   readonly clock?: Clock
 }
@@ -43,17 +47,19 @@ const GRACE_MS = 600_000
  * @throws {SlidegateError} `invalid_option`
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkOptions(options, 'memoryStore', { maxKeys: true, onFull: true, clock: true })
-  const { maxKeys = 1_000_000, onFull = 'throw', clock } = options
-  if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
-    throw invalidOption(`maxKeys is ${show(maxKeys)}; it must be an integer from 1`, maxKeys)
+  checkOptions(options, 'memoryStore', { maxKeys: true, onFull: true, maxOverrides: true, clock: true })
+  const { maxKeys = 1_000_000, onFull = 'throw', clock, maxOverrides = maxKeys } = options
+  for (const [name, most] of Object.entries({ maxKeys, maxOverrides })) {
+    if (Number.isSafeInteger(most) && most >= 1) continue
+    throw invalidOption(`${name} is ${show(most)}; it must be an integer from 1`, most)
   }
   if (onFull !== 'throw' && onFull !== 'deny' && onFull !== 'allow') {
     throw invalidOption(`onFull is ${show(onFull)}; it must be 'throw', 'deny' or 'allow'`, onFull)
   }
   checkClock(clock)
   const keys = new KeyTable(maxKeys, clock === undefined ? 0 : GRACE_MS)
-  return new KeyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), onFull)
+  const ops = new MemoryOps(keys, onFull, maxOverrides)
+  return new KeyTableStore(keys, clock === undefined ? monotonicClock : () => readClock(clock), ops)
 }
 
 /** An outcome while it is made. */
@@ -72,10 +78,10 @@ class KeyTableStore implements MemoryStore {
   /** Units within each limit's window before the op. */
   readonly #used: number[] = []
 
-  constructor(keys: KeyTable, now: Clock, onFull: OnFull) {
+  constructor(keys: KeyTable, now: Clock, ops: MemoryOps) {
     this.#keys = keys
     this.#now = now
-    this.#ops = new MemoryOps(keys, onFull)
+    this.#ops = ops
   }
 
   applySync(ops: readonly Op[]): readonly Outcome[] {
@@ -120,7 +126,7 @@ class KeyTableStore implements MemoryStore {
     if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
     const { cost } = op
     const { set, key } = op.parts[0]!
-    if (set.isOverridable && this.#ops.overrides.has(op.parts[0]!)) return false
+    if (set.isOverridable && this.#keys.overrides.has(op.parts[0]!)) return false
     const keys = this.#keys
     const group = keys.groupOf(set)
     const log = set.logs[0]!

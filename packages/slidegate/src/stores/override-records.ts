@@ -1,45 +1,41 @@
-import { FOREVER, type InForce } from '../limits/override.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
+import { FOREVER, type InForce, setInForce } from '../limits/override.ts'
 import { mapKey } from '../map-key.ts'
 import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from './store.ts'
 
-/** An override as it is kept. Times are by the store's clock, {@link FOREVER} for never. */
+/** A stored override. Times are by the store's clock, {@link FOREVER} for never. */
 interface Override {
   readonly key: string
   readonly given: string | undefined
   readonly rule: string
   readonly endsAtMs: number
   readonly blockedUntilMs: number
-  /** Rises from record to record. */
+  /** Each new record gets the next one: `list` continues behind it. */
   readonly number: number
 }
 
 type Overrides = Map<string, Override>
 
-/** Overrides on a page of a list. */
+/** Overrides that a page reads at most, and characters on it. */
 const PAGE = 250
+const PAGE_CHARACTERS = 2 ** 16
 
-/** Others that are looked at with each write, and now and then. */
-const SWEPT = 2
+/** Estimated bytes of an override without its texts. */
+const RECORD_BYTES = 300
 
-/** Those that are looked at to make room once. */
-const SWEPT_FOR_ROOM = 64
-
-/** The overrides of a memory store: the twin of limits/override.lua. */
+/** The overrides of a memory store: the twin of limits/override.lua. {@link sweep} drops those that have ended. */
 export class OverrideRecords {
-  readonly #graceMs: number
   readonly #limiters = new Map<string, Overrides>()
-  #turn: Iterator<[string, Override]> = this.#all()
-  /** Where the last page ended, for the next to go on from there. */
+  #sweep: Iterator<[string, Override]> = this.#all()
+  /** The end of the last page, so that the next continues there. */
   #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
   #numbers = 0
+  /** Includes ended ones until they are dropped. */
   size = 0
+  /** Estimated bytes of all. */
+  bytes = 0
 
-  /** One that has ended is kept for `graceMs`, unless its room is needed: the clock may be set back. */
-  constructor(graceMs: number) {
-    this.#graceMs = graceMs
-  }
-
-  /** What is in force per part; nothing where that is nothing. */
+  /** The overrides in force, per part. `undefined` if there is none. */
   inForce(parts: readonly Part[], nowMs: number): (InForce | undefined)[] | undefined {
     if (this.size === 0) return undefined
     let told: (InForce | undefined)[] | undefined
@@ -53,61 +49,76 @@ export class OverrideRecords {
     return told
   }
 
+  /** The limit set with the numbers in force. */
+  setOf(part: Part, nowMs: number): LimitSet {
+    return setInForce(part.set, this.inForce([part], nowMs)?.[0]?.rule ?? '')
+  }
+
   has(part: Part): boolean {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  write(part: Part, { rule, ruleMs, blockMs, given }: OverrideOp, nowMs: number): void {
+  write({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
+    const part = parts[place]!
     const known = this.#of(part)
-    // A half that has ended is forgotten.
+    // A half that has ended is dropped.
     const before = known && inForceAt(known, nowMs)
-    const isBlocked = before !== undefined && before.blockedMs > 0
+    const blockedUntilMs = before !== undefined && before.blockedMs > 0 ? known!.blockedUntilMs : 0
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
-      given: given ?? known?.given,
+      given: given?.[place] || known?.given,
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
-      blockedUntilMs:
-        blockMs === undefined ? (isBlocked ? known!.blockedUntilMs : 0) : blockMs === 0 ? 0 : ends(blockMs),
+      blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
       number: known?.number ?? ++this.#numbers,
     }
-    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, override)
+    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
     else this.#put(part.set.limiter, override)
-    this.sweep(nowMs)
   }
 
-  /** Drops some that ended long ago. */
-  sweep(nowMs: number): void {
-    this.#sweep(SWEPT, nowMs - this.#graceMs)
+  /** Drops it if it has ended. */
+  dropEnded(part: Part, nowMs: number): void {
+    const known = this.#of(part)
+    if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
   }
 
-  /** Drops some that have ended. */
-  makeRoom(nowMs: number): void {
-    this.#sweep(SWEPT_FOR_ROOM, nowMs)
+  /** Checks the next `most` overrides and drops those that had ended. Returns how many. */
+  sweep(byMs: number, most: number): number {
+    const { size } = this
+    for (let left = Math.min(most, size); left > 0 && this.size > 0; ) {
+      const { value, done } = this.#sweep.next()
+      if (done) {
+        this.#sweep = this.#all()
+        continue
+      }
+      left--
+      if (inForceAt(value[1], byMs) === undefined) this.#delete(value[0], value[1].key)
+    }
+    return size - this.size
   }
 
   page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
     const { limiter } = parts[0]!.set
     const overrides: ListedOverride[] = []
-    const rest =
-      this.#page !== undefined && this.#page.after === `${limiter} ${after}`
-        ? this.#page.rest
-        : this.#from(limiter, after)
+    const isNext = this.#page?.after === `${limiter} ${after}`
+    const rest = isNext ? this.#page!.rest : this.#from(limiter, after)
     this.#page = undefined
-    for (;;) {
+    let characters = 0
+    for (let read = 1; ; read++) {
       const { value, done } = rest.next()
       if (done) return { overrides, buckets: 1 }
       const inForce = inForceAt(value, nowMs)
       const { key, given, number } = value
       if (inForce !== undefined) overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
-      if (overrides.length < PAGE) continue
+      characters += textsOf(value)
+      if (read < PAGE && characters < PAGE_CHARACTERS) continue
       this.#page = { after: `${limiter} ${number}`, rest }
       return { overrides, next: `${number}`, buckets: 1 }
     }
   }
 
-  /** Those written after the one of this number. */
+  /** The overrides after this number. */
   *#from(limiter: string, after: string): Generator<Override> {
     for (const override of this.#limiters.get(limiter)?.values() ?? []) {
       if (override.number > Number(after)) yield override
@@ -124,25 +135,22 @@ export class OverrideRecords {
       overrides = new Map()
       this.#limiters.set(limiter, overrides)
     }
-    const { size } = overrides
-    overrides.set(mapKey(override.key), override)
-    this.size += overrides.size - size
+    const key = mapKey(override.key)
+    this.#count(overrides.get(key), -1)
+    this.#count(override, 1)
+    overrides.set(key, override)
   }
 
-  #delete(limiter: string, { key }: Override): void {
+  #delete(limiter: string, key: string): void {
     const overrides = this.#limiters.get(limiter)
-    if (overrides?.delete(mapKey(key)) !== true) return
-    this.size--
-    if (overrides.size === 0) this.#limiters.delete(limiter)
+    this.#count(overrides?.get(mapKey(key)), -1)
+    if (overrides?.delete(mapKey(key)) && overrides.size === 0) this.#limiters.delete(limiter)
   }
 
-  /** Looks at some in turn, and drops those that had ended by then. */
-  #sweep(count: number, byMs: number): void {
-    for (let i = 0; i < count && this.size > 0; i++) {
-      const { value, done } = this.#turn.next()
-      if (done) this.#turn = this.#all()
-      else if (inForceAt(value[1], byMs) === undefined) this.#delete(value[0], value[1])
-    }
+  #count(override: Override | undefined, times: 1 | -1): void {
+    if (override === undefined) return
+    this.size += times
+    this.bytes += times * (RECORD_BYTES + textsOf(override))
   }
 
   *#all(): Generator<[string, Override]> {
@@ -157,6 +165,10 @@ function inForceAt({ rule, endsAtMs, blockedUntilMs }: Override, nowMs: number):
   const blockedMs = leftOf(blockedUntilMs, nowMs)
   if (ruleMs === 0 && blockedMs === 0) return undefined
   return { rule: ruleMs === 0 ? '' : rule, ruleMs, blockedMs }
+}
+
+function textsOf({ key, given = '', rule }: Override): number {
+  return key.length + given.length + rule.length
 }
 
 function leftOf(endsAtMs: number, nowMs: number): number {

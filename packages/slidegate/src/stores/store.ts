@@ -123,7 +123,7 @@ export interface SettleOp {
   readonly instants: readonly number[]
 }
 
-/** Writes overrides; what is left out stays. If keys are only let go, their bans are forgotten, too. */
+/** Writes overrides. Fields left out stay. If `blockMs` is 0, bans of the keys are forgotten, too. */
 export interface OverrideOp {
   readonly type: 'override'
   readonly parts: readonly Part[]
@@ -133,8 +133,8 @@ export interface OverrideOp {
   readonly ruleMs?: number | undefined
   /** Milliseconds for which the key is blocked, `FOREVER` for never to end; 0 to let it go. */
   readonly blockMs?: number | undefined
-  /** The key as it was given, if it is stored otherwise. Only with one part. */
-  readonly given?: string | undefined
+  /** Per part, the key as it was given, `''` if that is how it is stored. Left out if all are. */
+  readonly given?: readonly string[] | undefined
 }
 
 /** A page of all overrides of a limiter, or of a dimension. Writes nothing. */
@@ -144,7 +144,7 @@ export interface OverridesOp {
   readonly parts: readonly Part[]
   /** Of which bucket of the store, from 0. */
   readonly bucket: number
-  /** The stored key behind which the page begins; `''` for the first. */
+  /** Where the page before it ended: its `next`; `''` for the first. */
   readonly after: string
 }
 
@@ -298,9 +298,9 @@ export interface ListedOverride extends InForce {
 
 /** The outcome of an overrides op. */
 export interface OverridesOutcome {
-  /** Those in force, by the order of their stored keys. */
+  /** Those in force, in an order of the store's own. */
   readonly overrides: readonly ListedOverride[]
-  /** Behind which key the next page begins; left out with the last of the bucket. */
+  /** Where the next page begins; left out with the last of the bucket. */
   readonly next?: string
   /** How many buckets the store has. */
   readonly buckets: number

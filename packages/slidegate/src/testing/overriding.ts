@@ -59,6 +59,8 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual(await all(overridable(scene, 'other')), [])
     for (const key of keys) assert.equal(await limiter.overrides.delete(key), true)
     assert.deepEqual(await all(limiter), [])
+    await limiter.block('two words', '1m')
+    assert.deepEqual(await all(limiter), [{ key: 'two words', blockedMs: 60_000 }])
   }),
 
   conformanceCase('a list of many is told whole, each once', async (scene) => {

@@ -1,4 +1,4 @@
-import { limitsOf } from '../decision.ts'
+import { limitsInForce, limitsOf } from '../decision.ts'
 import type { Part } from '../stores/store.ts'
 import type { Answer } from './queue.ts'
 
@@ -6,7 +6,7 @@ import type { Answer } from './queue.ts'
 export function waitIn({ op, outcome }: Answer): number {
   // A store that does not answer may have no idea either.
   let waitMs = Math.max(1, outcome.waitMs, outcome.ban?.ms ?? 0)
-  limitsOf(op.parts).forEach(({ shadow }, i) => {
+  limitsInForce(op, outcome).forEach(({ shadow }, i) => {
     if (!shadow) waitMs = Math.max(waitMs, outcome.limits[3 * i + 1]!)
   })
   return waitMs

@@ -51,8 +51,13 @@ export async function sentBodies(): Promise<unknown[]> {
   await plain.block('ann', '1m')
   await plain.unblock('ann')
   await plain.reset('ann')
-  await plain.overrides.set('ann', [slidingWindow({ limit: 5, window: '1m' })], { ttl: '1h' })
+  await plain.overrides.set('ann', { tried: { limit: 5, window: '2h' } }, { ttl: '1h' })
+  await plain.overrides.set('A n n', 'exempt')
+  await plain.overrides.set('ann', 'block')
   await plain.consume('ann')
+  await plain.overrides.get('ann')
+  for await (const _ of plain.overrides.list()) await plain.isBlocked('ann')
+  await plain.overrides.delete('ann')
   await plain.reset('ann')
   await plain.wait('bob')
   await plain.charge('bob', 3)
@@ -75,7 +80,7 @@ export async function sentBodies(): Promise<unknown[]> {
 }
 
 const NASTY: readonly unknown[] = [
-  ...[null, true, false, 0, -1, 1, 2, 0.5, 1e300, 2 ** 53, -(2 ** 53), 2 ** 31, 2 ** 40, 1e-9],
+  ...[null, true, false, 0, -1, 1, 2, 0.5, 1e300, 2 ** 53, 2 ** 53 - 1, -(2 ** 53), 2 ** 31, 2 ** 40, 1e-9],
   ...[
     '',
     ' ',
@@ -92,7 +97,15 @@ const NASTY: readonly unknown[] = [
     'constructor',
   ],
   ...['victim', 'victim/user', 'mine/user', 'mine/', '/user', 'slidegate.readiness', '1m', '~overrides'],
-  ...['consume', 'reset', 'note', 'notes', 'block', 'settle', 'list', 'slidingWindow', 'Europe/Nowhere'],
+  ...['consume', 'reset', 'override', 'overrides', 'settle', 'list', 'slidingWindow', 'Europe/Nowhere'],
+  ...[
+    'exempt',
+    '{"tried":{"limit":1}}',
+    '{"":{"limit":9,"windowMs":10}}',
+    '{"tried":{}}',
+    '{ "tried": {} }',
+    '{',
+  ],
   ...[[], {}, [[]], [null], Array.from({ length: 2000 }, () => 0)],
 ]
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { WIRE_VERSION } from '../../src/client/bodies.ts'
 import { serveStore, serviceStore } from '../../src/client/index.ts'
 import { createLimiter, type LimiterOptions, memoryStore, slidingWindow } from '../../src/index.ts'
 import { freePort } from '../support/ports.ts'
@@ -56,7 +57,7 @@ const says =
   }
 
 const outcome = { source: 'store', atMs: 1, admitted: 1, limits: [0, 0, 1000], waitMs: 0 }
-const told = (...outcomes: unknown[]) => says(200, { version: 1, outcomes })
+const told = (...outcomes: unknown[]) => says(200, { version: WIRE_VERSION, outcomes })
 
 describe('who does not decide is no store that has denied:', () => {
   const cases: readonly (readonly [string, Answer, string, RegExp])[] = [
@@ -74,8 +75,15 @@ describe('who does not decide is no store that has denied:', () => {
     ['a refusal', told({ error: { message: 'not yours' } }), 'error', /refused: not yours$/],
     ['garbage', says(200, 'ok'), 'error', /JSON/],
     ['nothing', says(200, ''), 'error', /JSON/],
-    ['what is cut off', says(200, '{"version":1,"outcomes":['), 'error', /JSON/],
-    ['another version', says(200, { version: 2, outcomes: [outcome] }), 'error', /version is 2/],
+    ['what is cut off', says(200, '{"version":2,"outcomes":['), 'error', /JSON/],
+    ['a later version', says(200, { version: 3, other: [] }), 'error', /version 3 .* speaks version 2;/],
+    [
+      'an earlier version',
+      says(200, { version: 1, outcomes: [outcome] }),
+      'error',
+      /version 1 .* version 2;/,
+    ],
+    ['no version', says(200, { outcomes: [outcome] }), 'error', /version undefined .* version 2;/],
     ['too few outcomes', told(), 'error', /an array of 0/],
     ['too many outcomes', told(outcome, outcome), 'error', /an array of 2/],
     ['no outcome', told(null), 'error', /outcome is null/],
@@ -84,6 +92,9 @@ describe('who does not decide is no store that has denied:', () => {
     ['numbers that are none', told({ ...outcome, limits: [0, 0, '1000'] }), 'error', /limits is "1000"/],
     ['fewer numbers', told({ ...outcome, limits: [0, 0] }), 'error', /limits is an array of 2/],
     ['negative numbers', told({ ...outcome, limits: [-1, 0, 0] }), 'error', /limits is -1/],
+    ['no override', told({ ...outcome, overrides: [{ rule: 'none' }] }), 'error', /rule is "none"/],
+    ['more overrides', told({ ...outcome, overrides: [null, null] }), 'error', /overrides is an array of 2/],
+    ['no ban', told({ ...outcome, admitted: 0, ban: { ms: -1, parts: [0] } }), 'error', /is -1/],
     ['another source', told({ ...outcome, source: 'failOpen' }), 'error', /source is "failOpen"/],
   ]
   it.each(cases)('%s', async (_, answer, reason, message) => {

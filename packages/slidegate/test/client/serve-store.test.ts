@@ -1,6 +1,7 @@
 // tier: integration
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { WIRE_VERSION } from '../../src/client/bodies.ts'
 import { type ServedStore, serveStore } from '../../src/client/index.ts'
 import {
   createLimiter,
@@ -11,6 +12,7 @@ import {
   slidingWindow,
   tupleKey,
 } from '../../src/index.ts'
+import { FOREVER } from '../../src/limits/override.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { held } from '../resilience/stores.ts'
@@ -30,9 +32,15 @@ const authorize = (limiter: string) => {
   if (!/^mine(\.|$)/.test(limiter)) throw new Forbidden(limiter)
 }
 
+const BAN = { after: 3, within: 60_000, for: 60_000 }
 const set = { limiter: 'mine', limits: [{ kind: 'slidingWindow', limit: 2, window: 60_000 }] }
+const override = (more: object) => ({ type: 'override', parts: [[0, 'ann']], ...more })
 const consume = { type: 'consume', parts: [[0, 'ann']], cost: 1, count: 1, leaseMs: 0 }
-const bodyOf = (ops: unknown, sets: unknown = [set], version: unknown = 1) => ({ version, sets, ops })
+const bodyOf = (ops: unknown, sets: unknown = [set], version: unknown = WIRE_VERSION) => ({
+  version,
+  sets,
+  ops,
+})
 
 const STORES: Record<string, (clock?: () => number) => Store> = {
   memory: (clock) => memoryStore({ ...(clock && { clock }) }),
@@ -46,7 +54,7 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
       const { outcomes } = await serve(body, authorize)
       expect(outcomes.filter((outcome) => (outcome as { error?: unknown } | null)?.error)).toEqual([])
     }
-    expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(13)
+    expect(new Set(JSON.stringify(bodies).match(/"type":"\w+"/g)).size).toBe(12)
   })
 
   it('refuses whatever else it is sent, and nobody else is touched', async () => {
@@ -92,13 +100,22 @@ describe.each(Object.entries(STORES))('a service on %s', (_, open) => {
   })
 })
 
+/** By name of both versions. */
+const REFUSED = (version: unknown) =>
+  new RegExp(
+    `the body is in version ${version} of the store format, but this side speaks version ${WIRE_VERSION};`,
+  )
+
 describe('says what is wrong', () => {
   const serve = serveStore(memoryStore())
   const part = (more: object) => ({ ...consume, ...more })
   const zset = { ...set, limits: [{ ...set.limits[0], log: 'zset' }] }
   const wholes: readonly (readonly [string, unknown, RegExp])[] = [
     ['no body', null, /the body is null/],
-    ['another version', bodyOf([consume], [set], 2), /the version is 2; it must be 1/],
+    ['a later version', { version: WIRE_VERSION + 1, other: [] }, REFUSED(WIRE_VERSION + 1)],
+    ['an earlier version', bodyOf([consume], [set], 1), REFUSED(1)],
+    ['a version as text', bodyOf([consume], [set], `${WIRE_VERSION}`), REFUSED(`"${WIRE_VERSION}"`)],
+    ['no version', { sets: [set], ops: [consume] }, REFUSED('undefined')],
     ['more than it knows', { ...bodyOf([consume]), more: 1 }, /the body has "more"/],
     ['no ops', bodyOf([]), /ops is an array of 0/],
     ['too many ops', bodyOf(Array.from({ length: 1025 }, () => consume)), /ops is an array of 1025/],
@@ -116,9 +133,11 @@ describe('says what is wrong', () => {
     ['an addition of a later version', bodyOf([consume], [{ ...set, additions: [{ new: 1 }] }]), /has "new"/],
     [
       'two bans',
-      bodyOf([consume], [{ ...set, additions: [{ ban: true }, { ban: true }] }]),
+      bodyOf([consume], [{ ...set, additions: [{ ban: BAN }, { ban: BAN }] }]),
       /two logs of "ban"/,
     ],
+    ['a ban without options', bodyOf([consume], [{ ...set, additions: [{ ban: true }] }]), /ban is true/],
+    ['an override of none', bodyOf([consume], [{ ...set, isOverridable: 1 }]), /isOverridable is 1/],
     ['a bad name', bodyOf([consume], [{ ...set, limiter: 'mine/a/b' }]), /limiter is "mine\/a\/b"/],
     ['65 limits', bodyOf([consume], [{ ...set, limits: Array(65).fill(set.limits[0]) }]), /has 65 limits/],
     [
@@ -157,8 +176,13 @@ describe('says what is wrong', () => {
     ['a lease for ever', part({ leaseMs: 2 ** 40 }), /leaseMs is/],
     ['an id that nobody keeps', part({ requestId: 'r' }), /requestId is "r"/],
     ['a reservation without its log', part({ reservation: 'r.1' }), /needs the addition "reservations"/],
-    ['a block without bans', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /needs the addition "ban"/],
-    ['a note on limits', { type: 'notes', parts: [[0, 'ann']], since: 0 }, /a table has notes/],
+    ['a block', { type: 'block', parts: [[0, 'ann']], ms: 1 }, /the type is "block"/],
+    ['an override where keys have none', override({ blockMs: 1 }), /needs isOverridable/],
+    [
+      'a page where keys have none',
+      { type: 'overrides', parts: [[0, '']], bucket: 0, after: '' },
+      /has isOverridable/,
+    ],
     [
       'what it does not say',
       part({ type: 'peek', leaseMs: undefined, count: 2 }),
@@ -189,7 +213,7 @@ describe('says what is wrong', () => {
 
   it.each(['refund', 'settle'])('of a %s: what no request is charged to', async (type) => {
     const serve = serveStore(redisStore(redis, { prefix: 'slidegate:uncharged' }), { timeoutMs: 30_000 })
-    const additions = [{ ban: { after: 3, within: 60_000, for: 60_000 } }, { reservations: 60_000 }]
+    const additions = [{ ban: BAN }, { reservations: 60_000 }]
     const ask = async (charged: readonly boolean[]) => {
       const own = {
         refund: { units: 1, atMs: 1 },
@@ -266,6 +290,35 @@ describe('says what is wrong', () => {
     }
   })
 
+  const rules: readonly (readonly [string, object, RegExp])[] = [
+    ['a rule without its time', { rule: 'exempt' }, /ruleMs is undefined/],
+    ['a time without its rule', { ruleMs: 5 }, /ruleMs is 5/],
+    ['a time beyond all windows', { rule: 'exempt', ruleMs: 2 ** 40 }, /ruleMs is 1099511627776/],
+    ['no time', { blockMs: null }, /blockMs is null/],
+    ['a word', { rule: 'none', ruleMs: 5 }, /rule is "none"/],
+    ['JSON in another spelling', { rule: '{"a": {"limit":5}}', ruleMs: 5 }, /rule is/],
+    ['a line feed behind it', { rule: '{"a":{"limit":5}}\n', ruleMs: 5 }, /rule is/],
+    ['a name that no limit has', { rule: '{"a b":{"limit":5}}', ruleMs: 5 }, /rule is/],
+    ['a field that no limit has', { rule: '{"a":{"units":5}}', ruleMs: 5 }, /rule is/],
+    ['no number', { rule: '{"a":{"limit":"5"}}', ruleMs: 5 }, /rule is/],
+    ['no whole number', { rule: '{"a":{"limit":0.5}}', ruleMs: 5 }, /rule is/],
+    ['a number beyond all limits', { rule: '{"a":{"limit":1099511627777}}', ruleMs: 5 }, /rule is/],
+    ['a list', { rule: '[{"limit":5}]', ruleMs: 5 }, /rule is/],
+    [
+      'more than 64 limits take',
+      { rule: `{"a":{"limit":5},"${'b'.repeat(8192)}":{}}`, ruleMs: 5 },
+      /rule is/,
+    ],
+    ['fewer given keys than parts', { given: [], blockMs: 1 }, /given is 0; it must be an array of 1/],
+    ['no texts', { given: [5], blockMs: 1 }, /given is 5/],
+  ]
+  it.each(rules)('of an override: %s', async (_, fields, message) => {
+    const overridable = { ...set, isOverridable: true }
+    const { outcomes } = await serve(bodyOf([override(fields), consume], [overridable]), authorize)
+    expect(outcomes[0]).toMatchObject({ error: { message: expect.stringMatching(message) } })
+    expect(outcomes[1]).not.toHaveProperty('overrides')
+  })
+
   it('of an op: what is one request, many times over', async () => {
     const kept = { ...set, limits: [{ kind: 'distinct', limit: 5, window: 60_000 }] }
     const reserved = { ...set, additions: [{ reservations: 60_000 }] }
@@ -300,9 +353,8 @@ describe.each(Object.entries(STORES))('on %s', (_, open) => {
     list: {},
     reset: {},
     settle: { reservation: 'r.1', units: 1, actual: 1, charged: [], instants: [1] },
-    block: { ms: 1 },
-    note: { name: 'n', text: 't', ttlMs: 0 },
-    notes: { since: 0 },
+    override: { blockMs: 1 },
+    overrides: { bucket: 0, after: '' },
   }
 
   it.each(Object.keys(own))(
@@ -531,28 +583,56 @@ describe('one body', () => {
   })
 })
 
-it('the largest limiter is served, with overrides and what was in force before', async () => {
+it('the largest limiter is served, and overrides of all its limits', async () => {
   await using service = await served(memoryStore())
   const names = Array.from({ length: 16 }, (_, i) => `d${i}`)
-  const limits = (by: number) =>
-    Array.from({ length: 64 }, (_, i) => fixedWindow({ limit: 9 + by, window: 60_000 + i, name: `l${i}` }))
-  const dimensions = Object.fromEntries(names.map((name) => [name, limits(0)]))
-  const ban = Object.fromEntries(names.map((name) => [name, true as const]))
+  const limits = Array.from({ length: 64 }, (_, i) =>
+    slidingWindow({ limit: 9, window: 60_000 + i, name: `l${i}`.padEnd(64, '-') }),
+  )
+  const dimensions = Object.fromEntries(names.map((name) => [name, limits]))
+  const ban = Object.fromEntries(names.map((name) => [name, { after: 3, within: '1m', for: '1m' }]))
   const limiter = createLimiter({
-    ...{ name: 'mine', dimensions, ban, overrides: { maxStaleMs: 10 } },
+    ...{ name: 'mine', dimensions, ban, overrides: true },
     ...{ store: service.connect(), timeoutMs: 30_000, logger: false },
-  })
+  } as never) as ReturnType<typeof createLimiter<string>>
   const key = Object.fromEntries(names.map((name) => [name, 'ann']))
   expect((await limiter.consume(key)).allowed).toBe(true)
-  const own = Array.from({ length: 12 }, (_, i) =>
-    slidingWindow({ limit: 9, window: '1h', precision: 60 * i + 60, name: `o${i}` }),
-  )
-  for (const name of names) await limiter.overrides.set({ [name]: 'ann' }, own)
-  expect((await limiter.consume(key)).allowed).toBe(true)
-  expect((await limiter.peek(key)).limits).toHaveLength(16 * 12)
-  await limiter.reset(key)
-  expect((await limiter.peek(key)).remaining).toBe(9)
+  const numbers = { limit: 2 ** 16, window: '366d' } as const
+  const change = Object.fromEntries(limits.map(({ name }) => [name, numbers]))
+  for (const name of names) await limiter.overrides.set({ [name]: 'ann' }, change)
+  expect((await limiter.peek(key)).remaining).toBe(2 ** 16 - 1)
+  expect((await limiter.overrides.get({ d7: 'ann' }))?.limits).toHaveProperty(limits[63]!.name)
+  let listed = 0
+  for await (const { limits } of limiter.overrides.list()) listed += Object.keys(limits!).length
+  expect(listed).toBe(16 * 64)
   limiter.close()
+})
+
+describe.each(Object.entries(STORES))('overrides on %s', (_, open) => {
+  it('answers carry overrides, and lists have pages', async () => {
+    const serve = serveStore(open(), { timeoutMs: 30_000 })
+    const sets = [{ ...set, limiter: 'mine.told', isOverridable: true }]
+    const rule = '{"":{"limit":5}}'
+    const ask = async (...ops: object[]) =>
+      JSON.parse(JSON.stringify((await serve(bodyOf(ops, sets), authorize)).outcomes))
+    const page = { type: 'overrides', parts: [[0, '']], bucket: 0, after: '' }
+    const [written, admitted, { buckets }] = await ask(
+      override({ rule, ruleMs: FOREVER, given: ['Ann'] }),
+      consume,
+      page,
+    )
+    expect(written).toEqual({ existed: false })
+    expect(admitted).toMatchObject({ admitted: 1, overrides: [{ rule, ruleMs: FOREVER, blockedMs: 0 }] })
+    const found = []
+    for (let bucket = 0; bucket < buckets; bucket++)
+      found.push(...(await ask({ ...page, bucket }))[0].overrides)
+    expect(found).toEqual([{ key: 'ann', given: 'Ann', rule, ruleMs: FOREVER, blockedMs: 0 }])
+    const [, blocked] = await ask(override({ blockMs: FOREVER }), consume)
+    expect(blocked).toMatchObject({ admitted: 0, ban: { ms: null, parts: [0] } })
+    // There are no more buckets than 1,024, and perhaps fewer: then one of those that there are is read.
+    expect(await ask({ ...page, bucket: 1023 })).toEqual([expect.objectContaining({ buckets })])
+    expect(await ask({ ...page, bucket: 1024 })).toMatchObject([{ error: { code: 'invalid_option' } }])
+  })
 })
 
 it('many limiters that wait at the same time are sent in bodies that the service accepts', async () => {

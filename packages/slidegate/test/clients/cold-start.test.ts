@@ -127,7 +127,7 @@ describe('without a connection the error names limiter, address and reason', () 
     const store = serviceStore(`http://127.0.0.1:${port}`)
     const limiter = createLimiter({ ...declared, store, logger: false })
     await expect(limiter.consume('k')).rejects.toThrow(
-      `limiter "api": the service at http://127.0.0.1:${port} did not answer: fetch failed: connect ECONNREFUSED`,
+      `limiter "api": asking the service at http://127.0.0.1:${port} failed: fetch failed: connect ECONNREFUSED`,
     )
   })
 })

@@ -173,9 +173,4 @@ export class KeyModel {
     ban.agesMs = []
     return ban.blockedMs
   }
-
-  #forgetEmptyBan(): void {
-    const { blockedMs, level, agesMs } = this.#ban
-    if (blockedMs === 0 && level === 0 && agesMs.length === 0) this.#ban.atMs = 0
-  }
 }

@@ -134,3 +134,19 @@ it('a request joins none from before another that shares a key with it', async (
   const decisions = await limiter.consumeMany([alone, alone, both, alone, alone, both, alone])
   expect(decisions.map(({ limits }) => limits.at(-1)!.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2])
 })
+
+it('a page of overrides travels with decisions, and is of no key of theirs', async () => {
+  const clock = new ManualClock()
+  const store = redisStore(redis, { clock: clock.now, buckets: 1 })
+  const rule = { rule: 'exempt', ruleMs: FOREVER } as const
+  await outcomesOf(store, [{ type: 'override', parts: partsOf('b'), ...rule }])
+  const page: Op = { type: 'overrides', parts: partsOf(''), bucket: 0, after: '' }
+  const outcomes = await outcomesOf(store, [consumed('a'), page, consumed('b'), page, consumed('c')])
+  const listed = { overrides: [{ key: 'b', rule: 'exempt', ruleMs: FOREVER, blockedMs: 0 }], buckets: 1 }
+  expect(outcomes).toMatchObject([{ admitted: 1 }, listed, { admitted: 1 }, listed, { admitted: 1 }])
+  const looks = await outcomesOf(
+    store,
+    ['a', 'b', 'c'].map((key) => OPS.peek!(key, 0)),
+  )
+  expect(looks.map((look) => (look as ConsumeOutcome).limits[0])).toEqual([2, 2, 2])
+})

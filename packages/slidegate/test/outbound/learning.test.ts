@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type MemoryStore, memoryStore, slidingWindow } from '../../src/index.ts'
+import { type MemoryStore, memoryStore } from '../../src/index.ts'
 import type { Advice, Quota } from '../../src/outbound/advice.ts'
 import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound/index.ts'
 import { laneOf } from '../../src/outbound/lane.ts'

@@ -23,10 +23,10 @@ export const COMMANDS_OF_TESTS: readonly string[] = [
   // Clients for themselves. (AUTH, HELLO, QUIT and RESET are allowed to everybody.)
   ...['ping', 'info', 'client', 'select', 'asking', 'readonly', 'multi', 'exec'],
   // To look.
-  ...['keys', 'scan', 'pttl', 'type', 'dump', 'dbsize', 'mget', 'xread', 'hkeys', 'hgetall'],
+  ...['keys', 'scan', 'pttl', 'type', 'dump', 'dbsize', 'mget', 'xread'],
   ...['memory', 'slowlog', 'role', 'echo', 'command', 'monitor'],
   // To break things.
-  ...['flushall', 'rpush', 'incr', 'restore', 'script', 'config', 'acl', 'save'],
+  ...['flushall', 'rpush', 'hset', 'incr', 'restore', 'script', 'config', 'acl', 'save'],
   // Of servers among themselves, and to set them up.
   ...['cluster', 'migrate', 'restore-asking', 'wait', 'replicaof', 'slaveof', 'psync', 'replconf'],
 ]

@@ -18,6 +18,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { redis } = await useRedis()
@@ -390,9 +391,22 @@ describe('an override', () => {
   const JSONS = [
     ...['null', 'true', '5', '"exempt"', '{', '{"hour":5}', '{"hour":{"limit":0}}', '{"hour":{"limit":1.5}}'],
     ...['{"hour":{"limit":"5"}}', '{"hour":{"limit":1e999}}', '{"hour":{"limit":1099511627777}}', 'EXEMPT'],
-    ...['{"hour":{"limit":null}}', '{"hour":{"limit":[5]}}', `${'['.repeat(2000)}`],
+    ...['{"hour":{"limit":null}}', '{"hour":{"limit":[5]}}', '['.repeat(2000), '[]', '{"hour":[5]}'],
+    // cjson reads these.
+    ...[
+      '{"hour":{"limit":0x10}}',
+      '{"hour":{"limit":inf}}',
+      '{"hour": {"limit":5}}',
+      '{"hour":{"limit":1.}}',
+    ],
+    ...[
+      '{"hour":{"limit":5,"more":5}}',
+      '{"hour":{"limit":-5}}',
+      '{"hour":{"limit":5}} ',
+      '{"ho\tur":{"limit":5}}',
+    ],
   ]
-  const HUGE = ['9'.repeat(20), '9'.repeat(400)]
+  const HUGE = ['4503599627370497', '9'.repeat(20), '9'.repeat(400)]
   const records = [
     ...[
       '',
@@ -404,7 +418,8 @@ describe('an override', () => {
       '1 0  exempt\n',
       '1 0 0 exempt',
     ],
-    ...JSONS.map((rule) => `1 0 9007199254740991 ${rule}\n`),
+    ...HUGE.flatMap((ms) => [`1 ${ms} 0 \n`, `1 0 ${ms} exempt\n`]),
+    ...JSONS.map((rule) => `1 0 4503599627370496 ${rule}\n`),
   ]
 
   it.each(records.map((record) => [record.slice(0, 60), record]))(
@@ -433,6 +448,29 @@ describe('an override', () => {
       expect(asked.slice(6)).toMatchObject([{ value: { remaining: 299 } }, { value: { remaining: 4 } }])
       expect(await redis.get(key)).toBe(record)
       expect((await redis.keys('*')).filter((each) => !/:(other|bare):/.test(each)).sort()).toEqual(before)
+      // A list has the others.
+      expect((await listed(limiter)).map((each) => each.key)).toEqual(['other'])
+    },
+  )
+
+  it.each(['a text', 'a list'])(
+    '%s in place of an index: nothing is set, and decisions go on',
+    async (what) => {
+      const limiter = create()
+      await limiter.overrides.set('vip', { limit: 500 })
+      const [index = ''] = await redis.keys('*~overrides')
+      await redis.del(index)
+      await (what === 'a list' ? redis.rpush(index, 'x') : redis.set(index, 'x'))
+      const before = (await redis.keys('*')).sort()
+      const asked = await Promise.allSettled([
+        limiter.overrides.set('vip', 'exempt'),
+        limiter.overrides.delete('vip'),
+        limiter.block('vip', '1m'),
+        listed(limiter),
+      ])
+      for (const each of asked) expect(each).toMatchObject({ reason: { reason: 'state' } })
+      expect((await redis.keys('*')).sort()).toEqual(before)
+      expect((await limiter.consume('vip')).remaining).toBe(499)
     },
   )
 })

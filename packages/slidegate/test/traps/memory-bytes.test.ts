@@ -8,7 +8,8 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { type ExtraLog, limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { type ExtraLog, limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
+import { FOREVER } from '../../src/limits/override.ts'
 import { KeyTable } from '../../src/stores/key-table.ts'
 import { MemoryOps } from '../../src/stores/memory-ops.ts'
 import type { Op } from '../../src/stores/store.ts'
@@ -66,7 +67,25 @@ const floods: Readonly<Record<string, Flood>> = {
     key: (i) => `k${i % 300}`,
     ops: 300_000,
   },
+  overrides: {
+    limits: () => ONE,
+    op: (i) =>
+      i % 2 ? {} : { type: 'override', rule: RULE, ruleMs: FOREVER, given: [`${i}`.padEnd(1000, 'x')] },
+    ops: 4000,
+  },
+  'overrides that become larger': {
+    limits: () => ONE,
+    key: (i) => `k${i % 800}`,
+    op: (i) => ({
+      type: 'override',
+      rule: RULE,
+      ruleMs: FOREVER,
+      ...(i >= 800 && { given: [`${i}`.padEnd(9000, 'x')] }),
+    }),
+    ops: 4000,
+  },
 }
+const RULE = JSON.stringify({ minute: { limit: 5, windowMs: HOUR_MS } })
 const MANY = Array.from({ length: 64 }, (_, i) =>
   fixedWindow({ limit: 9, window: HOUR_MS + i, name: `${i}` }),
 )
@@ -84,7 +103,7 @@ describe('a memory store that is flooded takes no more bytes than it may', () =>
       const own = limits!(i)
       let set = sets.get(own)
       if (set !== undefined) return set
-      set = limitSet('api', own)
+      set = withOverrides(limitSet('api', own))
       if (addition !== undefined) set = withLog(set, addition)
       if (sets.size < 1) sets.set(own, set)
       return set
@@ -106,6 +125,6 @@ describe('a memory store that is flooded takes no more bytes than it may', () =>
     expect(most).toBeGreaterThan(least)
     expect(most).toBeLessThan(1.5 * MAX_BYTES)
     expect(bytesInUse() - before).toBeLessThan(3 * MAX_BYTES)
-    expect(table.size).toBeGreaterThan(0)
+    expect(table.size + table.overrides.size).toBeGreaterThan(0)
   })
 })

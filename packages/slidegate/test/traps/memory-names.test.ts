@@ -55,7 +55,7 @@ it('a key is found by all limit sets of its limiter, after the limiter had no ke
 it('the keys of Redis take no memory for each name', () => {
   const space = keyspace('slidegate', 64)
   const ask = (from: number) => {
-    for (let i = from; i < from + 5000; i++) space.append({ type: 'list', parts: partsOf(`limiter${i}`) }, [])
+    for (let i = from; i < from + 5000; i++) space.append(peek(`limiter${i}`), [])
   }
   ask(0)
   const before = bytesInUse()

@@ -1,22 +1,26 @@
 import { useState } from 'preact/hooks'
 import { ask } from '../../api.ts'
-import { count, duration } from '../../format.ts'
+import { count } from '../../format.ts'
 import { useSession } from '../../session.tsx'
-import type { LimitTold } from '../../told.ts'
+import { blockInWords, hasRule, type LimiterTold } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
 import { type Explained, keyOf, type OneKey } from './explained.ts'
+import { draftsOf } from './limit-draft.ts'
 import { OverrideForm } from './override-form.tsx'
 import { isSpan } from './span-text.ts'
 
-type Action = 'reset' | 'ban' | 'unban' | 'override' | 'delete'
+type Action = 'reset' | 'block' | 'unblock' | 'override' | 'delete'
 
 /** What an operator can do to a key: each is confirmed, and stands in the audit. */
 export function Actions({
   of,
+  config,
   explained,
   onDone,
 }: {
   readonly of: OneKey
+  /** That of the limiter. */
+  readonly config: LimiterTold['config']
   readonly explained: Explained
   /** Something was changed, or may have been. */
   readonly onDone: () => void
@@ -24,16 +28,19 @@ export function Actions({
   const { may } = useSession()
   const [action, setAction] = useState<Action>()
   if (!may('admin')) return null
-  const { bans, overrides, blockedMs } = explained
-  const canBan = bans.length > 0
+  const { bans, blockedMs } = explained
+  const hasOverride = explained.overrides.some(hasRule)
+  const isOn = config.overrides !== false
   const isRemembered = bans.some(({ level, denials }) => level > 0 || denials > 0)
   return (
     <>
       <div class="actions">
-        <button type="button" onClick={() => setAction('override')}>
-          {overrides.length > 0 ? 'Change the override…' : 'Override…'}
-        </button>
-        {overrides.length > 0 && (
+        {isOn && (
+          <button type="button" onClick={() => setAction('override')}>
+            {hasOverride ? 'Change the override…' : 'Override…'}
+          </button>
+        )}
+        {isOn && hasOverride && (
           <button type="button" onClick={() => setAction('delete')}>
             Delete the override…
           </button>
@@ -41,14 +48,14 @@ export function Actions({
         <button type="button" onClick={() => setAction('reset')}>
           Reset…
         </button>
-        {canBan && (blockedMs > 0 || isRemembered) && (
-          <button type="button" onClick={() => setAction('unban')}>
-            Unban…
+        {(blockedMs !== 0 || isRemembered) && (
+          <button type="button" onClick={() => setAction('unblock')}>
+            Unblock…
           </button>
         )}
-        {canBan && (
-          <button type="button" class="dangerous" onClick={() => setAction('ban')}>
-            Ban…
+        {isOn && (
+          <button type="button" class="dangerous" onClick={() => setAction('block')}>
+            Block…
           </button>
         )}
       </div>
@@ -56,6 +63,7 @@ export function Actions({
         <Ask
           action={action}
           of={of}
+          config={config}
           explained={explained}
           onDone={onDone}
           onClose={() => setAction(undefined)}
@@ -68,12 +76,14 @@ export function Actions({
 function Ask({
   action,
   of,
+  config,
   explained,
   onDone,
   onClose,
 }: {
   readonly action: Action
   readonly of: OneKey
+  readonly config: LimiterTold['config']
   readonly explained: Explained
   readonly onDone: () => void
   readonly onClose: () => void
@@ -96,26 +106,25 @@ function Ask({
         >
           <p>
             All that <b>{limiter}</b> has counted for {whom} is forgotten{usedInWords(explained)}, with its
-            bans and reservations. It begins anew at once. Its overrides stay.
+            bans and reservations. It begins anew at once. Its override stays.
           </p>
         </Confirm>
       )
-    case 'ban':
+    case 'block':
       return (
         <Confirm
-          title="Ban this key?"
-          action="Ban"
+          title="Block this key?"
+          action="Block"
           isDangerous
-          isReady={isSpan(span)}
-          onConfirm={() => done(ask('POST', '/v1/admin/ban', { ...body, duration: span.trim() }))}
+          isReady={span.trim() === '' || isSpan(span)}
+          onConfirm={() =>
+            done(ask('POST', '/v1/admin/block', { ...body, ...(span.trim() !== '' && { ttl: span.trim() }) }))
+          }
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> denies every request of {whom} from now on, on all instances, whatever its limits
-            say
-            {explained.blockedMs > 0 &&
-              `; it is blocked for ${duration(explained.blockedMs)} already, which this replaces`}
-            .
+            <b>{limiter}</b> denies every request of {whom} on all instances, from the next request
+            {explained.blockedMs !== 0 && `. Now it is ${blockInWords(explained.blockedMs)}`}.
           </p>
           <label>
             For
@@ -123,25 +132,25 @@ function Ask({
               type="text"
               value={span}
               onInput={(event) => setSpan(event.currentTarget.value)}
-              aria-describedby="ban-hint"
+              aria-describedby="block-hint"
             />
-            <span class="field-hint" id="ban-hint">
-              Such as 30s, 10m, 12h or 7d.
+            <span class="field-hint" id="block-hint">
+              Such as 30s, 10m, 12h or 7d; empty: until it is unblocked.
             </span>
           </label>
         </Confirm>
       )
-    case 'unban':
+    case 'unblock':
       return (
         <Confirm
-          title="Unban this key?"
-          action="Unban"
-          onConfirm={() => done(ask('POST', '/v1/admin/unban', body))}
+          title="Unblock this key?"
+          action="Unblock"
+          onConfirm={() => done(ask('POST', '/v1/admin/unblock', body))}
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> lets {whom} go, and forgets its denials and earlier bans: the next ban is a first
-            one. Its limits count on.
+            <b>{limiter}</b> no longer blocks {whom}, and forgets its denials and earlier bans. Its limits and
+            its override stay.
           </p>
         </Confirm>
       )
@@ -155,23 +164,32 @@ function Ask({
           onClose={onClose}
         >
           <p>
-            <b>{limiter}</b> holds {whom} to its usual limits again, on all instances. What it has used counts
-            on.
+            <b>{limiter}</b> holds {whom} to its declared limits again, on all instances. A block ends too.
+            Its usage still counts.
           </p>
         </Confirm>
       )
     case 'override':
       return (
         <OverrideForm
-          who={whom}
-          limits={explained.limits.flatMap(({ declared }) => declared ?? [])}
-          onSet={(limits: readonly LimitTold[], ttl) =>
-            done(ask('PUT', '/v1/admin/overrides', { ...body, limits, ...(ttl !== undefined && { ttl }) }))
-          }
+          whom={whom}
+          limits={draftsOf(of, explained, namesIn(config))}
+          isExempt={explained.overrides.some(({ exempt }) => exempt === true)}
+          onSet={(change) => done(ask('PUT', '/v1/admin/overrides', { ...body, ...change }))}
           onClose={onClose}
         />
       )
   }
+}
+
+/** All names that a configuration gives to limits. */
+function namesIn(config: LimiterTold['config']): ReadonlySet<string> {
+  const names = new Set<string>()
+  JSON.stringify(config, (_, value) => {
+    if (typeof value?.kind === 'string' && typeof value.name === 'string') names.add(value.name)
+    return value
+  })
+  return names
 }
 
 /** A key is whatever callers say: it stands out, and ends where it ends. */

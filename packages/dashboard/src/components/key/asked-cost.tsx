@@ -37,6 +37,7 @@ export function AskedCost({ of, usual }: { readonly of: OneKey; readonly usual: 
 
 function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }: Explained): string {
   if (allowed) return 'would be admitted now.'
+  if (blockedMs === null) return 'is denied until the key is unblocked.'
   if (retryAfterMs === null) {
     const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
     return `is never admitted: ${count(cost)} is more than ${small.map(({ name }) => name).join(', ')} holds.`

@@ -7,7 +7,8 @@ export interface Explained {
   readonly cost: number
   readonly deniedBy: readonly string[]
   readonly retryAfterMs: number | null
-  readonly blockedMs: number
+  /** 0: not blocked; `null`: until it is unblocked. */
+  readonly blockedMs: number | null
   readonly limits: readonly LimitExplained[]
   readonly bans: readonly BanExplained[]
   readonly overrides: readonly OverrideTold[]
@@ -36,7 +37,6 @@ export interface ChargeTold {
 }
 
 interface BanExplained {
-  readonly blockedMs: number
   readonly level: number
   readonly denials: number
 }
@@ -57,4 +57,9 @@ export interface OneKey {
 /** The key as the service is told it. */
 export function keyOf({ key, dimension }: OneKey): string | Readonly<Record<string, string>> {
   return dimension === undefined ? key : { [dimension]: key }
+}
+
+/** The name that the configuration has for a limit: in decisions it begins with the dimension. */
+export function declaredName({ dimension }: OneKey, { name }: LimitExplained): string {
+  return dimension === undefined ? name : name.slice(dimension.length + 1)
 }

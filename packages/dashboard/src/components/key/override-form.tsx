@@ -1,67 +1,82 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { LimitTold } from '../../told.ts'
 import { Confirm } from '../dialog.tsx'
-import { Badge } from '../status.tsx'
-import { draftOf, isCalendar, KINDS, kindsFor, type LimitDraft, limitIn, NEW_DRAFT } from './limit-draft.ts'
+import { type Field, isRight, type LimitDraft, limitsIn } from './limit-draft.ts'
 import { isSpan } from './span-text.ts'
 
-/** Limits in place of the usual ones, all of them; for a time, or until they are deleted. */
+const LABELS: Readonly<Record<Field, string>> = {
+  limit: 'Limit',
+  window: 'Window',
+  capacity: 'Capacity',
+  refill: 'Refill',
+}
+
+/** Other numbers for the limits of a key, or an exemption from them. */
 export function OverrideForm({
-  who,
+  whom,
   limits,
+  isExempt: wasExempt,
   onSet,
   onClose,
 }: {
-  /** Whom it is for. */
-  readonly who: ComponentChildren
-  /** Those that are in force. */
-  readonly limits: readonly LimitTold[]
-  readonly onSet: (limits: readonly LimitTold[], ttl: string | undefined) => Promise<unknown>
+  readonly whom: ComponentChildren
+  readonly limits: readonly LimitDraft[]
+  readonly isExempt: boolean
+  readonly onSet: (change: object) => Promise<unknown>
   readonly onClose: () => void
 }) {
-  const [drafts, setDrafts] = useState<readonly LimitDraft[]>(() => limits.map(draftOf))
+  const [drafts, setDrafts] = useState(limits)
+  const [isExempt, setExempt] = useState(wasExempt)
   const [ttl, setTtl] = useState('1h')
-  const typed = drafts.map(limitIn)
-  const isReady = typed.length > 0 && !typed.includes(undefined) && (ttl.trim() === '' || isSpan(ttl))
-  const change = (place: number, changed: Partial<LimitDraft>): void => {
-    setDrafts(drafts.map((draft, i) => (i === place ? { ...draft, ...changed } : draft)))
+  const typed = limitsIn(drafts)
+  const areRight = drafts.every(({ fields }) => fields.every(isRight))
+  const isReady = (isExempt || (typed !== undefined && areRight)) && (ttl.trim() === '' || isSpan(ttl))
+  const change = (place: number, field: Field, text: string): void => {
+    setDrafts(
+      drafts.map((draft, i) =>
+        i === place
+          ? {
+              ...draft,
+              fields: draft.fields.map((each) => (each.field === field ? { ...each, text } : each)),
+            }
+          : draft,
+      ),
+    )
   }
   return (
     <Confirm
-      title="Limits of its own"
+      title="Override"
       action="Set the override"
       isReady={isReady}
-      onConfirm={() => onSet(typed as readonly LimitTold[], ttl.trim() === '' ? undefined : ttl.trim())}
+      onConfirm={() =>
+        onSet({
+          ...(isExempt ? { exempt: true } : { limits: typed }),
+          ...(ttl.trim() !== '' && { ttl: ttl.trim() }),
+        })
+      }
       onClose={onClose}
     >
       <p>
-        {who} is held to these limits <strong>in place of all its usual ones</strong>, on all instances. What
-        it has used still counts if only numbers change.
+        Changes the limits of {whom} on all instances, from the next request. Its usage still counts. It
+        replaces an earlier override.
       </p>
-      <ul class="drafts">
-        {drafts.map((draft, i) => (
-          <li key={i}>
-            <LimitFields draft={draft} number={i + 1} onChange={(changed) => change(i, changed)} />
-            {draft.from?.shadow === true && <Badge tone="warn">shadow</Badge>}
-            {drafts.length > 1 && (
-              <button
-                type="button"
-                class="small"
-                aria-label={`Leave out limit ${i + 1}`}
-                onClick={() => setDrafts(drafts.filter((_, other) => other !== i))}
-              >
-                Leave out
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
-      <div>
-        <button type="button" class="small" onClick={() => setDrafts([...drafts, NEW_DRAFT])}>
-          Add a limit
-        </button>
-      </div>
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={isExempt}
+          onChange={(event) => setExempt(event.currentTarget.checked)}
+        />
+        Exempt: the limits only count
+      </label>
+      {!isExempt && (
+        <ul class="drafts">
+          {drafts.map((draft, i) => (
+            <li key={draft.name}>
+              <LimitFields draft={draft} onChange={(field, text) => change(i, field, text)} />
+            </li>
+          ))}
+        </ul>
+      )}
       <label>
         For
         <input
@@ -79,61 +94,29 @@ export function OverrideForm({
 }
 
 function LimitFields({
-  draft,
-  number,
+  draft: { name, problem, fields },
   onChange,
 }: {
   readonly draft: LimitDraft
-  readonly number: number
-  readonly onChange: (changed: Partial<LimitDraft>) => void
+  readonly onChange: (field: Field, text: string) => void
 }) {
-  const words = KINDS[draft.kind] ?? KINDS.slidingWindow!
   return (
-    <fieldset class="draft">
-      <legend class="hidden">Limit {number}</legend>
-      <label>
-        Kind
-        <select value={draft.kind} onChange={(event) => onChange({ kind: event.currentTarget.value })}>
-          {kindsFor(draft).map(([kind, label]) => (
-            <option key={kind} value={kind}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {words.units}
-        <input
-          type="text"
-          inputMode="numeric"
-          size={7}
-          value={draft.units}
-          onInput={(event) => onChange({ units: event.currentTarget.value })}
-        />
-      </label>
-      {words.refill !== undefined && (
-        <label>
-          {words.refill}
+    <fieldset class="draft" disabled={problem !== undefined}>
+      <legend class="mono">{name}</legend>
+      {fields.map(({ field, declared, text }) => (
+        <label key={field}>
+          {LABELS[field]}
           <input
             type="text"
-            inputMode="numeric"
+            inputMode={field === 'window' ? 'text' : 'numeric'}
             size={7}
-            value={draft.refill}
-            onInput={(event) => onChange({ refill: event.currentTarget.value })}
+            value={text}
+            placeholder={declared}
+            onInput={(event) => onChange(field, event.currentTarget.value)}
           />
         </label>
-      )}
-      {!isCalendar(draft) && (
-        <label>
-          {words.span}
-          <input
-            type="text"
-            size={7}
-            value={draft.span}
-            onInput={(event) => onChange({ span: event.currentTarget.value })}
-          />
-        </label>
-      )}
+      ))}
+      {problem !== undefined && <span class="field-hint">{problem}</span>}
     </fieldset>
   )
 }

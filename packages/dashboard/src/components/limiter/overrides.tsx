@@ -1,23 +1,32 @@
-import { duration } from '../../format.ts'
-import { type LimiterTold, limitInWords, type OverrideTold } from '../../told.ts'
+import { count, duration } from '../../format.ts'
+import {
+  hasRule,
+  type LimiterTold,
+  type LimitTold,
+  limitInWords,
+  type OverrideTold,
+  ruleInWords,
+} from '../../told.ts'
 import { useAsk } from '../../use-ask.ts'
 import { KeyLink } from '../key-link.tsx'
 import { Answered } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
 
 const EVERY_MS = 10_000
+const SHOWN = 1000
 
-/** Keys with limits of their own: those that operators have given, and those of the configuration. */
+/** Keys whose limits differ: by the API, or by the configuration. */
 export function Overrides({ limiter }: { readonly limiter: LimiterTold }) {
-  const { name } = limiter
-  const asked = useAsk<{ overrides: OverrideTold[] }>(
-    `/v1/admin/overrides?limiter=${encodeURIComponent(name)}`,
-    {
-      everyMs: EVERY_MS,
-    },
-  )
-  const declared = ((limiter.config.overrides ?? []) as readonly Omit<OverrideTold, 'expiresInMs'>[]).map(
-    (override): Row => ({ ...override, until: 'the configuration changes' }),
+  const { name, config } = limiter
+  const isOn = config.overrides !== false
+  const path = `/v1/admin/overrides?limiter=${encodeURIComponent(name)}&count=${SHOWN}`
+  const asked = useAsk<OverrideTold[]>(isOn ? path : undefined, { everyMs: EVERY_MS })
+  const declared = ((config.overrides || []) as readonly DeclaredOverride[]).map(
+    ({ limits, ...override }): Row => ({
+      ...override,
+      rule: limits.map(limitInWords).join(', '),
+      until: 'the configuration changes',
+    }),
   )
   const columns: readonly Column<Row>[] = [
     {
@@ -25,34 +34,68 @@ export function Overrides({ limiter }: { readonly limiter: LimiterTold }) {
       label: 'Key',
       cell: (row) => <KeyLink limiter={name} of={row} />,
     },
-    { id: 'limits', label: 'Held to', cell: ({ limits }) => limits.map(limitInWords).join(', ') },
+    { id: 'rule', label: 'Override', cell: ({ rule }) => rule },
     { id: 'until', label: 'Until', cell: ({ until }) => until },
   ]
   return (
     <section class="panel" aria-labelledby="overrides">
-      <h2 id="overrides">Keys with limits of their own</h2>
-      <Answered asked={asked}>
-        {({ overrides }) => (
-          <Table
-            label="Overrides"
-            columns={columns}
-            rows={[...overrides.map(rowOf), ...declared]}
-            keyOf={({ dimension, key, until }) => `${dimension ?? ''}=${key} ${until}`}
-            filterBy={({ key }) => key}
-            filterLabel="Filter by key"
-            pageSize={10}
-            empty="None has."
-          />
-        )}
-      </Answered>
+      <h2 id="overrides">Overrides</h2>
+      {isOn ? (
+        <Answered asked={asked}>
+          {(overrides) => (
+            <>
+              <Table
+                label="Overrides"
+                columns={columns}
+                rows={[...overrides.flatMap(rowsOf), ...declared]}
+                keyOf={({ dimension, key, rule, until }) => `${dimension ?? ''}=${key} ${rule} ${until}`}
+                filterBy={({ key }) => key}
+                filterLabel="Filter by key"
+                pageSize={10}
+                empty="No overrides."
+              />
+              {overrides.length === SHOWN && (
+                <p class="muted">
+                  The first {count(SHOWN)} keys. <code>slidegate override list</code> prints all.
+                </p>
+              )}
+            </>
+          )}
+        </Answered>
+      ) : (
+        <p class="muted">
+          Off: the configuration of this limiter has <code>overrides: false</code>.
+        </p>
+      )}
     </section>
   )
 }
 
-interface Row extends Omit<OverrideTold, 'expiresInMs'> {
+interface DeclaredOverride {
+  readonly key: string
+  readonly dimension?: string
+  readonly limits: readonly LimitTold[]
+}
+
+interface Row {
+  readonly key: string
+  readonly dimension?: string
+  readonly rule: string
   readonly until: string
 }
 
-function rowOf({ expiresInMs, ...override }: OverrideTold): Row {
-  return { ...override, until: expiresInMs === 0 ? 'it is deleted' : `${duration(expiresInMs)} from now` }
+/** The two halves of an override end on their own. */
+function rowsOf(override: OverrideTold): readonly Row[] {
+  const { key, dimension, blockedMs } = override
+  const of = { key, ...(dimension !== undefined && { dimension }) }
+  const until = (ms: number | null | undefined, other: string) =>
+    ms === null || ms === undefined ? other : `${duration(ms)} from now`
+  return [
+    ...(hasRule(override)
+      ? [{ ...of, rule: ruleInWords(override), until: until(override.expiresInMs, 'it is deleted') }]
+      : []),
+    ...(blockedMs === undefined
+      ? []
+      : [{ ...of, rule: 'blocked', until: until(blockedMs, 'it is unblocked') }]),
+  ]
 }

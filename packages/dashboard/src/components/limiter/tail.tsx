@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { events } from '../../api.ts'
 import { count, duration, timeOfDay } from '../../format.ts'
 import { useLive } from '../../live.tsx'
-import type { DecisionTold } from '../../told.ts'
+import { blockInWords, type DecisionTold } from '../../told.ts'
 import { useVisible } from '../../visible.ts'
 import type { OneKey } from '../key/explained.ts'
 import { isCut, KeyLink } from '../key-link.tsx'
@@ -159,13 +159,13 @@ function KeyLinks({
   )
 }
 
-function Outcome({ allowed, deniedBy, shadowDeniedBy = [], blockedMs = 0 }: DecisionTold) {
+function Outcome({ allowed, deniedBy, shadowDeniedBy = [], blockedMs }: DecisionTold) {
   return (
     <>
       {allowed ? <Badge tone="good">allowed</Badge> : <Badge tone="bad">denied</Badge>}{' '}
       <span class="muted">
         {deniedBy.length > 0 && `by ${deniedBy.join(', ')} `}
-        {blockedMs > 0 && `blocked for ${duration(blockedMs)} `}
+        {blockedMs !== undefined && `${blockInWords(blockedMs)} `}
         {shadowDeniedBy.length > 0 && `shadow: ${shadowDeniedBy.join(', ')}`}
       </span>
     </>

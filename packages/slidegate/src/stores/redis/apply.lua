@@ -17,11 +17,7 @@ return function(run, clock, is_clock_given, filled, keys_read)
     end
     return filled, keys_after
   end
-  if run.type == 'overrides' then
-    reply[filled + 1] = 0
-    reply[filled + 2] = cjson.encode(override().page(KEYS[keys_read + 1], run.after, clock))
-    return filled + 2, keys_after
-  end
+  logs.first_key = KEYS[keys_read + 1]
   local damage = load(logs, keys_read)
   if damage then
     reply[filled + 1], reply[filled + 2] = UNREADABLE, damage
@@ -34,7 +30,17 @@ return function(run, clock, is_clock_given, filled, keys_read)
     first = filled + 2
   end
   if not ops[run.type] then beyond() end
-  local is_done, result = pcall(load_overrides, logs, keys_read, clock)
+  local is_done, result = true
+  if logs.overrides then
+    -- The tables of the op before are used again.
+    local is_any = logs.is_held
+    for _, each in ipairs(logs.overrides) do
+      each.key, each.index = KEYS[keys_read + each.place], KEYS[keys_read + each.place + 1]
+      each.raw, each.record, each.in_force = pcall_redis('GET', each.key), nil, nil
+      is_any = is_any or each.raw
+    end
+    if is_any then is_done, result = pcall(override().hold, logs, clock) end
+  end
   if is_done then is_done, result = pcall(ops[run.type], logs, run, clock, now, first) end
   if is_done then return result, keys_after end
   -- What Redis refuses is for the whole call; a log whose numbers lead nowhere, or of which its kind says that it cannot

@@ -10,13 +10,8 @@ local BLOCKED = -4
 local BANNED = -5
 local OVERRIDDEN = -6
 
--- What few ops need, made when it is first needed.
-local beyond, make_override
-local override_made
-local function override()
-  override_made = override_made or make_override()
-  return override_made
-end
+-- What few ops need, and what overrides do, made when it is first needed.
+local beyond, override
 
 -- The kinds of limits by tag, made when they are first needed. Each has load and save, which know how its log is
 -- stored, and restamp, check, commit, retry_after, reset_after and refund, and find, units, renew and list where it keeps
@@ -33,6 +28,8 @@ end
 -- stands that of its override, if it may have one, and if it is to be written that of the index.
 local function logs_of(run)
   local logs, keys = { blocked_ms = 0 }, 0
+  -- A page reads an index and no log.
+  if run.type == 'overrides' then return { blocked_ms = 0, keys = 1 } end
   for part, set in ipairs(run.sets) do
     for _, params in ipairs(set) do
       keys = keys + 1
@@ -67,47 +64,6 @@ local function load(logs, keys_read)
   return damage
 end
 
--- Reads the overrides of an op, and holds its parts to what is in force of them.
-local function load_overrides(logs, keys_read, clock)
-  logs.blocked_ms, logs.is_overridden = 0, false
-  for _, each in ipairs(logs.overrides or {}) do
-    each.key, each.index = KEYS[keys_read + each.place], KEYS[keys_read + each.place + 1]
-    each.record = override().read(each.key)
-    each.in_force = override().in_force(each.record, clock)
-    local rule, limits = each.in_force and each.in_force.rule or '', 0
-    for i = 1, #logs do
-      local log = logs[i]
-      if log.part == each.part and log.counts then
-        limits = limits + #log.declared.limits
-        log.params, log.is_shadow = log.declared, log.declared.shadow or rule == 'exempt'
-      end
-    end
-    for i = 1, #logs do
-      local log = logs[i]
-      if each.in_force and each.in_force.numbers and log.part == each.part and log.counts then
-        log.params = override().params(log.declared, each.in_force.numbers, limits == 1)
-      end
-    end
-    if each.in_force then
-      logs.is_overridden, logs.blocked_ms = true, math.max(logs.blocked_ms, each.in_force.blocked_ms)
-    end
-  end
-end
-
--- What is in force of the overrides, if anything is.
-local function tell_overrides(logs, filled)
-  if not logs.is_overridden then return filled end
-  reply[filled + 1] = OVERRIDDEN
-  filled = filled + 1
-  for _, each in ipairs(logs.overrides) do
-    local told = each.in_force
-    reply[filled + 1] = told and told.rule or ''
-    reply[filled + 2], reply[filled + 3] = told and told.rule_ms or 0, told and told.blocked_ms or 0
-    filled = filled + 3
-  end
-  return filled
-end
-
 local function settle_instant(logs, clock)
   local now = clock
   for i = 1, #logs do
@@ -119,8 +75,8 @@ end
 
 -- For how long more any part is blocked.
 local function blocked_for(logs, now)
-  local blocked, bans = logs.blocked_ms, logs.ban or {}
-  for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end
+  local blocked, bans = logs.blocked_ms, logs.ban
+  for i = 1, bans and #bans or 0 do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end
   return blocked
 end
 
@@ -247,7 +203,7 @@ end
 -- The answer if a key is blocked: BANNED, for how long each log of bans blocks, and how the limits are. Nothing
 -- if none is.
 local function denial_by_ban(logs, run, now, filled)
-  if blocked_for(logs, now) == 0 then return nil end
+  if not logs.ban and logs.blocked_ms == 0 or blocked_for(logs, now) == 0 then return nil end
   reply[filled + 1] = BANNED
   local bans = logs.ban or {}
   for i, ban in ipairs(bans) do reply[filled + 1 + i] = (ban.kind.look(ban, ban.params, now)) end
@@ -261,7 +217,7 @@ local ops = {}
 
 function ops.consume(logs, run, clock, now, filled)
   restamp(logs, now)
-  filled = tell_overrides(logs, filled)
+  if logs.is_overridden then filled = override().tell(logs, filled) end
   local banned = denial_by_ban(logs, run, now, filled)
   if banned then
     save(logs, clock, run.is_clock_given)
@@ -292,7 +248,7 @@ end
 
 function ops.peek(logs, run, clock, now, filled)
   restamp(logs, now)
-  filled = tell_overrides(logs, filled)
+  if logs.is_overridden then filled = override().tell(logs, filled) end
   local banned = denial_by_ban(logs, run, now, filled)
   if banned then return banned end
   local first = find_repeat(logs, now, run)

@@ -39,13 +39,16 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
   }
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
+  // A page may be asked of more buckets than there are: by another process, through a service.
+  const bucketIn = (op: Op, key: string) =>
+    op.type === 'overrides' ? op.bucket % buckets : bucketOf(key, buckets)
 
   return {
     buckets,
     append(op, keys) {
       const { type, parts } = op
       for (const { key, set } of parts) {
-        const head = `${heads[type === 'overrides' ? op.bucket : bucketOf(key, buckets)]!}${set.limiter}:`
+        const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
         if (type !== 'overrides') {
           for (const log of set.logs) keys.push(`${head}${key}:${log.name}`)
           if (set.isOverridable) keys.push(`${head}${key}:o`)
@@ -53,7 +56,7 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
         if (type === 'overrides' || (type === 'override' && set.isOverridable)) keys.push(`${head}~overrides`)
       }
     },
-    bucketOf: (op) => (op.type === 'overrides' ? op.bucket : bucketOf(op.parts[0]!.key, buckets)),
+    bucketOf: (op) => bucketIn(op, op.parts[0]!.key),
     receiptHead: (bucket) => `${heads[bucket]!}~${store}:`,
   }
 }

@@ -1,6 +1,7 @@
 -- Decides a batch of ops, each on its own, in order: one step, two passes.
 --
--- KEYS   one per log of each op, behind those of a part that of its override, if it may have one, and to write that its index; at the end that of the receipt, if any
+-- KEYS   one per log of each op; behind those of a part that of its override, if it may have one, and to write one that of
+--        its index too; at the end that of the receipt, if any
 -- ARGV   of a call that may be sent twice: 'once', its number of 16 digits, which rises with each call of its receipt's
 --        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
 --        it is given as -1.
@@ -109,7 +110,8 @@ while at < arguments do
       names = ARGV[at]
       at = at + 1
     end
-    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, is_overridable and keys / 2 or keys, 1, 1
+    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, keys, 1, 1
+    if is_overridable then ops = keys / 2 end
     if at <= arguments then
       groups = ARGV[at] + 0
       at = at + 1
