@@ -11,7 +11,7 @@ return function(run, clock, is_clock_given, filled, keys_read)
   if run.type == 'reset' then
     for i = 1, #logs do
       local log = logs[i]
-      log.key = KEYS[keys_read + log.place]
+      log.key = KEYS[keys_read + log.key_place]
       call_redis('DEL', log.key)
       if log.kind.reset then log.kind.reset(log) end
     end
