@@ -183,7 +183,7 @@ local function sweep(index, clock)
   end
 end
 
--- Changes the stored override as the op says. Returns whether anything was in force before.
+-- Changes the stored override as the op says. A half that has ended is forgotten. Returns whether anything was in force.
 function steps.change(stored, run, clock)
   local record, before = stored.record, stored.in_force
   local function ends_of(ms)
@@ -193,6 +193,7 @@ function steps.change(stored, run, clock)
   record = record or { blocked = 0, ends = 0, rule = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
+  if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
   record.given = given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
@@ -216,7 +217,7 @@ function steps.page(index, after, clock)
       local at = #page
       page[at + 1], page[at + 2], page[at + 3] = name, given_of(record), told.rule
       page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
-    elseif is_read then
+    elseif not raw then
       call_redis('ZREM', index, name)
     end
     bytes = bytes + (raw and #raw or 0)

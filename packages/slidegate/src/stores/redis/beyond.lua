@@ -158,7 +158,7 @@ function ops.override(logs, run, clock, _, filled)
   for _, each in ipairs(logs.overrides or {}) do
     if override().change(each, run, clock) then existed = 1 end
   end
-  for _, log in ipairs(run.blockMs == 0 and logs.ban or {}) do
+  for _, log in ipairs(run.blockMs == 0 and not run.rule and logs.ban or {}) do
     log.kind.unblock(log)
     log.is_changed = true
   end
