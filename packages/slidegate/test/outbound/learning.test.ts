@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type MemoryStore, memoryStore, slidingWindow } from '../../src/index.ts'
+import { type MemoryStore, memoryStore } from '../../src/index.ts'
 import type { Advice, Quota } from '../../src/outbound/advice.ts'
 import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound/index.ts'
 import { laneOf } from '../../src/outbound/lane.ts'
@@ -212,7 +212,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it('what costs more than a limit that was set by hand is never sent', async () => {
     const { here } = budget()
     const { url, asked } = await upstreamOf(ok)
-    await here.overrides.set('k', [slidingWindow({ limit: 2, window: '1m' })])
+    await here.overrides.set('k', { limit: 2 })
     expect(await errorOf(() => sender(here, { ...options, cost: 5 })(url))).toMatchObject({ reason: 'never' })
     expect(asked).toEqual([])
   })

@@ -167,6 +167,12 @@ function ops.override(logs, run, clock, _, filled)
   return filled + 1
 end
 
+function ops.overrides(logs, run, clock, _, filled)
+  local page = override().page(logs.first_key, run.after, clock)
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(page)
+  return filled + 2
+end
+
 -- The age and units of what limit j counts, that of the same instant as one; their number before them.
 local function tell_charges(log, j, now, most, filled)
   local charges, last = log.kind.charges(log, log.params, j, now, most), filled + 1
