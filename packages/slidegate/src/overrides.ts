@@ -1,5 +1,5 @@
 import { type Duration, parseWindow } from './duration.ts'
-import { checkOptions, SlidegateError, show } from './errors.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
 import type { Spelling } from './key.ts'
 import type { AnyKey, Dimension } from './key-limits.ts'
 import type { KeyOptions } from './limiter.ts'
@@ -151,6 +151,8 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
             yield overrideOf(given, dimension, inForce, this.#limitsOf(dimension, given, key))
           }
           buckets = page.buckets
+          if (page.next === after)
+            throw new StoreUnavailableError('error', 'a page of overrides leads to itself')
           after = page.next
         }
       }
