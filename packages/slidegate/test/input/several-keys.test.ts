@@ -8,6 +8,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { expectRefusal } from './refusal.ts'
 
@@ -149,7 +150,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
     expect((await redis.keys('*')).sort()).toEqual(before)
     expect((await limiter.peek({ user: 'control', ip: 'control' })).remaining).toBe(2)
     expect((await limiter.peek({ user: 'a', ip: 'b' })).remaining).toBe(3)
-    expect(await limiter.overrides.list()).toEqual([])
+    expect(await listed(limiter)).toEqual([])
   }
 
   it.each([undefined, null, 'a', '', 5, true, Symbol('a'), () => 'a'].map((key) => [key]))(

@@ -7,6 +7,7 @@ import { lessonOf } from '../../src/outbound/lesson.ts'
 import { upstreamTerms } from '../../src/outbound/upstream-limiter.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { errorOf } from '../input/refusal.ts'
+import { listed } from '../support/overrides.ts'
 import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 
 /** Two processes with a budget of 10 per 10 s, on a clock that stands still. */
@@ -189,7 +190,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       limits.push((await elsewhere.peek('k')).limits[0]!.limit)
     }
     expect(limits).toEqual([4, 6, 10])
-    expect(await elsewhere.overrides.list()).toEqual([])
+    expect(await listed(elsewhere)).toEqual([])
   })
 
   it('what costs more than a limit that was lowered is held to what was declared: somebody has to hear of a higher one', async () => {
