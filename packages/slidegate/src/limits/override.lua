@@ -43,10 +43,15 @@ end
 -- Reads the reply of GET.
 local function parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
-  local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
+  local blocked, ends, rule, given_at = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n()')
   if not blocked or math.max(blocked + 0, ends + 0) > FOREVER then unusable() end
   local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or {}
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given, numbers = numbers }
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, raw = raw, given_at = given_at, numbers = numbers }
+end
+
+-- The key as it was given. It may be long, and decisions do without it.
+local function given_of(record)
+  return record and string_sub(record.raw, record.given_at) or ''
 end
 
 local function left_of(ends, clock)
@@ -186,12 +191,13 @@ function steps.change(stored, run, clock)
   local function ends_of(ms)
     return ms >= FOREVER and FOREVER or clock + ms
   end
-  record = record or { blocked = 0, ends = 0, rule = '', given = '' }
+  local given = run.given and run.given[stored.part] or given_of(record)
+  record = record or { blocked = 0, ends = 0, rule = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
   if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given and run.given[stored.part] or record.given
+  record.given = given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
   write(stored.key, stored.index, size, name, record, clock, run.is_clock_given)
   sweep(stored.index, size, clock)
@@ -212,12 +218,12 @@ function steps.page(index, after, clock)
     local told = raw and is_read and in_force(record, clock)
     if told then
       local at = #page
-      page[at + 1], page[at + 2], page[at + 3] = name, record.given, told.rule
+      page[at + 1], page[at + 2], page[at + 3] = name, given_of(record), told.rule
       page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
-      bytes = bytes + #told.rule + #record.given
     elseif not raw then
       call_redis('ZREM', index, name)
     end
+    bytes = bytes + (raw and #raw or 0)
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
       page[1] = name
       break

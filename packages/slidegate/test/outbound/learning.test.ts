@@ -7,7 +7,6 @@ import { lessonOf } from '../../src/outbound/lesson.ts'
 import { upstreamTerms } from '../../src/outbound/upstream-limiter.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { errorOf } from '../input/refusal.ts'
-import { listed } from '../support/overrides.ts'
 import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 
 /** Two processes with a budget of 10 per 10 s, on a clock that stands still. */
@@ -170,10 +169,8 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     ['draft 6', { 'RateLimit-Limit': '4, 4;w=10', 'RateLimit-Remaining': '3' }],
     ['X-RateLimit-*', { 'X-RateLimit-Limit': '4', 'X-RateLimit-Remaining': '3' }],
   ])('a lower limit is in force from then on, in all processes: %s', async (_, fields) => {
-    const { clock, here, elsewhere } = budget()
+    const { here, elsewhere } = budget()
     await sent(here, 200, fields)
-    expect(await elsewhere.peek('k')).toMatchObject({ allowed: false, blockedMs: 500 })
-    clock.advance(500)
     expect(await elsewhere.peek('k')).toMatchObject({
       remaining: 3,
       limits: [{ name: '10-per-10s', limit: 4, windowMs: 10_500 }],
@@ -190,7 +187,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       limits.push((await elsewhere.peek('k')).limits[0]!.limit)
     }
     expect(limits).toEqual([4, 6, 10])
-    expect(await listed(elsewhere)).toEqual([])
+    expect((await elsewhere.overrides.get('k'))!.limits).toEqual({ '10-per-10s': { limit: 10 } })
   })
 
   it('what costs more than a limit that was lowered is held to what was declared: somebody has to hear of a higher one', async () => {
