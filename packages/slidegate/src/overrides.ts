@@ -209,7 +209,7 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
       change,
     )
   }
-  const isOnly = Object.values(change).some((value) => typeof value !== 'object')
+  const isOnly = Object.values(change).some((value) => typeof value !== 'object' || value === null)
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
   const numbers = Object.entries(byName).map(([name, change]) => {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)

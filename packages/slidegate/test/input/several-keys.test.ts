@@ -85,7 +85,7 @@ describe('createLimiter refuses', () => {
     expect((await create({ dimensions: most }).consume(all)).limits).toHaveLength(16)
     const names = ['x'.repeat(64), '_', '-', '0', '__proto__', 'constructor', 'toString', 'hasOwnProperty']
     const dimensions = Object.fromEntries(names.map((name) => [name, limits]))
-    const limiter = create({ dimensions, ban: { _: true } })
+    const limiter = create({ dimensions, ban: { _: { after: 9, within: '1h', for: '1h' } } })
     for (const name of names) {
       // Of each alone, though every object has something called like that.
       expect((await limiter.explain({ [name]: 'k' })).limits.map((limit) => limit.name)).toEqual([
