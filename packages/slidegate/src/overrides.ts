@@ -1,5 +1,5 @@
 import { type Duration, parseWindow } from './duration.ts'
-import { checkOptions, SlidegateError, show } from './errors.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, show } from './errors.ts'
 import type { Spelling } from './key.ts'
 import type { AnyKey, Dimension } from './key-limits.ts'
 import type { KeyOptions } from './limiter.ts'
@@ -151,6 +151,8 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
             yield overrideOf(given, dimension, inForce, this.#limitsOf(dimension, given, key))
           }
           buckets = page.buckets
+          if (page.next === after)
+            throw new StoreUnavailableError('error', 'a page of overrides leads to itself')
           after = page.next
         }
       }
@@ -207,7 +209,7 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
       change,
     )
   }
-  const isOnly = Object.values(change).some((value) => typeof value !== 'object')
+  const isOnly = Object.values(change).some((value) => typeof value !== 'object' || value === null)
   const byName = isOnly ? { [nameOfOnly(limits, change)]: change } : change
   const numbers = Object.entries(byName).map(([name, change]) => {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)

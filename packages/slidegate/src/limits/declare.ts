@@ -174,9 +174,14 @@ export function nameOf(limit: number, windowMs: number): string {
   return `${limit}-per-${formatDuration(windowMs)}`
 }
 
+/** Whether it can be the name of a limit or limiter. */
+export function isName(name: unknown): name is string {
+  return typeof name === 'string' && NAME.test(name)
+}
+
 /** The name of a limit or limiter; `invalid_name` unless it is 1 to 64 of `A-Z a-z 0-9 . _ -`. */
 export function parseName(name: unknown): string {
-  if (typeof name !== 'string' || !NAME.test(name)) {
+  if (!isName(name)) {
     throw new SlidegateError(
       'invalid_name',
       `the name is ${show(name)}; it must be 1 to 64 of A-Z a-z 0-9 . _ -`,

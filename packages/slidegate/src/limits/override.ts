@@ -1,4 +1,4 @@
-import { adapt, adaptedFrom, declaredName, MAX_LIMIT, parseName } from './declare.ts'
+import { adapt, adaptedFrom, declaredName, isName, MAX_LIMIT } from './declare.ts'
 import type { Limit } from './limit.ts'
 import type { LimitSet } from './limit-set.ts'
 
@@ -52,10 +52,17 @@ const MAX_RULE = 8192
 /** Whether a limiter could have written this rule. Lua might read any other JSON differently. */
 export function isRule(rule: string): boolean {
   if (rule === '' || rule === EXEMPT) return true
-  if (rule.length > MAX_RULE) return false
+  if (rule.length > MAX_RULE || !isReadable(rule)) return false
+  const names = Object.keys(numbersOf(rule))
+  return JSON.stringify(numbersOf(rule)) === rule && names.every((name) => name === ONLY || isName(name))
+}
+
+/** Whether {@link numbersOf} reads this rule. */
+export function isReadable(rule: string): boolean {
+  if (rule === '' || rule === EXEMPT) return true
   try {
     const numbers: unknown = JSON.parse(rule)
-    return JSON.stringify(numbers) === rule && isRecord(numbers) && Object.entries(numbers).every(isNamed)
+    return isRecord(numbers) && Object.values(numbers).every(areNumbers)
   } catch {
     return false
   }
@@ -63,9 +70,8 @@ export function isRule(rule: string): boolean {
 
 const FIELDS: readonly string[] = ['limit', 'windowMs', 'capacity', 'refill'] satisfies (keyof LimitNumbers)[]
 
-function isNamed([name, numbers]: readonly [string, unknown]): boolean {
-  if (name !== ONLY) parseName(name)
-  return isRecord(numbers) && Object.entries(numbers).every(isNumber)
+function areNumbers(value: unknown): boolean {
+  return isRecord(value) && Object.entries(value).every(isNumber)
 }
 
 function isNumber([field, number]: readonly [string, unknown]): boolean {

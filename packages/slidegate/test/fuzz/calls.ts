@@ -13,6 +13,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
+import { listed } from '../support/overrides.ts'
 import { type Given, Hostility, hostile, mutated, nearly, numbers, plain, texts } from './hostile.ts'
 import { expectTyped } from './sense.ts'
 
@@ -44,7 +45,9 @@ const FORMS: readonly ((store: Store) => Limiter)[] = [
     }),
   (store) => make(store, { limits: [slidingWindow({ limit: ROOM, window, log: 'stream' })] }),
   (store) => make(store, { limits: [distinct({ limit: ROOM, window })] }),
-  (store) => make(store, { limits: [fixedWindow({ limit: ROOM, window })], overrides: true, ban: true }),
+  (store) => make(store, { limits: [fixedWindow({ limit: ROOM, window })], overrides: true, ban }),
+  (store) =>
+    make(store, { limits: [slidingWindow({ limit: ROOM, window, name: 'minute' })], overrides: true }),
   // Told by what the caller hands in, be it what it may.
   (store) =>
     make(store, {
@@ -113,7 +116,7 @@ const METHODS: Readonly<Record<string, Method>> = {
     limiter.overrides.set(...([key, limits, options] as Arguments)),
   getOverride: (limiter, [key]) => limiter.overrides.get(key as never),
   deleteOverride: (limiter, [key]) => limiter.overrides.delete(key as never),
-  listOverrides: (limiter) => limiter.overrides.list(),
+  listOverrides: (limiter) => listed(limiter),
 }
 
 /** Those that may take their time, and those that change what is heard. */
@@ -150,6 +153,26 @@ const key = fc.oneof(
 const limits = fc.constantFrom(
   [slidingWindow({ limit: 5, window })],
   [fixedWindow({ limit: 5, window: '1h' }), slidingWindow({ limit: 7, window })],
+)
+
+const numbersOfLimit = fc.record(
+  {
+    limit: fc.constantFrom(1, ROOM, 2 ** 40),
+    window: fc.constantFrom('1s', '1h', 366 * 86_400_000),
+    capacity: fc.constantFrom(1, ROOM, 2 ** 40),
+    refill: fc.constantFrom(1, 2 ** 40),
+  },
+  { requiredKeys: [] },
+)
+
+/** What an override may change. */
+const changes = fc.oneof(
+  fc.constantFrom('exempt', 'block', `${ROOM}-per-1m`).map(plain),
+  nearly(numbersOfLimit, ['limit', 'window', 'capacity', 'refill', '__proto__']),
+  nearly(fc.dictionary(fc.constantFrom(`${ROOM}-per-1m`, 'minute', '', '__proto__'), numbersOfLimit), [
+    'minute',
+    'other',
+  ]),
 )
 
 const options = fc.oneof(
@@ -193,6 +216,7 @@ const third = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 1, max: 120 }).map(plain) },
   { weight: 1, arbitrary: numbers.map(plain) },
   { weight: 1, arbitrary: limits.map(plain) },
+  { weight: 2, arbitrary: changes },
   { weight: 1, arbitrary: fc.constantFrom('1m', '10s', '366d', '0s').map(plain) },
   {
     weight: 1,

@@ -244,7 +244,7 @@ fuzz(
     clock.advance(laterMs)
 
     const limiter = limiterOf(filled.form)
-    const isOverride = stored.key.endsWith(':o')
+    const isOverride = /:o$|:~overrides$/.test(stored.key)
     const bad = keyOf(filled.form, 'bad')
     const beside = keyOf(filled.form, 'beside')
     let asked = 0

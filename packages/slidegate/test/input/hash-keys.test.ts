@@ -101,6 +101,7 @@ describe('with hashKeys', () => {
       expect(await limiter.overrides.delete(EMAIL)).toBe(true)
       await limiter.block(EMAIL, '1h')
       expect([await limiter.isBlocked(EMAIL), await limiter.isBlocked(OTHER)]).toEqual([true, false])
+      await limiter.unblock(EMAIL)
       await limiter.reset(EMAIL)
       expect((await limiter.consume(EMAIL)).remaining).toBe(4)
       const reservation = await limiter.reserve(EMAIL, 3)

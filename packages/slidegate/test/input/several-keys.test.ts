@@ -8,6 +8,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { expectRefusal } from './refusal.ts'
 
@@ -84,7 +85,7 @@ describe('createLimiter refuses', () => {
     expect((await create({ dimensions: most }).consume(all)).limits).toHaveLength(16)
     const names = ['x'.repeat(64), '_', '-', '0', '__proto__', 'constructor', 'toString', 'hasOwnProperty']
     const dimensions = Object.fromEntries(names.map((name) => [name, limits]))
-    const limiter = create({ dimensions, ban: { _: true } })
+    const limiter = create({ dimensions, ban: { _: { after: 9, within: '1h', for: '1h' } } })
     for (const name of names) {
       // Of each alone, though every object has something called like that.
       expect((await limiter.explain({ [name]: 'k' })).limits.map((limit) => limit.name)).toEqual([
@@ -149,7 +150,7 @@ describe.each(Object.entries(stores))('a key, %s', (where, store) => {
     expect((await redis.keys('*')).sort()).toEqual(before)
     expect((await limiter.peek({ user: 'control', ip: 'control' })).remaining).toBe(2)
     expect((await limiter.peek({ user: 'a', ip: 'b' })).remaining).toBe(3)
-    expect(await limiter.overrides.list()).toEqual([])
+    expect(await listed(limiter)).toEqual([])
   }
 
   it.each([undefined, null, 'a', '', 5, true, Symbol('a'), () => 'a'].map((key) => [key]))(

@@ -307,7 +307,7 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
   })
 
   it('brings on a ban, during which a decision and an explanation agree', async () => {
-    const limiter = create({ ban: { after: 2, within: '10s', for: '3s' } })
+    const limiter = create({ ban: { after: 2, within: '10s', for: '3s' }, overrides: true })
     await fill(limiter)
     expect((await limiter.consume('k', options())).blockedMs).toBeUndefined()
     const denied = await limiter.consume('k', options())

@@ -1,8 +1,17 @@
 import { expect, it } from 'vitest'
 import { createLimiter, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { listed } from '../support/overrides.ts'
 
 // A Redis, or what is in its place, that answers each page of overrides with one more to come.
+
+it('a page that leads to itself is an error of the store', async () => {
+  const store = redisStore({ command: async () => [0, 0, '["k"]'] })
+  const limits = [slidingWindow({ limit: 5, window: '1m' })]
+  const limiter = createLimiter({ limits, store, overrides: true, timeoutMs: 30_000, logger: false })
+  await expect(listed(limiter)).rejects.toMatchObject({ name: 'StoreUnavailableError', reason: 'error' })
+  limiter.close()
+})
 
 it('a list that has no end is read only as far as its reader goes on', async () => {
   let calls = 0

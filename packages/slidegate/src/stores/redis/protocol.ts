@@ -1,7 +1,7 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { BanState, Charged, Entry } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import { type InForce, mostOf, namesOf } from '../../limits/override.ts'
+import { type InForce, isReadable, mostOf, namesOf } from '../../limits/override.ts'
 import {
   type Ban,
   banOf,
@@ -282,6 +282,7 @@ export function decode(
       overrides = op.parts.map(({ set }) => {
         if (!set.isOverridable) return undefined
         const [rule, ruleMs, blockedMs] = [String(numbers[place++]), next(), next()]
+        if (!isReadable(rule)) throw new StoreUnavailableError('error', `Redis answered ${show(reply)}`)
         return ruleMs > 0 || blockedMs > 0 ? { rule, ruleMs, blockedMs } : undefined
       })
       first = next()
@@ -421,18 +422,17 @@ function explanation(
 
 /** The JSON of a page: where the next begins, then of each override its key, as it was given, rule and times. */
 function overridesOf(json: unknown, buckets: number): OverridesOutcome {
-  const [next = '', ...words]: string[] = JSON.parse(String(json))
-  const overrides = Array.from({ length: words.length / 5 }, (_, i): ListedOverride => {
-    const [key, given, rule, ruleMs, blockedMs] = words.slice(5 * i, 5 * i + 5) as [
-      string,
-      string,
-      string,
-      string,
-      string,
-    ]
-    const times = { ruleMs: Number(ruleMs), blockedMs: Number(blockedMs) }
-    return { key, ...(given !== '' && { given }), rule, ...times }
-  })
+  const [next = '', ...words] = (JSON.parse(String(json)) as unknown[]).map(String)
+  const overrides: ListedOverride[] = []
+  for (let i = 0; i < words.length; i += 5) {
+    const [key, given, rule, ...times] = words.slice(i, i + 5)
+    const [ruleMs, blockedMs] = times.map(Number)
+    const areTimes = Number.isSafeInteger(ruleMs) && Number.isSafeInteger(blockedMs)
+    if (!areTimes || !isReadable(rule!))
+      throw new StoreUnavailableError('error', `Redis answered ${show(json)}`)
+    const named = { key: key!, ...(given !== '' && { given: given! }) }
+    overrides.push({ ...named, rule: rule!, ruleMs: ruleMs!, blockedMs: blockedMs! })
+  }
   return { overrides, ...(next !== '' && { next }), buckets }
 }
 
