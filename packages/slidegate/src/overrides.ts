@@ -10,7 +10,9 @@ import {
   EXEMPT,
   FOREVER,
   type InForce,
+  isRule,
   type LimitNumbers,
+  MAX_RULE,
   numbersOf,
   ONLY,
   type Rule,
@@ -131,8 +133,8 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
     const outcome = await this.#settings.apply({ type: 'explain', parts, cost: 1, count: 1 })
     const inForce = (outcome as ExplainOutcome).overrides?.[0]
     if (inForce === undefined) return undefined
-    const { set } = dimension.partOf(given, stored, options?.request)
-    return overrideOf(this.#settings.spelling.isSecret ? stored : given, dimension, inForce, set.limits)
+    const limits = limitsNow(dimension, { given, request: options?.request })
+    return overrideOf(this.#settings.spelling.isSecret ? stored : given, dimension, inForce, limits)
   }
 
   async delete(key: Partial<AnyKey>): Promise<boolean> {
@@ -140,6 +142,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 
   async *list(): AsyncGenerator<Override> {
+    const { isSecret } = this.#settings.spelling
     for (const dimension of this.#settings.dimensions) {
       const parts = [dimension.bareOf('')!]
       let buckets = 1
@@ -148,7 +151,8 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
           const op: Op = { type: 'overrides', parts, bucket, after }
           const page = (await this.#settings.apply(op)) as OverridesOutcome
           for (const { key, given = key, ...inForce } of page.overrides) {
-            yield overrideOf(given, dimension, inForce, this.#limitsOf(dimension, given, key))
+            const limits = limitsNow(dimension, { given: isSecret ? undefined : given })
+            yield overrideOf(given, dimension, inForce, limits)
           }
           buckets = page.buckets
           if (page.next === after)
@@ -158,16 +162,21 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
       }
     }
   }
+}
 
-  /** The limits of a listed key, if they are known. A function may need a request, or the caller's key, which isn't stored. */
-  #limitsOf(dimension: Dimension, given: string, key: string): readonly Limit[] | undefined {
-    if (dimension.set === undefined && this.#settings.spelling.isSecret) return undefined
-    try {
-      return dimension.partOf(given, key, undefined).set.limits
-    } catch {
-      return undefined
-    }
+/** The key's limits. `undefined` if a function tells them and can't without its request, or the caller's key. */
+function limitsNow(dimension: Dimension, { given, request }: Asked): readonly Limit[] | undefined {
+  if (dimension.set !== undefined) return dimension.limits
+  try {
+    return given === undefined ? undefined : dimension.partOf(given, '', request).set.limits
+  } catch {
+    return undefined
   }
+}
+
+interface Asked {
+  readonly given: string | undefined
+  readonly request?: unknown
 }
 
 /** An op that writes the overrides of these keys. */
@@ -215,7 +224,9 @@ function ruleOf(change: unknown, { set, limits: declared }: Dimension): Rule {
     const limit = limits === undefined ? undefined : limitNamed(name, limits)
     return [name, limit === undefined ? anyNumbers(name, change) : numbersFor(limit, change)]
   })
-  return JSON.stringify(Object.fromEntries(numbers))
+  const rule = JSON.stringify(Object.fromEntries(numbers))
+  if (isRule(rule)) return rule
+  throw invalid(`the override takes ${rule.length} characters; it may take ${MAX_RULE}`, change)
 }
 
 /** The name under which numbers alone are stored: the limit's own, or {@link ONLY}. */

@@ -5,7 +5,7 @@ import {
   StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../errors.ts'
-import { type InForce, isRule } from '../limits/override.ts'
+import { type InForce, isReadable } from '../limits/override.ts'
 import type { Result } from '../stores/redis/transport.ts'
 import type { Ban, Debit, ExplainOp, Op, OverridesOutcome, Part, RequestOp } from '../stores/store.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
@@ -141,7 +141,7 @@ const IN_FORCE = ['rule', 'ruleMs', 'blockedMs']
 
 function inForce({ rule, ruleMs, blockedMs }: Fields): InForce {
   return {
-    rule: textIn(rule, 'rule', isRule, 'the rule of an override'),
+    rule: textIn(rule, 'rule', isReadable, 'the rule of an override'),
     ruleMs: whole(ruleMs, 'ruleMs'),
     blockedMs: whole(blockedMs, 'blockedMs'),
   }

@@ -47,7 +47,7 @@ export function numbersOf(rule: Rule): Numbers {
 }
 
 /** Longest rule that is read, in characters: more than the numbers of 64 limits take. */
-const MAX_RULE = 8192
+export const MAX_RULE = 8192
 
 /** Whether a limiter could have written this rule. Lua might read any other JSON differently. */
 export function isRule(rule: string): boolean {

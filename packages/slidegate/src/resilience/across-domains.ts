@@ -12,6 +12,7 @@ import type {
   ListOutcome,
   Op,
   Outcome,
+  OverrideOp,
   OverrideOutcome,
   Part,
   PeekOp,
@@ -113,7 +114,7 @@ class SplittingStore implements Store {
         this.#list(op, call)
         return
       case 'override':
-        this.#askAll(this.#sharesOf(op), call, (told) => {
+        this.#askAll(this.#overridesOf(op), call, (told) => {
           return { existed: told.some(({ outcome }) => (outcome as OverrideOutcome).existed) }
         })
         return
@@ -135,6 +136,16 @@ class SplittingStore implements Store {
       const parts = places.map((place) => op.parts[place]!)
       return { op: { ...op, parts }, places }
     })
+  }
+
+  #overridesOf(op: OverrideOp): Share<OverrideOp>[] {
+    const { given } = op
+    const shares = this.#sharesOf(op)
+    if (given === undefined) return shares
+    return shares.map(({ op, places }) => ({
+      op: { ...op, given: places.map((place) => given[place]!) },
+      places,
+    }))
   }
 
   /** One that fails fails the call, when all are settled. */

@@ -1,6 +1,6 @@
 import { limitsOf } from '../decision.ts'
 import type { Limit } from '../limits/limit.ts'
-import { type LimitSet, limitSet } from '../limits/limit-set.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
 import type {
   ChargeOp,
   ConsumeOp,
@@ -9,8 +9,6 @@ import type {
   Outcome,
   Part,
   PeekOp,
-  RefundOp,
-  RefundOutcome,
   Store,
 } from '../stores/store.ts'
 
@@ -62,9 +60,7 @@ export class LocalShare {
   /** Does here what the store should have done, or did to what was decided here. */
   apply(op: Op): Outcome {
     this.#store ??= this.#createStore()
-    const parts = this.#partsOf(op)
-    if (op.type === 'refund') return refunded(this.#store, { ...op, parts }, op)
-    return this.#store.applySync([{ ...op, parts }])[0]
+    return this.#store.applySync([{ ...op, parts: this.#partsOf(op) }])[0]
   }
 
   /** Whether anything was decided here, so that there may be something to forget. */
@@ -79,25 +75,14 @@ export class LocalShare {
   #shareOf(set: LimitSet): LimitSet {
     const known = this.#shares.get(set)
     if (known !== undefined) return known
-    const counting = limitSet(
-      set.limiter,
-      set.limits.map((limit) => shareOf(limit, this.#instances)),
+    const limits = set.limits.map((limit) => shareOf(limit, this.#instances))
+    const logs = set.logs.map((log) =>
+      log.role === 'count' ? { ...log, params: log.kind.params(log.serves.map((i) => limits[i]!)) } : log,
     )
-    // In the same order as those of the set.
-    const others = set.logs.filter(({ role }) => role !== 'count')
-    const share = { ...counting, logs: [...counting.logs, ...others] }
+    const share = { ...set, limits, logs, isOverridable: false }
     this.#shares.set(set, share)
     return share
   }
-}
-
-/** Of a key's logs, there are only those here that count. */
-function refunded(store: LocalStore, here: RefundOp, { parts, charged }: RefundOp): RefundOutcome {
-  const logs = parts.flatMap(({ set }) => set.logs)
-  const counting = charged.filter((_, i) => logs[i]!.role === 'count')
-  const { returned } = store.applySync([{ ...here, charged: counting }])[0] as RefundOutcome
-  let next = 0
-  return { returned: logs.map(({ role }) => (role === 'count' ? returned[next++]! : 0)) }
 }
 
 function shareOf(limit: Limit, instances: number): Limit {

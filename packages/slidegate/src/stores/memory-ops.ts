@@ -201,8 +201,8 @@ export class MemoryOps {
   #settle(op: SettleOp, clockMs: number): SettleOutcome {
     const loaded = this.#load(op.parts)
     const nowMs = settleInstant(loaded, clockMs)
-    if (loaded.some(({ slot }) => slot === 0)) return NOT_SETTLED
     restamp(loaded, nowMs)
+    if (loaded.some(({ slot }) => slot === 0)) return NOT_SETTLED
     const returned = settle(loaded, nowMs, op)
     return returned === undefined ? NOT_SETTLED : { settled: true, returned }
   }

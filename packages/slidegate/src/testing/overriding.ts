@@ -167,6 +167,11 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual(await limitOf('small'), [5, 20_000, undefined])
     assert.deepEqual(await limitOf('fixed'), [2, 10_000, ['minute']])
     assert.deepEqual(await limitOf('other'), [2, 10_000, ['minute']])
+    // Without a request nobody knows the plan.
+    assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
+    const names = Array.from({ length: 200 }, (_, i) => [`${i}`.padStart(60, 'n'), { limit: 1 }])
+    const many = limiter.overrides.set('k', Object.fromEntries(names))
+    await assert.rejects(many, { code: 'invalid_limit', message: /characters; it may take 8192$/ })
   }),
 
   conformanceCase(

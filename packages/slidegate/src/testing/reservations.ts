@@ -233,6 +233,23 @@ export const reservations: readonly ConformanceCase[] = [
   }),
 
   conformanceCase(
+    'of several keys one was reset, and the clock was set back: nothing is settled',
+    async (scene) => {
+      const limits = () => [slidingWindow({ limit: 100, window: '10s' })]
+      const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
+      const { token } = await limiter.reserve({ user: 'u', ip: 'i' }, 1)
+      await limiter.reset({ user: 'u' })
+      scene.clock.advance(5000)
+      await limiter.consume({ user: null, ip: 'i' })
+      scene.clock.advance(-2000)
+      await assert.rejects(limiter.settle(token, 0), { code: 'invalid_reservation' })
+      scene.clock.advance(10)
+      // What was ahead of the clock counts from then on.
+      assert.equal((await limiter.explain({ ip: 'i' })).limits[0]!.resetAfterMs, 9990)
+    },
+  ),
+
+  conformanceCase(
     'what was reserved before numbers changed is settled by the limits of now',
     async (scene) => {
       const before = scene.create({ limits: [slidingWindow({ limit: 90, window: '30m' })] })

@@ -124,7 +124,7 @@ export class Queue {
   reject(waiter: Waiter, reason: WaitErrorReason, options?: ErrorOptions): void {
     this.#drop(waiter)
     this.#around.counts.errors[reason]++
-    waiter.reject(new WaitError(reason, messageOf(reason, waiter), this.lastDenial, options))
+    waiter.reject(new WaitError(reason, messageOf(reason, waiter, this.lastDenial), this.lastDenial, options))
   }
 
   /** The last that is known. */
@@ -343,10 +343,16 @@ function isWaiting(waiter: Waiter): boolean {
   return !waiter.isSettled
 }
 
-function messageOf(reason: WaitErrorReason, { request: { cost, maxWaitMs } }: Waiter): string {
+function messageOf(
+  reason: WaitErrorReason,
+  { request: { cost, maxWaitMs } }: Waiter,
+  denial: Decision | undefined,
+): string {
   switch (reason) {
     case 'never':
-      return `a cost of ${cost} is more than a limit of the key ever admits`
+      return denial?.blockedMs === Number.POSITIVE_INFINITY
+        ? 'the key is blocked until it is let go'
+        : `a cost of ${cost} is more than a limit of the key ever admits`
     case 'aborted':
       return 'the wait was aborted'
     default:

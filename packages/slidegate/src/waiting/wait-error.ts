@@ -9,7 +9,7 @@ const waitError = Symbol.for('slidegate.WaitError')
  * - `full`: as many wait as the limiter's `maxWaiting` allows
  * - `late`: there is no room for the request within its `maxWaitMs`
  * - `aborted`: its signal was aborted; the signal's reason is the error's `cause`
- * - `never`: it costs more than a limit ever admits
+ * - `never`: it costs more than a limit ever admits, or the key is blocked without an end
  */
 export type WaitErrorReason = 'full' | 'late' | 'aborted' | 'never'
 

@@ -13,7 +13,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
+import { limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
 import { acrossDomains } from '../../src/resilience/across-domains.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -25,6 +25,7 @@ import type {
   ExplainOutcome,
   Op,
   Outcome,
+  OverridesOutcome,
   Part,
   RefundOutcome,
 } from '../../src/stores/store.ts'
@@ -324,6 +325,20 @@ describe('an op for several keys', () => {
     await ask(store, { type: 'override', parts, blockMs: 0 })
     expect((await ask(store, consumption(parts))).ban).toBeUndefined()
   })
+})
+
+it('an override of several keys is written with the key as it was given, each to its own domain', async () => {
+  const { store } = scene()
+  const set = withOverrides(limitSet('api', []))
+  const parts = ['~a', '~b'].map((key) => ({ key, set }))
+  const op: Op = { type: 'override', parts, blockMs: 1000, given: ['', 'bé'] }
+  expect(await ask(store, op)).toEqual({ existed: false })
+  const page: Op = { type: 'overrides', parts: [parts[0]!], bucket: 0, after: '' }
+  const { overrides } = await ask<OverridesOutcome>(store, page)
+  expect(overrides.map(({ key, given }) => [key, given])).toEqual([
+    ['~a', undefined],
+    ['~b', 'bé'],
+  ])
 })
 
 describe('what returns a request', () => {

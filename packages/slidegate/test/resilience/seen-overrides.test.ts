@@ -72,6 +72,19 @@ describe('while the store is down', () => {
     expect((await limiter.consume('k')).limits[0]).toMatchObject({ shadow: false, limit: 4 })
   })
 
+  it('what an exempt key has used counts when it is exempt no more, and can be returned', async () => {
+    const { limiter, other, store } = scene('local')
+    await other.overrides.set('k', 'exempt', { ttl: 100 })
+    await limiter.peek('k')
+    store.failure = FAILURES.rejects
+    const decision = await limiter.consume('k', { cost: 2 })
+    expect(decision).toMatchObject({ source: 'fallback', limits: [{ shadow: true, remaining: 0 }] })
+    expect((await limiter.consume('k')).allowed).toBe(true)
+    await expect.poll(async () => (await limiter.peek('k')).allowed).toBe(false)
+    expect(await limiter.refund('k', decision)).toBe(2)
+    expect((await limiter.consume('k')).allowed).toBe(true)
+  })
+
   it('a block ends in time', async () => {
     const { limiter, other, store } = scene('allow')
     await other.block('k', 10)
