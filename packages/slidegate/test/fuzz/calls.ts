@@ -165,7 +165,7 @@ const numbersOfLimit = fc.record(
   { requiredKeys: [] },
 )
 
-/** What an override may change. */
+/** Changes that an override may make. */
 const changes = fc.oneof(
   fc.constantFrom('exempt', 'block', `${ROOM}-per-1m`).map(plain),
   nearly(numbersOfLimit, ['limit', 'window', 'capacity', 'refill', '__proto__']),

@@ -76,7 +76,7 @@ export class OverrideModel {
   }
 }
 
-/** What is in force, as the library returns it, but for the key and its dimension. */
+/** What is in force, as the library returns it, except for the key and its dimension. */
 export function shown({ rule, ruleMs, blockedMs }: InForce, declared: readonly Declaration[]) {
   const byName = typeof rule === 'object' ? rule : undefined
   const unused = Object.keys(byName ?? {}).filter(
