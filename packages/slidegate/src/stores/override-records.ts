@@ -18,6 +18,8 @@ type Overrides = Map<string, Override>
 
 /** Overrides that a page reads at most, and characters on it. */
 const PAGE = 250
+/** Lists at the same time that are read without a search for each page. */
+const MOST_PAGES = 16
 const PAGE_CHARACTERS = 2 ** 16
 
 /** Estimated bytes of an override without its texts. */
@@ -27,8 +29,8 @@ const RECORD_BYTES = 300
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
-  /** The end of the last page, so that the next continues there. */
-  #page: { readonly after: string; readonly rest: Iterator<Override> } | undefined
+  /** The ends of the latest pages, so that the next ones continue there. */
+  readonly #pages: { readonly after: string; readonly rest: Iterator<Override> }[] = []
   #numbers = 0
   /** Includes ended ones until they are dropped. */
   size = 0
@@ -101,9 +103,8 @@ export class OverrideRecords {
   page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
     const { limiter } = parts[0]!.set
     const overrides: ListedOverride[] = []
-    const isNext = this.#page?.after === `${limiter} ${after}`
-    const rest = isNext ? this.#page!.rest : this.#from(limiter, after)
-    this.#page = undefined
+    const place = this.#pages.findIndex((page) => page.after === `${limiter} ${after}`)
+    const rest = place < 0 ? this.#from(limiter, after) : this.#pages.splice(place, 1)[0]!.rest
     let characters = 0
     for (let read = 1; ; read++) {
       const { value, done } = rest.next()
@@ -113,7 +114,8 @@ export class OverrideRecords {
       if (inForce !== undefined) overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
       characters += textsOf(value)
       if (read < PAGE && characters < PAGE_CHARACTERS) continue
-      this.#page = { after: `${limiter} ${number}`, rest }
+      this.#pages.push({ after: `${limiter} ${number}`, rest })
+      if (this.#pages.length > MOST_PAGES) this.#pages.shift()
       return { overrides, next: `${number}`, buckets: 1 }
     }
   }

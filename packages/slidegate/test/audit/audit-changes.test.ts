@@ -43,7 +43,7 @@ it('four processes, limits that change, a server that stops at each change: neve
     process.kill(server.pid, 'SIGSTOP')
     await delay(400 + 200 * Math.random())
     process.kill(server.pid, 'SIGCONT')
-    await delay(2500)
+    await delay(1500)
   }
   await redis.set(ENOUGH, '')
   const { admissions, denied } = await auditing

@@ -49,6 +49,8 @@ export interface Order {
   readonly processes?: number
   /** Whether it takes leases, and of which length. */
   readonly leaseMs?: number
+  /** Whether its keys may have overrides. */
+  readonly overrides?: boolean
   /** Whether limits are read again from {@link LIMITS} while requests are made. */
   readonly isReloading?: boolean
   /** How long each caller rests after every ten requests, if at all. */
@@ -69,6 +71,7 @@ export interface Report {
     readonly isLeased: boolean
     /** The first limit that it was held to, where limits change. */
     readonly limit?: number
+    readonly windowMs?: number
     readonly value?: string
     /** When what was held was about to be released, by the machine's clock. */
     readonly releasedAtMs?: number

@@ -38,7 +38,7 @@ process.once('message', async (/** @type {Order} */ order) => {
   }
   const store = leaseMs === undefined ? redisStore(redis) : withLeases(redisStore(redis), { leaseMs, clock })
   // Nothing is to be given up, however slow the machine: what is given up may have been charged.
-  const options = { name: 'audit', store, timeoutMs: 60_000 }
+  const options = { name: 'audit', store, timeoutMs: 60_000, overrides: order.overrides ?? false }
   let limits = order.limits?.map(limitOf)
   const limiter = order.dimensions
     ? createLimiter({ ...options, dimensions: dimensionsOf(order.dimensions) })
@@ -66,7 +66,10 @@ process.once('message', async (/** @type {Order} */ order) => {
         isLeased,
         ...(value && { value }),
         ...(order.dimensions && allowed && { charges: chargesOf(key, decision) }),
-        ...(order.isReloading && { limit: decision.limits[0]?.limit }),
+        ...((order.isReloading || order.overrides) && {
+          limit: decision.limits[0]?.limit,
+          windowMs: decision.limits[0]?.windowMs,
+        }),
       }
       if (permit?.allowed) {
         await delay(order.holdMs)

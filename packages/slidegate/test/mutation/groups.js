@@ -21,12 +21,7 @@ const CALLERS = [
   'resilience/named-requests.test.ts',
 ]
 
-const REDIS = [
-  'mutation/conformance-redis.ts',
-  'limits/notes.test.ts',
-  'limits/repeats.test.ts',
-  'traps/keyspace.test.ts',
-]
+const REDIS = ['mutation/conformance-redis.ts', 'limits/repeats.test.ts', 'traps/keyspace.test.ts']
 
 const RESILIENCE = [
   'resilience/asked-again.test.ts',
@@ -93,8 +88,14 @@ export const GROUPS = {
     skip: IN_MEMORY,
   },
   bans: {
-    mutate: ['limits/{ban,notes}.ts'],
-    tests: [...KEYED, 'limits/ban-kind.test.ts', 'limits/notes.test.ts', 'limits/kept-logs.test.ts'],
+    mutate: ['limits/{ban,override}.ts', 'overrides.ts', 'stores/override-records.ts'],
+    tests: [
+      ...KEYED,
+      'limits/ban-kind.test.ts',
+      'limits/kept-logs.test.ts',
+      'overrides/overrides.test.ts',
+      'traps/memory-overrides.test.ts',
+    ],
     skip: WITHOUT_RANDOM,
   },
   driver: {

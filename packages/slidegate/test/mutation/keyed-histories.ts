@@ -28,7 +28,9 @@ const KEYED: Record<string, KeyedScale> = {
   'reservations under limits that change': {
     ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true },
   },
-  'all of it': { ...small, sets: [1, 2], bans: true, reservations: true },
+  overrides: { ...small, limits: 3, overrides: true },
+  'overrides and bans, the clock set back': { ...long, overrides: true, bans: true },
+  'all of it': { ...small, sets: [1, 2], bans: true, reservations: true, overrides: true },
 }
 
 test.for(Object.entries(KEYED))('random histories of keys: %s', async ([, scale]) => {
