@@ -105,8 +105,8 @@ const options = {
   // other names.
   intentionallyNotExported: [
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
-    ...['BlockOp', 'ExplainOp', 'NoteOp', 'NotesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
-    ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'Noted', 'Notes'],
+    ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
+    ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'OverrideOutcome', 'OverridesOutcome'],
     ...['Kind', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
     ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'Answer', 'AnyResponse'],
   ],

@@ -31,8 +31,10 @@ const LIST = 1300
 const LIST_OF_STREAM = 2000
 /** Searches a log of 65,536 records eleven times, for each limit. */
 const EXPLAIN = 45
-/** Reads what is in force of a key, and is held to it. */
-const OVERRIDE = 4
+/** Reads an override of 64 limits, of a key of 64 KiB. */
+const OVERRIDE = 32
+/** Writes one, too. */
+const NEW_OVERRIDE = 80
 /** Reads a page of 250 overrides. */
 const OVERRIDES = 400
 
@@ -50,7 +52,7 @@ export function workOf(op: Op): number {
   if (op.type === 'overrides') work += OVERRIDES
   for (const { set } of op.parts) {
     work += set.limits.length
-    if (set.isOverridable) work += OVERRIDE
+    if (set.isOverridable) work += op.type === 'override' ? NEW_OVERRIDE : OVERRIDE
     for (const log of set.logs) work += isUsual ? LOG : workOfLog(op, log)
   }
   return work

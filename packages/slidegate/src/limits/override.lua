@@ -24,14 +24,17 @@ local function unusable()
   error({ unusable = 'not an override of format 1' })
 end
 
--- The numbers of a rule, by the name of their limit.
+local FIELDS = { limit = true, windowMs = true, capacity = true, refill = true }
+
+-- The numbers of a rule, by the name of their limit. cjson reads more than JSON: only what a limiter writes is a rule.
 local function numbers_of(rule)
+  if not string.find(rule, '^{[%w%p]+$') or string.find(rule, ':[^{1-9]') or string.find(rule, ':%d+[^%d,}]') then unusable() end
   local is_json, numbers = pcall(cjson.decode, rule)
-  if not is_json or type(numbers) ~= 'table' then unusable() end
+  if not is_json then unusable() end
   for _, own in pairs(numbers) do
     if type(own) ~= 'table' then unusable() end
-    for _, number in pairs(own) do
-      if type(number) ~= 'number' or number < 1 or number > LARGEST or number % 1 ~= 0 then unusable() end
+    for field, number in pairs(own) do
+      if not FIELDS[field] or type(number) ~= 'number' or number > LARGEST then unusable() end
     end
   end
   return numbers
@@ -40,10 +43,15 @@ end
 -- Reads the reply of GET.
 local function parse(raw)
   if type(raw) == 'table' then error({ unusable = raw.err }) end
-  local blocked, ends, rule, given = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n(.*)$')
+  local blocked, ends, rule, given_at = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n()')
   if not blocked or math.max(blocked + 0, ends + 0) > FOREVER then unusable() end
   local numbers = rule ~= '' and rule ~= 'exempt' and numbers_of(rule) or {}
-  return { blocked = blocked + 0, ends = ends + 0, rule = rule, given = given, numbers = numbers }
+  return { blocked = blocked + 0, ends = ends + 0, rule = rule, raw = raw, given_at = given_at, numbers = numbers }
+end
+
+-- The key as it was given. It may be long, and decisions do without it.
+local function given_of(record)
+  return record and string_sub(record.raw, record.given_at) or ''
 end
 
 local function left_of(ends, clock)
@@ -144,7 +152,7 @@ function steps.tell(logs, filled)
 end
 
 -- Writes an override and its name in the index. Removes both if nothing is in force.
-local function write(key, index, name, record, clock, is_clock_given)
+local function write(key, index, size, name, record, clock, is_clock_given)
   if not in_force(record, clock) then
     call_redis('DEL', key)
     call_redis('ZREM', index, name)
@@ -154,11 +162,10 @@ local function write(key, index, name, record, clock, is_clock_given)
   local raw = '1 ' .. text_of(record.blocked) .. ' ' .. text_of(record.ends) .. ' ' .. record.rule .. '\n' .. record.given
   local ttl = ends < FOREVER and ttl_of(ends - clock, is_clock_given)
   if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end
-  local is_new = call_redis('ZCARD', index) == 0
   call_redis('ZADD', index, '0', name)
   if not ttl then
     call_redis('PERSIST', index)
-  elseif is_new then
+  elseif size == 0 then
     call_redis('PEXPIRE', index, ttl)
   else
     call_redis('PEXPIRE', index, ttl, 'GT')
@@ -169,8 +176,7 @@ local function key_of(index, name)
   return string_sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
-local function sweep(index, clock)
-  local size = call_redis('ZCARD', index)
+local function sweep(index, size, clock)
   if size == 0 then return end
   local first = clock % size
   for _, name in ipairs(call_redis('ZRANGE', index, text_of(first), text_of(first + 1))) do
@@ -178,20 +184,23 @@ local function sweep(index, clock)
   end
 end
 
--- Changes the stored override as the op says. Returns whether anything was in force before.
+-- Changes the stored override as the op says. Drops a half that has ended. Returns whether anything was in force before.
 function steps.change(stored, run, clock)
-  local record, before = stored.record, stored.in_force
+  local record, before, size = stored.record, stored.in_force, pcall_redis('ZCARD', stored.index)
+  if type(size) == 'table' then error({ unusable = size.err }) end
   local function ends_of(ms)
     return ms >= FOREVER and FOREVER or clock + ms
   end
-  record = record or { blocked = 0, ends = 0, rule = '', given = '' }
+  local given = run.given and run.given[stored.part] or given_of(record)
+  record = record or { blocked = 0, ends = 0, rule = '' }
   record.rule = run.rule or before and before.rule or ''
   if run.rule then record.ends = run.rule == '' and 0 or ends_of(run.ruleMs) end
+  if not before or before.blocked_ms == 0 then record.blocked = 0 end
   if run.blockMs then record.blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  record.given = run.given and run.given[stored.part] or record.given
+  record.given = given
   local name = string_sub(stored.key, #stored.index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
-  write(stored.key, stored.index, name, record, clock, run.is_clock_given)
-  sweep(stored.index, clock)
+  write(stored.key, stored.index, size, name, record, clock, run.is_clock_given)
+  sweep(stored.index, size, clock)
   return before and true or false
 end
 
@@ -199,7 +208,8 @@ end
 -- caller's key, the rule, and the milliseconds until rule and block end.
 function steps.page(index, after, clock)
   local from = after == '' and '-' or '(' .. after
-  local names = call_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
+  local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', text_of(OVERRIDES_PAGE))
+  if names.err then error({ unusable = names.err }) end
   local page, bytes = { '' }, 0
   for i, name in ipairs(names) do
     local raw = pcall_redis('GET', key_of(index, name))
@@ -208,12 +218,12 @@ function steps.page(index, after, clock)
     local told = raw and is_read and in_force(record, clock)
     if told then
       local at = #page
-      page[at + 1], page[at + 2], page[at + 3] = name, record.given, told.rule
+      page[at + 1], page[at + 2], page[at + 3] = name, given_of(record), told.rule
       page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)
-      bytes = bytes + #told.rule + #record.given
-    elseif is_read then
+    elseif not raw then
       call_redis('ZREM', index, name)
     end
+    bytes = bytes + (raw and #raw or 0)
     if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
       page[1] = name
       break

@@ -82,14 +82,10 @@ export class Trip {
       try {
         this.#decision = await limiter.wait(this.#key, options)
       } catch (error) {
-        if (!this.#isTooLowToTry(error)) throw error
-        const terms = upstreamTerms(limiter)!
-        await learn(
-          limiter,
-          terms,
-          this.#key,
-          terms.limits.map(({ limit }) => limit),
-        )
+        const terms = upstreamTerms(limiter)
+        if (terms === undefined || !(await this.#isTooLowToTry(terms, error))) throw error
+        const declared = terms.limits.map(({ limit }) => limit)
+        await learn(limiter, terms, this.#key, declared)
         continue
       }
       this.#lane.latest = this.#decision
@@ -102,11 +98,13 @@ export class Trip {
   }
 
   /** Whether a limit that was learnt is lower than its cost: were it never sent, nobody might hear of a higher one. */
-  #isTooLowToTry(error: unknown): boolean {
-    const terms = upstreamTerms(this.#settings.limiter)
-    if (terms === undefined || !(error instanceof WaitError) || error.reason !== 'never') return false
-    const isLearnt = error.decision?.source === 'store' && areOf(terms, error.decision)
-    return isLearnt && terms.limits.every(({ limit }) => limit >= this.#cost)
+  async #isTooLowToTry(terms: Terms, error: unknown): Promise<boolean> {
+    if (!(error instanceof WaitError) || error.reason !== 'never') return false
+    const isOurs = error.decision?.source === 'store' && areOf(terms, error.decision)
+    if (!isOurs || terms.limits.some(({ limit }) => limit < this.#cost)) return false
+    // What was set by hand may have no end.
+    const override = await this.#settings.limiter.overrides.get(this.#key)
+    return override?.expiresInMs !== undefined
   }
 
   get #leftMs(): number {

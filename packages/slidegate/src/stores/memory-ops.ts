@@ -213,7 +213,7 @@ export class MemoryOps {
     parts.forEach(({ set }, i) => {
       if (set.isOverridable) this.#keys.overrides.write(op, i, clockMs)
     })
-    if (op.blockMs === 0) {
+    if (op.blockMs === 0 && op.rule === undefined) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
     }
     return { existed: this.#inForce !== undefined }

@@ -61,15 +61,16 @@ export class OverrideRecords {
   write({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
     const part = parts[place]!
     const known = this.#of(part)
+    // A half that has ended is dropped.
     const before = known && inForceAt(known, nowMs)
+    const blockedUntilMs = before !== undefined && before.blockedMs > 0 ? known!.blockedUntilMs : 0
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
       given: given?.[place] || known?.given,
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
-      blockedUntilMs:
-        blockMs === undefined ? (known?.blockedUntilMs ?? 0) : blockMs === 0 ? 0 : ends(blockMs),
+      blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
       number: known?.number ?? ++this.#numbers,
     }
     if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)

@@ -123,7 +123,7 @@ export interface SettleOp {
   readonly instants: readonly number[]
 }
 
-/** Writes overrides. Fields left out stay. If `blockMs` is 0, bans of the keys are forgotten, too. */
+/** Writes overrides. Fields left out stay. With `blockMs` 0 and no rule, bans of the keys are forgotten, too. */
 export interface OverrideOp {
   readonly type: 'override'
   readonly parts: readonly Part[]

@@ -46,7 +46,7 @@ describe('a service and the oracle agree in every field of every answer', () => 
   const keyed: Record<string, Partial<KeyedScale>> = {
     'several keys, bans, limits that change': { kinds: KINDS, bans: true, sets: [1, 2] },
     reservations: { kinds: SUMS, reservations: true, bans: true },
-    overrides: { ...hours, kinds: KINDS, sets: [2, 3], byOverrides: true, processes: 1 },
+    overrides: { kinds: KINDS, limits: 3, overrides: true },
     'the clock set back': { kinds: SUMS, windowMs: 3000, clockSteps: true, bans: true, reservations: true },
   }
   test.each(Object.entries(keyed))('%s', async (_, scale) => {

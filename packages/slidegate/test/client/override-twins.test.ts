@@ -7,6 +7,7 @@ import { serveStore } from '../../src/client/index.ts'
 import { memoryStore } from '../../src/index.ts'
 import { FOREVER } from '../../src/limits/override.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import type { OverridesOutcome } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -95,4 +96,38 @@ it('a rule means the same in memory and in Redis', async () => {
     }),
     { numRuns: 400 },
   )
+})
+
+it.each(['memory', 'Redis'])('a page reads 250 overrides or 64 KiB, ended ones too, on %s', async (kind) => {
+  const clock = new ManualClock()
+  const prefix = `slidegate:test:${randomUUID()}`
+  const inRedis = () => redisStore(redis, { prefix, buckets: 1, clock: clock.now })
+  const store = kind === 'Redis' ? inRedis() : memoryStore({ clock: clock.now })
+  const serve = serveStore(store, { timeoutMs: 30_000 })
+  const ask = async (limiter: string, op: object) => {
+    const sets = [{ limiter, limits: [], isOverridable: true }]
+    return (await serve({ version: WIRE_VERSION, sets, ops: [op] }, () => {})).outcomes[0] as OverridesOutcome
+  }
+  const sizesOf = async (limiter: string) => {
+    const sizes: number[] = []
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page: OverridesOutcome = await ask(limiter, {
+        type: 'overrides',
+        parts: [[0, '']],
+        bucket: 0,
+        after,
+      })
+      sizes.push(page.overrides.length)
+      after = page.next
+    }
+    return sizes
+  }
+  const write = (limiter: string, i: number, more: object) =>
+    ask(limiter, { type: 'override', parts: [[0, `k${1000 + i}`]], blockMs: FOREVER, ...more })
+  for (let i = 0; i < 510; i++) await write('many', i, {})
+  for (let i = 0; i < 5; i++)
+    await write('long', i, { given: ['x'.repeat(40_000)], blockMs: i < 2 ? 10 : FOREVER })
+  clock.advance(10)
+  expect(await sizesOf('many')).toEqual([250, 250, 10])
+  expect(await sizesOf('long')).toEqual([0, 2, 1])
 })

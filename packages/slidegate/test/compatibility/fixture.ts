@@ -14,7 +14,6 @@ export type Told = Step & { readonly gives?: Json }
 export type Stored =
   | { readonly key: string; readonly ttlMs: number; readonly type: 'string'; readonly hex: string }
   | { readonly key: string; readonly ttlMs: number; readonly type: 'zset'; readonly members: Pairs }
-  | { readonly key: string; readonly ttlMs: number; readonly type: 'hash'; readonly fields: Pairs }
   | {
       readonly key: string
       readonly ttlMs: number
@@ -158,17 +157,6 @@ export async function readKey(redis: Redis, key: string): Promise<Stored> {
       return { key: name, ttlMs, type, hex: (await redis.getBuffer(key))!.toString('hex') }
     case 'zset':
       return { key: name, ttlMs, type, members: pairs(await redis.zrange(key, 0, -1, 'WITHSCORES')) }
-    case 'hash':
-      return {
-        key: name,
-        ttlMs,
-        type,
-        fields: pairs(
-          Object.entries(await redis.hgetall(key))
-            .sort()
-            .flat(),
-        ),
-      }
     case 'stream': {
       const info = (await redis.xinfo('STREAM', key)) as string[]
       const last = info[info.indexOf('last-generated-id') + 1]!
@@ -190,7 +178,6 @@ export async function restore(redis: Redis, stored: readonly Stored[]): Promise<
     const { key, ttlMs } = each
     if (each.type === 'string') await redis.set(key, Buffer.from(each.hex, 'hex'))
     if (each.type === 'zset') await redis.zadd(key, ...each.members.flatMap(([name, score]) => [score, name]))
-    if (each.type === 'hash') await redis.hset(key, ...each.fields.flat())
     if (each.type === 'stream') {
       for (const [id, fields] of each.entries) await redis.xadd(key, id, ...fields)
       await redis.call('XSETID', key, each.last)

@@ -257,15 +257,20 @@ const KINDS: Readonly<Record<string, History>> = {
 
 const BAN = { after: 3, within: '1m', for: ['1m', '10m'], forgetAfter: '1h' }
 
-const OVERRIDDEN: readonly Declaration[] = [
-  sliding(500, '1h', { precision: 100 }),
+const NAMED: readonly Declaration[] = [
+  sliding(5, '1h', { name: 'hour' }),
   sliding(50, '1m', { log: 'zset', shadow: true, name: 'trial' }),
-  { kind: 'calendarWindow', limit: 70, unit: 'month', timeZone: 'Europe/Berlin' },
-  { kind: 'fixedWindow', limit: 60, window: '1m', align: 'first-hit' },
-  { kind: 'slidingCounter', limit: 80, window: '1h' },
-  { kind: 'tokenBucket', capacity: 90, refill: 3, interval: '10s' },
-  { kind: 'concurrency', limit: 10, ttl: '1m' },
+  { kind: 'calendarWindow', limit: 70, unit: 'month', timeZone: 'Europe/Berlin', name: 'month' },
+  { kind: 'fixedWindow', limit: 60, window: '1m', align: 'first-hit', name: 'fixed' },
+  { kind: 'slidingCounter', limit: 80, window: '1h', name: 'counter' },
+  { kind: 'tokenBucket', capacity: 90, refill: 3, interval: '10s', name: 'bucket' },
+  { kind: 'concurrency', limit: 10, ttl: '1m', name: 'held' },
 ]
+
+const CHANGES = {
+  ...{ hour: { limit: 20, window: '2h' }, trial: { limit: 60 }, month: { limit: 80 }, fixed: { limit: 70 } },
+  ...{ counter: { limit: 90 }, bucket: { capacity: 100, refill: 4 }, held: { limit: 12 } },
+}
 
 const SHADOWS = (
   [
@@ -287,7 +292,9 @@ const SHADOWS = (
 const BESIDE: Readonly<Record<string, History>> = {
   bans: {
     what: 'keys that are blocked: by their denials, for the second time, and by hand; and one that soon will be',
-    limiters: { limiter: { options: { name: 'api', limits: [sliding(2, '1h')], ban: BAN } } },
+    limiters: {
+      limiter: { options: { name: 'api', limits: [sliding(2, '1h')], ban: BAN, overrides: true } },
+    },
     did: [
       call('block', 'hand', '5m'),
       times(5, 10, consume('twice')),
@@ -341,35 +348,37 @@ const BESIDE: Readonly<Record<string, History>> = {
     ],
   },
   overrides: {
-    what: 'overrides: of every kind of limit, for a while, for ever, and deleted',
-    limiters: {
-      limiter: {
-        options: { name: 'api', limits: [sliding(5, '1h')], overrides: { maxStaleMs: 1000 } },
-      },
-    },
+    what: 'overrides: numbers of every kind, for a while and for ever, an exemption, blocks, and one deleted',
+    limiters: { limiter: { options: { name: 'api', limits: NAMED, overrides: true } } },
     did: [
-      call('overrides.set', 'all kinds', OVERRIDDEN, { ttl: '1d' }),
-      call('overrides.set', 'values', [{ kind: 'distinct', limit: 20, window: '1h' }]),
-      call('overrides.set', 'vip', [sliding(50, '1h')]),
+      call('overrides.set', 'all kinds', CHANGES, { ttl: '1d' }),
+      call('overrides.set', 'vip', { hour: { limit: 50 } }),
       consume('changed', 3),
-      call('overrides.set', 'changed', [{ kind: 'fixedWindow', limit: 20, window: '1h' }], { ttl: '10m' }),
+      call('overrides.set', 'changed', { hour: { limit: 9 } }, { ttl: '10m' }),
       consume('changed', 4),
-      call('overrides.set', 'gone', [sliding(9, '2h')]),
+      call('overrides.set', 'exempt', 'exempt'),
+      call('block', 'vip', '5s'),
+      call('overrides.set', 'two words', 'block'),
+      call('overrides.set', 'gone', { hour: { limit: 9 } }),
       consume('gone', 4),
       after(2000),
       call('overrides.delete', 'gone'),
-      consume('vip', 20),
     ],
     later: [
       call('overrides'),
       call('overrides.get', 'all kinds'),
-      ...['vip', 'changed', 'gone'].flatMap((key) => [
+      consume('all kinds', 8),
+      call('explain', 'all kinds'),
+      ...['vip', 'changed', 'exempt', 'two words', 'gone'].flatMap((key) => [
         call('overrides.get', key),
         consume(key),
-        call('explain', key),
+        call('isBlocked', key),
       ]),
+      after(3000),
       ...['vip', 'changed', 'gone'].map((key) => call('drain', key)),
-      call('overrides.set', 'vip', [sliding(60, '1h')], { ttl: '1m' }),
+      call('unblock', 'two words'),
+      consume('two words'),
+      call('overrides.set', 'vip', { hour: { limit: 60 } }, { ttl: '1m' }),
       consume('vip', 10),
       after(600_000),
       { restart: true },
@@ -377,36 +386,19 @@ const BESIDE: Readonly<Record<string, History>> = {
       call('overrides'),
     ],
   },
-  'overrides-changes': {
-    what: 'overrides that were changed more often than changes are remembered',
-    limiters: {
-      limiter: { options: { name: 'api', limits: [sliding(5, '1h')], overrides: { maxStaleMs: 1000 } } },
-    },
-    did: [
-      call('overrides.set', 'first', [sliding(6, '1h')]),
-      times(300, 7, call('overrides.set', 'often', [sliding(50, '1h')])),
-    ],
-    later: [
-      call('overrides'),
-      call('overrides.set', 'next', [sliding(7, '1h')]),
-      { restart: true },
-      call('overrides'),
-      ...['first', 'often', 'next'].map((key) => call('drain', key)),
-    ],
-  },
   'overrides-dimensions': {
-    what: 'an override in one dimension, for a while: a table that ends',
+    what: 'an override of a limit without a name in one dimension, for a while: an index that ends',
     limiters: {
       limiter: {
         options: {
           name: 'api',
           dimensions: { user: [sliding(5, '1h')], ip: [sliding(100, '1h')] },
-          overrides: { maxStaleMs: 1000 },
+          overrides: true,
         },
       },
     },
     did: [
-      call('overrides.set', { user: 'ada' }, [sliding(7, '1h')], { ttl: '1h' }),
+      call('overrides.set', { user: 'ada' }, { limit: 7 }, { ttl: '1h' }),
       consume({ user: 'ada', ip: '192.0.2.7' }, 3),
     ],
     later: [
@@ -448,7 +440,7 @@ const BESIDE: Readonly<Record<string, History>> = {
           name: 'api',
           limits: [sliding(9, '1h', { log: 'zset' }), { kind: 'concurrency', limit: 8, ttl: '1h' }],
           ban: BAN,
-          overrides: { maxStaleMs: 1000 },
+          overrides: true,
           hashKeys: SECRET,
         },
       },
@@ -465,6 +457,7 @@ const BESIDE: Readonly<Record<string, History>> = {
       call('extend', 'user:42', 'b'),
       call('list', 'user:42'),
       call('isBlocked', 'user:7'),
+      call('overrides'),
     ],
   },
   dimensions: {

@@ -8,6 +8,7 @@ import {
   type Limiter,
   type LimiterOptions,
   limitOf,
+  type Override,
   type Reservation,
   type SlidingCount,
   type SlidingCountOptions,
@@ -167,8 +168,9 @@ const OWN: Readonly<Record<string, (made: Made, args: readonly unknown[]) => Pro
 
   /** All of them, in order: the store tells them in any. */
   async overrides({ limiter }) {
-    const found = await (limiter as Limiter).overrides.list()
-    return found.toSorted((a, b) => (JSON.stringify(a.key) < JSON.stringify(b.key) ? -1 : 1))
+    const found: Override[] = []
+    for await (const override of (limiter as Limiter).overrides.list()) found.push(override)
+    return found.toSorted((a, b) => (a.key < b.key ? -1 : 1))
   },
 
   lease: (made, [key, cost, leaseMs]) => ask(made, key, { cost: cost as number, leaseMs: leaseMs as number }),

@@ -320,7 +320,7 @@ it('before there is a request nothing is drawn, scheduled or read from a clock: 
     limits,
     store,
     hashKeys: SECRET,
-    ban: true,
+    ban: { after: 9, within: '1h', for: '1h' },
     overrides: true,
     onStoreError: 'local',
   })

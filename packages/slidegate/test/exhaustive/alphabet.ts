@@ -1,5 +1,6 @@
 import type { Declaration, KindName } from '../history/declarations.ts'
 import type { Event } from '../history/histories.ts'
+import type { Change } from '../history/models/override.ts'
 import type { Asking } from '../history/result.ts'
 
 /** Something that happens to one of two keys, or to both: time passes. */
@@ -62,6 +63,29 @@ export function deep(kinds: readonly KindName[]): Step[] {
   const asked = [consume(0, 1), consume(0, 3), consume(1, 2), refund(0, 3)].map((event) => on(0, event))
   const times = [10 * unitOf(kinds), -1100].map(wait)
   return [...asked, ...special(kinds).slice(0, kinds.includes('concurrency') ? 2 : 1), ...times]
+}
+
+/** Overrides by the first limiter, all that they change, and what is decided under them. */
+export function overriding(kinds: readonly KindName[]): Step[] {
+  const unit = unitOf(kinds)
+  const [kind] = kinds
+  const few = kind === 'bucket' ? { capacity: 1, refill: 1 } : { limit: 1 }
+  const many = kind === 'bucket' ? { capacity: 6, refill: 4 } : { limit: 6 }
+  const longer = kind === 'sliding' ? { ...many, window: 30 * unit } : many
+  const asked = [consume(0, 1), consume(0, 3), consume(1, 2), refund(-1, 3)]
+  const overrides = [
+    override({ limit0: few }),
+    override({ limit0: longer }, 10 * unit),
+    override('exempt', 20 * unit),
+    override('block', 10 * unit),
+    { type: 'deleteOverride' as const, who: 0 },
+  ]
+  const times = [10 * unit, -1100].map(wait)
+  return [...[...asked, ...overrides].map((event) => on(0, event)), ...special(kinds).slice(0, 1), ...times]
+}
+
+function override(change: Change, ttlMs?: number): Asking {
+  return { type: 'override', who: 0, change, ttlMs }
 }
 
 /** What only some kinds tell apart. */

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Redis } from 'ioredis'
 import { memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import type { ManualClock } from '../../src/testing.ts'
 import type { Limiters, Step } from './alphabet.ts'
 import { Stage } from './stage.ts'
 import { histories, type Told } from './tree.ts'
@@ -15,6 +16,10 @@ function assertSame(actual: unknown, wanted: unknown, { steps }: Told): void {
 
 function spelt({ key, event }: Step): string {
   return event.type === 'wait' ? `${event.ms} ms` : `${'ab'[key]} ${JSON.stringify(event)}`
+}
+
+function hasOverrides(alphabet: readonly Step[]): boolean {
+  return alphabet.some(({ event }) => event.type === 'override')
 }
 
 /** On a store with room for what is held at a time, and no more: it is made anew now and then. */
@@ -30,7 +35,7 @@ export async function playInMemory(
   for (const told of histories(limiters, alphabet, depth)) {
     if (played % HISTORIES_ON_A_STORE === 0) {
       stage?.close()
-      stage = new Stage(limiters, (clock) => memoryStore({ clock: clock.now }))
+      stage = new Stage(limiters, (clock) => memoryStore({ clock: clock.now }), hasOverrides(alphabet))
     }
     played++
     assertSame(await stage!.last(told), told.results.at(-1), told)
@@ -48,7 +53,8 @@ export async function playOnRedis(
   // What is shorter is the beginning of another.
   const told = [...histories(limiters, alphabet, depth)].filter(({ steps }) => steps.length === depth)
   await redis.flushall()
-  const stage = new Stage(limiters, (clock) => redisStore(redis, { clock: clock.now }))
+  const storeOf = (clock: ManualClock) => redisStore(redis, { clock: clock.now })
+  const stage = new Stage(limiters, storeOf, hasOverrides(alphabet))
   const answers = await stage.all(told)
   told.forEach((each, i) => {
     assertSame(answers[i], each.results, each)

@@ -15,11 +15,17 @@ export class Stage {
   readonly #ruled: readonly (readonly Ruled[])[]
   #played = 0
 
-  constructor(limiters: Limiters, storeOf: (clock: ManualClock) => Store) {
+  constructor(limiters: Limiters, storeOf: (clock: ManualClock) => Store, overrides: boolean) {
     const store = storeOf(this.#clock)
     this.#ruled = limiters.map(ruledBy)
     this.#limiters = this.#ruled.map((ruled) =>
-      createLimiter({ name: 'stage', limits: ruled.map(({ limit }) => limit), store, timeoutMs: 30_000 }),
+      createLimiter({
+        name: 'stage',
+        limits: ruled.map(({ limit }) => limit),
+        store,
+        overrides,
+        timeoutMs: 30_000,
+      }),
     )
   }
 

@@ -1,5 +1,4 @@
 import { ManualClock } from '../../src/testing.ts'
-import { ruledBy } from '../history/declarations.ts'
 import { OraclePlayer } from '../history/oracle-player.ts'
 import type { Result } from '../history/result.ts'
 import { type Limiters, START_MS, type Step } from './alphabet.ts'
@@ -22,8 +21,7 @@ interface Node extends Told {
  */
 export function* histories(limiters: Limiters, alphabet: readonly Step[], depth: number): Generator<Told> {
   const clock = new ManualClock(START_MS)
-  const ruled = limiters.map(ruledBy)
-  const players = [new OraclePlayer(ruled, clock), new OraclePlayer(ruled, clock)] as const
+  const players = [new OraclePlayer(limiters, clock), new OraclePlayer(limiters, clock)] as const
   yield* grown({ steps: [], results: [], nowMs: START_MS, players }, clock, alphabet, depth)
 }
 

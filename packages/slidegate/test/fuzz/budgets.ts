@@ -15,6 +15,7 @@ export const BUDGETS = {
   'declared limits': { usual: 500, share: 120 },
   'limits on Redis': { usual: 100, share: 10 },
   'limits as JSON': { usual: 500, share: 40 },
+  'rules of overrides': { usual: 150, share: 15 },
   'options of limiters': { usual: 300, share: 60 },
   'options of stores': { usual: 150, share: 25 },
   'options of counts': { usual: 300, share: 20 },

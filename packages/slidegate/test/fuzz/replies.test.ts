@@ -16,6 +16,7 @@ import {
   WaitError,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { listed } from '../support/overrides.ts'
 import { fuzz } from './harness.ts'
 import { numbers, texts } from './hostile.ts'
 import { startLyingRedis } from './lying-redis.ts'
@@ -59,7 +60,7 @@ const CLIENTS: Readonly<Record<string, () => Client | Promise<Client>>> = {
 function limiterOn({ redis }: Client): Limiter {
   return createLimiter({
     limits: [slidingWindow({ limit: 5, window: '1m' }), concurrency({ limit: 5, ttl: '1m', name: 'held' })],
-    ban: true,
+    ban: { after: 9, within: '1h', for: '1h' },
     overrides: true,
     store: redisStore(redis),
     timeoutMs: 2000,
@@ -80,8 +81,9 @@ const ASKS: Readonly<Record<string, (limiter: Limiter) => unknown>> = {
   reset: (limiter) => limiter.reset('k'),
   block: (limiter) => limiter.block('k', '1m'),
   isBlocked: (limiter) => limiter.isBlocked('k'),
-  overrides: (limiter) => limiter.overrides.list(),
-  'an override': (limiter) => limiter.overrides.set('k', [slidingWindow({ limit: 1, window: '1m' })]),
+  overrides: (limiter) => listed(limiter),
+  'an override': (limiter) => limiter.overrides.set('k', 'exempt'),
+  'what is in force': (limiter) => limiter.overrides.get('k'),
 }
 
 /** Refused as it should be, or believed; never anything else. */

@@ -23,6 +23,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { isDecision } from './calls.ts'
 import { damages, dumpAll, harm, restoreAll, type Stored } from './damage.ts'
@@ -73,7 +74,7 @@ const FORMS: Readonly<Record<string, Partial<LimiterOptions>>> = {
     dimensions: { user: [sliding], ip: [fixedWindow({ limit: LIMIT, window })] },
     ban: { user: ban },
   } as object,
-  overrides: { limits: [sliding], overrides: true, ban: true },
+  overrides: { limits: [sliding], overrides: true },
 }
 
 interface Filled {
@@ -117,16 +118,12 @@ async function fill(form: string): Promise<Filled> {
   const tooMuch = form.endsWith('values') ? options(99) : { cost: LIMIT - 1 }
   for (let n = 0; n < 3; n++) await limiter.consume(bad, tooMuch)
   if (FORMS[form]!.overrides) {
-    for (const key of ['bad', 'other'])
-      await limiter.overrides.set(key, [slidingWindow({ limit: LIMIT, window: '2h' })])
-    await limiter.overrides.set('brief', [sliding], { ttl: '1h' })
+    for (const key of ['bad', 'other']) await limiter.overrides.set(key, { limit: LIMIT, window: '2h' })
+    await limiter.overrides.set('brief', 'exempt', { ttl: '1h' })
     await limiter.overrides.delete('other')
     await limiter.consume(bad)
+    await limiter.block(bad, '1m')
   }
-  // One that is blocked as well.
-  const { ban } = FORMS[form]!
-  if (ban !== undefined) await limiter.block(form === 'dimensions' ? ({ user: 'bad' } as never) : bad, '1m')
-  if (ban !== undefined && ban !== true && form !== 'dimensions') clock.advance(60_000)
   const stored = await dumpAll(control)
   limiter.close()
   return { form, stored, decision, reservation, atMs: clock.now() }
@@ -181,11 +178,11 @@ const ASKS: Readonly<Record<string, Ask>> = {
   block: (limiter, key) => limiter.block(blockable(key), '1m'),
   unblock: (limiter, key) => limiter.unblock(blockable(key)),
   wait: (limiter, key, { form }) => limiter.wait(key, { maxWaitMs: 0, ...broughtTo(form) }),
-  'set an override': (limiter, key) =>
-    limiter.overrides.set(key, [slidingWindow({ limit: LIMIT, window: '3h' })]),
+  'set an override': (limiter, key) => limiter.overrides.set(key, { limit: LIMIT, window: '3h' }),
+  exempt: (limiter, key) => limiter.overrides.set(key, 'exempt', { ttl: '2h' }),
   'get an override': (limiter, key) => limiter.overrides.get(key),
   'delete an override': (limiter, key) => limiter.overrides.delete(key),
-  'list overrides': (limiter) => limiter.overrides.list(),
+  'list overrides': (limiter) => listed(limiter),
 }
 
 function blockable(key: string): string {
@@ -247,27 +244,19 @@ fuzz(
     clock.advance(laterMs)
 
     const limiter = limiterOf(filled.form)
-    // A table is that of the limiter: those beside it are others.
-    const others = createLimiter({
-      name: 'others',
-      limits: [sliding],
-      store: redisStore(redis, { clock: clock.now }),
-      timeoutMs: 60_000,
-    })
-    const isTable = stored.key.includes('~overrides')
+    const isOverride = stored.key.endsWith(':o')
     const bad = keyOf(filled.form, 'bad')
     const beside = keyOf(filled.form, 'beside')
     let asked = 0
     for (const name of asks) {
-      const healthy = () =>
-        isTable ? others.consume('beside') : limiter.consume(beside, broughtTo(filled.form))
+      const healthy = () => limiter.consume(beside, broughtTo(filled.form))
       const [one, damaged, other] = await Promise.allSettled([
         healthy(),
         (async () => ASKS[name]!(limiter, bad, filled))(),
         healthy(),
       ])
       asked += 2
-      const left = isTable ? LIMIT - asked : leftOf(filled.form, asked)
+      const left = leftOf(filled.form, asked)
       const remaining = [one, other].map((each) =>
         each!.status === 'fulfilled' ? each.value.remaining : each!.reason,
       )
@@ -279,13 +268,14 @@ fuzz(
     const grown = (await bytesStored()) - before
     if (grown > MAX_GROWTH) throw new Error(`what is stored has grown by ${grown} bytes`)
 
-    if (!isTable) {
+    // A reset leaves overrides.
+    if (!isOverride) {
+      await limiter.unblock(blockable(bad)).catch(() => {})
       await limiter.reset(bad)
       const { allowed, remaining } = await limiter.consume(bad, broughtTo(filled.form))
       if (!allowed || remaining < LIMIT - 2) throw new Error(`after a reset ${remaining} are left`)
     }
     limiter.close()
-    others.close()
   },
   round,
 )

@@ -39,9 +39,6 @@ const SUMS: readonly KindName[] = [
   'bucket',
 ]
 
-/** By the real clock nothing is over before a history is. */
-const hours: KeyedScale = { ...small, shortestMs: 600_000, windowMs: 1_200_000 }
-
 /** How many decisions, and how often at least there has to be what is tried. */
 interface Wanted {
   readonly decisions: number
@@ -81,13 +78,29 @@ const SCALES: Record<string, KeyedScale & Wanted> = {
     ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 800 },
     seen: { settled: 2, changed: 15 },
   },
-  'overrides that are set and deleted': {
-    ...{ ...hours, sets: [2, 3], byOverrides: true, processes: 1, decisions: 500 },
-    seen: { changed: 5 },
+  overrides: {
+    ...small,
+    limits: 3,
+    overrides: true,
+    decisions: 1200,
+    seen: { overridden: 200, blocked: 50 },
+  },
+  'overrides, the clock set back': {
+    ...{ ...long, limits: 3, overrides: true, decisions: 600, seen: { overridden: 100, blocked: 25 } },
+  },
+  'overrides of windows over one log': {
+    ...{ ...small, kinds: ['sliding'], overrides: true, decisions: 600, seen: { overridden: 100 } },
+  },
+  'overrides under limits that change': {
+    ...{ ...small, sets: [2, 3], overrides: true, decisions: 800, seen: { overridden: 150, changed: 20 } },
+  },
+  'overrides, bans and reservations, the clock set back': {
+    ...{ ...long, kinds: SUMS, overrides: true, bans: true, reservations: true, decisions: 600 },
+    seen: { overridden: 100, settled: 2, blocked: 25 },
   },
   'all of it': {
-    ...{ ...small, sets: [1, 2], bans: true, reservations: true, decisions: 1000 },
-    seen: { blocked: 25, banned: 5, changed: 8 },
+    ...{ ...small, sets: [1, 2], bans: true, reservations: true, overrides: true, decisions: 1000 },
+    seen: { blocked: 25, banned: 5, changed: 8, overridden: 100 },
   },
 }
 
@@ -136,17 +149,22 @@ describe('so do those on a Cluster', () => {
     bans: true,
     reservations: true,
     sets: [1, 2],
+    overrides: true,
     kinds: SUMS,
   }
 
   test('of one key each', async () => {
-    await expectAll({ ...alone, decisions: 500, seen: { banned: 2, settled: 2 } }, storesOf(ON_CLUSTER))
+    await expectAll(
+      { ...alone, decisions: 500, seen: { banned: 2, settled: 2, overridden: 80 } },
+      storesOf(ON_CLUSTER),
+    )
   })
 
   // Of requests that are made at the same time, one may be denied for what is returned to another.
   test.for([
     ['kinds', { ...small, kinds: KINDS }],
     ['reservations', { ...small, kinds: SUMS, reservations: true, noResets: true }],
+    ['overrides', { ...small, kinds: KINDS, overrides: true }],
   ] as const)(
     'where requests have several keys, in who is admitted, and all that these are told: %s',
     {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { type Declaration, type KindName, ruledBy } from './declarations.ts'
 import { VALUED } from './kind-traits.ts'
 import type { BanRule } from './models/ban.ts'
+import type { Change, NumbersByName, OwnNumbers } from './models/override.ts'
 import { declarationsOf } from './random-limits.ts'
 import type { Scale } from './scale.ts'
 
@@ -32,13 +33,23 @@ type KeyedEvent =
     }
   | { readonly type: 'reset' | 'unblock' | 'isBlocked'; readonly who: number; readonly key: KeyChoice }
   | { readonly type: 'block'; readonly who: number; readonly key: KeyChoice; readonly ms: number }
-  /** From now on another of the sets of limits is in force for a key; where they are overrides, `undefined` deletes it. */
+  /** From now on another of the sets of limits is in force for a key. */
+  | { readonly type: 'change'; readonly dimension: number; readonly key: number; readonly set: number }
   | {
-      readonly type: 'change'
+      readonly type: 'override'
+      readonly who: number
       readonly dimension: number
       readonly key: number
-      readonly set: number | undefined
+      readonly change: Change
+      readonly ttlMs: number | undefined
     }
+  | {
+      readonly type: 'getOverride' | 'deleteOverride'
+      readonly who: number
+      readonly dimension: number
+      readonly key: number
+    }
+  | { readonly type: 'listOverrides'; readonly who: number }
   | { readonly type: 'wait'; readonly ms: number }
   /** To the very edge of something that began now. */
   | { readonly type: 'waitFor'; readonly which: number; readonly offBy: number }
@@ -48,15 +59,14 @@ export type KeyedAsking = Exclude<KeyedEvent, { readonly type: 'wait' | 'waitFor
 export interface DimensionRules {
   /** The sets of limits, of which the first is in force until they change. */
   readonly sets: readonly (readonly Declaration[])[]
-  /** `null`: only by hand. */
-  readonly ban: BanRule | null | undefined
+  readonly ban: BanRule | undefined
 }
 
 export interface KeyedHistory {
   /** Where there is one, it is not named, and keys are plain. */
   readonly dimensions: readonly DimensionRules[]
-  /** Whether limits change by overrides, rather than by what a function tells. */
-  readonly byOverrides: boolean
+  /** Those of its overrides and blocks; without any there are none. */
+  readonly ttlsMs: readonly number[] | undefined
   readonly reservationTtlMs: number
   readonly startMs: number
   readonly events: readonly KeyedEvent[]
@@ -70,7 +80,7 @@ export interface KeyedScale extends Scale {
   /** Times of bans are about as long as windows. */
   readonly bans?: boolean
   readonly reservations?: boolean
-  readonly byOverrides?: boolean
+  readonly overrides?: boolean
   readonly processes?: 1 | 2
   /** Whether no request is made before the last one is answered. */
   readonly oneByOne?: boolean
@@ -84,7 +94,7 @@ export interface KeyedScale extends Scale {
 
 const KEYS = 2
 
-function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | null | undefined> {
+function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | undefined> {
   if (scale.bans !== true) return fc.constant(undefined)
   const time = fc.integer({ min: 10, max: 2 * scale.windowMs })
   const rule = fc.record<BanRule>({
@@ -93,7 +103,7 @@ function banOf(scale: KeyedScale): fc.Arbitrary<BanRule | null | undefined> {
     for: fc.array(time, { minLength: 1, maxLength: 3 }),
     forgetAfter: time,
   })
-  return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constantFrom(null, undefined) })
+  return fc.oneof({ weight: 6, arbitrary: rule }, { weight: 1, arbitrary: fc.constant(undefined) })
 }
 
 /** Values are counted of single keys. */
@@ -131,7 +141,55 @@ function withOtherNumbers(limits: readonly Declaration[], scale: KeyedScale): fc
   return fc.tuple(...others)
 }
 
-function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.Arbitrary<KeyedEvent> {
+/** For any of the limits, mostly what its kind has; a set of a function may have others, which ignore it. */
+function numbersOf(limits: readonly Declaration[], scale: KeyedScale): fc.Arbitrary<NumbersByName> {
+  const limit = fc.integer({ min: 1, max: scale.limit })
+  const own = limits.map((declared): fc.Arbitrary<OwnNumbers> => {
+    if (declared.kind === 'bucket') {
+      return fc.oneof(fc.record({ capacity: limit, refill: limit }), fc.record({ refill: limit }))
+    }
+    if (declared.kind !== 'sliding') return fc.record({ limit })
+    const shortest = Math.max(declared.precision ?? 1, scale.shortestMs ?? 10)
+    const window = fc.integer({ min: shortest, max: Math.max(shortest, scale.windowMs) })
+    return fc.oneof(fc.record({ limit, window }), fc.record({ limit }), fc.record({ window }))
+  })
+  const byName = fc.subarray([...own.keys()], { minLength: 1 }).chain((places) => {
+    const numbers = places.map((i) => own[i]!.map((each) => [`limit${i}`, each] as const))
+    return fc.tuple(...numbers).map((all): NumbersByName => Object.fromEntries(all))
+  })
+  const ofOnly = own[0]!.map((each): NumbersByName => ({ '': each }))
+  return fc.oneof({ weight: 5, arbitrary: byName }, { weight: 1, arbitrary: ofOnly })
+}
+
+function overrideOf(
+  scale: KeyedScale,
+  dimensions: readonly DimensionRules[],
+  ttlsMs: readonly number[],
+): fc.Arbitrary<KeyedEvent> {
+  const who = fc.nat({ max: 1 })
+  const is = <Type extends KeyedEvent['type']>(type: Type) => fc.constant(type)
+  return fc.nat({ max: dimensions.length - 1 }).chain((dimension) => {
+    const of = { who, dimension: fc.constant(dimension), key: fc.nat({ max: KEYS - 1 }) }
+    const numbers = fc.constantFrom(...dimensions[dimension]!.sets).chain((set) => numbersOf(set, scale))
+    const change = fc.oneof(
+      { weight: 5, arbitrary: numbers },
+      { weight: 2, arbitrary: fc.constantFrom<Change>('exempt', 'exempt', 'block') },
+    )
+    const ttlMs = fc.constantFrom(undefined, ...ttlsMs)
+    const type = fc.constantFrom('getOverride' as const, 'deleteOverride' as const)
+    return fc.oneof(
+      { weight: 4, arbitrary: fc.record({ type: is('override'), ...of, change, ttlMs }) },
+      { weight: 2, arbitrary: fc.record({ type, ...of }) },
+      { weight: 1, arbitrary: fc.record({ type: is('listOverrides'), who }) },
+    )
+  })
+}
+
+function eventOf(
+  scale: KeyedScale,
+  dimensions: readonly DimensionRules[],
+  ttlsMs: readonly number[],
+): fc.Arbitrary<KeyedEvent> {
   const count = dimensions.length
   const who = scale.processes === 1 ? fc.constant(0) : fc.constantFrom(0, 0, 1)
   const one = fc.constantFrom(0, 0, 1)
@@ -148,7 +206,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
   const times = scale.oneByOne ? fc.constant(1) : fc.constantFrom(1, 1, 1, 1, 2, 5)
   const consume = fc.record({ type: is('consume'), who, times, ...asked })
   const requests = fc.array(fc.record(asked), { minLength: 1, maxLength: scale.oneByOne ? 1 : 5 })
-  const edges = edgesOf(dimensions)
+  const edges = edgesOf(dimensions, ttlsMs)
   const waits = fc.oneof(
     fc.record({
       type: is('wait'),
@@ -169,7 +227,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     { weight: scale.noResets ? 0 : 1, arbitrary: fc.record({ type: is('reset'), who, key }) },
   )
   const bans = fc.oneof(
-    fc.record({ type: is('block'), who, key, ms: fc.integer({ min: 10, max: 2 * scale.windowMs }) }),
+    fc.record({ type: is('block'), who, key, ms: fc.constantFrom(...ttlsMs, 2 * scale.windowMs) }),
     fc.record({ type: fc.constantFrom('unblock' as const, 'isBlocked' as const), who, key }),
   )
   const settle = fc.record({
@@ -190,10 +248,7 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
       type: is('change'),
       dimension: fc.constant(dimension),
       key: fc.nat({ max: KEYS - 1 }),
-      set: fc.constantFrom(
-        ...dimensions[dimension]!.sets.keys(),
-        ...(scale.byOverrides === true ? [undefined, undefined] : []),
-      ),
+      set: fc.nat({ max: dimensions[dimension]!.sets.length - 1 }),
     }),
   )
   return fc.oneof(
@@ -202,31 +257,39 @@ function eventOf(scale: KeyedScale, dimensions: readonly DimensionRules[]): fc.A
     { weight: 6, arbitrary: waits },
     { weight: scale.clockSteps ? 2 : 0, arbitrary: back },
     { weight: 5, arbitrary: others },
-    { weight: scale.bans ? 3 : 0, arbitrary: bans },
+    { weight: scale.bans || scale.overrides ? 3 : 0, arbitrary: bans },
     { weight: scale.reservations ? 12 : 0, arbitrary: reservations },
-    { weight: scale.sets ? (scale.byOverrides ? 8 : 3) : 0, arbitrary: change },
+    { weight: scale.sets ? 3 : 0, arbitrary: change },
+    { weight: scale.overrides ? 8 : 0, arbitrary: overrideOf(scale, dimensions, ttlsMs) },
   )
 }
 
 /** Times at which something of a history may end that begins now. */
-export function edgesOf(dimensions: readonly DimensionRules[]): number[] {
-  return dimensions.flatMap(({ sets, ban }) => [
+export function edgesOf(dimensions: readonly DimensionRules[], ttlsMs: readonly number[] = []): number[] {
+  const edges = dimensions.flatMap(({ sets, ban }) => [
     ...sets.flatMap((set) => ruledBy(set).map(({ limit }) => limit.windowMs)),
     ...(ban ? [ban.within, ...ban.for, ban.forgetAfter, ban.for[0]! + ban.forgetAfter] : []),
   ])
+  return [...edges, ...ttlsMs]
 }
 
 export function keyedHistoryOf(scale: KeyedScale): fc.Arbitrary<KeyedHistory> {
   const dimensions = fc
     .constantFrom(...scale.dimensions)
     .chain((count) => fc.array(rulesOf(scale, count), { minLength: count, maxLength: count }))
-  return dimensions.chain((dimensions) =>
+  const ttl = fc.integer({ min: 10, max: 2 * scale.windowMs })
+  const ttls = scale.overrides ? fc.tuple(ttl, ttl) : fc.constant(undefined)
+  return fc.tuple(dimensions, ttls).chain(([dimensions, ttlsMs]) =>
     fc.record({
       dimensions: fc.constant(dimensions),
-      byOverrides: fc.constant(scale.byOverrides === true),
+      ttlsMs: fc.constant(ttlsMs),
       reservationTtlMs: fc.integer({ min: 10, max: 3 * scale.windowMs }),
       startMs: fc.integer({ min: 10_000_000_000, max: 2_000_000_000_000 }),
-      events: fc.array(eventOf(scale, dimensions), { minLength: 1, maxLength: scale.events, size: 'max' }),
+      events: fc.array(eventOf(scale, dimensions, ttlsMs ?? []), {
+        minLength: 1,
+        maxLength: scale.events,
+        size: 'max',
+      }),
     }),
   )
 }

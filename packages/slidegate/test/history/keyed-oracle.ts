@@ -1,4 +1,4 @@
-import type { BanExplanation, Decision, Explanation, Settlement } from '../../src/index.ts'
+import type { BanExplanation, Decision, Explanation, Override, Settlement } from '../../src/index.ts'
 import type { ManualClock } from '../../src/testing.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
@@ -6,21 +6,29 @@ import { HELD, isAny, LISTED, unitsOf, VALUED, WHOLE } from './kind-traits.ts'
 import { BanModel } from './models/ban.ts'
 import { RequestsModel } from './models/entries.ts'
 import type { Request } from './models/log-model.ts'
-import { type Beside, logOf, Oracle, type Ruled } from './oracle.ts'
+import { exempt, type InForce, OverrideModel, shown, withNumbers } from './models/override.ts'
+import { type Beside, logOf, Oracle, type Ruled, wasCharged } from './oracle.ts'
 
 /** What an event led to, or the code of the error. */
 export type KeyedResult =
   | Decision
   | Settlement
-  | (Omit<Explanation, 'overrides'> & { readonly overrides: readonly string[] })
+  | (Omit<Explanation, 'overrides'> & { readonly overrides: readonly ShownOverride[] })
+  | readonly ShownOverride[]
   | number
   | boolean
   | string
   | undefined
 
+/** Its key is `k0` or `k1`. */
+export type ShownOverride = Override
+
 /** A key of a request, with all that it is held to. */
 interface KeyPart {
   readonly dimension: string | undefined
+  /** The same part by what is in force now, of the same set of limits. */
+  readonly now: () => KeyPart
+  readonly inForce: InForce | undefined
   readonly ruled: readonly Ruled[]
   readonly ban: Beside<BanModel> | undefined
   readonly reservations: Beside<RequestsModel>
@@ -61,11 +69,12 @@ export function dimensionName(history: KeyedHistory, dimension: number): string 
 export class KeyedOracle {
   decisions = 0
   /** How often there was what is to be tried. */
-  readonly seen: Record<'blocked' | 'banned' | 'settled' | 'changed', number> = {
+  readonly seen: Record<'blocked' | 'banned' | 'settled' | 'changed' | 'overridden', number> = {
     blocked: 0,
     banned: 0,
     settled: 0,
     changed: 0,
+    overridden: 0,
   }
   readonly #history: KeyedHistory
   readonly #clock: ManualClock
@@ -73,7 +82,7 @@ export class KeyedOracle {
   readonly #oracle = new Oracle()
   readonly #admissions: Admission[] = []
   readonly #reserved: Reserved[] = []
-  readonly #overridden = new Set<string>()
+  readonly #overrides = new Map<string, OverrideModel>()
   #named = 0
 
   constructor(history: KeyedHistory, clock: ManualClock, inForce: SetsInForce) {
@@ -109,21 +118,56 @@ export class KeyedOracle {
       case 'block':
         return [this.#block(event.key, event.ms)]
       case 'unblock':
-        return [this.#block(event.key, 0)]
+        return [this.#unblock(event.key)]
       case 'isBlocked':
         return [this.#isBlocked(event.key)]
       case 'change':
-        if (!this.#history.byOverrides) this.#overridden.clear()
-        else if (event.set === undefined) this.#overridden.delete(`${event.dimension}/${event.key}`)
-        else this.#overridden.add(`${event.dimension}/${event.key}`)
-        if (this.#inForce.now(event.dimension, event.key) !== (event.set ?? 0)) this.seen.changed++
+        if (this.#inForce.now(event.dimension, event.key) !== event.set) this.seen.changed++
         this.#inForce.change(event.dimension, event.key, event.set)
         return [undefined]
+      case 'override': {
+        const { sets } = this.#history.dimensions[event.dimension]!
+        const { change } = event
+        const isOnly = typeof change === 'object' && change[''] !== undefined
+        // By a name that it has.
+        const isNamed = isOnly && sets.length === 1
+        if (isNamed && sets[0]!.length > 1) return ['invalid_limit']
+        const named = isNamed ? { limit0: change['']! } : change
+        this.#override(event).set(named, event.ttlMs, this.#clock.now())
+        return [undefined]
+      }
+      case 'getOverride':
+        return [this.#shown(event.dimension, event.key)]
+      case 'deleteOverride':
+        return [this.#override(event).delete(this.#clock.now())]
+      case 'listOverrides':
+        return [
+          this.#history.dimensions.flatMap((_, dimension) =>
+            [0, 1].flatMap((key) => this.#shown(dimension, key)),
+          ),
+        ]
     }
+  }
+
+  #override({ dimension, key }: { readonly dimension: number; readonly key: number }): OverrideModel {
+    const name = ofKey(dimension, key)
+    const model = this.#overrides.get(name) ?? new OverrideModel()
+    this.#overrides.set(name, model)
+    return model
+  }
+
+  /** What is in force for a key, if anything is. */
+  #shown(dimension: number, key: number): ShownOverride[] {
+    const inForce = this.#override({ dimension, key }).at(this.#clock.now())
+    if (inForce === undefined) return []
+    const name = dimensionName(this.#history, dimension)
+    const declared = this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, key)]!
+    return [{ key: `k${key}`, ...(name !== undefined && { dimension: name }), ...shown(inForce, declared) }]
   }
 
   #consume(asked: Asked): Decision {
     const parts = this.#partsOf(asked.key)
+    if (parts.some(({ inForce }) => inForce !== undefined)) this.seen.overridden++
     const request = this.#request(asked)
     const decision = this.#decide(parts, request, bansIn(parts))
     if (decision.allowed) this.#admissions.push({ parts, decision, request, left: request.units })
@@ -180,7 +224,7 @@ export class KeyedOracle {
   /** The names of bans in force. */
   #bansOf(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): string[] {
     return parts
-      .filter(({ ban }) => ban !== undefined && oracle.beside(ban).look(nowMs).blockedMs > 0)
+      .filter((part) => this.#blockedMs(oracle, [part], nowMs) > 0)
       .map(({ dimension }) => (dimension === undefined ? 'ban' : `${dimension}.ban`))
   }
 
@@ -204,7 +248,8 @@ export class KeyedOracle {
     const blockedMs = this.#blockedMs(copied, parts, nowMs)
     const { atMs, cost, deniedBy, limits } = decision
     // Where limits change, a charge may be older than it seems: of one window's length it was kept for another's.
-    const isAlone = this.#history.dimensions.every(({ sets }) => sets.length === 1)
+    const { dimensions, ttlsMs } = this.#history
+    const isAlone = ttlsMs === undefined && dimensions.every(({ sets }) => sets.length === 1)
     return {
       atMs,
       allowed: decision.allowed && blockedMs === 0,
@@ -228,21 +273,15 @@ export class KeyedOracle {
         const told = copied.beside(ban).look(nowMs)
         return [dimension === undefined ? told : { dimension, ...told }]
       }),
-      overrides: chosen(asked.key)
-        .filter(([dimension, key]) => this.#overridden.has(`${dimension}/${key}`))
-        .map(([dimension, key]) => {
-          const declared = this.#history.dimensions[dimension]!.sets[this.#inForce.now(dimension, key)]!
-          return ruledBy(declared)
-            .map(({ limit }) => `${limit.limit}/${limit.windowMs}`)
-            .join()
-        }),
+      overrides: chosen(asked.key).flatMap(([dimension, key]) => this.#shown(dimension, key)),
     }
   }
 
   #refund(which: number, units: number): KeyedResult {
     const admission = this.#admissions.at(which % this.#admissions.length)
     if (admission === undefined) return undefined
-    const { parts, decision, request } = admission
+    const { decision, request } = admission
+    const parts = admission.parts.map(({ now }) => now())
     const asked = Math.min(units, request.units)
     if (asked !== request.units && isAny(ruledIn(parts), WHOLE)) return 'invalid_refund'
     const taken = Math.min(asked, admission.left)
@@ -274,7 +313,7 @@ export class KeyedOracle {
     const { key, decision, request } = reserved
     if (!decision.allowed) return 'invalid_reservation'
     const actual = isCancelled ? 0 : Math.max(0, request.units + more)
-    const parts = who === 'itself' ? reserved.parts : this.#partsOf(key)
+    const parts = who === 'itself' ? reserved.parts.map(({ now }) => now()) : this.#partsOf(key)
     if (isAny(ruledIn(parts), VALUED)) return 'invalid_option'
     const nowMs = this.#oracle.settle(ruledIn(parts), this.#clock.now(), besidesOf(parts))
     const noted = parts.map(({ reservations }) => this.#oracle.beside(reservations))
@@ -290,7 +329,7 @@ export class KeyedOracle {
     if (actual >= request.units) return { returned: 0, added: actual - request.units }
     const charged = new Set(
       ruledIn(reserved.parts)
-        .filter((_, i) => decision.limits[i]!.allowed)
+        .filter((_, i) => wasCharged(decision, i))
         .map(logOf),
     )
     const returned = parts.flatMap(({ ruled }, i) => {
@@ -302,7 +341,7 @@ export class KeyedOracle {
           // What counts from another time than it was charged at, for the clock was set back, is nobody's to return.
           const isMoved = atMs[i] !== decision.atMs
           const taken = isMoved ? 0 : this.#oracle.takeBack(each, nowMs, atMs[i]!, units)
-          return { isShadow: each.limit.shadow, units: taken }
+          return { isShadow: each.limit.shadow && !each.isExempt, units: taken }
         })
     })
     const enforced = returned.filter(({ isShadow }) => !isShadow).map(({ units }) => units)
@@ -314,23 +353,37 @@ export class KeyedOracle {
   }
 
   #block(key: KeyChoice, ms: number): KeyedResult {
-    const bans = bansIn(this.#partsOf(key))
-    if (bans.length === 0) return 'invalid_option'
-    const nowMs = this.#oracle.settle([], this.#clock.now(), bans)
-    for (const ban of bans) this.#oracle.beside(ban).block(nowMs, ms)
+    if (this.#history.ttlsMs === undefined) return 'invalid_option'
+    const clockMs = this.#clock.now()
+    for (const [dimension, of] of chosen(key))
+      this.#override({ dimension, key: of }).set('block', ms, clockMs)
+    return undefined
+  }
+
+  #unblock(key: KeyChoice): KeyedResult {
+    const parts = this.#partsOf(key)
+    if (!this.#canBlock(parts)) return 'invalid_option'
+    for (const ban of bansIn(parts)) this.#oracle.beside(ban).unblock()
+    for (const [dimension, of] of chosen(key))
+      this.#override({ dimension, key: of }).unblock(this.#clock.now())
     return undefined
   }
 
   #isBlocked(key: KeyChoice): KeyedResult {
     const parts = this.#partsOf(key)
-    if (bansIn(parts).length === 0) return 'invalid_option'
+    if (!this.#canBlock(parts)) return 'invalid_option'
     const copied = this.#oracle.copy()
     const nowMs = copied.settle([], this.#clock.now(), bansIn(parts))
     return this.#blockedMs(copied, parts, nowMs) > 0
   }
 
+  #canBlock(parts: readonly KeyPart[]): boolean {
+    return this.#history.ttlsMs !== undefined || bansIn(parts).length > 0
+  }
+
   #blockedMs(oracle: Oracle, parts: readonly KeyPart[], nowMs: number): number {
-    return Math.max(0, ...bansIn(parts).map((ban) => oracle.beside(ban).look(nowMs).blockedMs))
+    const banned = bansIn(parts).map((ban) => oracle.beside(ban).look(nowMs).blockedMs)
+    return Math.max(0, ...banned, ...parts.map(({ inForce }) => inForce?.blockedMs ?? 0))
   }
 
   #request({ key, cost, value }: Asked): Request {
@@ -342,20 +395,22 @@ export class KeyedOracle {
     return chosen(key).map(([dimension, of]) => this.#partOf(dimension, of))
   }
 
-  #partOf(dimension: number, key: number): KeyPart {
+  #partOf(dimension: number, key: number, set: number = this.#inForce.now(dimension, key)): KeyPart {
     const { sets, ban } = this.#history.dimensions[dimension]!
     const name = dimensionName(this.#history, dimension)
     const of = ofKey(dimension, key)
-    const ruledOf = (set: number) =>
-      ruledBy(sets[set]!).map((ruled) => {
-        const limit = { ...ruled.limit, ...(name !== undefined && { name: `${name}.${ruled.limit.name}` }) }
-        return { ...ruled, limit, of }
-      })
+    const inForce = this.#override({ dimension, key }).at(this.#clock.now())
+    const numbered = ruledBy(withNumbers(sets[set]!, inForce?.rule)).map((ruled): Ruled => {
+      const limit = { ...ruled.limit, ...(name !== undefined && { name: `${name}.${ruled.limit.name}` }) }
+      return { ...ruled, limit, of }
+    })
     const ttlMs = this.#history.reservationTtlMs
     return {
       dimension: name,
-      ruled: ruledOf(this.#inForce.now(dimension, key)),
-      ban: ban === undefined ? undefined : { name: `${of}/ban`, model: () => new BanModel(ban ?? undefined) },
+      now: () => this.#partOf(dimension, key, set),
+      inForce,
+      ruled: inForce?.rule === 'exempt' ? exempt(numbered) : numbered,
+      ban: ban && { name: `${of}/ban`, model: () => new BanModel(ban) },
       reservations: { name: `${of}/reservations`, model: () => new RequestsModel(ttlMs, 'holder') },
     }
   }

@@ -29,7 +29,7 @@ export async function playKeyed(
   const name = `keyed${process.pid}-${histories++}`
   const inForce = new SetsInForce()
   const oracle = new KeyedOracle(history, clock, inForce)
-  const edges = edgesOf(history.dimensions)
+  const edges = edgesOf(history.dimensions, history.ttlsMs)
   const players = Object.entries(stores).map(
     ([store, storeOf]) => [store, new KeyedStorePlayer(history, inForce, storeOf(clock), name)] as const,
   )
@@ -69,7 +69,7 @@ export async function playKeyedAtRandom(
   decisions: number,
   view?: KeyedView,
 ): Promise<Seen> {
-  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0 }
+  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0, overridden: 0 }
   while (sum.decisions < decisions) {
     const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {
       const { seen, decisions } = await playKeyed(history, stores, view)

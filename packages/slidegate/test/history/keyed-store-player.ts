@@ -5,14 +5,16 @@ import {
   type Decision,
   type Limit,
   type Limiter,
+  type Override,
   type Reservation,
   SlidegateError,
 } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
-import { dimensionName, type KeyedResult, type SetsInForce } from './keyed-oracle.ts'
+import { dimensionName, type KeyedResult, type SetsInForce, type ShownOverride } from './keyed-oracle.ts'
 import { isAny, unitsOf, VALUED } from './kind-traits.ts'
+import { changeOf } from './models/override.ts'
 
 type Options = Parameters<typeof createLimiter>[0]
 
@@ -36,14 +38,15 @@ export class KeyedStorePlayer {
     const options = { ...this.#rules(), name, store, timeoutMs: 30_000 }
     const more = {
       reservationTtl: history.reservationTtlMs,
-      ...(history.byOverrides && { overrides: { maxStaleMs: 10 } }),
+      overrides: history.ttlsMs !== undefined,
     }
     this.#limiters = [0, 1].map(() => createLimiter({ ...options, ...more } as Options) as Limiter<AnyKey>)
   }
 
   /** Whether limits never change. */
   get #isAlone(): boolean {
-    return this.#history.dimensions.every(({ sets }) => sets.length === 1)
+    const { dimensions, ttlsMs } = this.#history
+    return ttlsMs === undefined && dimensions.every(({ sets }) => sets.length === 1)
   }
 
   close(): void {
@@ -62,10 +65,7 @@ export class KeyedStorePlayer {
   async #play(event: KeyedAsking): Promise<KeyedResult[]> {
     if (event.type === 'refund') return [await this.#refund(event.which, event.units)]
     if (event.type === 'settle') return [await this.#settle(event)]
-    if (event.type === 'change') {
-      await this.#change(event)
-      return [undefined]
-    }
+    if (event.type === 'change') return [undefined]
     const limiter = this.#limiters[event.who]!
     switch (event.type) {
       case 'consume': {
@@ -92,10 +92,7 @@ export class KeyedStorePlayer {
             ...(charges !== undefined && this.#isAlone && { charges, chargedElsewhere }),
           }),
         )
-        const set = overrides.map(({ limits }) =>
-          limits.map((each) => `${each.limit}/${each.windowMs}`).join(),
-        )
-        return [{ ...rest, limits, overrides: set }]
+        return [{ ...rest, limits, overrides: overrides.map((each) => this.#shown(each)) }]
       }
       case 'charge': {
         const { cost, ...names } = this.#options(event)
@@ -118,6 +115,21 @@ export class KeyedStorePlayer {
         return [undefined]
       case 'isBlocked':
         return [await limiter.isBlocked(this.#part(event.key))]
+      case 'override':
+        await limiter.overrides.set(this.#one(event), changeOf(event.change), { ttl: event.ttlMs })
+        return [undefined]
+      case 'getOverride': {
+        const got = await limiter.overrides.get(this.#one(event))
+        return [got === undefined ? [] : [this.#shown(got)]]
+      }
+      case 'deleteOverride':
+        return [await limiter.overrides.delete(this.#one(event))]
+      case 'listOverrides': {
+        const listed: ShownOverride[] = []
+        for await (const override of limiter.overrides.list()) listed.push(this.#shown(override))
+        const wordOf = ({ dimension, key }: ShownOverride) => `${dimension} ${key}`
+        return [listed.toSorted((a, b) => (wordOf(a) < wordOf(b) ? -1 : 1))]
+      }
     }
   }
 
@@ -153,12 +165,13 @@ export class KeyedStorePlayer {
     return isCancelled ? limiter.cancel(reservation.token) : limiter.settle(reservation.token, actual)
   }
 
-  async #change({ dimension, key, set }: Extract<KeyedAsking, { type: 'change' }>): Promise<void> {
-    if (!this.#history.byOverrides) return
-    const only = this.#history.dimensions.map((_, i) => (i === dimension ? key : null))
-    const { overrides } = this.#limiters[0]!
-    if (set === undefined) await overrides.delete(this.#part(only))
-    else await overrides.set(this.#part(only), this.#limits[dimension]![set]!)
+  /** A key of one dimension. */
+  #one({ dimension, key }: { readonly dimension: number; readonly key: number }): Partial<AnyKey> {
+    return this.#part(this.#history.dimensions.map((_, i) => (i === dimension ? key : null)))
+  }
+
+  #shown(override: Override): ShownOverride {
+    return { ...override, key: override.key.slice(this.#name.length + 1) }
   }
 
   #options({ cost, key, value }: Asked): { cost: number; value?: string } {
@@ -190,12 +203,12 @@ export class KeyedStorePlayer {
   #rules(): object {
     const each = this.#history.dimensions.map(({ sets, ban }, dimension) => {
       const all = this.#limits[dimension]!
-      const isTold = sets.length > 1 && !this.#history.byOverrides
+      const isTold = sets.length > 1
       const told = (key: string) => all[this.#inForce.now(dimension, Number(key.slice(-1)))]!
       return {
         name: dimensionName(this.#history, dimension),
         limits: isTold ? told : all[0]!,
-        ban: ban === null ? (true as const) : ban,
+        ban,
       }
     })
     if (each[0]!.name === undefined) {

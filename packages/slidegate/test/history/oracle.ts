@@ -14,6 +14,8 @@ export interface Ruled {
   readonly of?: string
   /** How many limits before it have a log of the same name, though each has its own. */
   readonly place?: number
+  /** Whether it is a shadow limit only while its key is exempt: its log isn't one of its own. */
+  readonly isExempt?: boolean
 }
 
 /** What no limit reads, but what has a say in the instant of whatever is done with it. */
@@ -60,8 +62,13 @@ export class Refused extends Error {
 
 const MAX_AHEAD_MS = 1000
 
-/** Of decisions, the limits that were charged nothing: they knew the request. */
-const uncharged = new WeakMap<Decision, readonly Ruled[]>()
+/** Of decisions, the places of the limits that were charged nothing. */
+const uncharged = new WeakMap<Decision, ReadonlySet<number>>()
+
+/** Whether a request that was admitted was charged to limit `place`. */
+export function wasCharged(decision: Decision, place: number): boolean {
+  return uncharged.get(decision)?.has(place) !== true
+}
 
 export class Oracle {
   readonly #logs = new Map<string, LogModel>()
@@ -91,11 +98,13 @@ export class Oracle {
     if (first !== undefined) return this.#repeat(ruled, nowMs, request, first)
     const fits = ruled.map((each) => this.#fits(each, nowMs, request))
     const allowed = ruled.every(({ limit }, i) => limit.shadow || fits[i])
-    const knowing = ruled.filter((each) => this.#knows(each, nowMs, request))
-    const charged = ruled.filter((each, i) => fits[i] && !knowing.includes(each))
+    const isCharged = ruled.map(
+      (each, i) => this.#hasRoom(ruled, fits, i) && !this.#knows(each, nowMs, request),
+    )
+    const charged = ruled.filter((_, i) => isCharged[i])
     if (allowed) this.#charge(charged, nowMs, request)
     const decision = this.#decision(ruled, nowMs, request, fits)
-    uncharged.set(decision, knowing)
+    uncharged.set(decision, new Set([...ruled.keys()].filter((i) => !isCharged[i])))
     return decision
   }
 
@@ -144,15 +153,14 @@ export class Oracle {
     besides: readonly Beside[] = [],
   ): { least: number; most: number } {
     const nowMs = this.#instant(ruled, clockMs, besides)
-    const knowing = uncharged.get(decision) ?? []
-    const charged = ruled.filter((each, i) => decision.limits[i]!.allowed && !knowing.includes(each))
+    const charged = ruled.filter((_, i) => wasCharged(decision, i))
     const isReturned = this.#isReturned(ruled, nowMs, decision.atMs, request)
     const returned = new Map<string, number>()
     for (const each of isReturned ? [] : charged) {
       const name = logOf(each)
       if (!returned.has(name)) returned.set(name, this.#log(each).refund(nowMs, decision.atMs, request))
     }
-    const enforced = ruled.filter((each) => !each.limit.shadow)
+    const enforced = charged.filter((each) => !each.limit.shadow || each.isExempt)
     const told = enforced.length > 0 ? enforced : ruled
     const least = Math.min(...told.map((each) => returned.get(logOf(each)) ?? 0))
     return { least, most: Math.max(0, ...returned.values()) }
@@ -252,10 +260,7 @@ export class Oracle {
       ruled.map(() => true),
       stampMs,
     )
-    uncharged.set(
-      decision,
-      ruled.filter(({ limit }) => limit.shadow),
-    )
+    uncharged.set(decision, new Set([...ruled.keys()].filter((i) => ruled[i]!.limit.shadow)))
     return decision
   }
 
@@ -288,6 +293,13 @@ export class Oracle {
     const log = this.#log(ruled)
     const need = log.need(atMs, request)
     return need === 0 || this.used(ruled, atMs) + need <= ruled.limit.limit
+  }
+
+  /** Whether limit `place` has room; of an exempt key all limits of its log have to. */
+  #hasRoom(ruled: readonly Ruled[], fits: readonly boolean[], place: number): boolean {
+    const { isExempt } = ruled[place]!
+    if (!isExempt) return fits[place]!
+    return ruled.every((each, i) => fits[i] || logOf(each) !== logOf(ruled[place]!))
   }
 
   /** Units that count. */
@@ -403,6 +415,6 @@ export function firstAfter(nowMs: number, holds: (ms: number) => boolean): numbe
 }
 
 /** Limits whose charges are always the same share a log, but for buckets. */
-export function logOf({ limit, of = '', place = 0 }: Ruled): string {
-  return `${of}/${limit.kind.logName(limit)}${limit.shadow ? `s${limit.name}` : ''}/${place}`
+export function logOf({ limit, of = '', place = 0, isExempt }: Ruled): string {
+  return `${of}/${limit.kind.logName(limit)}${limit.shadow && !isExempt ? `s${limit.name}` : ''}/${place}`
 }

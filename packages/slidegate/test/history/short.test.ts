@@ -51,4 +51,11 @@ describe('memory, Redis and the oracle agree in every field of every decision', 
     const seen = await playKeyedAtRandom(changing, stores, 300)
     expect(seen.changed).toBeGreaterThanOrEqual(10)
   })
+
+  test('for keys with overrides, and a clock that is set back now and then', async () => {
+    const scale = { ...LONG, events: 50, limits: 3, kinds: KINDS }
+    const overridden = { ...scale, dimensions: [1, 2], overrides: true, bans: true }
+    const seen = await playKeyedAtRandom(overridden, stores, 300)
+    expect(seen.overridden).toBeGreaterThanOrEqual(50)
+  })
 })

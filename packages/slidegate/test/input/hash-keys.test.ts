@@ -12,6 +12,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { redis } = await useRedis()
@@ -48,7 +49,6 @@ describe('with hashKeys', () => {
         slidingWindow({ limit: 5, window: '1h', log: 'stream', name: 'stream' }),
         concurrency({ limit: 5, ttl: '1h', name: 'held' }),
       ],
-      ban: true,
       overrides: true,
       store,
     })
@@ -56,7 +56,7 @@ describe('with hashKeys', () => {
     await limiter.acquire(EMAIL)
     await limiter.wait(EMAIL)
     await limiter.block(EMAIL, '1h')
-    await limiter.overrides.set(EMAIL, [slidingWindow({ limit: 50, window: '1h' })])
+    await limiter.overrides.set(EMAIL, { bucket: { capacity: 50 } })
     await limiterWith({ name: 'reserving', store }).reserve(EMAIL, 3)
     const values = limiterWith({ name: 'values', store, limits: [distinct({ limit: 5, window: '1h' })] })
     await values.consume(EMAIL, { value: `value of ${EMAIL}` })
@@ -85,16 +85,16 @@ describe('with hashKeys', () => {
 
   it('all that is asked of a limiter is as without it', async () => {
     for (const store of [memoryStore(), redisStore(redis, { prefix: 'slidegate:asked' })]) {
-      const limiter = limiterWith({ store, overrides: true, ban: true })
+      const limiter = limiterWith({ store, overrides: true })
       const same = limiterWith({ store, overrides: true, hashKeys: Buffer.from(SECRET) })
       const first = await limiter.consume(EMAIL, { cost: 2 })
       expect(first.remaining).toBe(3)
       expect((await same.peek(EMAIL)).remaining).toBe(3)
       expect((await limiter.peek(OTHER)).remaining).toBe(5)
       expect(await limiter.refund(EMAIL, first, 1)).toBe(1)
-      await limiter.overrides.set(EMAIL, [slidingWindow({ limit: 50, window: '1h' })])
+      await limiter.overrides.set(EMAIL, { limit: 50 })
       expect((await limiter.peek(EMAIL)).remaining).toBe(49)
-      const [override] = await limiter.overrides.list()
+      const [override] = await listed(limiter)
       expect(override!.key).toMatch(/^~[\w-]{22}$/)
       expect(await limiter.overrides.get(EMAIL)).toEqual(override)
       expect((await limiter.explain(EMAIL)).overrides).toEqual([override])

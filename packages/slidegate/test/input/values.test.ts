@@ -55,13 +55,6 @@ describe('a limit of distinct values is refused', () => {
       right: /distinct/,
     })
   })
-
-  it('in an override with others, or of a dimension', async () => {
-    const limiter = createLimiter({ limits: [rate], overrides: true })
-    await expectRefusal(() => limiter.overrides.set('k', [rate, accounts]), refusal)
-    const keyed = createLimiter({ dimensions: { ip: [rate] }, overrides: true })
-    await expectRefusal(() => keyed.overrides.set({ ip: 'k' }, [accounts]), refusal)
-  })
 })
 
 describe.each(Object.entries(storesOn(redis)))('a limiter of distinct values on %s', (_, storeOf) => {

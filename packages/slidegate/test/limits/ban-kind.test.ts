@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 /** One request a minute, so that every further one is a denial. */
 const ONE = slidingWindow({ limit: 1, window: '1m' })
-const setOf = (ban: BanOptions | true, limiter = 'l', limits = [ONE]) =>
+const setOf = (ban: BanOptions, limiter = 'l', limits = [ONE]) =>
   withLog(limitSet(limiter, limits), banLog(ban))
 const BAN = { after: 3, within: '10s', for: ['20s', '40s', '60s'], forgetAfter: '30s' } as const
 
@@ -190,60 +190,21 @@ describe('what does not count as a denial', () => {
   })
 })
 
-describe('blocked by hand', () => {
+it('a key that is unblocked starts afresh, and nothing stays stored', async () => {
   const set = setOf(BAN)
+  await denyTillBanned(set)
+  await twins.unblock(set)
+  expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
+  expect(await redis.keys('*')).toEqual([])
+  expect((await twins.consume(set)).admitted).toBe(1)
+})
 
-  it('from now on, whatever was before', async () => {
-    await twins.block(set, 5000)
-    expect(await twins.consume(set)).toMatchObject({ ban: { ms: 5000, parts: [0] } })
-    twins.clock.advance(1000)
-    await twins.block(set, 70_000)
-    expect(await twins.peek(set)).toMatchObject({ ban: { ms: 70_000 } })
-    await twins.block(set, 10)
-    twins.clock.advance(10)
-    expect((await twins.consume(set)).admitted).toBe(1)
-  })
-
-  it('denials and level stay', async () => {
-    await denyTillBanned(set)
-    twins.clock.advance(20_000)
-    await twins.consume(set, { cost: 2 })
-    await twins.block(set, 1000)
-    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 1000, level: 1, denials: 1 }])
-    twins.clock.advance(1000)
-    await twins.consume(set, { cost: 2 })
-    expect(await twins.consume(set, { cost: 2 })).toHaveProperty('ban.ms', 40_000)
-  })
-
-  it('let go, all is forgotten, and nothing stays stored', async () => {
-    await denyTillBanned(set)
-    await twins.block(set, 0)
-    expect((await twins.explain(set)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
-    expect(await redis.keys('*')).toEqual([])
-    expect((await twins.consume(set)).admitted).toBe(1)
-  })
-
-  it('only so, with `true`: denials then leave nothing behind, and no command is spent on it', async () => {
-    const byHand = setOf(true)
-    await redis.config('RESETSTAT')
-    for (let i = 0; i < 50; i++) {
-      expect(await twins.consume(byHand, { cost: 2 })).not.toHaveProperty('ban')
-    }
-    const stats = await redis.info('commandstats')
-    expect(stats).not.toMatch(/cmdstat_(set|del):/)
-    expect((await twins.explain(byHand)).bans).toEqual([{ blockedMs: 0, level: 0, denials: 0 }])
-    await twins.block(byHand, 3000)
-    expect(await twins.consume(byHand)).toMatchObject({ ban: { ms: 3000 } })
-    twins.clock.advance(3000)
-    expect((await twins.consume(byHand)).admitted).toBe(1)
-  })
-
-  it('a reset forgets it', async () => {
-    await twins.block(set, 5000)
-    await twins.ask({ type: 'reset', parts: [{ key: 'k', set }] })
-    expect((await twins.consume(set)).admitted).toBe(1)
-    expect((await redis.keys('*')).length).toBe(1)
-  })
+it('a reset forgets a ban', async () => {
+  const set = setOf(BAN)
+  await denyTillBanned(set)
+  await twins.ask({ type: 'reset', parts: [{ key: 'k', set }] })
+  expect((await twins.consume(set)).admitted).toBe(1)
+  expect((await redis.keys('*')).length).toBe(1)
 })
 
 describe('a clock that was set back', () => {
@@ -271,23 +232,24 @@ describe('a clock that was set back', () => {
   })
 
   it('what was let go holds no time still', async () => {
-    await twins.block(set, 0)
+    await twins.unblock(set)
     twins.clock.advance(-500)
     expect(await twins.consume(set)).toMatchObject({ atMs: twins.clock.now() })
   })
 
   it('denials keep their age', async () => {
-    await twins.consume(set, { cost: 2 })
+    const many = setOf({ ...BAN, after: 5 })
+    await twins.consume(many, { cost: 2 })
     twins.clock.advance(9_000)
-    await twins.consume(set, { cost: 2 })
+    await twins.consume(many, { cost: 2 })
     twins.clock.advance(-100_000)
-    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 2 }])
+    expect((await twins.explain(many)).bans).toMatchObject([{ denials: 2 }])
     // This writes it. The first is 9 s old, the second was just made.
-    await twins.block(set, 10)
+    await twins.consume(many, { cost: 2 })
     twins.clock.advance(999)
-    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 2 }])
+    expect((await twins.explain(many)).bans).toMatchObject([{ denials: 3 }])
     twins.clock.advance(1)
-    expect((await twins.explain(set)).bans).toMatchObject([{ denials: 1 }])
+    expect((await twins.explain(many)).bans).toMatchObject([{ denials: 2 }])
   })
 
   it('at the beginning of time, too', async () => {
@@ -295,7 +257,7 @@ describe('a clock that was set back', () => {
     expect(await denyTillBanned(set)).toBe(20_000)
     expect(await twins.consume(set)).toMatchObject({ ban: { ms: 20_000 } })
     twins.clock.set(50_000)
-    await twins.block(set, 0)
+    await twins.unblock(set)
     await twins.consume(set, { cost: 2 })
     twins.clock.advance(5000)
     await twins.consume(set, { cost: 2 })
@@ -308,8 +270,7 @@ it('a request of a blocked key costs one read of each log, and writes nothing', 
   const set = setOf(BAN, 'l', [ONE, tokenBucket({ capacity: 9, refill: 9, interval: '1m', name: 'more' })])
   const op: Op = { type: 'consume', parts: [{ key: 'k', set }], cost: 1, count: 1, leaseMs: 0 }
   const store = redisStore(redis)
-  await outcomesOf(store, [{ type: 'block', parts: [{ key: 'k', set }], ms: 60_000 }])
-  await outcomesOf(store, [op])
+  for (let i = 0; i < 3; i++) await outcomesOf(store, [{ ...op, cost: 10 }])
   for (const asked of [op, { type: 'peek', parts: op.parts, cost: 1, count: 1 } as const]) {
     await redis.config('RESETSTAT')
     await outcomesOf(store, [asked])
@@ -325,11 +286,12 @@ it('a request of a blocked key costs one read of each log, and writes nothing', 
 
 it('a blocked key is not dropped from memory for others', async () => {
   const store = memoryStore({ clock: twins.clock.now, maxKeys: 3 })
-  const set = setOf(true)
+  const set = setOf({ ...BAN, after: 1, for: '10s', forgetAfter: 10 })
   const ask = async (key: string) =>
     await outcomesOf(store, [{ type: 'consume', parts: [{ key, set }], cost: 1, count: 1, leaseMs: 0 }])
-  await outcomesOf(store, [{ type: 'block', parts: [{ key: 'bad', set }], ms: 10_000 }])
-  const lax = setOf(true, 'lax', [slidingWindow({ limit: 5, window: '1m' })])
+  const denied = { type: 'consume', parts: [{ key: 'bad', set }], cost: 2, count: 1, leaseMs: 0 } as const
+  await outcomesOf(store, [denied])
+  const lax = setOf(BAN, 'lax', [slidingWindow({ limit: 5, window: '1m' })])
   for (let i = 0; i < 20; i++) {
     const op = {
       type: 'consume',
@@ -370,14 +332,8 @@ describe('the key in Redis', () => {
     await ask(deny)
     // Until the level is forgotten.
     await expectKept(50_000)
-    await ask({ type: 'block', parts, ms: 200_000 })
-    await expectKept(200_000)
-    await ask({ type: 'block', parts, ms: 10 })
-    await expectKept(50_000)
-    await ask({ type: 'block', parts, ms: 0 })
+    await ask({ type: 'override', parts, blockMs: 0 })
     expect(await redis.dbsize()).toBe(0)
-    await ask({ type: 'block', parts, ms: 366 * 86_400_000 })
-    await expectKept(366 * 86_400_000)
   })
 
   it('holds nothing of what is over, once it is written again', async () => {
@@ -388,8 +344,8 @@ describe('the key in Redis', () => {
     twins.clock.advance(40_000)
     await twins.consume(set, { cost: 2 })
     twins.clock.advance(10_000)
-    await twins.block(set, 1000)
-    await twins.block(set, 1000, 'new')
+    await twins.consume(set, { cost: 2 })
+    await twins.consume(set, { cost: 2 }, 'new')
     expect(await storedOf('k')).toEqual(await storedOf('new'))
   })
 
@@ -427,7 +383,7 @@ describe('the key in Redis', () => {
       { type: 'consume', parts, cost: 1, count: 1, leaseMs: 0 },
       { type: 'peek', parts, cost: 1, count: 1 },
       { type: 'explain', parts, cost: 1, count: 1 },
-      { type: 'block', parts, ms: 1000 },
+      { type: 'override', parts, blockMs: 0 },
       { type: 'charge', parts, units: 1 },
     ]
     for (const op of ops) {
@@ -454,7 +410,7 @@ describe('the key in Redis', () => {
         changed[place] = changed[place]! ^ change
         for (const op of [
           { type: 'consume', parts, cost: 2, count: 1, leaseMs: 0 },
-          { type: 'block', parts, ms: 1000 },
+          { type: 'override', parts, blockMs: 0 },
         ] as const) {
           await redis.set(key, changed)
           const beside = { type: 'peek', parts: other, cost: 1, count: 1 } as const
@@ -464,7 +420,7 @@ describe('the key in Redis', () => {
           ])
           expect(good).toMatchObject({ status: 'fulfilled', value: [{ admitted: 1 }] })
           if (answer.status === 'rejected') expect(answer.reason).toMatchObject({ reason: 'state' })
-          else if (op.type === 'block') expect(await redis.pttl(key)).toBeGreaterThan(0)
+          else if (op.type === 'override') expect(await redis.exists(key)).toBe(0)
         }
       }
     }
@@ -476,6 +432,7 @@ const DAY_MS = 86_400_000
 it.each<[string, unknown, unknown, string]>([
   ['no options', null, null, 'invalid_option'],
   ['a text', 'yes', 'yes', 'invalid_option'],
+  ['true', true, true, 'invalid_option'],
   ['false', false, false, 'invalid_option'],
   ['no denials', { ...BAN, after: 0 }, 0, 'invalid_option'],
   ['too many denials', { ...BAN, after: 1001 }, 1001, 'invalid_option'],
@@ -508,7 +465,6 @@ describe('random histories', () => {
     { after: 3, withinMs: 1000, forMs: [700, 1500, 4000], forgetAfterMs: 2500 },
     { after: 2, withinMs: 5000, forMs: [3000], forgetAfterMs: 10 },
     { after: 1, withinMs: 10, forMs: [10, 2000], forgetAfterMs: 6000 },
-    { after: 0, withinMs: 0, forMs: [], forgetAfterMs: 0 },
   ]
   const key = fc.nat(1)
   const cost = fc.integer({ min: 1, max: CAPACITY + 1 })
@@ -519,10 +475,7 @@ describe('random histories', () => {
     },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('peek'), key, cost }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('explain'), key, cost }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({ do: fc.constant('block'), key, ms: fc.constantFrom(0, 10, 1000, 5000) }),
-    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('unblock'), key }) },
     {
       weight: 4,
       arbitrary: fc.record({ do: fc.constant('wait'), key, cost }),
@@ -548,8 +501,7 @@ describe('random histories', () => {
         const world = new TwinStores(redis)
         const bucket = tokenBucket({ capacity: CAPACITY, refill: 1, interval: TOKEN_MS })
         const { after, withinMs, forMs, forgetAfterMs } = rule
-        const options =
-          after === 0 ? true : { after, within: withinMs, for: forMs, forgetAfter: forgetAfterMs }
+        const options = { after, within: withinMs, for: forMs, forgetAfter: forgetAfterMs }
         const set = setOf(options, 'l', [bucket])
         const models = [new KeyModel(rule), new KeyModel(rule)]
         // Since when each waits, as it was told when it asked first.
@@ -574,9 +526,9 @@ describe('random histories', () => {
             case 'explain':
               expect(await world.explain(set, each.cost, name)).toEqual(model.explain(nowMs, each.cost))
               break
-            case 'block':
-              await world.block(set, each.ms, name)
-              model.block(nowMs, each.ms)
+            case 'unblock':
+              await world.unblock(set, name)
+              model.unblock()
               break
             case 'wait': {
               const outcome = await world.consume(set, { cost: each.cost, isWaiting: true }, name)

@@ -76,16 +76,12 @@ export class KeyModel {
     })
   }
 
-  block(clockMs: number, ms: number): void {
-    const nowMs = this.#settle(clockMs)
-    this.#age(nowMs)
-    this.#ban.blockedMs = ms
-    if (ms === 0) this.#ban = { ...this.#ban, level: 0, levelMs: 0, agesMs: [] }
-    this.#forgetEmptyBan()
-  }
-
   reset(): void {
     this.#bucket = { atMs: 0, owedMs: 0 }
+    this.unblock()
+  }
+
+  unblock(): void {
     this.#ban = { atMs: 0, blockedMs: 0, level: 0, levelMs: 0, agesMs: [] }
   }
 
@@ -167,7 +163,6 @@ export class KeyModel {
 
   #deny(nowMs: number, count: number): number {
     const { after, forMs, forgetAfterMs } = this.#rule
-    if (after === 0) return 0
     this.#age(nowMs)
     const ban = this.#ban
     for (let i = 0; i < count; i++) ban.agesMs.push(0)
@@ -177,10 +172,5 @@ export class KeyModel {
     ban.levelMs = ban.blockedMs + forgetAfterMs
     ban.agesMs = []
     return ban.blockedMs
-  }
-
-  #forgetEmptyBan(): void {
-    const { blockedMs, level, agesMs } = this.#ban
-    if (blockedMs === 0 && level === 0 && agesMs.length === 0) this.#ban.atMs = 0
   }
 }

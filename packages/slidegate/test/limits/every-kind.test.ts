@@ -6,7 +6,7 @@ import * as api from '../../src/index.ts'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
-import { SAMPLES, type Sample } from '../support/kinds.ts'
+import { changeTo, SAMPLES, type Sample } from '../support/kinds.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -341,12 +341,21 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
   it('is what it was when an override of its key ends', async () => {
     const limiter = create({ overrides: true })
     await limiter.consume('k', options())
-    await limiter.overrides.set('k', [sample.make({ limit: LIMIT + 2 })])
+    await limiter.overrides.set('k', changeTo(sample, LIMIT + 2))
     expect((await limiter.consume('k', options())).remaining).toBe(LIMIT)
-    const { limits } = (await limiter.overrides.get('k'))!
-    expect(limits).toEqual([{ ...sample.make({ limit: LIMIT + 2 }), kind: expect.anything() }])
     await limiter.overrides.delete('k')
     expect((await limiter.consume('k', options())).remaining).toBe(LIMIT - 3)
+  })
+
+  it('only counts while its key is exempt', async () => {
+    const limiter = create({ overrides: true })
+    await limiter.overrides.set('k', 'exempt')
+    for (let i = 0; i < LIMIT + 2; i++) {
+      const { allowed, limits } = await limiter.consume('k', options())
+      expect([allowed, limits[0]!.shadow, limits[0]!.allowed]).toEqual([true, true, i < LIMIT])
+    }
+    await limiter.overrides.delete('k')
+    expect(await limiter.consume('k', options())).toMatchObject({ allowed: false, remaining: 0 })
   })
 
   it('many at once are decided in their order', async () => {

@@ -66,7 +66,11 @@ it('many requests, one of which fails, return nothing of a request that was admi
 
 it('whoever is denied takes nobody else their room, where denials are not counted', async () => {
   const store = memoryStore({ maxKeys: 1 })
-  const limiter = createLimiter({ limits: [slidingWindow({ limit: 2, window: '1m' })], store, ban: true })
+  const limiter = createLimiter({
+    limits: [slidingWindow({ limit: 2, window: '1m' })],
+    store,
+    overrides: true,
+  })
   await limiter.consume('a')
   expect((await limiter.consume('b', { cost: 3 })).allowed).toBe(false)
   await limiter.unblock('b')

@@ -2,8 +2,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import { concurrency, createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { notesLog } from '../../src/limits/notes.ts'
+import { limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
+import { FOREVER } from '../../src/limits/override.ts'
 import { reservationLog } from '../../src/limits/reservations.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -20,13 +20,12 @@ beforeEach(() => redis.flushall())
 
 const limits = [slidingWindow({ limit: 5, window: '1m' }), concurrency({ limit: 5, ttl: '1m', name: 'held' })]
 const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000)]
-const set = logs.reduce(withLog, limitSet('l', limits))
+const set = withOverrides(logs.reduce(withLog, limitSet('l', limits)))
 /** Windows over one log: what most requests are asked for. */
 const usual = limitSet(
   'u',
   [5, 8].map((limit) => slidingWindow({ limit, window: `${limit}s` })),
 )
-const table = withLog(limitSet('t', []), notesLog)
 
 const KEYS = ['a', 'b', 'c'] as const
 const partsOf = (key: string): Part[] => [{ key, set }]
@@ -51,10 +50,12 @@ const OPS: Readonly<Record<string, (key: string, atMs: number) => Op>> = {
   settle: (key, atMs) => ({ type: 'settle', parts: partsOf(key), ...settled, instants: [atMs] }),
   'settle, what nobody has reserved': (key, atMs) =>
     ({ type: 'settle', parts: partsOf(key), ...settled, reservation: 'f', instants: [atMs] }) as const,
-  block: (key) => ({ type: 'block', parts: partsOf(key), ms: 500 }),
+  block: (key) => ({ type: 'override', parts: partsOf(key), blockMs: 500 }),
+  unblock: (key) => ({ type: 'override', parts: partsOf(key), blockMs: 0 }),
+  'other numbers': (key) =>
+    ({ type: 'override', parts: partsOf(key), rule: '{"held":{"limit":3}}', ruleMs: 1000 }) as const,
+  exempt: (key) => ({ type: 'override', parts: partsOf(key), rule: 'exempt', ruleMs: 1000 }),
   explain: (key) => ({ type: 'explain', parts: partsOf(key), cost: 4, count: 1 }),
-  note: (key) => ({ type: 'note', parts: [{ key: '~t', set: table }], name: key, text: 'text', ttlMs: 0 }),
-  notes: () => ({ type: 'notes', parts: [{ key: '~t', set: table }], since: 0 }),
   reset: (key) => ({ type: 'reset', parts: partsOf(key) }),
 }
 
@@ -68,7 +69,15 @@ it.each(Object.entries(OPS))('%s', async (_, opOf) => {
     for (const [i, store] of stores.entries()) {
       const first = KEYS.map((key) => ({ ...consumed(key), reservation: 'e' }) as Op)
       const [{ atMs }] = (await outcomesOf(store, first)) as [ConsumeOutcome]
-      await outcomesOf(store, [{ type: 'block', parts: partsOf('b'), ms: 1000 }])
+      await outcomesOf(store, [
+        {
+          type: 'override',
+          parts: partsOf('b'),
+          rule: '{"5-per-1m":{"limit":3}}',
+          ruleMs: FOREVER,
+          blockMs: 1000,
+        },
+      ])
       clocks[i]!.advance(-backMs)
       const together = KEYS.flatMap((key) => [opOf(key, atMs), opOf(key, atMs)])
       answers.push(await outcomesOf(store, together))
@@ -124,4 +133,20 @@ it('a request joins none from before another that shares a key with it', async (
   const both = { key: { user: 'a', ip: 'x' } }
   const decisions = await limiter.consumeMany([alone, alone, both, alone, alone, both, alone])
   expect(decisions.map(({ limits }) => limits.at(-1)!.remaining)).toEqual([8, 7, 6, 5, 4, 3, 2])
+})
+
+it('a page of overrides travels with decisions, and is of no key of theirs', async () => {
+  const clock = new ManualClock()
+  const store = redisStore(redis, { clock: clock.now, buckets: 1 })
+  const rule = { rule: 'exempt', ruleMs: FOREVER } as const
+  await outcomesOf(store, [{ type: 'override', parts: partsOf('b'), ...rule }])
+  const page: Op = { type: 'overrides', parts: partsOf(''), bucket: 0, after: '' }
+  const outcomes = await outcomesOf(store, [consumed('a'), page, consumed('b'), page, consumed('c')])
+  const listed = { overrides: [{ key: 'b', rule: 'exempt', ruleMs: FOREVER, blockedMs: 0 }], buckets: 1 }
+  expect(outcomes).toMatchObject([{ admitted: 1 }, listed, { admitted: 1 }, listed, { admitted: 1 }])
+  const looks = await outcomesOf(
+    store,
+    ['a', 'b', 'c'].map((key) => OPS.peek!(key, 0)),
+  )
+  expect(looks.map((look) => (look as ConsumeOutcome).limits[0])).toEqual([2, 2, 2])
 })

@@ -41,7 +41,7 @@ export class TwinStores {
     return (await this.ask({ type: 'explain', parts: [{ key, set }], cost, count: 1 })) as ExplainOutcome
   }
 
-  async block(set: LimitSet, ms: number, key = 'k'): Promise<void> {
-    await this.ask({ type: 'block', parts: [{ key, set }], ms })
+  async unblock(set: LimitSet, key = 'k'): Promise<void> {
+    await this.ask({ type: 'override', parts: [{ key, set }], blockMs: 0 })
   }
 }

@@ -64,9 +64,8 @@ const KEYED: Record<string, KeyedScale> = {
   'reservations under limits that change': {
     ...{ ...keyed, kinds: sums, laterKinds: KINDS, sets: [2, 3], reservations: true },
   },
-  overrides: {
-    ...{ ...keyed, shortestMs: 600_000, windowMs: 1_200_000, sets: [2, 3], byOverrides: true, processes: 1 },
-  },
+  overrides: { ...keyed, limits: 3, overrides: true },
+  'overrides and bans, clock set back': { ...keyedBack, overrides: true, bans: true },
   'all of it': { ...keyed, sets: [1, 2], bans: true, reservations: true },
 }
 

@@ -113,14 +113,14 @@ describe('a decision has a span', () => {
   })
 
   it('nothing else does', async () => {
-    const { limiter } = tracedOn({ ban: true, overrides: true })
+    const { limiter } = tracedOn({ overrides: true })
     await limiter.peek('k')
     await limiter.charge('k', 1)
     await limiter.explain('k')
     await limiter.block('k', '1m')
     await limiter.isBlocked('k')
     await limiter.unblock('k')
-    await limiter.overrides.set('k', limits)
+    await limiter.overrides.set('k', 'exempt')
     await limiter.reset('k')
     expect([limiter.waiting().length, limiter.stats().clockSteps, limiter.name]).toEqual([0, 0, 'api'])
     expect(spans()).toEqual([])

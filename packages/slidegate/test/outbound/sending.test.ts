@@ -230,7 +230,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       'on limits that were set by hand',
       async () => {
         const { limiter } = budget()
-        await limiter.overrides.set('k', [slidingWindow({ limit: 10, window: '10s' })])
+        await limiter.overrides.set('k', { limit: 10, window: '10s' })
         return limiter
       },
     ],

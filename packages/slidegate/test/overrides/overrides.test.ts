@@ -1,195 +1,140 @@
 // tier: integration
-
 import { beforeEach, describe, expect, it } from 'vitest'
-import { calendarWindow } from '../../src/calendar.ts'
-import { type Limit, tokenBucket } from '../../src/index.ts'
-import { MAX_NOTES } from '../../src/limits/notes.ts'
-import { outcomesOf } from '../../src/stores/call.ts'
-import type { NoteOp, Op, Store } from '../../src/stores/store.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type LimitsOf,
+  memoryStore,
+  slidingWindow,
+  tokenBucket,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { ManualClock } from '../../src/testing.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { clock, inRedis, memory, namesOf, type Process, processOn, trial, vip } from './tables.ts'
+
+// What the conformance suite and the histories don't reach: keys that are stored otherwise, limits of functions, and what
+// is refused.
 
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-const stores: Record<string, () => Store> = { memory, redis: () => inRedis(redis) }
+const clock = new ManualClock()
+const stores: Record<string, () => Store> = {
+  memory: () => memoryStore({ clock: clock.now }),
+  Redis: () => redisStore(redis, { clock: clock.now }),
+  'Redis with one bucket': () => redisStore(redis, { clock: clock.now, buckets: 1 }),
+}
 
-describe.each(Object.keys(stores))('overrides in %s', (name) => {
-  let store: Store
-  let one: Process
-  let other: Process
-  beforeEach(() => {
-    store = stores[name]!()
-    one = processOn(store)
-    other = processOn(store)
+const minute = slidingWindow({ limit: 10, window: '1m', name: 'minute' })
+
+describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
+  const common = () => ({ store: storeOf(), overrides: true, timeoutMs: 30_000 })
+
+  it('a key that is stored as a hash is listed as it was set, after each kind of change', async () => {
+    const limiter = createLimiter({ limits: [minute], ...common() })
+    const key = `user ${'ü'.repeat(200)}`
+    await limiter.block(key, '1m')
+    await limiter.overrides.set(key, 'exempt', { ttl: '2m' })
+    await limiter.unblock(key)
+    const override = { key, exempt: true, expiresInMs: 120_000 }
+    expect(await listed(limiter)).toEqual([override])
+    expect(await limiter.overrides.get(key)).toEqual(override)
   })
 
-  it('is in force at once where it is set, and elsewhere within a second', async () => {
-    expect(await other.ask('k')).toBeUndefined()
-    await one.set('k', vip)
-    expect(await one.ask('k')).toEqual(vip)
-    expect(await one.ask('other')).toBeUndefined()
-    clock.advance(1001)
-    expect(await other.ask('k')).toEqual(vip)
+  it('with hashKeys a key is listed as it is stored, and no other text of it is kept', async () => {
+    const limiter = createLimiter({ limits: [minute], ...common(), hashKeys: 'correct horse battery staple' })
+    await limiter.overrides.set('ann', { limit: 5 })
+    await limiter.block('ann', '1m')
+    const [override, ...others] = await listed(limiter)
+    expect(others).toEqual([])
+    expect(override!.key).toMatch(/^~[\w-]{22}$/)
+    expect(await limiter.overrides.get('ann')).toEqual(override)
   })
 
-  it('ends with its ttl', async () => {
-    await one.set('k', trial, { ttl: '2m' })
-    clock.advance(100_000)
-    const late = processOn(store)
-    expect(await late.ask('k')).toEqual(trial)
-    expect((await late.table.get(undefined, 'k'))?.expiresInMs).toBe(20_000)
-    clock.advance(19_999)
-    for (const each of [one, late]) expect(await each.ask('k')).toEqual(trial)
-    clock.advance(1)
-    for (const each of [one, late, processOn(store)]) {
-      expect(await each.ask('k')).toBeUndefined()
-      expect(await each.table.get(undefined, 'k')).toBeUndefined()
-      expect(await each.table.list()).toEqual([])
+  it('dimensions have overrides of their own, and so have limiters of other names', async () => {
+    const store = common()
+    const limiter = createLimiter({ name: 'api', dimensions: { user: [minute], ip: [minute] }, ...store })
+    const other = createLimiter({ name: 'other', dimensions: { user: [minute], ip: [minute] }, ...store })
+    await limiter.overrides.set({ user: 'k' }, { limit: 1 })
+    await limiter.overrides.set({ ip: 'k' }, { minute: { limit: 2 } })
+    const all = await listed(limiter)
+    expect(all.map(({ dimension, limits }) => [dimension, limits])).toEqual([
+      ['user', { minute: { limit: 1 } }],
+      ['ip', { minute: { limit: 2 } }],
+    ])
+    const { limits } = await limiter.peek({ user: 'k', ip: 'k' })
+    expect(limits.map(({ name, limit }) => [name, limit])).toEqual([
+      ['user.minute', 1],
+      ['ip.minute', 2],
+    ])
+    expect(await listed(other)).toEqual([])
+    await limiter.overrides.delete({ user: 'k' })
+    expect((await listed(limiter)).map(({ dimension }) => dimension)).toEqual(['ip'])
+  })
+
+  it('a function that needs the request is not asked for the limits of a list', async () => {
+    const requests: unknown[] = []
+    const limits: LimitsOf = (_, request) => {
+      requests.push(request)
+      return (request as { readonly limits: readonly Limit[] }).limits
     }
+    const limiter = createLimiter({ limits, ...common() })
+    await limiter.overrides.set('k', { hour: { limit: 5 } })
+    expect(requests).toEqual([])
+    expect(await listed(limiter)).toEqual([{ key: 'k', limits: { hour: { limit: 5 } } }])
+    const request = { limits: [minute] }
+    expect((await limiter.overrides.get('k', { request }))!.unused).toEqual(['hour'])
+    expect((await limiter.consume('k', { request })).limits[0]!.limit).toBe(10)
   })
 
-  it('no process need hear of the end of a ttl', async () => {
-    await one.set('k', trial, { ttl: 500 })
-    expect(await one.ask('k')).toEqual(trial)
-    clock.advance(499)
-    expect(namesOf(one.table.of(undefined, 'k'))).toEqual(['trial'])
-    clock.advance(1)
-    expect(one.table.of(undefined, 'k')).toBeUndefined()
-  })
-
-  it('what is deleted gives way to the declared limits', async () => {
-    await one.set('k', vip)
-    expect(await one.table.delete(undefined, 'k')).toBe(true)
-    expect(await one.table.delete(undefined, 'k')).toBe(false)
-    expect(await one.ask('k')).toBeUndefined()
-    clock.advance(1001)
-    expect(await other.ask('k')).toBeUndefined()
-  })
-
-  it('of several changes, by several processes, the last is in force', async () => {
-    await one.set('k', vip, { ttl: 500 })
-    clock.advance(5000)
-    await other.set('k', trial)
-    clock.advance(1001)
-    expect(await one.ask('k')).toEqual(trial)
-    await one.table.delete(undefined, 'k')
-    await other.set('k', vip)
-    expect(await other.ask('k')).toEqual(vip)
-  })
-
-  it('is the same object until it changes, and of all keys for which it is the same', async () => {
-    await one.set('k', vip)
-    await one.set('l', vip)
-    const [k, l] = [one.table.of(undefined, 'k'), one.table.of(undefined, 'l')]
-    expect(l).toBe(k)
-    clock.advance(1001)
-    await one.set('m', trial)
-    await one.ask('k')
-    expect(one.table.of(undefined, 'k')).toBe(k)
-  })
-
-  it('lists what is in force, by the keys as they were given', async () => {
-    const long = `user ${'ü'.repeat(200)}`
-    await one.set('k', vip)
-    await one.set(long, trial, { ttl: '1m' })
-    await one.table.set('ip', 'k', trial)
-    await one.set('gone', trial)
-    await one.table.delete(undefined, 'gone')
-    clock.advance(400)
-    const overrides = (await other.table.list()).toSorted((a, b) => a.key.length - b.key.length)
-    expect(overrides).toHaveLength(3)
-    expect(overrides).toEqual(
-      expect.arrayContaining([
-        { key: 'k', limits: vip, expiresInMs: 0 },
-        { key: 'k', dimension: 'ip', limits: trial, expiresInMs: 0 },
-        { key: long, limits: trial, expiresInMs: 59_600 },
-      ]),
-    )
-    expect(await other.table.get(undefined, long)).toEqual({ key: long, limits: trial, expiresInMs: 59_600 })
-    expect(await other.table.get('ip', 'k')).toMatchObject({ dimension: 'ip' })
-    expect(other.table.of('ip', 'k')).toEqual(trial)
-    expect(other.table.of('user', 'k')).toBeUndefined()
-  })
-
-  it('is of one limiter', async () => {
-    await one.set('k', vip)
-    expect(await processOn(store, { limiter: 'login' }).table.list()).toEqual([])
-  })
-
-  it('holds other kinds, in full', async () => {
-    const limits: readonly Limit[] = [
-      tokenBucket({ capacity: 5, refill: 1, interval: '1s' }),
-      calendarWindow({ limit: 5, unit: 'month', timeZone: 'Europe/Berlin', shadow: true }),
+  it('numbers alone are for the only limit that a function returns, whatever its name is', async () => {
+    const sets = [
+      [minute],
+      [fixedWindow({ limit: 9, window: '1h' })],
+      [minute, fixedWindow({ limit: 9, window: '1h' })],
     ]
-    await one.set('k', limits)
-    expect((await other.table.get(undefined, 'k'))!.limits).toEqual(limits)
+    const limiter = createLimiter({ limits: (_, set) => sets[set as number]!, ...common() })
+    await limiter.overrides.set('k', { limit: 3 })
+    const limitsOf = async (request: number) =>
+      (await limiter.peek('k', { request })).limits.map(({ limit }) => limit)
+    expect([await limitsOf(0), await limitsOf(1), await limitsOf(2)]).toEqual([[3], [3], [10, 9]])
   })
 
-  it('what others have written, and this version does not know, is not in force', async () => {
-    await one.set('k', vip)
-    const texts = ['', '{}', 'null', '[1', '{"key":"k","limits":[{"kind":"new"}],"ttlMs":0}']
-    for (const [i, text] of texts.entries()) await outcomesOf(store, [noteOp(`foreign${i}`, text)])
-    clock.advance(1001)
-    for (const [i] of texts.entries()) expect(await other.ask(`foreign${i}`)).toBeUndefined()
-    expect(await other.table.list()).toHaveLength(1)
-    await other.set('foreign4', vip)
-    expect(await other.ask('foreign4')).toEqual(vip)
+  it('numbers too large for the limits of a function have no effect, in any process', async () => {
+    const limits = [
+      slidingWindow({ limit: 10, window: '1h', precision: 50, name: 'coarse' }),
+      tokenBucket({ capacity: 10, refill: 1, interval: '1h', name: 'bucket' }),
+    ]
+    const limiter = createLimiter({ limits: () => limits, ...common() })
+    await limiter.overrides.set('k', { coarse: { window: 40 }, bucket: { capacity: 2 ** 40 } })
+    expect((await limiter.overrides.get('k'))!.unused).toEqual(['coarse', 'bucket'])
+    const { limits: told } = await limiter.consume('k', { cost: 10 })
+    expect(told.map(({ limit, windowMs }) => [limit, windowMs])).toEqual([
+      [10, 3_600_000],
+      [10, 36_000_000],
+    ])
+    expect((await limiter.consume('k')).allowed).toBe(false)
   })
 
-  it(`no more than ${MAX_NOTES} keys have one`, async () => {
-    for (let first = 0; first < MAX_NOTES; first += 1000) {
-      const ops: Op[] = Array.from({ length: 1000 }, (_, i) => noteOp(`k${first + i}`, 'text'))
-      await outcomesOf(store, ops)
+  it('a change is refused as a whole, and what was in force stays', async () => {
+    const limits = [minute, tokenBucket({ capacity: 5, refill: 1, interval: '1s', name: 'bucket' })]
+    const limiter = createLimiter({ limits, ...common() })
+    await limiter.overrides.set('k', { minute: { limit: 5 } }, { ttl: '1h' })
+    for (const change of [
+      { minute: { limit: 9 }, bucket: { limit: 9 } },
+      { minute: { limit: 9 }, bucket: { capacity: 2 ** 44 } },
+      { minute: { capacity: 9 } },
+      { minute: { limit: 2 ** 40, window: '366d' } },
+      { minute: 9 },
+    ]) {
+      await expect(limiter.overrides.set('k', change as never)).rejects.toMatchObject({
+        code: expect.stringMatching(/^invalid_(limit|precision)$/),
+      })
     }
-    await expect(one.set('k', vip)).rejects.toMatchObject({
-      code: 'store_unavailable',
-      reason: 'full',
-      message: 'no override for "k": the limiter "api" has 10000 already',
-    })
-    await one.set('k17', vip)
-    expect(await one.ask('k17')).toEqual(vip)
-  })
-
-  function noteOp(key: string, text: string): NoteOp {
-    let made: NoteOp | undefined
-    const table = processOn(store, {
-      apply: async (op) => {
-        if (op.type === 'notes') made = { type: 'note', parts: op.parts, name: key, text, ttlMs: 0 }
-        throw new Error('not sent')
-      },
-      applySync: undefined,
-    }).table
-    table.isFresh()
-    return made!
-  }
-})
-
-describe('what is refused', () => {
-  const { table, asked } = processOn(memory())
-
-  it.each<[unknown, unknown, unknown, string]>([
-    ['k', undefined, {}, 'invalid_limit'],
-    ['k', [], {}, 'invalid_limit'],
-    ['k', 'vip', {}, 'invalid_limit'],
-    ['k', [{ ...vip[0], limit: 5 }], {}, 'invalid_limit'],
-    ['k', [vip[0], vip[0]], {}, 'duplicate_limit'],
-    ['k', vip, { ttl: 9 }, 'invalid_window'],
-    ['k', vip, { ttl: '367d' }, 'invalid_window'],
-    ['k', vip, { ttl: 'soon' }, 'invalid_window'],
-    ['k', vip, null, 'invalid_option'],
-    ['', vip, {}, 'invalid_key'],
-    [5, vip, {}, 'invalid_key'],
-    ['k'.repeat(9000), vip, {}, 'invalid_limit'],
-  ])('%s, %j, %j', async (key, limits, options, code) => {
-    const set = table.set(undefined, key as string, limits as Limit[], options as object)
-    await expect(set).rejects.toMatchObject({ code })
-    expect(asked).not.toContain('note')
-  })
-
-  it.each([9, 2 ** 31, 10.5, Number.NaN, '1s', null])('maxStaleMs: %s', (maxStaleMs) => {
-    expect(() => processOn(memory(), { maxStaleMs: maxStaleMs as number })).toThrow(
-      expect.objectContaining({ code: 'invalid_option' }),
-    )
+    const inForce = { key: 'k', limits: { minute: { limit: 5 } }, expiresInMs: 3_600_000 }
+    expect(await limiter.overrides.get('k')).toEqual(inForce)
   })
 })

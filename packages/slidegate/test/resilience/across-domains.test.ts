@@ -321,7 +321,7 @@ describe('an op for several keys', () => {
     expect(told).toMatchObject({ admitted: 0, ban: { ms: 9_999, parts: [0] } })
     expect(told.limits).toEqual([1, hourMs - 1, hourMs - 1, 1, 0, hourMs])
     expect(await usedOf(memory, plain)).toBe(1)
-    await ask(store, { type: 'block', parts, ms: 0 })
+    await ask(store, { type: 'override', parts, blockMs: 0 })
     expect((await ask(store, consumption(parts))).ban).toBeUndefined()
   })
 })
@@ -330,7 +330,7 @@ describe('what returns a request', () => {
   it('is one op for all its keys: limits that read a log, and shadow limits without room', () => {
     const tried = slidingWindow({ limit: 3, window: '30m', name: 'tried', shadow: true })
     const [user, ip] = [partOf('user', hourly(9), tried), partOf('ip', hourly(9, 'requests'))]
-    const banned = { key: 'user', set: withLog(user.set, banLog(true)) }
+    const banned = { key: 'user', set: withLog(user.set, banLog({ after: 2, within: '1m', for: '10s' })) }
     const op = consumption([banned, ip], { cost: 2 })
     const limits = [0, 0, 1, 1, 0, 1, 0, 0, 1]
     const outcome = { source: 'store', atMs: 7, admitted: 2, limits, waitMs: 0 } as const

@@ -5,6 +5,7 @@ import {
   distinct,
   fixedWindow,
   type Limit,
+  type LimitChange,
   slidingCounter,
   slidingWindow,
   tokenBucket,
@@ -93,4 +94,9 @@ export const SAMPLES: Readonly<Record<string, Sample>> = {
     isRefundable: false,
     keys: 12,
   },
+}
+
+/** Another limit, as an override has it. */
+export function changeTo({ by }: Sample, limit: number): LimitChange {
+  return by === 'tokenBucket' ? { capacity: limit } : { limit }
 }

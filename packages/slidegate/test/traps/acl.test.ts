@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, type Limit, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { storeConformance } from '../../src/testing.ts'
 import { codeBlocks, ROOT } from '../docs/markdown.ts'
 import { COMMANDS, COMMANDS_FOR, COMMANDS_OF_TESTS, rulesFor } from '../support/access.ts'
 import { SAMPLES } from '../support/kinds.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { server, redis: admin } = await useRedis()
@@ -28,7 +29,7 @@ function connect(username: string, port = server.port): Redis {
 async function conform(client: RedisClient): Promise<void> {
   const limits = [slidingWindow({ limit: 2, window: '1h' })]
   // First: requests go on without what cannot be read of them.
-  await override(client, limits)
+  await override(client)
   for (const { run } of storeConformance) {
     await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
   }
@@ -36,17 +37,19 @@ async function conform(client: RedisClient): Promise<void> {
   await createLimiter({ limits, store: redisStore(client), timeoutMs: 30_000 }).consume('k')
 }
 
-/** Lasting ones and others, read as a whole and what has changed, and removed. */
-async function override(client: RedisClient, limits: readonly Limit[]): Promise<void> {
+/** Those that last, that end, and that are removed. */
+async function override(client: RedisClient): Promise<void> {
+  const limits = [slidingWindow({ limit: 2, window: '1h' })]
   const store = redisStore(client, { prefix: `slidegate:${randomUUID()}` })
   const [here, elsewhere] = Array.from({ length: 2 }, () =>
     createLimiter({ limits, overrides: true, store, timeoutMs: 30_000 }),
   )
-  await here!.overrides.set('k', limits)
-  await elsewhere!.overrides.set('other', limits, { ttl: '1h' })
-  expect(await here!.overrides.list()).toHaveLength(2)
+  await here!.overrides.set('k', { limit: 3 })
+  await elsewhere!.overrides.set('other', 'block', { ttl: '1h' })
+  expect((await elsewhere!.consume('k')).remaining).toBe(2)
+  expect(await listed(here!)).toHaveLength(2)
   expect(await elsewhere!.overrides.delete('k')).toBe(true)
-  expect(await here!.overrides.list()).toHaveLength(1)
+  expect(await listed(here!)).toHaveLength(1)
 }
 
 describe('a Redis user who may do nothing else', () => {

@@ -18,6 +18,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { redis } = await useRedis()
@@ -378,79 +379,99 @@ it('a window log whose oldest total is above its newest is no log of ours', asyn
   }
 })
 
-describe('a table of overrides', () => {
-  const options = { limits: [slidingWindow({ limit: 5, window: '1h' })], timeoutMs: 30_000 }
-  const create = () =>
-    createLimiter({ ...options, overrides: true, store: redisStore(redis, { clock: clock.now }) })
-  const vip = [slidingWindow({ limit: 500, window: '1h' })]
-  const tableOf = async () => (await redis.keys('*~overrides*'))[0]!
-  const HUGE = ['9007199254740993', '18446744073709551616', '9'.repeat(400)] as const
+describe('an override', () => {
+  const create = (name = 'default') =>
+    createLimiter({
+      name,
+      limits: [slidingWindow({ limit: 5, window: '1h', name: 'hour' })],
+      overrides: true,
+      store: redisStore(redis, { clock: clock.now }),
+      timeoutMs: 30_000,
+    })
+  const keysOf = async (key: string) => (await redis.keys(`*:default:${key}:*`)).sort()
+  const JSONS = [
+    ...['null', 'true', '5', '"exempt"', '{', '{"hour":5}', '{"hour":{"limit":0}}', '{"hour":{"limit":1.5}}'],
+    ...['{"hour":{"limit":"5"}}', '{"hour":{"limit":1e999}}', '{"hour":{"limit":1099511627777}}', 'EXEMPT'],
+    ...['{"hour":{"limit":null}}', '{"hour":{"limit":[5]}}', '['.repeat(2000), '[]', '{"hour":[5]}'],
+    // cjson reads these.
+    ...[
+      '{"hour":{"limit":0x10}}',
+      '{"hour":{"limit":inf}}',
+      '{"hour": {"limit":5}}',
+      '{"hour":{"limit":1.}}',
+    ],
+    ...[
+      '{"hour":{"limit":5,"more":5}}',
+      '{"hour":{"limit":-5}}',
+      '{"hour":{"limit":5}} ',
+      '{"ho\tur":{"limit":5}}',
+    ],
+  ]
+  const HUGE = ['4503599627370497', '9'.repeat(20), '9'.repeat(400)]
+  const records = [
+    ...[
+      '',
+      '1',
+      '1 0 0',
+      '2 0 0 exempt\n',
+      '1 0 x exempt\n',
+      '1 -5 0 exempt\n',
+      '1 0  exempt\n',
+      '1 0 0 exempt',
+    ],
+    ...HUGE.flatMap((ms) => [`1 ${ms} 0 \n`, `1 0 ${ms} exempt\n`]),
+    ...JSONS.map((rule) => `1 0 4503599627370496 ${rule}\n`),
+  ]
 
-  // Version, floor, how many last, until when, changes: to count from such a number to the next would take for ever.
-  const numbers = [1, 2, 3, 4, 5].flatMap((at) => HUGE.map((number) => [at, number.length, number] as const))
-  it.each(numbers)(
-    'whose number %i has %i digits is unavailable, and blocks nobody',
-    async (at, _, number) => {
-      const early = create()
-      await early.overrides.set('vip', vip)
-      const table = await tableOf()
-      const words = (await redis.hget(table, ''))!.split(' ')
-      // So that whoever has read it asks what was changed since.
-      words[1] = `${Number(words[1]) + 1}`
-      words[at] = number
-      await redis.hset(table, '', words.join(' '))
-      const other = createLimiter({
-        ...options,
-        name: 'other',
-        store: redisStore(redis, { clock: clock.now }),
-      })
+  it.each(records.map((record) => [record.slice(0, 60), record]))(
+    '%j is unavailable, and is left alone',
+    async (_, record) => {
       const limiter = create()
+      await limiter.overrides.set('vip', { limit: 500 })
+      await limiter.overrides.set('other', { limit: 300 })
+      const [key = ''] = await redis.keys('*:vip:o')
+      await redis.set(key, record)
+      const before = await keysOf('vip')
       const asked = await Promise.allSettled([
         limiter.consume('vip'),
-        limiter.overrides.set('vip', vip),
-        early.overrides.list(),
-        other.consume('k'),
+        limiter.peek('vip'),
+        limiter.overrides.get('vip'),
+        limiter.overrides.set('vip', 'exempt'),
+        limiter.block('vip', '1m'),
+        limiter.overrides.delete('vip'),
+        limiter.consume('other'),
+        create('bare').consume('vip'),
       ])
-      expect(asked).toMatchObject([
-        // By the declared limits.
-        { value: { remaining: 4 } },
-        { reason: { reason: 'state' } },
-        { reason: { reason: 'state' } },
-        { value: { remaining: 4 } },
-      ])
-      await redis.del(table)
-      expect((await create().consume('vip')).limits[0]!.limit).toBe(5)
+      const state = { reason: { name: 'StoreUnavailableError', reason: 'state' } }
+      for (const each of asked.slice(0, 6)) expect(each).toMatchObject(state)
+      expect(asked.slice(6)).toMatchObject([{ value: { remaining: 299 } }, { value: { remaining: 4 } }])
+      expect(await redis.get(key)).toBe(record)
+      expect(await keysOf('vip')).toEqual(before)
+      // A list has the others.
+      expect((await listed(limiter)).map((each) => each.key)).toEqual(['other'])
     },
   )
 
-  it.each(
-    HUGE.flatMap((number) => [
-      [number.length, 1, `${number} 0`] as const,
-      [1, number.length, `0 ${number}`] as const,
-    ]),
-  )('with a note of times of %i and %i digits leaves the others in force', async (_, __, times) => {
-    const limiter = create()
-    await limiter.overrides.set('vip', vip)
-    await limiter.overrides.set('other', vip)
-    const table = await tableOf()
-    const text = (await redis.hget(table, 'vip'))!.split(' ').slice(2).join(' ')
-    await redis.hset(table, 'vip', `${times} ${text}`)
-    const later = create()
-    expect((await later.consume('other')).limits[0]!.limit).toBe(500)
-    expect((await later.consume('vip')).limits[0]!.limit).toBe(5)
-  })
-
-  it('that counts fewer notes than there are is still one when they are gone', async () => {
-    const limiter = create()
-    await limiter.overrides.set('vip', vip)
-    const table = await tableOf()
-    const words = (await redis.hget(table, ''))!.split(' ')
-    words[3] = '0'
-    await redis.hset(table, '', words.join(' '))
-    await limiter.overrides.delete('vip')
-    await limiter.overrides.set('other', vip)
-    expect((await create().consume('other')).limits[0]!.limit).toBe(500)
-  })
+  it.each(['a text', 'a list'])(
+    '%s in place of an index: nothing is set, and decisions go on',
+    async (what) => {
+      const limiter = create()
+      await limiter.overrides.set('vip', { limit: 500 })
+      const [index = ''] = await redis.keys('*~overrides')
+      await redis.del(index)
+      await (what === 'a list' ? redis.rpush(index, 'x') : redis.set(index, 'x'))
+      const before = (await redis.keys('*')).sort()
+      const asked = await Promise.allSettled([
+        limiter.overrides.set('vip', 'exempt'),
+        limiter.overrides.delete('vip'),
+        limiter.block('vip', '1m'),
+        listed(limiter),
+      ])
+      for (const each of asked) expect(each).toMatchObject({ reason: { reason: 'state' } })
+      expect((await redis.keys('*')).sort()).toEqual(before)
+      expect((await limiter.consume('vip')).remaining).toBe(499)
+    },
+  )
 })
 
 describe.each(['zzzzzzzzzzzzzzzz', '~'.repeat(100), '7', ''])('what is no receipt: %s', (text) => {

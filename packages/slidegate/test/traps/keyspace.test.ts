@@ -17,11 +17,11 @@ import {
 } from '../../src/index.ts'
 import { storedKey } from '../../src/key.ts'
 import { Dimension } from '../../src/key-limits.ts'
-import { limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { notesLog } from '../../src/limits/notes.ts'
+import { withLog } from '../../src/limits/limit-set.ts'
 import { reservationLog } from '../../src/limits/reservations.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { keyspace, tagsOf } from '../../src/stores/redis/keyspace.ts'
+import { type Keyspace, keyspace, tagsOf } from '../../src/stores/redis/keyspace.ts'
+import type { Part } from '../../src/stores/store.ts'
 import { freePort, startRedis } from '../support/redis-server.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -165,6 +165,13 @@ it('callers spread evenly over the buckets', async () => {
   expect(Math.max(...perTag.values())).toBeLessThan(200)
 })
 
+/** The index of the overrides of a part's bucket. */
+function indexOf(space: Keyspace, part: Part): string {
+  const keys: string[] = []
+  space.append({ type: 'override', parts: [part] }, keys)
+  return keys.at(-1)!
+}
+
 describe('no key is ever that of something else', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'b', 'a-b', 'a_b', 'user', 'w1', 'b1', '0'),
@@ -209,24 +216,20 @@ describe('no key is ever that of something else', () => {
         (all) => {
           const space = keyspace('p', 64)
           const keys: string[] = []
+          const indexes = new Set<string>()
           for (const { limiter, dimension, key } of all) {
-            const rules = { limits, ban: true as const }
-            const part = new Dimension(limiter, dimension, rules).partOf(
-              key,
-              storedKey(key),
-              undefined,
-              undefined,
-            )
+            const ban = { after: 9, within: '1h', for: '1h' } as const
+            const of = new Dimension(limiter, dimension, { limits, ban, isOverridable: true })
+            const part = of.partOf(key, storedKey(key), undefined)
             const set = withLog(part.set, reservationLog(60_000))
-            space.append([{ ...part, set }], keys)
+            space.append({ type: 'list', parts: [{ ...part, set }] }, keys)
+            indexes.add(indexOf(space, { ...part, set }))
           }
-          for (const limiter of new Set(all.map((each) => each.limiter))) {
-            space.append([{ key: '~overrides', set: withLog(limitSet(limiter, []), notesLog) }], keys)
-          }
+          keys.push(...indexes)
           expect(keys.length).toBeGreaterThan(7 * all.length)
           expect(new Set(keys).size).toBe(keys.length)
           // Each is of one bucket, whatever is in its parts; and no limiter is called like a store.
-          for (const key of keys) expect(key).toMatch(/^p:\{\d+\}:[^:~][^:]*:.+:[^:]+$/s)
+          for (const key of keys) expect(key).toMatch(/^p:\{\d+\}:[^:~][^:]*:(.+:[^:]+|~overrides)$/s)
           expect(space.receiptHead(0)).toMatch(/^p:\{\d+\}:~[^:]+:$/)
         },
       ),
@@ -239,11 +242,12 @@ describe('no key is ever that of something else', () => {
     const limiter = createLimiter({
       name: 'api',
       dimensions: { user: [slidingWindow({ limit: 3, window: '1m' })] },
-      ...{ ban: { user: true }, overrides: true, reservationTtl: '1h', store, timeoutMs: 30_000 },
+      ban: { user: { after: 1, within: '1h', for: '1h' } },
+      ...{ overrides: true, reservationTtl: '1h', store, timeoutMs: 30_000 },
     })
     await limiter.reserve({ user: 'a' }, 3)
-    await limiter.block({ user: 'a' }, '1m')
-    await limiter.overrides.set({ user: 'a' }, [slidingWindow({ limit: 5, window: '1m' })])
+    await limiter.consume({ user: 'a' })
+    await limiter.overrides.set({ user: 'a' }, { limit: 5 })
     const abort = new AbortController()
     await limiter.unblock({ user: 'b' })
     await limiter.charge({ user: 'b' }, 5)
@@ -254,10 +258,11 @@ describe('no key is ever that of something else', () => {
     await expect(wait).rejects.toThrow()
     expect(keys).toEqual([
       'slidegate:my:app:{}:api/user:a:b',
+      'slidegate:my:app:{}:api/user:a:o',
       'slidegate:my:app:{}:api/user:a:r3600000',
       'slidegate:my:app:{}:api/user:a:w1',
       'slidegate:my:app:{}:api/user:b:w1',
-      'slidegate:my:app:{}:api:~overrides:n',
+      'slidegate:my:app:{}:api/user:~overrides',
     ])
   })
 })

@@ -11,6 +11,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // Logs that no limit reads: of bans, of those who wait, of reservations, of overrides.
@@ -60,24 +61,20 @@ describe('lives for as long as it matters:', () => {
     await expectLifetime('b', 6 * HOUR)
     for (let i = 0; i < 10; i++) await limiter.consume('k')
     await expectLifetime('b', 6 * HOUR)
-    await limiter.block('k', '10h')
-    await expectLifetime('b', 10 * HOUR)
-    await limiter.block('k', '10s')
-    await expectLifetime('b', 6 * HOUR)
     await limiter.unblock('k')
     expect(await redis.exists(await keyOf('b'))).toBe(0)
   })
 
-  it('a ban by hand', async () => {
-    const limiter = limiterWith({ ban: true })
+  it('a block', async () => {
+    const limiter = limiterWith({ overrides: true })
     for (const [duration, ms] of [['366d', 366 * 24 * HOUR] as const, ['1m', 60_000] as const]) {
       await limiter.block('k', duration)
-      await expectLifetime('b', ms)
-      expect(await redis.dbsize()).toBe(1)
+      await expectLifetime('o', ms)
+      expect(await redis.dbsize()).toBe(2)
     }
     await limiter.block('k', 10)
     // It may be gone already.
-    expect(await redis.pttl(await keyOf('b'))).toBeLessThanOrEqual(lifetimeOf(10))
+    expect(await redis.pttl(await keyOf('o'))).toBeLessThanOrEqual(lifetimeOf(10))
   })
 
   it('reservations', async () => {
@@ -99,21 +96,26 @@ describe('lives for as long as it matters:', () => {
   })
 
   // Overrides are configuration: whoever sets one without a ttl wants it to stay.
-  it('overrides: for ever, or until the last has ended', async () => {
+  it('an override: for ever, or until its later half has ended; and so the index of its bucket', async () => {
     const limiter = limiterWith({ overrides: true })
-    const limits = [slidingWindow({ limit: 50, window: '2h' })]
-    const [table] = [() => redis.keys('*~overrides*')]
-    await limiter.overrides.set('k', limits, { ttl: '1h' })
-    const [key = ''] = await table()
-    const ttlMs = await redis.pttl(key)
-    expect(ttlMs).toBeGreaterThan(HOUR - 5000)
-    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(HOUR) + 10_000)
-    await limiter.overrides.set('other', limits)
-    expect(await redis.pttl(key)).toBe(-1)
-    await limiter.overrides.delete('other')
-    expect(await redis.pttl(key)).toBeGreaterThan(0)
+    const expectIndex = async (key: string, isLasting: boolean) => {
+      const index = (await keyOf('o', key)).replace(`${key}:o`, '~overrides')
+      expect(await redis.pttl(index))[isLasting ? 'toBe' : 'toBeGreaterThan'](isLasting ? -1 : HOUR - 5000)
+    }
+    await limiter.overrides.set('k', { limit: 50 }, { ttl: '1h' })
+    await expectLifetime('o', HOUR)
+    await expectIndex('k', false)
+    await limiter.overrides.set('k', 'block', { ttl: '3h' })
+    await expectLifetime('o', 3 * HOUR)
+    await limiter.unblock('k')
+    await expectLifetime('o', HOUR)
+    await limiter.overrides.set('k', 'exempt')
+    expect(await redis.pttl(await keyOf('o'))).toBe(-1)
+    await expectIndex('k', true)
     await limiter.reset('k')
-    expect(await table()).toEqual([key])
+    expect(await redis.exists(await keyOf('o'))).toBe(1)
+    await limiter.overrides.delete('k')
+    expect(await redis.dbsize()).toBe(0)
   })
 
   it('each is one key, by a clock that is handed in for ten minutes at least', () =>
@@ -125,7 +127,7 @@ describe('lives for as long as it matters:', () => {
           const clock = new ManualClock()
           const limits = [slidingWindow({ limit: 6, window: '5s' })]
           const brief = { after: 3, within: '4s', for: ['2s', '7s'] } as const
-          const limiter = limiterWith({ limits, ban: brief, reservationTtl: '6s' }, clock)
+          const limiter = limiterWith({ limits, ban: brief, overrides: true, reservationTtl: '6s' }, clock)
           const reserved = []
           for (const [act, afterMs] of acts) {
             clock.advance(afterMs)
@@ -142,7 +144,7 @@ describe('lives for as long as it matters:', () => {
           }
           for (const key of await redis.keys('*')) {
             const ttlMs = await redis.pttl(key)
-            expect(key).toMatch(/:k:(w1|b|q|r6000)$/)
+            expect(key).toMatch(/:(k:(w1|b|o|r6000)|~overrides)$/)
             expect(ttlMs, key).toBeGreaterThan(540_000)
             expect(ttlMs, key).toBeLessThanOrEqual(600_000)
           }
@@ -172,22 +174,26 @@ describe('damaged,', () => {
     log: string,
     token: string,
   ): Readonly<Record<string, () => Promise<unknown>>> => {
-    const { consume, peek, explain, block, settle, reserve } = {
+    const { overrides } = limiter
+    const kept = { reserve: () => limiter.reserve('k', 1), settle: () => limiter.settle(token, 1) }
+    if (log.startsWith('r')) return kept
+    const all = {
+      ...kept,
       consume: () => limiter.consume('k'),
       peek: () => limiter.peek('k'),
+      charge: () => limiter.charge('k', 1),
       explain: () => limiter.explain('k'),
       block: () => limiter.block('k', '1m'),
-      settle: () => limiter.settle(token, 1),
-      reserve: () => limiter.reserve('k', 1),
+      unblock: () => limiter.unblock('k'),
+      isBlocked: () => limiter.isBlocked('k'),
+      'set an override': () => overrides.set('k', { limit: 5 }),
+      'get it': () => overrides.get('k'),
+      'delete it': () => overrides.delete('k'),
     }
-    if (log === 'b') {
-      const [unblock, isBlocked] = [() => limiter.unblock('k'), () => limiter.isBlocked('k')]
-      return { consume, peek, explain, block, unblock, isBlocked, reserve, settle }
-    }
-    return { reserve, settle }
+    return all
   }
 
-  describe.each(['b', `r${HOUR}`])('log %s:', (log) => {
+  describe.each(['b', 'o', `r${HOUR}`])('log %s:', (log) => {
     it.each(Object.entries(FOREIGN))('%s in its place is unavailable, and left alone', async (_, put) => {
       const limiter = limiterWith(options, clock)
       const { token } = await limiter.reserve('k', 2)
@@ -211,9 +217,11 @@ describe('damaged,', () => {
       }
       expect(await redis.dumpBuffer(key)).toEqual(before)
       // Whoever does not ask it is not troubled by it.
-      if (log !== 'b') expect((await limiter.consume('k')).remaining).toBe(17)
+      if (log.startsWith('r')) expect((await limiter.consume('k')).remaining).toBe(17)
       await limiter.reset('k')
-      expect(await redis.exists(key)).toBe(0)
+      // A reset leaves overrides.
+      expect(await redis.exists(key)).toBe(log === 'o' ? 1 : 0)
+      await redis.del(key)
       expect((await limiter.consume('k')).remaining).toBe(19)
     })
   })
@@ -255,57 +263,10 @@ describe('damaged,', () => {
     }
     limiter.close()
   })
-
-  it('overrides: requests go on by what is known, and who asks for overrides is told', async () => {
-    const limiter = limiterWith({ ...options, overrides: { maxStaleMs: 10 } }, clock)
-    await limiter.overrides.set('k', [slidingWindow({ limit: 30, window: '1h' })])
-    const [table = ''] = await redis.keys('*~overrides*')
-    for (const put of [...Object.values(FOREIGN), (key: string) => redis.hset(key, '', '2 0 0 0 0 0')]) {
-      await redis.del(table)
-      await put(table)
-      const before = await redis.dumpBuffer(table)
-      const fresh = limiterWith({ overrides: true }, clock)
-      for (const ask of [
-        () => fresh.overrides.list(),
-        () => fresh.overrides.get('k'),
-        () => fresh.overrides.set('k', [slidingWindow({ limit: 5, window: '1h' })]),
-        () => fresh.overrides.delete('k'),
-      ]) {
-        await expect(ask()).rejects.toMatchObject({ reason: 'state' })
-      }
-      expect(await redis.dumpBuffer(table)).toEqual(before)
-      expect((await limiter.peek('k')).remaining).toBe(30)
-      expect((await fresh.peek('k')).remaining).toBe(20)
-    }
-  })
-
-  it('an override that makes no sense is none', async () => {
-    const limiter = limiterWith(options, clock)
-    await limiter.overrides.set('good', [slidingWindow({ limit: 30, window: '1h' })])
-    await limiter.overrides.set('k', [slidingWindow({ limit: 30, window: '1h' })])
-    const [table = ''] = await redis.keys('*~overrides*')
-    const stored = (await redis.hget(table, 'k'))!
-    const [head = ''] = /^\d+ \d+ /.exec(stored)!
-    const texts = [
-      '',
-      '{}',
-      'null',
-      '[]',
-      '5',
-      stored.slice(0, -5),
-      stored.replaceAll('slidingWindow', 'other'),
-    ]
-    for (const text of texts) {
-      await redis.hset(table, 'k', head + text.slice(text.startsWith(head) ? head.length : 0))
-      const fresh = limiterWith(options, clock)
-      expect((await fresh.peek('k')).remaining, text).toBe(20)
-      expect((await fresh.overrides.list()).map(({ key }) => key)).toEqual(['good'])
-      expect((await fresh.peek('good')).remaining).toBe(30)
-    }
-  })
 })
 
 describe('out of memory,', () => {
+  const NUMBERS = { fixed: { limit: 5 } }
   const fill = () => redis.config('SET', 'maxmemory', '1')
   const contents = async () => {
     const keys = (await redis.keys('*')).sort()
@@ -322,7 +283,7 @@ describe('out of memory,', () => {
       overrides: true,
     })
     const [high, low] = [await limiter.reserve('k', 6), await limiter.reserve('k', 6)]
-    await limiter.overrides.set('other', [slidingWindow({ limit: 5, window: '1h' })])
+    await limiter.overrides.set('other', NUMBERS)
     await limiter.consume('known')
     // By hand, so that there is one already.
     await limiter.block('blocked', '1h')
@@ -333,9 +294,8 @@ describe('out of memory,', () => {
       'block again': () => limiter.block('blocked', '2h'),
       reserve: () => limiter.reserve('k', 1),
       'settle above': () => limiter.settle(low.token, 7),
-      'set an override': () => limiter.overrides.set('k', [slidingWindow({ limit: 5, window: '1h' })]),
-      'set it anew': () => limiter.overrides.set('other', [slidingWindow({ limit: 9, window: '1h' })]),
-      'delete one': () => limiter.overrides.delete('other'),
+      'set an override': () => limiter.overrides.set('k', NUMBERS),
+      'set it anew': () => limiter.overrides.set('other', 'exempt'),
     })) {
       const error = await ask().then(
         () => undefined,
@@ -352,7 +312,9 @@ describe('out of memory,', () => {
     // What needs no memory goes on.
     expect((await limiter.consume('blocked')).blockedMs).toBeGreaterThan(0)
     expect((await limiter.explain('k')).allowed).toBe(true)
-    expect(await limiter.overrides.list()).toHaveLength(1)
+    expect((await limiter.peek('other')).limits[1]!.limit).toBe(5)
+    expect(await listed(limiter)).toHaveLength(2)
+    expect(await limiter.overrides.delete('other')).toBe(true)
     await redis.config('SET', 'maxmemory', '0')
     expect(await high.settle(1)).toEqual({ returned: 5, added: 0 })
     expect(await low.settle(7)).toEqual({ returned: 0, added: 1 })
@@ -362,7 +324,7 @@ describe('out of memory,', () => {
   })
 
   it('it lets go whom it would block, and settles what gives room, or says that it does not', async () => {
-    const limiter = limiterWith({ ban: true })
+    const limiter = limiterWith({ overrides: true })
     const reservation = await limiter.reserve('k', 6)
     await limiter.block('k', '1h')
     await fill()

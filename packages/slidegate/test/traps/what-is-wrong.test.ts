@@ -2,8 +2,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import type { Limit } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
-import { type LimitSet, limitSet, withLog } from '../../src/limits/limit-set.ts'
-import { notesLog } from '../../src/limits/notes.ts'
+import { type LimitSet, limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
+import { FOREVER } from '../../src/limits/override.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Op } from '../../src/stores/store.ts'
@@ -25,19 +25,19 @@ const limited = (limit: Limit, ...logs: readonly Parameters<typeof withLog>[1][]
   logs.reduce(withLog, limitSet('l', [limit]))
 
 const one = SAMPLES['a token bucket']!.make({ limit: 1 })
-const blocked: Op = { type: 'block', parts: [{ key: 'k', set: limited(one, banLog(true)) }], ms: 1000 }
-const noted: Op = {
-  type: 'note',
-  parts: [{ key: 'k', set: withLog(limitSet('l', []), notesLog) }],
-  ...{ name: 'a', text: 'one', ttlMs: 0 },
+const banned = consumed(limited(one, banLog({ after: 9, within: '1m', for: '1m' })), { cost: 2 })
+const overridden: Op = {
+  type: 'override',
+  parts: [{ key: 'k', set: withOverrides(limitSet('l', [])) }],
+  ...{ rule: 'exempt', ruleMs: FOREVER },
 }
 
 const LOGS: Readonly<Record<string, readonly [key: string, op: Op]>> = {
   ...Object.fromEntries(
     Object.entries(SAMPLES).map(([name, { make }]) => [name, ['*', consumed(limited(make({ limit: 1 })))]]),
   ),
-  'a ban': ['*:b', blocked],
-  'a table': ['*:n', noted],
+  'a ban': ['*:b', banned],
+  'an override': ['*:o', overridden],
 }
 
 it.each(Object.entries(LOGS))('%s', async (_, [pattern, op]) => {

@@ -41,7 +41,6 @@ export function roomOn(
     await outcomesOf(store, [op])
   }
   const asker: Asker = {
-    refresh: () => undefined,
     async ask(parts, question) {
       const isNamed = set.logs.some(({ kind }) => kind.entries !== undefined)
       const op: ConsumeOp = {

@@ -11,17 +11,13 @@ return function(run, clock, is_clock_given, filled, keys_read)
   if run.type == 'reset' then
     for i = 1, #logs do
       local log = logs[i]
-      log.key = KEYS[keys_read + log.place]
+      log.key = KEYS[keys_read + log.key_place]
       call_redis('DEL', log.key)
       if log.kind.reset then log.kind.reset(log) end
     end
     return filled, keys_after
   end
-  if run.type == 'overrides' then
-    reply[filled + 1] = 0
-    reply[filled + 2] = cjson.encode(override().page(KEYS[keys_read + 1], run.after, clock))
-    return filled + 2, keys_after
-  end
+  logs.first_key = KEYS[keys_read + 1]
   local damage = load(logs, keys_read)
   if damage then
     reply[filled + 1], reply[filled + 2] = UNREADABLE, damage

@@ -158,13 +158,19 @@ function ops.override(logs, run, clock, _, filled)
   for _, each in ipairs(logs.overrides or {}) do
     if override().change(each, run, clock) then existed = 1 end
   end
-  for _, log in ipairs(run.blockMs == 0 and logs.ban or {}) do
+  for _, log in ipairs(run.blockMs == 0 and not run.rule and logs.ban or {}) do
     log.kind.unblock(log)
     log.is_changed = true
   end
   save(logs, clock, run.is_clock_given)
   reply[filled + 1] = existed
   return filled + 1
+end
+
+function ops.overrides(logs, run, clock, _, filled)
+  local page = override().page(logs.first_key, run.after, clock)
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(page)
+  return filled + 2
 end
 
 -- The age and units of what limit j counts, that of the same instant as one; their number before them.

@@ -28,12 +28,14 @@ end
 -- stands that of its override, if it may have one, and if it is to be written that of the index.
 local function logs_of(run)
   local logs, keys = { blocked_ms = 0 }, 0
+  -- A page reads an index and no log.
+  if run.type == 'overrides' then return { blocked_ms = 0, keys = 1 } end
   for part, set in ipairs(run.sets) do
     for _, params in ipairs(set) do
       keys = keys + 1
       local log = {
         kind = kind_of(params.kind), params = params, entries = params.entries, is_shadow = params.shadow, used = {},
-        part = part, counts = not params.role, declared = params, place = keys,
+        part = part, counts = not params.role, declared = params, key_place = keys,
       }
       logs[#logs + 1] = log
       if params.role then
@@ -56,7 +58,7 @@ local function load(logs, keys_read)
   local damage
   for i = 1, #logs do
     local log = logs[i]
-    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + log.place], 0, 0, false
+    log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + log.key_place], 0, 0, false
     damage = log.kind.load(log) or damage
   end
   return damage

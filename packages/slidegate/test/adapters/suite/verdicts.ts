@@ -81,7 +81,7 @@ export function verdictSuite<Args extends HandlerArguments>(adapter: AdapterUnde
           user: [slidingWindow({ limit: 1, window: '1h', name: 'hourly' })],
           ip: [slidingWindow({ limit: 50, window: '10m', name: 'burst' })],
         },
-        ban: { ip: true },
+        overrides: true,
         store: newStore(),
       })
       const server = await serve(adapter, { limiter, key: () => ({ user: 'ann', ip: 'here' }) })

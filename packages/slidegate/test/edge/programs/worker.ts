@@ -24,7 +24,7 @@ app.get('/hono', (c) => c.text('served'))
 const everything = createLimiter({
   limits: [slidingWindow({ limit: 9, window: '1h' }), concurrency({ limit: 1, ttl: '1h' })],
   hashKeys: 'correct horse battery staple',
-  ban: true,
+  ban: { after: 9, within: '1h', for: '1h' },
   overrides: true,
   onStoreError: 'local',
   store: withDenyCache(withLeases(memoryStore())),

@@ -17,15 +17,14 @@ export interface BanTold {
 
 /** The bans of one key: all as of the instant at which anything of it was written last, so that a clock may be set back. */
 export class BanModel implements Timed {
-  /** Where there is none, it is only blocked by hand. */
-  readonly #rule: BanRule | undefined
+  readonly #rule: BanRule
   #atMs = 0
   #blockedMs = 0
   #level = 0
   #levelMs = 0
   #denialAgesMs: readonly number[] = []
 
-  constructor(rule: BanRule | undefined) {
+  constructor(rule: BanRule) {
     this.#rule = rule
   }
 
@@ -49,7 +48,7 @@ export class BanModel implements Timed {
 
   look(nowMs: number): BanTold {
     const sinceMs = nowMs - this.#atMs
-    const within = this.#rule?.within ?? 0
+    const { within } = this.#rule
     return {
       blockedMs: Math.max(0, this.#blockedMs - sinceMs),
       level: sinceMs < this.#levelMs ? this.#level : 0,
@@ -60,7 +59,6 @@ export class BanModel implements Timed {
   /** One request was denied; answers for how long the key is blocked by that. */
   denied(nowMs: number): number {
     const rule = this.#rule
-    if (rule === undefined) return 0
     this.#age(nowMs)
     this.#denialAgesMs = [...this.#denialAgesMs, 0]
     if (this.#denialAgesMs.length < rule.after) return 0
@@ -71,11 +69,9 @@ export class BanModel implements Timed {
     return this.#blockedMs
   }
 
-  /** For no time at all: it is let go, and its denials and earlier bans are forgotten. */
-  block(nowMs: number, ms: number): void {
-    this.#age(nowMs)
-    this.#blockedMs = ms
-    if (ms > 0) return
+  /** The key is let go, and its denials and earlier bans are forgotten. */
+  unblock(): void {
+    this.#blockedMs = 0
     this.#level = 0
     this.#levelMs = 0
     this.#denialAgesMs = []
@@ -85,7 +81,7 @@ export class BanModel implements Timed {
   #age(nowMs: number): void {
     const { blockedMs, level } = this.look(nowMs)
     const sinceMs = nowMs - this.#atMs
-    const within = this.#rule?.within ?? 0
+    const { within } = this.#rule
     this.#denialAgesMs = this.#denialAgesMs.map((age) => age + sinceMs).filter((age) => age < within)
     this.#levelMs = Math.max(0, this.#levelMs - sinceMs)
     this.#level = level
