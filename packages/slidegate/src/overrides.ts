@@ -164,7 +164,7 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
   }
 }
 
-/** The key's limits. `undefined` if a function tells them and can't without its request, or the caller's key. */
+/** The key's limits. `undefined` if their function needs a request or a key that isn't known. */
 function limitsNow(dimension: Dimension, { given, request }: Asked): readonly Limit[] | undefined {
   if (dimension.set !== undefined) return dimension.limits
   try {

@@ -35,6 +35,15 @@ export const overriding: readonly ConformanceCase[] = [
       assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
       await admits(other, 'other', 2)
       await denies(other, 'other')
+      // Two keys in one call: each has its own numbers.
+      const together = await Promise.all(['k', 'plain'].map((key) => other.peek(key, { cost: 3 })))
+      assert.deepEqual(
+        together.map(({ limits }) => [limits[0]!.limit, limits[0]!.retryAfterMs]),
+        [
+          [5, 10_000],
+          [2, Number.POSITIVE_INFINITY],
+        ],
+      )
       assert.deepEqual(await other.overrides.get('k'), { key: 'k', limits: { burst: { limit: 5 } } })
       assert.equal(await other.overrides.delete('k'), true)
       assert.equal(await limiter.overrides.delete('k'), false)
@@ -167,7 +176,9 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual(await limitOf('small'), [5, 20_000, undefined])
     assert.deepEqual(await limitOf('fixed'), [2, 10_000, ['minute']])
     assert.deepEqual(await limitOf('other'), [2, 10_000, ['minute']])
-    // Without a request nobody knows the plan.
+    const allowed = async () => (await limiter.consume('k', { request: 'fixed' })).allowed
+    assert.deepEqual([await allowed(), await allowed(), await allowed()], [true, true, false])
+    // The plan depends on the request.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
     const names = Array.from({ length: 200 }, (_, i) => [`${i}`.padStart(60, 'n'), { limit: 1 }])
     const many = limiter.overrides.set('k', Object.fromEntries(names))
@@ -202,6 +213,7 @@ export const overriding: readonly ConformanceCase[] = [
       await unnamed.overrides.set('k', { limit: 7 })
       assert.deepEqual(await unnamed.overrides.get('k'), { key: 'k', limits: { '': { limit: 7 } } })
       assert.equal((await unnamed.peek('k')).limits[0]!.limit, 7)
+      await admits(unnamed, 'k', 7)
     },
   ),
 

@@ -233,7 +233,7 @@ export const reservations: readonly ConformanceCase[] = [
   }),
 
   conformanceCase(
-    'of several keys one was reset, and the clock was set back: nothing is settled',
+    "a reservation with a key that was reset isn't settled, even if the clock was set back",
     async (scene) => {
       const limits = () => [slidingWindow({ limit: 100, window: '10s' })]
       const limiter = scene.create({ dimensions: { user: limits(), ip: limits() } })
@@ -244,7 +244,7 @@ export const reservations: readonly ConformanceCase[] = [
       scene.clock.advance(-2000)
       await assert.rejects(limiter.settle(token, 0), { code: 'invalid_reservation' })
       scene.clock.advance(10)
-      // What was ahead of the clock counts from then on.
+      // The charge ahead of the clock counts from then on.
       assert.equal((await limiter.explain({ ip: 'i' })).limits[0]!.resetAfterMs, 9990)
     },
   ),

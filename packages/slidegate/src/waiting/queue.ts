@@ -351,7 +351,7 @@ function messageOf(
   switch (reason) {
     case 'never':
       return denial?.blockedMs === Number.POSITIVE_INFINITY
-        ? 'the key is blocked until it is let go'
+        ? 'the key is blocked without an end; unblock it'
         : `a cost of ${cost} is more than a limit of the key ever admits`
     case 'aborted':
       return 'the wait was aborted'

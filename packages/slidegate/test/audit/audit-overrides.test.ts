@@ -31,7 +31,7 @@ const limits = () => [
   tokenBucket({ capacity: 10_000, refill: 1000, interval: '1s', name: 'bucket' }),
 ]
 
-/** What is in force from one time of the store's clock to another. */
+/** The numbers in force from one time of the store's clock to another. */
 interface Phase {
   readonly limit: number
   readonly windowMs: number
@@ -94,7 +94,7 @@ it('four processes, overrides that change, a server that stops at each change: n
   }
 })
 
-/** A charge counts for its own window at least, so for the present one unless that is longer. */
+/** A charge counts for its window, or for a longer one set later. */
 function expectRoomForEach(admissions: Report['admissions']): void {
   // Of one instant, those under a lower limit had less beside them.
   const inOrder = admissions.toSorted((a, b) => a.atMs - b.atMs || a.limit! - b.limit!)

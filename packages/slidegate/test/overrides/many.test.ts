@@ -29,7 +29,7 @@ async function walk(limiter: Limiter, most: number): Promise<{ read: number; byt
   return { read, bytes }
 }
 
-/** A decision for a key with an override, one for a key without, and a change. */
+/** A decision with an override, one without, and a change. */
 const ACTS: readonly ((limiter: Limiter) => Promise<unknown>)[] = [
   (limiter) => limiter.consume('k0'),
   (limiter) => limiter.consume('other'),

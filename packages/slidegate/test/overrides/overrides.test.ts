@@ -137,4 +137,11 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     const inForce = { key: 'k', limits: { minute: { limit: 5 } }, expiresInMs: 3_600_000 }
     expect(await limiter.overrides.get('k')).toEqual(inForce)
   })
+
+  it('a list of more than a page is whole, and has each once', async () => {
+    const limiter = createLimiter({ limits: [minute], ...common() })
+    const keys = Array.from({ length: 600 }, (_, i) => `key-${i}`)
+    await Promise.all(keys.map((key) => limiter.overrides.set(key, { limit: 3 })))
+    expect((await listed(limiter)).map(({ key }) => key).sort()).toEqual(keys.sort())
+  })
 })

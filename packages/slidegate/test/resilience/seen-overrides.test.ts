@@ -72,7 +72,7 @@ describe('while the store is down', () => {
     expect((await limiter.consume('k')).limits[0]).toMatchObject({ shadow: false, limit: 4 })
   })
 
-  it('what an exempt key has used counts when it is exempt no more, and can be returned', async () => {
+  it('units used while exempt count when the exemption ends, and can be returned', async () => {
     const { limiter, other, store } = scene('local')
     await other.overrides.set('k', 'exempt', { ttl: 100 })
     await limiter.peek('k')

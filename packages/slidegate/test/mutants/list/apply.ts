@@ -4,18 +4,14 @@ export const apply: Mutants = {
   part: 'stores/redis/apply.lua',
   withoutShortCut: true,
   mutants: {
-    'histories 2 > concurrency, clock set back': [
-      ['run.is_clock_given, run.filled = is_clock_given, filled', ''],
-    ],
-    'traps/damaged-state > a table of overrides > whose number 5 has 20 digits is unavailable, and blocks nobody':
+    'histories 2 > concurrency, clock set back': [['run.is_clock_given = is_clock_given', '']],
+    'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
+      ['reason\n  return filled + 2, keys_after', 'reason\n  return filled - 2, keys_after'],
       [
-        ['keys_read + #logs', 'keys_read - #logs'],
-        ['reason\n  return filled + 2, keys_after', 'reason\n  return filled - 2, keys_after'],
-        [
-          'reply[filled + 1], reply[filled + 2] = UNREADABLE, reason',
-          'reply[filled], reply[filled + 2] = UNREADABLE, reason',
-        ],
+        'reply[filled + 1], reply[filled + 2] = UNREADABLE, reason',
+        'reply[filled], reply[filled + 2] = UNREADABLE, reason',
       ],
+    ],
     'conformance > a calendar is spelt by its limit, and says what its windows are about': [
       ["if run.type == 'reset' then", 'if true then'],
       ['local damage = load(logs, keys_read)', 'local damage'],

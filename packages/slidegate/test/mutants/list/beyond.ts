@@ -32,12 +32,7 @@ export const beyond: Mutants = {
     ],
     'limits/ban-kind > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
       [['part and not log.is_shadow', 'part']],
-    'conformance > of several keys those are blocked whose limits have denied': [
-      ['0 and has_denied(logs, log.part) then', '0 then'],
-      ['filled = filled + 3', ''],
-    ],
-    'limits/ban-kind > blocked by hand > only so, with `true`: denials then leave nothing behind, and no command is spent on it':
-      [['log.params.after > 0', 'log.params.after >= 0']],
+    'conformance > of several keys those are blocked whose limits have denied': [['filled = filled + 3', '']],
     'conformance > an explanation tells what is used, since when, and when it is free again': [
       ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used - units)'],
       ['= blocked > 0 and', '= blocked >= 0 and'],
@@ -139,26 +134,15 @@ export const beyond: Mutants = {
       ['reply[first] = 1', ''],
     ],
     'conformance > a settlement is no holder': [["if log.entries ~= 'holder' then", 'if true then']],
-    'limits/ban-kind > a clock that was set back > denials keep their age': [
-      [
-        'ops.block(logs, run, clock, now, filled)\n  restamp(logs, now)',
-        'ops.block(logs, run, clock, now, filled)\n  ',
-      ],
-    ],
-    'conformance > of several keys it tells each; of some of them, too': [
-      ['run.ms)\n    log.is_changed = true', 'run.ms)\n    '],
-      ['log.kind.block(log, log.params, now, run.ms)', ''],
-      ['blocked_for(logs.ban or {},', 'blocked_for(logs.ban and {},'],
-    ],
-    'overrides/overrides > overrides in redis > no process need hear of the end of a ttl': [
-      ['reply[filled + 1] = outcome', 'reply[filled - 1] = outcome'],
-    ],
-    'limits/notes > in Redis > that is full says so to each of those who write at the same time': [
-      ['next\n  return filled + 2', 'next\n  return filled - 2'],
-      ['reply[filled + 2] = next', 'reply[filled - 2] = next'],
-    ],
-    'limits/travel-together > notes': [
+    'conformance > overrides are listed with the keys that they were set for': [
       ['reply[filled + 1], reply[filled + 2] = 0,', 'reply[filled - 1], reply[filled + 2] = 0,'],
+    ],
+    'conformance > a ban is lifted with a block, and an exempt key is not banned': [
+      ['run.blockMs == 0 and not run.rule and logs.ban', 'logs.other'],
+      ['log.kind.unblock(log)', ''],
+    ],
+    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+      ['if override().change(each, run, clock) then existed = 1 end', 'existed = 1'],
     ],
     'limits/travel-together > consume, by one that waits': [['0 or run.isWaiting then', '0 then']],
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
@@ -167,7 +151,6 @@ export const beyond: Mutants = {
       ['log.params.limits[j] - used + units)', 'log.params.limits[j] - used + units + 1)'],
     ],
     'histories 1 > several keys': [['step == 0 and 1 or math', 'math']],
-    'limits/travel-together > note': [['if not next then return filled + 1 end', '']],
     'histories 1 > concurrency': [
       ['now, filled, false)', 'now, filled, true)'],
       ['reply[filled + 1] = is_held', 'reply[filled - 1] = is_held'],
@@ -179,6 +162,5 @@ export const beyond: Mutants = {
       ['if is_extended then', 'if true then'],
       ["if log.entries == 'holder'", "if log.entries ~= 'holder'"],
     ],
-    'histories 1 > sliding': [['filled)\n  save(logs, clock, run.is_clock_given)', 'filled)\n  ']],
   },
 }

@@ -14,7 +14,7 @@ export const general: Mutants = {
       ['part = part, counts = not params.role,', ''],
       ['logs[#logs + 1] =', 'logs[#logs - 1] ='],
       ['if params.role then', 'if true then'],
-      ['log.key, log.cost, log.charged, log.is_changed = KEYS[keys_read + i], 0, 0, false', ''],
+
       ['damage = log.kind.load(log) or damage', ''],
       ['if log.stamp > now then', 'if false then'],
       ['log.kind.restamp(log, log.params, now)', ''],
@@ -46,10 +46,7 @@ export const general: Mutants = {
     'conformance > requests that are denied together count one by one': [
       ['log.entries, logs[params.role] = nil, logs[params.role] or {}', ''],
       ['    if log.counts then\n      log.kind.check(log,', '    if true then\n      log.kind.check(log,'],
-      [
-        'for i = 1, #bans do blocked = math.max(blocked, (bans[i].kind.look(bans[i], bans[i].params, now))) end',
-        '',
-      ],
+
       ['    if log.counts then\n      local', '    if true then\n      local'],
       ['blocked = beyond().ban_denied(logs, now, run, run.count - admitted)', ''],
       ['if admitted == 0 and not pcall(save, logs.ban, clock, run.is_clock_given) then blocked = 0 end', ''],
@@ -80,10 +77,6 @@ export const general: Mutants = {
     'conformance > a value takes one unit, however often it comes': [
       ['log.used, false, run.id)', 'log.used)'],
       ['reply[filled + 1] = check(logs,', 'reply[filled] = check(logs,'],
-      [
-        'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled + 1)',
-        'if first then return answer_again(logs, run, clock, now, first) end\n  return answer(logs, run, now, run.count, filled - 1)',
-      ],
     ],
     'conformance > of requests made at once the first are admitted, in their order': [
       ['= math.floor(free / cost) end', '= 0 end'],
@@ -140,13 +133,10 @@ export const general: Mutants = {
     ],
     'conformance > a blocked key waits for its limits, too, if they open after the ban': [
       ['check(logs, now, run)\n  reply[filled] = 0', 'reply[filled] = 0'],
-      [
-        'if not logs.ban or blocked_for(logs.ban, now) == 0 then return nil end',
-        'if true then return nil end',
-      ],
+
       ['reply[filled + 1] = BANNED', ''],
       ['= (ban.kind.look(ban, ban.params, now))', '= 0'],
-      ['filled = filled + 2 + #logs.ban', 'filled = filled + 1 + #logs.ban'],
+
       ['return answer(logs, run, now, run.count, filled)', 'return filled'],
     ],
     'histories 2 > bans, clock set back': [
@@ -160,9 +150,6 @@ export const general: Mutants = {
         'ops.peek(logs, run, clock, now, filled)\n  ',
       ],
     ],
-    'conformance > a request that comes again is answered as the first time, and charged once': [
-      ['if first then return answer_again(logs, run, clock, now, first) end', ''],
-    ],
     'conformance > a request that comes again for less reports the units that were charged': [
       ['at_ms - clock, first.units', 'at_ms - clock, run.cost'],
     ],
@@ -171,6 +158,17 @@ export const general: Mutants = {
     ],
     'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
       ['table.insert(logs[params.role], log)', ''],
+    ],
+    'conformance > an override is in force for its key, in every process, until it is deleted': [
+      ["keys = keys + (run.type == 'override' and 2 or 1)", 'keys = keys + 1'],
+      [
+        'if logs.is_overridden then filled = override().tell(logs, filled) end\n  local banned = denial_by_ban(logs, run, now, filled)\n  if banned then\n',
+        'local banned = denial_by_ban(logs, run, now, filled)\n  if banned then\n',
+      ],
+    ],
+    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+      ['local blocked, bans = logs.blocked_ms, logs.ban', 'local blocked, bans = 0, logs.ban'],
+      ['not logs.ban and logs.blocked_ms == 0', 'not logs.ban'],
     ],
   },
 }

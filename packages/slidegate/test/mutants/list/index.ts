@@ -7,6 +7,7 @@ import { entryWindow } from './entry-window.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { general } from './general.ts'
 import { main } from './main.ts'
+import { override } from './override.ts'
 import { packedWindow } from './packed-window.ts'
 import { packedWindowAlone } from './packed-window-alone.ts'
 import { prelude } from './prelude.ts'
@@ -18,6 +19,7 @@ import { windowLog } from './window-log.ts'
 /** Of every part of the script. */
 export const MUTANTS: readonly Mutants[] = [
   ban,
+  override,
   general,
   beyond,
   streamWindow,
