@@ -325,24 +325,32 @@ function assertNeverOver({ limits, spent }: Scene): void {
   }
 }
 
-/** The earlier requests that the log still has to count for this one. */
-function chargedBefore(x: Spent, spent: readonly Spent[], longerMs: number, shorterMs: number): Spent[] {
-  const inOrder = spent
-    .filter(({ decision, units }) => units > 0 && decision.atMs < x.decision.atMs)
-    .sort((a, b) => a.decision.atMs - b.decision.atMs)
+/** Each request with the earlier ones that the log still has to count for it. */
+function* withChargedBefore(
+  spent: readonly Spent[],
+  longerMs: number,
+  shorterMs: number,
+): Generator<readonly [Spent, readonly Spent[]]> {
+  const inOrder = [...spent].sort((a, b) => a.decision.atMs - b.decision.atMs)
   let neededMs = 0
   let needed: Spent[] = []
+  let next = 0
   const forgetUntil = (nowMs: number) => {
     needed = needed.filter(({ atMs }) => nowMs - atMs < neededMs)
     if (needed.length === 0) neededMs = 0
   }
-  for (const each of inOrder) {
-    forgetUntil(each.decision.atMs)
-    neededMs = Math.max(neededMs, each.isWide ? longerMs : shorterMs)
-    needed.push(each)
+  for (const x of inOrder) {
+    const { atMs: nowMs } = x.decision
+    for (; inOrder[next]!.decision.atMs < nowMs; next++) {
+      const each = inOrder[next]!
+      if (each.units === 0) continue
+      forgetUntil(each.decision.atMs)
+      neededMs = Math.max(neededMs, each.isWide ? longerMs : shorterMs)
+      needed.push(each)
+    }
+    forgetUntil(nowMs)
+    yield [x, needed]
   }
-  forgetUntil(x.decision.atMs)
-  return needed
 }
 
 /**
@@ -350,18 +358,18 @@ function chargedBefore(x: Spent, spent: readonly Spent[], longerMs: number, shor
  * process without that window may fill it beyond its limit.
  */
 function assertLongerNeverOver({ longer, limits, spent }: Scene): void {
-  const shorterMs = limits[0]!.windowMs
-  for (const x of spent) {
+  const { limit, windowMs, name } = longer
+  for (const [x, before] of withChargedBefore(spent, windowMs, limits[0]!.windowMs)) {
     if (!x.isWide) continue
-    const near = [x, ...chargedBefore(x, spent, longer.windowMs, shorterMs)].filter(
-      ({ atMs }) => Math.abs(atMs - x.atMs) < longer.windowMs,
-    )
-    for (const { atMs: fromMs } of near) {
-      if (fromMs > x.atMs) continue
-      const used = near
-        .filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + longer.windowMs)
-        .reduce((sum, { units }) => sum + units, 0)
-      assert(used <= longer.limit, `${longer.name}: ${used} of ${longer.limit}`)
+    const near = [x, ...before]
+      .filter(({ atMs }) => Math.abs(atMs - x.atMs) < windowMs)
+      .sort((a, b) => a.atMs - b.atMs)
+    let [used, end] = [0, 0]
+    for (const { atMs: fromMs, units } of near) {
+      if (fromMs > x.atMs) break
+      for (; end < near.length && near[end]!.atMs < fromMs + windowMs; end++) used += near[end]!.units
+      assert(used <= limit, `${name}: ${used} of ${limit}`)
+      used -= units
     }
   }
 }
