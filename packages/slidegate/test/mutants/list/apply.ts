@@ -4,7 +4,9 @@ export const apply: Mutants = {
   part: 'stores/redis/apply.lua',
   withoutShortCut: true,
   mutants: {
-    'histories 2 > concurrency, clock set back': [['run.is_clock_given = is_clock_given', '']],
+    'limits/ban-kind > the key in Redis > by a clock that is handed in, ten minutes at least': [
+      ['run.is_clock_given = is_clock_given', ''],
+    ],
     'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
       ['reason\n  return filled + 2, keys_after', 'reason\n  return filled - 2, keys_after'],
       [

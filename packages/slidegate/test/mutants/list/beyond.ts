@@ -134,7 +134,7 @@ export const beyond: Mutants = {
       ['reply[first] = 1', ''],
     ],
     'conformance > a settlement is no holder': [["if log.entries ~= 'holder' then", 'if true then']],
-    'conformance > overrides are listed with the keys that they were set for': [
+    'limits/travel-together > a page of overrides travels with decisions, and is of no key of theirs': [
       ['reply[filled + 1], reply[filled + 2] = 0,', 'reply[filled - 1], reply[filled + 2] = 0,'],
     ],
     'conformance > a ban is lifted with a block, and an exempt key is not banned': [

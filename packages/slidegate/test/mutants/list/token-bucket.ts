@@ -34,7 +34,7 @@ export const tokenBucket: Mutants = {
         ['if debt == 0 or bucket', 'if bucket'],
         ['if debt == 0 or', 'if debt == 0 and'],
       ],
-    'histories 2 > several keys, clock set back': [["call_redis('DEL', bucket.key)", '']],
+    'histories 1 > reservations under limits that change': [["call_redis('DEL', bucket.key)", '']],
     'conformance > what came back to a bucket at another refill is not returned again': [
       ['if debt == 0 or bucket.refill ~= params.refill then', 'if debt == 0 then'],
       ['or bucket.refill ~= params.refill then return 0 end', 'then return 0 end'],
