@@ -1,7 +1,7 @@
 // tier: system
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { startRedis } from '../support/redis-server.ts'
 import { until } from '../support/until.ts'
-import { useRedis } from '../support/use-redis.ts'
 import { work } from '../support/work.ts'
 import { type Arrival, SPELLINGS, type Spelling, Upstream } from './upstream.ts'
 
@@ -43,31 +43,32 @@ const TOLD_IN_MS = 250
 /** For so many windows they go on. The long form is as long as a minute: `OUTBOUND_MS=60000`. */
 const DURATION_MS = Number(process.env.OUTBOUND_MS ?? 20_000)
 
-const { server, redis } = await useRedis()
-let upstream: Upstream
-beforeEach(() => redis.flushall())
-afterEach(() => upstream.stop())
-
 async function run(
   { limit, windowMs, spelling }: { limit: number; windowMs: number; spelling: Spelling },
   order: Pick<Order, 'marginMs' | 'transitMs' | 'lowered'>,
-  course: () => Promise<unknown>,
-): Promise<Report[]> {
+  course: (upstream: Upstream) => Promise<unknown>,
+): Promise<{ readonly reports: readonly Report[]; readonly upstream: Upstream }> {
+  const server = await startRedis()
   const latencyMs = () => 1 + Math.random() * 40
-  upstream = await new Upstream({ limit, windowMs, spelling, latencyMs }).start()
-  const { url } = upstream
-  const common = { ...order, port: server.port, url, limit, windowMs, processes: PROCESSES }
-  const orders = Array.from({ length: PROCESSES }, (_, i) => ({
-    ...common,
-    callers: limit,
-    isInterceptor: i === 0,
-  }))
-  const working = Promise.all(orders.map((each) => work<Order, Report>(WORKER, each)))
-  await Promise.race([course(), working])
-  upstream.isOver = true
-  const reports = await working
-  expect(reports.flatMap(({ failures }) => failures)).toEqual([])
-  return reports
+  const upstream = await new Upstream({ limit, windowMs, spelling, latencyMs }).start()
+  try {
+    const { url } = upstream
+    const common = { ...order, port: server.port, url, limit, windowMs, processes: PROCESSES }
+    const orders = Array.from({ length: PROCESSES }, (_, i) => ({
+      ...common,
+      callers: limit,
+      isInterceptor: i === 0,
+    }))
+    const working = Promise.all(orders.map((each) => work<Order, Report>(WORKER, each)))
+    await Promise.race([course(upstream), working])
+    upstream.isOver = true
+    const reports = await working
+    expect(reports.flatMap(({ failures }) => failures)).toEqual([])
+    return { reports, upstream }
+  } finally {
+    await upstream.stop()
+    await server.stop()
+  }
 }
 
 /**
@@ -79,7 +80,7 @@ function couldKeepTo(windowMs: number, reports: readonly Report[]): boolean {
 }
 
 /** Waits until so many have come. */
-const arrived = (count: number, from = 0) =>
+const arrived = (upstream: Upstream, count: number, from = 0) =>
   until(
     `${count} requests`,
     async () => upstream.arrivals.slice(from).filter(({ allowed }) => allowed).length >= count,
@@ -95,7 +96,8 @@ function usedRate(arrivals: readonly Arrival[], limit: number, windowMs: number)
   return windowMs / tookMs.sort((a, b) => a - b)[tookMs.length >> 1]!
 }
 
-describe('three processes, one budget, and an upstream that counts what truly arrives', () => {
+// Each waits for windows to pass: all do so at the same time.
+describe.concurrent('three processes, one budget, and an upstream that counts what truly arrives', () => {
   const budgets = [
     { limit: 50, windowMs: 4000, marginMs: 100, transitMs: [60, 400] as const },
     ...(DURATION_MS >= 60_000
@@ -109,8 +111,10 @@ describe('three processes, one budget, and an upstream that counts what truly ar
       const { limit, windowMs } = budget
       const spelling = SPELLINGS['draft 11']
       const windows = Math.floor(DURATION_MS / windowMs)
-      const reports = await run({ limit, windowMs, spelling }, { ...budget, lowered: 0 }, () =>
-        arrived(windows * limit),
+      const { reports, upstream } = await run(
+        { limit, windowMs, spelling },
+        { ...budget, lowered: 0 },
+        (upstream) => arrived(upstream, windows * limit),
       )
       const pausedMs = Math.max(...reports.map((report) => report.pausedMs))
       const { arrivals } = upstream
@@ -130,13 +134,13 @@ describe('three processes, one budget, and an upstream that counts what truly ar
     { timeout: 5 * DURATION_MS },
     async (_, spelling) => {
       const [limit, lowered, windowMs] = [50, 20, 3000]
-      const reports = await run(
+      const { reports, upstream } = await run(
         { limit, windowMs, spelling },
         { marginMs: 100, transitMs: [60, 60], lowered },
-        async () => {
-          await arrived(2 * limit)
+        async (upstream) => {
+          await arrived(upstream, 2 * limit)
           upstream.limit = lowered
-          await arrived(5 * lowered, upstream.arrivals.length)
+          await arrived(upstream, 5 * lowered, upstream.arrivals.length)
         },
       )
       const sent = Object.assign({}, ...reports.map((report) => report.sent)) as Record<string, number>
