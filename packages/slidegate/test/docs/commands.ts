@@ -51,7 +51,7 @@ export interface Ports {
 }
 
 /** Enough for a machine that stands still for seconds, and bearable where a page stops Redis. */
-const TIMEOUT_MS = 10_000
+const TIMEOUT_MS = 5000
 
 /** Ends what a block has printed. */
 export const END = '\u0004'

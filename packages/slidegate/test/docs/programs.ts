@@ -12,6 +12,9 @@ export interface Program {
   readonly isSaved: boolean
 }
 
+/** The address of a Redis that doesn't exist. */
+const NOBODY = 'new Redis({ port: 1 })'
+
 /** The documented addresses, in whose place the tests put those of their own servers. */
 const REDIS_URL = 'redis://127.0.0.1:6379'
 const LISTEN = {
@@ -53,6 +56,8 @@ const MAKES_LIMITER = /\b(createLimiter|upstreamLimiter|slidingCount|new Slidega
 export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
+  // Nobody answers it, however slow the machine: its timeout passes.
+  if (own.includes(NOBODY)) return own
   // What is tested is what it prints, however slow the machine.
   if (!own.includes('timeoutMs')) own = own.replaceAll(MAKES_LIMITER, '$& timeoutMs: 50,')
   return own.replaceAll(/timeoutMs: \d+/g, `timeoutMs: ${timeoutMs}`)
