@@ -4,7 +4,7 @@ import { ManualClock } from '../../src/testing.ts'
 import { edgesOf, type KeyedHistory, type KeyedScale, keyedHistoryOf } from './keyed-histories.ts'
 import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
 import { KeyedStorePlayer } from './keyed-store-player.ts'
-import type { StoreOf } from './play.ts'
+import { type StoreOf, TIMES } from './play.ts'
 
 /** How often there was what is to be tried. */
 export type Seen = KeyedOracle['seen'] & { decisions: number }
@@ -62,22 +62,26 @@ export async function playKeyed(
   return oracle
 }
 
-/** Plays random histories until so many decisions were made; answers how often there was what is to be tried. */
+/**
+ * Plays random histories until there was enough of all that is wanted, or far more decisions than that. Returns how often
+ * there was what.
+ */
 export async function playKeyedAtRandom(
   scale: KeyedScale,
   stores: Readonly<Record<string, StoreOf>>,
-  decisions: number,
+  wanted: Partial<Seen> & Pick<Seen, 'decisions'>,
   view?: KeyedView,
 ): Promise<Seen> {
-  const sum = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0, overridden: 0 }
-  while (sum.decisions < decisions) {
+  const sum: Seen = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0, overridden: 0 }
+  const names = Object.keys(sum) as (keyof Seen)[]
+  const isMissing = (what: keyof Seen) => sum[what] < TIMES * (wanted[what] ?? 0)
+  while (names.some(isMissing) && sum.decisions < 5 * TIMES * wanted.decisions) {
     const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {
       const { seen, decisions } = await playKeyed(history, stores, view)
-      for (const [what, times] of Object.entries({ ...seen, decisions })) {
-        sum[what as keyof typeof sum] += times
-      }
+      const all = { ...seen, decisions }
+      for (const what of names) sum[what] += all[what]
     })
-    await fc.assert(property, { numRuns: 5 })
+    await fc.assert(property, { numRuns: 2 })
   }
   return sum
 }

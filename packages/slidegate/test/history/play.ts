@@ -69,6 +69,9 @@ export async function play(
   return expected.decisions
 }
 
+/** How many times as much is played: `HISTORIES=20` for a longer form. */
+export const TIMES = Number(process.env.HISTORIES ?? 1)
+
 /** Plays random histories until so many decisions were made; answers how many. */
 export async function playAtRandom(
   scale: Scale,
@@ -77,11 +80,11 @@ export async function playAtRandom(
   view?: (result: Result) => unknown,
 ): Promise<number> {
   let made = 0
-  while (made < decisions) {
+  while (made < decisions * TIMES) {
     const property = fc.asyncProperty(historyOf(scale), async (history) => {
       made += await play(history, stores, view)
     })
-    await fc.assert(property, { numRuns: 5 })
+    await fc.assert(property, { numRuns: 2 })
   }
   return made
 }

@@ -41,21 +41,21 @@ describe('memory, Redis and the oracle agree in every field of every decision', 
   test('for several keys, bans and reservations at once', async () => {
     const scale = { limit: 6, windowMs: 200, events: 50, longWaits: 5, limits: 2, kinds: KINDS }
     const everything = { ...scale, dimensions: [1, 2, 3], bans: true, reservations: true }
-    const seen = await playKeyedAtRandom(everything, stores, 400)
+    const seen = await playKeyedAtRandom(everything, stores, { decisions: 400 })
     expect(seen.decisions).toBeGreaterThanOrEqual(400)
   })
 
   test('for two and three limits whose numbers change', async () => {
     const scale = { limit: 6, windowMs: 200, events: 50, longWaits: 5, limits: 3, kinds: KINDS }
     const changing = { ...scale, dimensions: [1], sets: [3], onlyNumbers: true }
-    const seen = await playKeyedAtRandom(changing, stores, 300)
+    const seen = await playKeyedAtRandom(changing, stores, { decisions: 300, changed: 10 })
     expect(seen.changed).toBeGreaterThanOrEqual(10)
   })
 
   test('for keys with overrides, and a clock that is set back now and then', async () => {
     const scale = { ...LONG, events: 50, limits: 3, kinds: KINDS }
     const overridden = { ...scale, dimensions: [1, 2], overrides: true, bans: true }
-    const seen = await playKeyedAtRandom(overridden, stores, 300)
+    const seen = await playKeyedAtRandom(overridden, stores, { decisions: 300, overridden: 50 })
     expect(seen.overridden).toBeGreaterThanOrEqual(50)
   })
 })

@@ -6,7 +6,7 @@ import { soak } from './soak.ts'
 
 const { SOAK_MINUTES, SOAK_SEED } = process.env
 const isLong = SOAK_MINUTES !== undefined
-const lastsMs = isLong ? Number(SOAK_MINUTES) * 60_000 : 60_000
+const lastsMs = isLong ? Number(SOAK_MINUTES) * 60_000 : 30_000
 
 const seed = Number(SOAK_SEED ?? (isLong ? Math.floor(Math.random() * 1_000_000) : 1))
 
@@ -15,7 +15,7 @@ it(`faults at random leave nothing behind (--seed ${seed})`, { timeout: lastsMs 
     seed,
     lastsMs,
     withCluster: isLong,
-    checkedEveryMs: isLong ? 30_000 : 5000,
+    checkedEveryMs: isLong ? 30_000 : 2500,
     ...(isLong && { log: console.log }),
   })
   expect(complaints).toEqual([])
