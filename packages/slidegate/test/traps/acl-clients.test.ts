@@ -225,7 +225,7 @@ describe.each([
       })
       await guarded.allow(...rulesFor(), ...needed.filter((each) => each !== rule), ...wished)
       const working = async () =>
-        limiterOn(await connect(guarded.ports[0]!), { timeoutMs: 2000 }).consume('k')
+        limiterOn(await connect(guarded.ports[0]!), { timeoutMs: 500 }).consume('k')
       await expect(working()).rejects.toThrow()
       // A client may have been given up before it has asked.
       await expect.poll(() => guarded.refused()).toContain(rule.slice(1))
@@ -266,7 +266,7 @@ describe('on a Cluster, of which a slot is resharded', () => {
     const open = await cluster.openSlot(slot, cluster.nodes.find(({ id }) => id !== from.id)!)
     expect(await open.move(1000)).toBeGreaterThan(0)
 
-    const limiter = limiterOn(connection, { timeoutMs: 2000 })
+    const limiter = limiterOn(connection, { timeoutMs: 500 })
     await guarded.allow(...rulesFor(), ...additions.filter((rule) => rule !== '+asking'))
     const rejections = unhandledRejections()
     await expect(limiter.consume('k')).rejects.toThrow()
