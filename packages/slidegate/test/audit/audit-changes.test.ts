@@ -11,7 +11,7 @@ import { audit, ENOUGH, LIMITS, type LimitOrder, type Order } from './audit.ts'
 // stands still at each change: whoever is admitted has room beside all that was admitted before it, under whatever limit.
 
 const PROCESSES = 4
-const WINDOW_MS = 1000
+const WINDOW_MS = 500
 const CHANGES = [150, 30, 90, 60, 120, 45]
 
 const { server, redis } = await useRedis()
@@ -43,7 +43,7 @@ it('four processes, limits that change, a server that stops at each change: neve
     process.kill(server.pid, 'SIGSTOP')
     await delay(400 + 200 * Math.random())
     process.kill(server.pid, 'SIGCONT')
-    await delay(1500)
+    await delay(WINDOW_MS + 300)
   }
   await redis.set(ENOUGH, '')
   const { admissions, denied } = await auditing

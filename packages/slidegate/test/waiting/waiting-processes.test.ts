@@ -26,7 +26,7 @@ export interface Report {
 }
 
 const PROCESSES = 4
-const DURATION_MS = 8000
+const DURATION_MS = 5000
 
 /** Replies to one of them are so late. */
 const SLOW_MS = 15
