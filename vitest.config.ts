@@ -34,6 +34,14 @@ const testFiles = [
   )
   .filter((file) => file.endsWith('.test.ts') && !file.includes('/node_modules/'))
 
+/** A tier, or the system tests of the service: these change nothing that the modules of a process have in common. */
+const PROJECTS = [...TIERS, 'system-service'] as const
+
+function projectOf(file: string): (typeof PROJECTS)[number] {
+  const tier = tierOf(file)
+  return tier === 'system' && /^packages\/(server|dashboard)\//.test(file) ? 'system-service' : tier
+}
+
 export default defineConfig({
   test: {
     // What programs print is compared, on whatever terminal.
@@ -44,14 +52,14 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 30_000 } },
-    projects: TIERS.map((tier) => ({
+    projects: PROJECTS.map((name) => ({
       extends: true as const,
       test: {
-        name: tier,
-        include: testFiles.filter((file) => tierOf(file) === tier),
-        env: { TEST_TIER: tier },
+        name,
+        include: testFiles.filter((file) => projectOf(file) === name),
+        env: { TEST_TIER: name },
         // The files of a worker share their modules, which loads each of them once rather than 180 times.
-        isolate: tier === 'system',
+        isolate: name === 'system',
       },
     })),
   },
