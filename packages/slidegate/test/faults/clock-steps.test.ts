@@ -191,7 +191,7 @@ describe.skipIf(process.platform !== 'linux').each(Object.entries(CLIENTS))(
 
 /** Waits until each key has been asked for so often more that its limit was met. */
 async function more(traffics: readonly Traffic[]): Promise<void> {
-  const wanted = traffics.map(({ decisions }) => decisions.length + 150)
+  const wanted = traffics.map(({ decisions }) => decisions.length + 80)
   while (traffics.some(({ decisions }, i) => decisions.length < wanted[i]!)) await nextTurn()
 }
 
