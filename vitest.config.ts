@@ -34,7 +34,7 @@ const testFiles = [
   )
   .filter((file) => file.endsWith('.test.ts') && !file.includes('/node_modules/'))
 
-/** A tier, or the system tests of the service: these change nothing that the modules of a process have in common. */
+/** Each tier, and the system tests of the service apart. These leave modules as they are, so files can share them. */
 const PROJECTS = [...TIERS, 'system-service'] as const
 
 function projectOf(file: string): (typeof PROJECTS)[number] {

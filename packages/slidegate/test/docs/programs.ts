@@ -56,7 +56,7 @@ const MAKES_LIMITER = /\b(createLimiter|upstreamLimiter|slidingCount|new Slidega
 export function codeOnServers(code: string, redisUrl: string, timeoutMs = 30_000): string {
   let own = code.replaceAll(REDIS_URL, redisUrl)
   for (const [listen, elsewhere] of Object.entries(LISTEN)) own = own.replaceAll(listen, elsewhere)
-  // Nobody answers it, however slow the machine: its timeout passes.
+  // It never gets an answer: a longer timeout is only a longer wait.
   if (own.includes(NOBODY)) return own
   // What is tested is what it prints, however slow the machine.
   if (!own.includes('timeoutMs')) own = own.replaceAll(MAKES_LIMITER, '$& timeoutMs: 50,')

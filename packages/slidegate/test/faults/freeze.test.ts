@@ -12,7 +12,7 @@ import { expectExact, expectOrderly, Traffic, untilAnswered } from './traffic.ts
 
 const TIMEOUT_MS = 100
 
-describe('a Redis that stands still', () => {
+describe('a frozen Redis', () => {
   let server: RedisServer
   let connection: Connection
   let limiter: Limiter
@@ -102,7 +102,7 @@ describe('a Redis that stands still', () => {
 
 // All wait for their deadlines: at the same time, each at a server of its own.
 it.concurrent.for(Object.entries(CLIENTS))(
-  '%s: a Redis that stands still does not charge later what was given up before it was sent',
+  '%s: a frozen Redis does not charge later what was given up before it was sent',
   async ([, connect], test) => {
     const server = await startRedis()
     test.onTestFinished(() => server.stop())

@@ -63,8 +63,9 @@ export async function playKeyed(
 }
 
 /**
- * Plays random histories until there was enough of all that is wanted, or far more decisions than that. Returns how often
- * there was what.
+ * Plays random histories until they have contained enough of each event.
+ *
+ * Stops early after five times the wanted decisions. Returns how often each event happened.
  */
 export async function playKeyedAtRandom(
   scale: KeyedScale,

@@ -224,8 +224,7 @@ describe.each([
         for (const spy of log) spy.mockRestore()
       })
       await guarded.allow(...rulesFor(), ...needed.filter((each) => each !== rule), ...wished)
-      const working = async () =>
-        limiterOn(await connect(guarded.ports[0]!), { timeoutMs: 500 }).consume('k')
+      const working = async () => limiterOn(await connect(guarded.ports[0]!), { timeoutMs: 500 }).consume('k')
       await expect(working()).rejects.toThrow()
       // A client may have been given up before it has asked.
       await expect.poll(() => guarded.refused()).toContain(rule.slice(1))
