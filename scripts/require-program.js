@@ -27,6 +27,7 @@ const PROGRAMS = {
   chromium: { packages: ['chromium', 'fonts-dejavu-core'], elsewhere: 'Chromium' },
   promtool: { packages: ['prometheus'], elsewhere: 'Prometheus 2.42 or later, with promtool' },
   amtool: { packages: ['prometheus-alertmanager'], elsewhere: 'Alertmanager 0.25 or later, with amtool' },
+  valgrind: { packages: ['valgrind'], elsewhere: 'valgrind 3.19 or later (Linux only)' },
   'systemd-analyze': { packages: ['systemd'], elsewhere: 'systemd (Linux only)' },
 }
 

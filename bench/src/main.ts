@@ -12,6 +12,7 @@ import { cluster } from './scenarios/cluster.ts'
 import { field } from './scenarios/field.ts'
 import { growth } from './scenarios/growth.ts'
 import { http } from './scenarios/http.ts'
+import { instructions } from './scenarios/instructions.ts'
 import { kinds } from './scenarios/kinds.ts'
 import { local } from './scenarios/local.ts'
 import { memory } from './scenarios/memory.ts'
@@ -29,6 +30,7 @@ const SCENARIOS: readonly Scenario[] = [
   cluster,
   peers,
   redisCpu,
+  instructions,
   kinds,
   bytes,
   bound,

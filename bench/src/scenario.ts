@@ -21,7 +21,7 @@ export const EFFORTS: Readonly<Record<Effort['mode'], Omit<Effort, 'isPinned'>>>
 export type Target = { readonly atLeast: number } | { readonly atMost: number }
 
 /** What a figure is counted in; by it a number is spelt. */
-export type Unit = 'x' | '%' | 'bytes' | 'µs' | 'ms' | 'per second' | 'per 1,000'
+export type Unit = 'x' | '%' | 'bytes' | 'µs' | 'ms' | 'per second' | 'per 1,000' | 'k instructions'
 
 /** One number, what it should be, and what it was made of. */
 export interface Figure {

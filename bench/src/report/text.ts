@@ -8,6 +8,7 @@ const DECIMALS: Readonly<Record<Unit, number>> = {
   ms: 2,
   'per second': 0,
   'per 1,000': 1,
+  'k instructions': 1,
 }
 
 export function measuredText({ value, unit }: Figure): string {

@@ -30,6 +30,8 @@ export interface ProcessOptions {
   /** Whether it answers; a PING in plain text if left out. */
   answers?(port: number): Promise<boolean>
   readonly env?: Readonly<Record<string, string>>
+  /** A program that runs redis-server, with its options. */
+  readonly under?: readonly string[]
 }
 
 const running = new Set<ChildProcess>()
@@ -54,7 +56,8 @@ export async function startProcess(options: ProcessOptions): Promise<RedisProces
   async function start(): Promise<void> {
     if (runs()) throw new Error(`redis-server on port ${port} runs already`)
     isFrozen = false
-    const started = spawn('redis-server', options.words(folder), {
+    const [program, ...words] = [...(options.under ?? []), 'redis-server', ...options.words(folder)]
+    const started = spawn(program!, words, {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, ...options.env },
     })

@@ -19,6 +19,7 @@ export const COMMON: readonly string[] = [
 export async function startRedis(
   settings: readonly string[] = [],
   env?: ProcessOptions['env'],
+  under?: ProcessOptions['under'],
 ): Promise<RedisServer> {
   const port = await freePort()
   const process = await startProcess({
@@ -29,6 +30,7 @@ export async function startRedis(
       ...settings,
     ],
     ...(env && { env }),
+    ...(under && { under }),
   })
   return Object.assign(process, { url: `redis://127.0.0.1:${port}` })
 }

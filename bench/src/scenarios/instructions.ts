@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { Redis } from 'ioredis'
+import { redisStore } from 'slidegate/redis'
+import {
+  type Cost,
+  costOf,
+  LOADS,
+  type Load,
+  type Subject,
+  startCountingRedis,
+} from '../../../packages/slidegate/test/support/instructions.ts'
+import { SHAPES, type ShapeName } from '../../../packages/slidegate/test/support/shapes.ts'
+import { DISTINCT_VALUES, type FieldScript, ZSET_LOG } from '../redis/field.ts'
+import type { Figure, Scenario } from '../scenario.ts'
+
+/** The most that a shape may cost: thousand instructions, or times the cost of another. */
+interface Bound {
+  readonly shape: ShapeName
+  readonly atMost: Readonly<Record<Load, number>>
+  readonly against?: ShapeName | FieldScript
+}
+
+// From "stream" on: what was measured when the bounds were written, plus 3%.
+const BOUNDS: readonly Bound[] = [
+  bound('window, admitted', 102, 34),
+  bound('window, denied', 82, 19),
+  bound('three windows', 124, 44),
+  bound('bucket', 104, 21),
+  bound('fixed window', 99, 21),
+  bound('window and bucket', 154, 59),
+  bound('window and shadow window', 156, 66),
+  bound('window with ban', 155, 62),
+  bound('two keys', 162, 72),
+  bound('window, overrides, none set', 102 + 6, 34 + 5),
+  bound('window, overrides, one per key', 102 + 12, 34 + 10),
+  bound('everything on', 330, 150),
+  bound('zset', 1.2, 1.2, ZSET_LOG),
+  bound('distinct', 1.2, 1.2, DISTINCT_VALUES),
+  bound('concurrency, acquire or release', 1, 1, 'zset'),
+  bound('stream', 380, 151),
+  bound('sliding counter', 273, 69),
+  bound('calendar window', 273, 66),
+  bound('zset, request id', 316, 95),
+  bound('window, cost of 5', 129, 38),
+  bound('window, refund', 314, 128),
+  bound('window, peek', 268, 54),
+]
+
+function bound(shape: ShapeName, lone: number, batch: number, against?: Bound['against']): Bound {
+  return { shape, atMost: { lone, batch }, against }
+}
+
+export const instructions: Scenario = {
+  name: 'instructions',
+  title: 'Instructions that Redis executes per decision, one request at a time and 64 at once',
+  // Repeats differ by 1%, so there is one round in both modes.
+  async run() {
+    const server = await startCountingRedis()
+    const client = new Redis(server.url)
+    const cost = async (subject: ShapeName | FieldScript, load: Load) =>
+      costOf(server, await open(client, subject), load)
+    const figures: Figure[] = []
+    try {
+      for (const bound of BOUNDS) {
+        for (const load of LOADS) {
+          const theirs = bound.against && (await cost(bound.against, load))
+          figures.push(figureOf(bound, load, await cost(bound.shape, load), theirs))
+        }
+      }
+    } finally {
+      client.disconnect()
+      await server.stop()
+    }
+    return figures
+  },
+}
+
+async function open(client: Redis, subject: ShapeName | FieldScript): Promise<Subject> {
+  if (typeof subject === 'string') return SHAPES[subject](redisStore(client))
+  const { consume } = await subject.open(client, { limit: 10_000, windowMs: 60_000 })
+  return { ask: async (key, n) => assert.equal((await consume(key, undefined, `value-${n}`))[0], 1) }
+}
+
+function figureOf({ shape, atMost, against }: Bound, load: Load, ours: Cost, theirs?: Cost): Figure {
+  const other = typeof against === 'object' ? `the ${against.name}` : against
+  const note = `decisions per call: ${ours.decisionsPerCall.toFixed(0)}`
+  const raw = { thousands: [ours.thousands], 'decisions per call': [ours.decisionsPerCall] }
+  const target = { atMost: atMost[load] }
+  const name = `${shape}, ${load}`
+  if (theirs === undefined) return { name, value: ours.thousands, unit: 'k instructions', target, note, raw }
+  return {
+    name: `${name}: against ${other}`,
+    value: ours.thousands / theirs.thousands,
+    unit: 'x',
+    target,
+    note: `${ours.thousands.toFixed(1)}k against ${theirs.thousands.toFixed(1)}k; ${note}`,
+    raw: { ...raw, [`${other}: thousands`]: [theirs.thousands] },
+  }
+}
