@@ -61,6 +61,7 @@ export class RandomHistory {
   readonly #epilogue: Batch[] = []
   #left: number
   #current = 0
+  #nowMs: number
   #named = 0
   /** Pauses after which something ends, as the last outcome says. */
   #waits: readonly number[] = []
@@ -96,11 +97,30 @@ export class RandomHistory {
     const usual = random.chance(0.1) ? random.int(300, 2000) : random.int(50, 250)
     this.#left = length ?? (isDeep ? random.int(300, random.pick([800, 800, 800, 8000])) : usual)
     this.startMs = random.pick([1e10, 1e12, 2e12]) + random.int(0, 1e9)
+    this.#nowMs = this.startMs
   }
 
   /** The next ops; none if it is over. */
   next(): Batch | undefined {
-    if (this.#left <= 0) return this.#last()
+    const batch = this.#left <= 0 ? this.#last() : (this.#atAnEnd() ?? this.#batch())
+    for (const [afterMs] of batch ?? []) this.#nowMs += afterMs
+    return batch
+  }
+
+  /** The refund of a charge as it stops counting. */
+  #atAnEnd(): Batch | undefined {
+    const { chance, pick, int } = this.#draws()
+    if (this.#admitted.length === 0 || !chance(0.03)) return undefined
+    const admitted = pick(this.#admitted.slice(-10))
+    const { windowMs, precisionMs } = pick(this.#setOf.get(admitted.op.parts[0]![0])!.limits)
+    const stampMs = admitted.atMs - (admitted.atMs % precisionMs)
+    const pauseMs = stampMs + windowMs + precisionMs - 1 + int(-1, 0) - this.#nowMs
+    if (pauseMs < 0) return undefined
+    this.#left--
+    return [[pauseMs, this.#refund(admitted)]]
+  }
+
+  #batch(): Batch {
     const { int, chance, pick } = this.#draws()
     if (chance(0.06)) this.#current = int(0, 3)
     const isDeep = this.feature === 'deep'
@@ -293,9 +313,10 @@ export class RandomHistory {
     }
   }
 
-  #refund(): OpJson {
+  #refund(admitted?: Admitted): OpJson {
     const { chance, int, pick } = this.#draws()
-    const { op, atMs, charged, debits } = chance(0.5) ? this.#admitted.at(-1)! : pick(this.#admitted)
+    const any = chance(0.5) ? this.#admitted.at(-1)! : pick(this.#admitted)
+    const { op, atMs, charged, debits } = admitted ?? any
     const { parts, requestId, mayRepeat } = op
     const cost = op.cost as number
     const isWhole = chance(this.#isKept(parts) ? 0.75 : 0.5)
