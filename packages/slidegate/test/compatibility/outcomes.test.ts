@@ -5,7 +5,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { Player, readOutcomes, type StoreBy } from './outcomes.ts'
 
-// What random histories of ops lead to, op by op. How the file is written: `npm run fixtures -- outcomes`.
+// Random histories of ops, and the outcome of each op. How the file is written: `npm run fixtures -- outcomes`.
 
 const { redis } = await useRedis()
 const stores: Record<string, StoreBy> = {

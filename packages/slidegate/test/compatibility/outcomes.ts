@@ -104,7 +104,7 @@ function comparable(op: Op, outcome: Outcome): object | undefined {
   return 'admitted' in outcome ? comparableDecision(op as RequestOp, outcome) : outcome
 }
 
-/** Of equal requests that were decided together, the outcome of one tells more than of one that was decided alone. */
+/** Drops what only requests decided together have. */
 function comparableDecision(op: RequestOp, outcome: ConsumeOutcome): object {
   const limits = limitsInForce(op, outcome)
   const numbers = outcome.limits.slice(0, 3 * limits.length)

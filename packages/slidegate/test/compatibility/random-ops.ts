@@ -2,7 +2,7 @@ import type { LimitSet } from '../../src/limits/limit-set.ts'
 import type { ConsumeOutcome, Debit } from '../../src/stores/store.ts'
 import { type Family, FEATURES, type Feature, Random, RandomSets, type SetJson } from './random-sets.ts'
 
-/** An op as JSON, in the form of client/ops.ts: each part is the place of its set in a list, and a key. */
+/** An op as JSON, as in client/ops.ts. A part is the place of its set in a list, and a key. */
 export interface OpJson {
   readonly type: string
   readonly parts: readonly (readonly [place: number, key: string])[]
@@ -23,10 +23,10 @@ interface Admitted {
 const FOREVER = 2 ** 52
 const KEYS = ['ann', 'bob', 'c:d', '{e}', 'f"g', "h'i\\", '~j', 'k', 'l', 'm']
 
-/** What has most to it comes more often. */
+/** The richest features come more often. */
 const OFTEN = [...FEATURES, 'packed', 'deep', 'deep', 'deep', 'zset', 'concurrency', 'kept', 'keyed'] as const
 
-/** Ops that say something else when they are asked again. */
+/** Ops whose second answer differs. */
 const SEVERAL = ['consume', 'peek', 'charge']
 
 /** Milliseconds between ops that are sent at once, at most. */
@@ -36,13 +36,13 @@ interface Options {
   readonly feature?: Feature | undefined
   /** Ops of the history. Default: 50 to 2000. */
   readonly length?: number
-  /** Few charges are asked for, and no more values than a sketch tells apart. */
+  /** Few charges, and no more values than a sketch can separate. */
   readonly isSmall?: boolean
   /** For comparing kinds of stores. Ops that leave in a call of their own come alone, and the clock is not set back far. */
   readonly isOrdered?: boolean
 }
 
-/** A random history of ops. What comes next depends on what was decided before. */
+/** A random history of ops. The next op depends on the decisions before it. */
 export class RandomHistory {
   readonly feature: Feature
   readonly sets: readonly SetJson[]
@@ -161,7 +161,7 @@ export class RandomHistory {
     return batch
   }
 
-  /** What is said of each key at the end, and later. */
+  /** Looks at each key at the end, and later. */
   #last(): Batch | undefined {
     if (this.#epilogue.length === 0 && this.#left !== Number.NEGATIVE_INFINITY) {
       this.#left = Number.NEGATIVE_INFINITY
@@ -188,7 +188,7 @@ export class RandomHistory {
     return [explain, ...list, ...(this.#charges === undefined ? [peek] : [])]
   }
 
-  /** Remembers what was decided. An outcome that is no object is an error. */
+  /** Remembers what was decided. An outcome that isn't an object is an error. */
   learn(batch: Batch, outcomes: readonly unknown[]): void {
     batch.forEach(([, op], i) => {
       const outcome = outcomes[i] as ConsumeOutcome | undefined
@@ -408,7 +408,7 @@ export class RandomHistory {
     return Object.fromEntries(numbers)
   }
 
-  /** The op once more; with an id of its own, if that was made for it. */
+  /** Repeats the op. An id made for it is replaced. */
   #again(op: OpJson): OpJson {
     const reservation = op.type === 'consume' &&
       op.reservation !== undefined && { reservation: `r${this.#named++}.${op.cost}` }
@@ -435,7 +435,7 @@ export class RandomHistory {
     })
   }
 
-  /** Of some dimensions. */
+  /** Only some dimensions. */
   #someParts(mayReserve = false): OpJson['parts'] {
     const canReserve = mayReserve && this.#families.every(({ reserving }) => reserving.length > 0)
     const parts = this.#parts(canReserve && this.#random.chance(0.8))
@@ -486,7 +486,7 @@ export class RandomHistory {
     ])
   }
 
-  /** What is charged without asking. */
+  /** A forced charge. */
   #units(parts: OpJson['parts']): number {
     const isHuge = !this.#isKept(parts) && this.feature !== 'deep' && this.#random.chance(0.02)
     if (isHuge) return this.#random.pick([2 ** 40, 2 ** 46, 2 ** 46 + 1, Number.MAX_SAFE_INTEGER])

@@ -56,7 +56,7 @@ export const FEATURES = [
 ] as const
 export type Feature = (typeof FEATURES)[number]
 
-/** The sets of a key of one dimension: each with other numbers, on the same logs. */
+/** Sets of one dimension. They differ in numbers and share logs. */
 export interface Family {
   readonly sets: readonly LimitSet[]
   /** The places of the sets in the list of all. */
@@ -207,7 +207,7 @@ export class RandomSets {
     }
   }
 
-  /** The same limits with other numbers, on the same logs for the most part; or one more, or one less. */
+  /** Changes numbers, or adds or drops a limit. */
   #change(limits: readonly Declaration[]): readonly Declaration[] {
     const { pick, chance } = bound(this.#random)
     const isPacked = ({ kind, log }: Declaration) => kind === 'slidingWindow' && log === undefined

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { startVitest } from 'vitest/node'
 
 // Writes what the present code stores, and decides by it, as the fixtures of a version: `npm run fixtures -- 0.2.0`.
-// `npm run fixtures -- outcomes` writes random histories anew.
+// `npm run fixtures -- outcomes` writes new random histories.
 
 const [version = ''] = process.argv.slice(2)
 const areOutcomes = version === 'outcomes'
