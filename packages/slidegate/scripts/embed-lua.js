@@ -23,6 +23,26 @@ const KINDS = {
   b: ['ban'],
 }
 
+/** The kinds that usual ops may have, in order of their numbers. */
+export const USUAL = ['packed-window', 'token-bucket', 'fixed-window', 'sliding-counter']
+
+/** The sections of a file, by the names that stand before them. */
+function sectionsOf(/** @type {string} */ lua) {
+  const parts = lua.split(/^--- (\w+)\n/m).slice(1)
+  return new Map(parts.flatMap((name, i) => (i % 2 === 0 ? [[name, parts[i + 1]]] : [])))
+}
+
+/** The functions that decide usual ops, each made by the first that needs it. */
+function usualKinds(/** @type {(part: string) => string} */ read) {
+  const [, decide] = read('stores/redis/usual.lua').split(/^(?=function)/m)
+  const branches = USUAL.map((kind, i) => {
+    const sections = sectionsOf(read(`limits/${kind}-usual.lua`))
+    const body = decide.replace(/^ *--- (\w+)\n/gm, (_, step) => sections.get(step))
+    return `if kind == ${i + 1} then\n${sections.get('before') ?? ''}kinds[kind] = ${body}`
+  })
+  return `${branches.join('else')}end\n`
+}
+
 // A part may use what stands before it. What only the general driver needs stands inside one function, and what only
 // one kind needs inside another: Redis makes all functions of a script anew at each call, and most calls do without
 // these. The driver has a prelude of its own, for each name that a function takes from outside makes the function
@@ -38,7 +58,6 @@ function join(read, isForLinter) {
       `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
   )
   return `${prelude}
-${read('limits/packed-window-alone.lua')}
 local function general_driver(reply)
 ${isForLinter ? '' : prelude}
 local makers = {}
@@ -54,7 +73,7 @@ return override_made
 end
 ${read('stores/redis/apply.lua')}
 end
-${read('stores/redis/main.lua')}`
+${read('stores/redis/main.lua').replace(/^ *--- kinds\n/m, usualKinds(read))}`
 }
 
 /** For the same reason constants (`local NAME = literal`) are written out where they are used. */

@@ -7,10 +7,6 @@
 -- milliseconds), units charged in it (6 bytes); unsigned, big-endian.
 -- TTL: set at the first charge in a window, to what is left of the window + slack.
 
-local COUNTER_FORMAT = '>BI6I6'
-local COUNTER_SIZE = 13
--- One byte more than it should have.
-local LAST_OF_COUNTER = '13'
 local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
 
 local fixed_window = {}

@@ -6,10 +6,6 @@
 -- Invariants: the start is a multiple of params.window; units <= 2^52 in each; two windows without units are no key at
 -- all. Units above params.mostUnits, charged under larger limits, count as so many.
 
-local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
-local TWO_WINDOWS_SIZE = 27
--- One byte more than it should have.
-local LAST_OF_TWO_WINDOWS = '27'
 local MOST_UNITS = 2 ^ 52
 
 local sliding_counter = {}

@@ -6,11 +6,6 @@
 -- TTL: set whenever it is written, to the time in which the debt is paid at that refill + slack.
 -- Invariants: 0 < debt <= 2^52; a bucket without debt is no key at all.
 
-local BUCKET_FORMAT = '>BI6I7I6I6'
-local BUCKET_SIZE = 26
--- One byte more than it should have.
-local LAST_OF_BUCKET = '26'
-local MOST_PARTS = 2 ^ 52
 
 local token_bucket = {}
 

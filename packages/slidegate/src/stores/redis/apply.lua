@@ -2,8 +2,46 @@
 
 local logs_by_run = {}
 
+-- What a usual op has as numbers: its kinds, and what their first two numbers and that before each limit are.
+local usual_kinds = {
+  function(params, first, second)
+    params.kind, params.precision, params.records = 'w', first, second
+  end,
+  function(params, first, second)
+    params.kind, params.precision, params.refill, params.parts = 't', 1, first, second
+    params.mostDebt, params.windows = params.windows[1], { math.ceil(params.limits[1] * second / first) }
+  end,
+  function(params, first, second)
+    params.kind, params.precision, params.fromFirstHit = 'f', first, second == 1
+  end,
+  function(params, first, second)
+    params.kind, params.window, params.precision = 'c', first, second
+    params.mostUnits, params.grains = params.windows[1], math.ceil(first / second)
+  end,
+}
+
+-- The same run as an object: see main.lua.
+local function usual_run(numbers, cost, count, names)
+  local sets, place, known = {}, 1, names and cjson.decode(names) or {}
+  for log = 1, #numbers do
+    local code, params = numbers[place], { limits = {}, windows = {} }
+    if not code then break end
+    for i = 1, numbers[place + 1] do
+      params.windows[i], params.limits[i] = numbers[place + 2 + 2 * i], numbers[place + 3 + 2 * i]
+    end
+    usual_kinds[code % SHADOW](params, numbers[place + 2], numbers[place + 3])
+    params.shadow = code % PART >= SHADOW
+    if known[log] then params.names, params.most = known[log].names, known[log].most end
+    local part = (code - code % PART) / PART + 1
+    sets[part] = sets[part] or {}
+    table.insert(sets[part], params)
+    place = place + 4 + 2 * numbers[place + 1]
+  end
+  return { type = 'consume', cost = cost, count = count, leaseMs = 0, sets = sets, overridable = { names ~= nil } }
+end
+
 -- Answers where the reply now ends, and how many keys have been read.
-return function(run, clock, is_clock_given, filled, keys_read)
+local function apply(run, clock, is_clock_given, filled, keys_read)
   run.is_clock_given = is_clock_given
   local logs = logs_by_run[run] or logs_of(run)
   logs_by_run[run] = logs
@@ -51,3 +89,5 @@ return function(run, clock, is_clock_given, filled, keys_read)
   reply[filled + 1], reply[filled + 2] = UNREADABLE, reason
   return filled + 2, keys_after
 end
+
+return apply, usual_run

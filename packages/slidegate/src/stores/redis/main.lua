@@ -5,9 +5,9 @@
 -- ARGV   of a call that may be sent twice: 'once', its number of 16 digits, which rises with each call of its receipt's
 --        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
 --        it is given as -1.
---          usual ops, which are requests against limits that share one window log:
---            time, limits, precision, records, { window, limit } per limit; of keys that may have overrides the number
---            of limits is below 0, and the names of the limits follow as JSON;
+--          usual ops, which are requests against packed windows, token buckets, fixed windows and sliding counters:
+--            time, how many numbers follow, and per log its numbers: see usual.lua; of keys that may have overrides their
+--            number is below 0, and behind them follows as JSON per log { names, most } of its limits;
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
 --            of cost 1 for each key
 --          any others:
@@ -48,7 +48,9 @@
 -- Room for the usual answer to a lone op, so that the table need not grow.
 local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
 local KEYS, ARGV = KEYS, ARGV
-local apply_generally
+local apply_generally, usual_run
+-- Of usual ops: the numbers of their logs, the functions of their kinds, and what each op asks for.
+local kinds, numbers, clock, is_clock_given, cost, wanted = {}
 
 local RECEIPT_TTL = '600000'
 local STALE = -1
@@ -68,8 +70,9 @@ if ARGV[1] == 'once' then
 end
 while at < arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
-  local clock, count = ARGV[at] + 0, ARGV[at + 1] + 0
-  local is_clock_given = clock >= 0
+  local count = ARGV[at + 1] + 0
+  clock = ARGV[at] + 0
+  is_clock_given = clock >= 0
   if not is_clock_given then
     if reply[1] == 0 then
       local time = call_redis('TIME')
@@ -78,7 +81,7 @@ while at < arguments do
     clock = reply[1]
   end
   if count == 0 then
-    apply_generally = apply_generally or general_driver(reply)
+    if not apply_generally then apply_generally, usual_run = general_driver(reply) end
     local run, ops = cjson.decode(ARGV[at + 2]), ARGV[at + 3] + 0
     at = at + 4
     for _ = 1, ops do
@@ -95,23 +98,28 @@ while at < arguments do
       end
     end
   else
-    local is_overridable, names = count < 0
+    local is_overridable, names, keys_per_op = count < 0, nil, 0
     if is_overridable then count = -count end
-    local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
-    local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }
-    local longest = windows[1]
-    at = at + 6
-    for i = 2, count do
-      windows[i], limits[i] = ARGV[at] + 0, ARGV[at + 1] + 0
-      if windows[i] > longest then longest = windows[i] end
-      at = at + 2
-    end
+    numbers = {}
+    for i = 1, count do numbers[i] = ARGV[at + 1 + i] + 0 end
+    at = at + 2 + count
+    local log = 1
+    repeat
+      local kind = numbers[log] % SHADOW
+      if not kinds[kind] then
+        --- kinds
+      end
+      keys_per_op, log = keys_per_op + 1, log + 4 + 2 * numbers[log + 1]
+    until log > count
+    local decide, override_place = kinds[numbers[1] % SHADOW], nil
     if is_overridable then
+      keys_per_op = keys_per_op + 1
+      override_place = keys_per_op
       names = ARGV[at]
       at = at + 1
     end
-    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, keys, 1, 1
-    if is_overridable then ops = keys / 2 end
+    local groups, ops = 1, keys / keys_per_op
+    cost, wanted = 1, 1
     if at <= arguments then
       groups = ARGV[at] + 0
       at = at + 1
@@ -123,27 +131,20 @@ while at < arguments do
       end
       local run
       for _ = 1, ops do
-        local first = filled + 1
+        local start, admitted = filled, nil
         -- One that is overridden, or whose override cannot be read, goes the general way.
-        local filled_alone = not (is_overridable and pcall_redis('GET', KEYS[keys_read + 2])) and decide_alone(
-          KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, records, new_stamp, cost, wanted,
-          reply, filled
-        )
-        if filled_alone then
-          filled, keys_read = filled_alone, keys_read + (is_overridable and 2 or 1)
+        if not (is_overridable and pcall_redis('GET', KEYS[keys_read + override_place])) then
+          admitted = decide(1, keys_read + 1, start + 2, wanted)
+        end
+        if admitted then
+          reply[start + 1], keys_read = admitted, keys_read + keys_per_op
         else
-          apply_generally = apply_generally or general_driver(reply)
-          run = run or {
-            type = 'consume', cost = cost, count = wanted, leaseMs = 0, sets = { { {
-              kind = 'w', precision = precision, records = records, windows = windows, limits = limits,
-              names = names and cjson.decode(names),
-            } } },
-            overridable = { is_overridable },
-          }
-          filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
+          if not apply_generally then apply_generally, usual_run = general_driver(reply) end
+          run = run or usual_run(numbers, cost, wanted, names)
+          filled, keys_read = apply_generally(run, clock, is_clock_given, start, keys_read)
         end
         -- Anything but a plain denial.
-        if is_repeatable and reply[first] ~= 0 then is_repeatable = false end
+        if is_repeatable and reply[start + 1] ~= 0 then is_repeatable = false end
       end
     end
   end

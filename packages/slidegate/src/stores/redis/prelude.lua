@@ -7,6 +7,9 @@ local struct_pack, struct_unpack, string_sub = struct.pack, struct.unpack, strin
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
 local MIN_GIVEN_TTL = 600000
+-- What is added to the kind of a usual op's log: if it is a shadow limit's; for each part before its own.
+local SHADOW = 8
+local PART = 16
 
 -- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format        1  always 1; any other is refused, never guessed at
@@ -56,7 +59,24 @@ local LAST_OF_EDGES = '152'
 local KEPT_SLOTS = 64
 local FEW_PAGES = 32
 local MANY_PAGES = 16380
+-- Of a search in a ring: each third halves it.
+local MOST_TRIES = 60
 local MAX_PAGES = 16384
+
+-- The stored form of token buckets, fixed windows and sliding counters: see their files.
+local BUCKET_FORMAT = '>BI6I7I6I6'
+local BUCKET_SIZE = 26
+-- One byte more than it should have.
+local LAST_OF_BUCKET = '26'
+local MOST_PARTS = 2 ^ 52
+local COUNTER_FORMAT = '>BI6I6'
+local COUNTER_SIZE = 13
+-- One byte more than it should have.
+local LAST_OF_COUNTER = '13'
+local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
+local TWO_WINDOWS_SIZE = 27
+-- One byte more than it should have.
+local LAST_OF_TWO_WINDOWS = '27'
 
 -- Numbers become text here, at a third of what Redis takes for it, and once for all ops of a call; and some
 -- versions of Redis write 2e+8.

@@ -1,5 +1,5 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
-import type { BanState, Charged, Entry } from '../../limits/limit.ts'
+import type { BanState, Charged, Entry, LogParams } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { type InForce, isReadable, mostOf, namesOf } from '../../limits/override.ts'
 import {
@@ -56,14 +56,13 @@ export function encode(requests: readonly Request[], receipt: readonly string[] 
   const words = [...receipt]
   for (let first = 0; first < requests.length; ) {
     const { nowMs = SERVERS_OWN } = requests[first]!
-    const usual = usualWords(requests[first]!)
     words.push(`${nowMs}`)
-    if (usual === undefined) {
+    if (isUsual(requests[first]!)) {
+      words.push(...usualWords(requests[first]!))
+      first = encodeGroups(requests, first, words)
+    } else {
       words.push('0', jsonOf(requests[first]!))
       first = encodeRun(requests, first, words)
-    } else {
-      words.push(...usual)
-      first = encodeGroups(requests, first, words)
     }
   }
   return words
@@ -92,7 +91,7 @@ function differInNames(a: Request, b: Request): boolean {
   return (
     (ours.requestId === undefined) === (theirs.requestId === undefined) &&
     ours.mayRepeat === theirs.mayRepeat &&
-    usualWords(a) === undefined
+    !isUsual(a)
   )
 }
 
@@ -138,7 +137,10 @@ function encodeGroups(requests: readonly Request[], first: number, words: string
 
 /** Whether two usual requests are held to the same limits at the same time. */
 function isLike(a: Request, b: Request): boolean {
-  return a.op.parts[0]!.set === b.op.parts[0]!.set && a.nowMs === b.nowMs && usualWords(a) !== undefined
+  const [ours, theirs] = [a.op.parts, b.op.parts]
+  if (a.nowMs !== b.nowMs || ours.length !== theirs.length || !isUsual(a)) return false
+  for (let i = 0; i < ours.length; i++) if (ours[i]!.set !== theirs[i]!.set) return false
+  return true
 }
 
 /** Whether two usual requests differ in nothing but their keys. */
@@ -185,29 +187,83 @@ function isPersonal({ isWaiting, reservation }: ConsumeOp): boolean {
  */
 const MAX_USUAL_UNITS: number = 2 ** 46
 
-/** The words of a set of limits that share one window log, as nearly all do; undefined for any other. */
-const wordsOfSets = new WeakMap<LimitSet, readonly string[] | undefined>()
+/** The kinds that a usual op may have, in order of their numbers in main.lua: their two numbers, and that before each limit. */
+const USUAL_KINDS: Readonly<Record<string, (params: UsualParams) => readonly [number, number, number?]>> = {
+  w: ({ precision, records }) => [precision, records],
+  t: ({ refill, parts, mostDebt }) => [refill, parts, mostDebt],
+  f: ({ precision, fromFirstHit }) => [precision, fromFirstHit ? 1 : 0],
+  c: ({ window, precision, mostUnits }) => [window, precision, mostUnits],
+}
+const KIND_NUMBERS: readonly string[] = Object.keys(USUAL_KINDS)
 
-/** What nearly every op is, and goes without JSON: a request against limits that share one window log. */
-function usualWords({ op, count }: Request): readonly string[] | undefined {
-  if (op.type !== 'consume' || op.leaseMs > 0 || op.parts.length > 1 || isPersonal(op)) return undefined
-  if (op.cost * count > MAX_USUAL_UNITS) return undefined
+interface UsualParams extends LogParams {
+  readonly refill: number
+  readonly parts: number
+  readonly mostDebt: number
+  readonly fromFirstHit?: boolean
+  readonly window: number
+  readonly mostUnits: number
+}
+
+/** Added to the number of a kind: for a shadow limit, and for each part before its own. */
+const SHADOW = 8
+const PART = 16
+
+/** The words of a set of limits as some part of a usual op, by the part; undefined if an op with it isn't one. */
+const wordsOfSets = new WeakMap<LimitSet, (readonly string[] | undefined)[]>()
+
+function wordsOf(set: LimitSet, part: number): readonly string[] | undefined {
+  let known = wordsOfSets.get(set)
+  if (known === undefined) {
+    known = []
+    wordsOfSets.set(set, known)
+  }
+  if (!(part in known)) known[part] = usualLogs(set, part)
+  return known[part]
+}
+
+function usualLogs({ logs }: LimitSet, part: number): readonly string[] | undefined {
+  const numbers: number[] = []
+  for (const { kind, params, role, shadow } of logs) {
+    const own = USUAL_KINDS[kind.tag]
+    // The windows of a calendar differ in length.
+    if (own === undefined || role !== 'count' || kind.paramsAt !== undefined) return undefined
+    const [first, second, each] = own(params as UsualParams)
+    const number = KIND_NUMBERS.indexOf(kind.tag) + 1 + (shadow ? SHADOW : 0) + part * PART
+    numbers.push(number, params.limits.length, first, second)
+    params.limits.forEach((limit, i) => {
+      numbers.push(each ?? params.windows[i]!, limit)
+    })
+  }
+  return numbers.map(String)
+}
+
+/** What nearly every op is, and goes without JSON: a request against limits of usual kinds. */
+function isUsual({ op, count }: Request): boolean {
+  if (op.type !== 'consume' || op.leaseMs > 0 || isPersonal(op) || op.cost * count > MAX_USUAL_UNITS)
+    return false
+  const { parts } = op
+  for (let i = 0; i < parts.length; i++) {
+    const { set } = parts[i]!
+    if (wordsOf(set, i) === undefined || (set.isOverridable && parts.length > 1)) return false
+  }
+  return true
+}
+
+function usualWords({ op }: Request): readonly string[] {
   const { set } = op.parts[0]!
-  if (wordsOfSets.has(set)) return wordsOfSets.get(set)
-  const { kind, shadow, params } = set.logs[0]!
-  const { precision, records, windows, limits } = params
-  const { length } = windows
-  const numbers = [
-    set.isOverridable ? -length : length,
-    precision,
-    records,
-    ...windows.flatMap((window, i) => [window, limits[i]!]),
-  ]
-  const isUsual = kind.tag === 'w' && !shadow && set.logs.length === 1
-  const names = set.isOverridable ? [JSON.stringify(namesOf(set.limits))] : []
-  const words = isUsual ? [...numbers.map(String), ...names] : undefined
-  wordsOfSets.set(set, words)
-  return words
+  const words = op.parts.flatMap(({ set }, i) => wordsOf(set, i)!)
+  if (!set.isOverridable) return [`${words.length}`, ...words]
+  const known = set.logs.map(({ serves }) => namesIn(set, serves))
+  return [`${-words.length}`, ...words, JSON.stringify(known)]
+}
+
+/** The names of limits, and the most that an override may make of each. */
+function namesIn({ limits }: LimitSet, serves: readonly number[]): object {
+  return {
+    names: namesOf(serves.map((i) => limits[i]!)),
+    most: serves.map((i) => mostOf(limits[i]!)),
+  }
 }
 
 /** Ops that write nothing. */
@@ -230,16 +286,13 @@ function hasBan({ logs }: LimitSet): boolean {
   return logs.some(({ role }) => role === 'ban')
 }
 
-function wordsOfPart({ set: { limits, logs, isOverridable } }: Part, nowMs: number): object[] {
-  return logs.map(({ kind, role, shadow, params, serves }) => ({
+function wordsOfPart({ set }: Part, nowMs: number): object[] {
+  return set.logs.map(({ kind, role, shadow, params, serves }) => ({
     kind: kind.tag,
     shadow,
     entries: kind.entries?.are,
     ...(role !== 'count' && { role }),
-    ...(isOverridable && {
-      names: namesOf(serves.map((i) => limits[i]!)),
-      most: serves.map((i) => mostOf(limits[i]!)),
-    }),
+    ...(set.isOverridable && namesIn(set, serves)),
     ...(kind.paramsAt?.(params, nowMs) ?? params),
   }))
 }
