@@ -3,7 +3,7 @@
 
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER)
-local length, from_first_hit = numbers[p + 2], numbers[p + 3] == 1
+local length, from_first_hit = numbers[p + 1], numbers[p + 2] == 1
 local start = from_first_hit and clock - length + 1 or clock - clock % length
 local since, used, is_new = clock, 0, true
 if raw ~= '' then
@@ -13,7 +13,7 @@ if raw ~= '' then
   if stamp >= start and units > 0 then since, used, is_new = stamp, units, false end
 end
 --- check
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local free = numbers[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
   answer = answer + 3
@@ -22,7 +22,7 @@ end
 local left = (from_first_hit and since or since - since % length) + length - clock
 local reset, taken = (used > 0 or mine > 0) and left or 0, used + cost * mine + cost
 answer = place
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local limit, retry = numbers[i + 1], 0
   if mine < wanted and taken > limit then retry = cost > limit and NEVER or left end
   reply[answer], reply[answer + 1], reply[answer + 2] = used, retry, reset

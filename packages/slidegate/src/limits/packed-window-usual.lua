@@ -112,7 +112,7 @@ else
 end
 --- check
 local longest, old = 0, nil
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local window, before_window = numbers[i], before
   if window > longest then longest = window end
   if window < keep and not is_empty then
@@ -145,9 +145,9 @@ if fitting > 0 and not is_empty then
 end
 --- answer
 -- As things will stand after the commit, of which the reads must come first.
-local units, new_stamp = cost * mine, clock - clock % numbers[p + 2]
+local units, new_stamp = cost * mine, clock - clock % numbers[p + 1]
 answer = place
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local window, limit, retry, reset = numbers[i], numbers[i + 1], 0, 0
   if mine > 0 then
     reset = new_stamp + window - clock
@@ -213,7 +213,7 @@ else
         if pages > 0 then
           ring = string_sub(old, head * PAGE_WIDTH + 1) .. string_sub(old, 1, head * PAGE_WIDTH) .. ring
         end
-        head, slots = 0, slots_for(pages, numbers[p + 3])
+        head, slots = 0, slots_for(pages, numbers[p + 2])
         new_front = new_front or string_sub(raw, FRONT + 1)
         pages, back = pages + 1, 0
         ring = ring .. string.rep('\0', (slots - pages) * PAGE_WIDTH)

@@ -3,8 +3,8 @@
 
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS)
-local window, precision = numbers[p + 2], numbers[p + 3]
-local start, most = clock - clock % window, numbers[p + 4]
+local window, precision = numbers[p + 1], numbers[p + 2]
+local start, most = clock - clock % window, numbers[p + 3]
 local current, previous, since, is_new = 0, 0, 0, true
 if raw ~= '' then
   if #raw ~= TWO_WINDOWS_SIZE then return nil end
@@ -20,7 +20,7 @@ end
 local grains = math.ceil(window / precision)
 --- check
 local used = current + previous - math.floor(previous * math.floor((clock - start) / precision) / grains)
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local free = numbers[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
   answer = answer + 3
@@ -30,7 +30,7 @@ local counted = current + cost * mine
 if counted > most then counted = most end
 local reset = counted > 0 and start + 2 * window - clock or previous > 0 and start + window - clock or 0
 answer = place
-for i = p + 4, last, 2 do
+for i = p + 3, last, 2 do
   local limit, retry = numbers[i + 1], 0
   if mine < wanted and used + cost * mine + cost > limit then
     local room = limit - cost

@@ -3,7 +3,7 @@
 
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET)
-local refill, parts, limit = numbers[p + 2], numbers[p + 3], numbers[p + 5]
+local refill, parts, limit = numbers[p + 1], numbers[p + 2], numbers[p + 4]
 local rate, debt, since, last_refill = refill, 0, 0, refill
 if raw ~= '' then
   if #raw ~= BUCKET_SIZE then return nil end
@@ -23,7 +23,7 @@ answer = answer + 3
 if mine > 0 then
   if debt == 0 or last_refill ~= refill then since = clock end
   debt, rate = debt + cost * mine * parts, refill
-  if debt > numbers[p + 4] then debt = numbers[p + 4] end
+  if debt > numbers[p + 3] then debt = numbers[p + 3] end
 end
 local retry = 0
 if mine < wanted and used + cost * mine + cost > limit then

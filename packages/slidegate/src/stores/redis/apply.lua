@@ -22,21 +22,21 @@ local usual_kinds = {
 
 -- The same run as an object: see main.lua.
 local function usual_run(numbers, cost, count, names)
-  local sets, place, known = {}, 1, names and cjson.decode(names) or {}
-  for log = 1, #numbers do
+  local sets, place, known, log = {}, 1, names and cjson.decode(names) or {}, 1
+  repeat
     local code, params = numbers[place], { limits = {}, windows = {} }
-    if not code then break end
-    for i = 1, numbers[place + 1] do
-      params.windows[i], params.limits[i] = numbers[place + 2 + 2 * i], numbers[place + 3 + 2 * i]
+    local limits = (code % PART - code % LIMIT) / LIMIT
+    for i = 1, limits do
+      params.windows[i], params.limits[i] = numbers[place + 1 + 2 * i], numbers[place + 2 + 2 * i]
     end
-    usual_kinds[code % SHADOW](params, numbers[place + 2], numbers[place + 3])
-    params.shadow = code % PART >= SHADOW
+    usual_kinds[code % SHADOW](params, numbers[place + 1], numbers[place + 2])
+    params.shadow = code % MORE >= SHADOW
     if known[log] then params.names, params.most = known[log].names, known[log].most end
     local part = (code - code % PART) / PART + 1
     sets[part] = sets[part] or {}
     table.insert(sets[part], params)
-    place = place + 4 + 2 * numbers[place + 1]
-  end
+    place, log = place + 3 + 2 * limits, log + 1
+  until code % OVERRIDABLE < MORE
   return { type = 'consume', cost = cost, count = count, leaseMs = 0, sets = sets, overridable = { names ~= nil } }
 end
 

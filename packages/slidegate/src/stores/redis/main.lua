@@ -6,8 +6,8 @@
 --        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
 --        it is given as -1.
 --          usual ops, which are requests against packed windows, token buckets, fixed windows and sliding counters:
---            time, how many numbers follow, and per log its numbers: see usual.lua; of keys that may have overrides their
---            number is below 0, and behind them follows as JSON per log { names, most } of its limits;
+--            time, per log its numbers: see usual.lua; of keys that may have overrides as JSON per log { names, most } of
+--            its limits;
 --            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
 --            of cost 1 for each key
 --          any others:
@@ -49,8 +49,8 @@
 local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
 local KEYS, ARGV = KEYS, ARGV
 local apply_generally, usual_run
--- Of usual ops: the numbers of their logs, the functions of their kinds, and what each op asks for.
-local kinds, numbers, clock, is_clock_given, cost, wanted = {}
+-- The functions that decide usual ops, by the number of their kind.
+local kinds, clock, is_clock_given = {}
 
 local RECEIPT_TTL = '600000'
 local STALE = -1
@@ -70,7 +70,6 @@ if ARGV[1] == 'once' then
 end
 while at < arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
-  local count = ARGV[at + 1] + 0
   clock = ARGV[at] + 0
   is_clock_given = clock >= 0
   if not is_clock_given then
@@ -80,7 +79,7 @@ while at < arguments do
     end
     clock = reply[1]
   end
-  if count == 0 then
+  if ARGV[at + 1] == '0' then
     if not apply_generally then apply_generally, usual_run = general_driver(reply) end
     local run, ops = cjson.decode(ARGV[at + 2]), ARGV[at + 3] + 0
     at = at + 4
@@ -98,20 +97,22 @@ while at < arguments do
       end
     end
   else
-    local is_overridable, names, keys_per_op = count < 0, nil, 0
-    if is_overridable then count = -count end
-    numbers = {}
-    for i = 1, count do numbers[i] = ARGV[at + 1 + i] + 0 end
-    at = at + 2 + count
-    local log = 1
+    local numbers = { ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0 }
+    local code, log, read, keys_per_op = numbers[1], 1, 5, 0
+    local is_overridable = code % LIMIT >= OVERRIDABLE
+    local decide, names, override_place
+    at = at + 1
     repeat
-      local kind = numbers[log] % SHADOW
+      local kind, last = code % SHADOW, log + 2 + 2 * ((code % PART - code % LIMIT) / LIMIT)
       if not kinds[kind] then
         --- kinds
       end
-      keys_per_op, log = keys_per_op + 1, log + 4 + 2 * numbers[log + 1]
-    until log > count
-    local decide, override_place = kinds[numbers[1] % SHADOW], nil
+      local is_more = code % OVERRIDABLE >= MORE
+      for i = read + 1, is_more and last + 5 or last do numbers[i] = ARGV[at + i - 1] + 0 end
+      keys_per_op, log, read = keys_per_op + 1, last + 1, last + 5
+      code = numbers[log]
+    until not is_more
+    at, decide = at + log - 1, kinds[numbers[1] % SHADOW]
     if is_overridable then
       keys_per_op = keys_per_op + 1
       override_place = keys_per_op
@@ -119,7 +120,7 @@ while at < arguments do
       at = at + 1
     end
     local groups, ops = 1, keys / keys_per_op
-    cost, wanted = 1, 1
+    local cost, wanted = 1, 1
     if at <= arguments then
       groups = ARGV[at] + 0
       at = at + 1
@@ -134,7 +135,7 @@ while at < arguments do
         local start, admitted = filled, nil
         -- One that is overridden, or whose override cannot be read, goes the general way.
         if not (is_overridable and pcall_redis('GET', KEYS[keys_read + override_place])) then
-          admitted = decide(1, keys_read + 1, start + 2, wanted)
+          admitted = decide(numbers, 1, keys_read + 1, start + 2, wanted, clock, cost, wanted, reply)
         end
         if admitted then
           reply[start + 1], keys_read = admitted, keys_read + keys_per_op

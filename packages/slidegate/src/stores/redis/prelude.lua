@@ -7,9 +7,13 @@ local struct_pack, struct_unpack, string_sub = struct.pack, struct.unpack, strin
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
 local MIN_GIVEN_TTL = 600000
--- What is added to the kind of a usual op's log: if it is a shadow limit's; for each part before its own.
+-- What is added to the number of a kind, from 1 to 7, in the code of a usual op's log: if it is a shadow limit's, if another
+-- log follows, in that of the first if the key may have an override, and for each limit and each part before its own.
 local SHADOW = 8
-local PART = 16
+local MORE = 16
+local OVERRIDABLE = 32
+local LIMIT = 64
+local PART = 65536
 
 -- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format        1  always 1; any other is refused, never guessed at

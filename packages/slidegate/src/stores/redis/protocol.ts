@@ -205,37 +205,53 @@ interface UsualParams extends LogParams {
   readonly mostUnits: number
 }
 
-/** Added to the number of a kind: for a shadow limit, and for each part before its own. */
+/** What the code of a log has besides the number of its kind: see prelude.lua. */
 const SHADOW = 8
-const PART = 16
+const MORE = 16
+const OVERRIDABLE = 32
+const LIMIT = 64
+const PART = 65_536
 
-/** The words of a set of limits as some part of a usual op, by the part; undefined if an op with it isn't one. */
-const wordsOfSets = new WeakMap<LimitSet, (readonly string[] | undefined)[]>()
+/** The words of a set of limits as some part of a usual op, by the part and whether it is the last; undefined if an op with it isn't one. */
+const wordsOfSets = new WeakMap<LimitSet, (readonly number[] | undefined)[]>()
 
-function wordsOf(set: LimitSet, part: number): readonly string[] | undefined {
+/** @param isLast whether no other part follows */
+function wordsOf(set: LimitSet, part: number, isLast: boolean): readonly number[] | undefined {
   let known = wordsOfSets.get(set)
   if (known === undefined) {
     known = []
     wordsOfSets.set(set, known)
   }
-  if (!(part in known)) known[part] = usualLogs(set, part)
-  return known[part]
+  const place = 2 * part + (isLast ? 1 : 0)
+  if (!(place in known)) known[place] = usualLogs(set, part, isLast)
+  return known[place]
 }
 
-function usualLogs({ logs }: LimitSet, part: number): readonly string[] | undefined {
+function usualLogs(
+  { logs, isOverridable }: LimitSet,
+  part: number,
+  isLast: boolean,
+): readonly number[] | undefined {
   const numbers: number[] = []
-  for (const { kind, params, role, shadow } of logs) {
+  for (const [i, { kind, params, role, shadow }] of logs.entries()) {
     const own = USUAL_KINDS[kind.tag]
     // The windows of a calendar differ in length.
     if (own === undefined || role !== 'count' || kind.paramsAt !== undefined) return undefined
     const [first, second, each] = own(params as UsualParams)
-    const number = KIND_NUMBERS.indexOf(kind.tag) + 1 + (shadow ? SHADOW : 0) + part * PART
-    numbers.push(number, params.limits.length, first, second)
+    const code =
+      KIND_NUMBERS.indexOf(kind.tag) +
+      1 +
+      (shadow ? SHADOW : 0) +
+      (isLast && i === logs.length - 1 ? 0 : MORE) +
+      (isOverridable ? OVERRIDABLE : 0) +
+      params.limits.length * LIMIT +
+      part * PART
+    numbers.push(code, first, second)
     params.limits.forEach((limit, i) => {
       numbers.push(each ?? params.windows[i]!, limit)
     })
   }
-  return numbers.map(String)
+  return numbers
 }
 
 /** What nearly every op is, and goes without JSON: a request against limits of usual kinds. */
@@ -245,17 +261,17 @@ function isUsual({ op, count }: Request): boolean {
   const { parts } = op
   for (let i = 0; i < parts.length; i++) {
     const { set } = parts[i]!
-    if (wordsOf(set, i) === undefined || (set.isOverridable && parts.length > 1)) return false
+    if (wordsOf(set, i, i === parts.length - 1) === undefined || (set.isOverridable && parts.length > 1))
+      return false
   }
   return true
 }
 
 function usualWords({ op }: Request): readonly string[] {
   const { set } = op.parts[0]!
-  const words = op.parts.flatMap(({ set }, i) => wordsOf(set, i)!)
-  if (!set.isOverridable) return [`${words.length}`, ...words]
-  const known = set.logs.map(({ serves }) => namesIn(set, serves))
-  return [`${-words.length}`, ...words, JSON.stringify(known)]
+  const words = op.parts.flatMap(({ set }, i) => wordsOf(set, i, i === op.parts.length - 1)!.map(String))
+  if (!set.isOverridable) return words
+  return [...words, JSON.stringify(set.logs.map(({ serves }) => namesIn(set, serves)))]
 }
 
 /** The names of limits, and the most that an override may make of each. */

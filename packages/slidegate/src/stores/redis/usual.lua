@@ -3,16 +3,20 @@
 -- function of the next log with what it would admit, and answers how many all logs admit. Nothing, and nothing is written,
 -- if the general driver is needed.
 --
--- `p` is the place of the log's numbers: its kind, to which SHADOW and its part's number are added, how many limits read
--- it, two numbers and then two for each limit, as its kind knows them. The answer begins at `place` of the reply.
-function(p, key_place, place, admitted)
-  local key, is_shadow, last = KEYS[key_place], numbers[p] % PART >= SHADOW, p + 2 + 2 * numbers[p + 1]
+-- `p` is the place of the log's numbers: its code, two numbers, and two for each limit, as its kind knows them. The code is
+-- the number of its kind, SHADOW, MORE if another log follows, and how many limits read it, and parts precede its own. The
+-- answer begins at `place` of the reply.
+function(numbers, p, key_place, place, admitted, clock, cost, wanted, reply)
+  local key, code = KEYS[key_place], numbers[p]
+  local last, is_shadow = p + 1 + 2 * ((code % PART - code % LIMIT) / LIMIT), code % MORE >= SHADOW
   --- load
   local fitting, answer = admitted, place
   --- check
-  local all, next_log = is_shadow and admitted or fitting, numbers[last + 2]
-  if next_log then
-    all = kinds[next_log % SHADOW](last + 2, key_place + 1, answer, all)
+  local all = is_shadow and admitted or fitting
+  if code % OVERRIDABLE >= MORE then
+    all = kinds[numbers[last + 2] % SHADOW](
+      numbers, last + 2, key_place + 1, answer, all, clock, cost, wanted, reply
+    )
     if not all then return nil end
   else
     filled = answer - 1
