@@ -4,12 +4,12 @@
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER)
 local length, from_first_hit = numbers[p + 1], numbers[p + 2] == 1
-local start = from_first_hit and clock - length + 1 or clock - clock % length
-local since, used, is_new = clock, 0, true
+local start = from_first_hit and now - length + 1 or now - now % length
+local since, used, is_new = now, 0, true
 if raw ~= '' then
   if #raw ~= COUNTER_SIZE then return nil end
   local format, stamp, units = struct_unpack(COUNTER_FORMAT, raw)
-  if format ~= 1 or stamp > clock then return nil end
+  if format ~= 1 or stamp > now then return nil end
   if stamp >= start and units > 0 then since, used, is_new = stamp, units, false end
 end
 --- check
@@ -19,7 +19,7 @@ for i = p + 3, last, 2 do
   answer = answer + 3
 end
 --- answer
-local left = (from_first_hit and since or since - since % length) + length - clock
+local left = (from_first_hit and since or since - since % length) + length - now
 local reset, taken = (used > 0 or mine > 0) and left or 0, used + cost * mine + cost
 answer = place
 for i = p + 3, last, 2 do

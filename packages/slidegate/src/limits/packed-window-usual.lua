@@ -81,12 +81,12 @@ else
   format, keep, expires, since, _, leased, slots, base, total, stamp, head, pages, front, back =
     struct_unpack(HEADER_FORMAT, raw)
   -- Besides damage: leases, a clock that was set back, totals to be rebased.
-  if format ~= FORMAT or leased > 0 or stamp > clock or total > MAX_UNITS or pages > slots
+  if format ~= FORMAT or leased > 0 or stamp > now or total > MAX_UNITS or pages > slots
     or front > 0 and (size < EDGES or front > PAGE) or size < BACK + back * WIDTH then return nil end
 end
 
 -- What is gone, and where the oldest of the others stands.
-local gone = clock - keep
+local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
 local before, oldest_total, oldest_stamp, _ = base, total, stamp, nil
@@ -116,7 +116,7 @@ for i = p + 3, last, 2 do
   local window, before_window = numbers[i], before
   if window > longest then longest = window end
   if window < keep and not is_empty then
-    local cut = clock - window
+    local cut = now - window
     if stamp <= cut then
       before_window = total
     elseif oldest_stamp <= cut then
@@ -145,15 +145,15 @@ if fitting > 0 and not is_empty then
 end
 --- answer
 -- As things will stand after the commit, of which the reads must come first.
-local units, new_stamp = cost * mine, clock - clock % numbers[p + 1]
+local units, new_stamp = cost * mine, now - now % numbers[p + 1]
 answer = place
 for i = p + 3, last, 2 do
   local window, limit, retry, reset = numbers[i], numbers[i + 1], 0, 0
   if mine > 0 then
-    reset = new_stamp + window - clock
+    reset = new_stamp + window - now
   else
     if window > keep then window = keep end
-    if stamp + window > clock then reset = stamp + window - clock end
+    if stamp + window > now then reset = stamp + window - now end
   end
   if mine < wanted then
     local over = reply[answer] + units + cost - limit
@@ -164,13 +164,13 @@ for i = p + 3, last, 2 do
       elseif above >= total then
         retry = reset
       elseif oldest_total > above then
-        retry = oldest_stamp + window - clock
+        retry = oldest_stamp + window - now
       else
         local found, after =
           find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
         -- Of a damaged ring, unless it is too late for the general driver.
         if not found and all == 0 then return nil end
-        retry = (after or stamp) + window - clock
+        retry = (after or stamp) + window - now
       end
     end
   end
@@ -182,7 +182,7 @@ end
 local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
 local is_new = raw == '' or is_empty and slots > KEPT_SLOTS
 if is_empty then
-  since, base, total, head, pages, front, back = clock, 0, 0, 0, 0, 0, 0
+  since, base, total, head, pages, front, back = now, 0, 0, 0, 0, 0, 0
   -- Written anew, without the ring.
   if is_new then expires, slots = 0, 0 end
 else
@@ -213,7 +213,10 @@ else
         if pages > 0 then
           ring = string_sub(old, head * PAGE_WIDTH + 1) .. string_sub(old, 1, head * PAGE_WIDTH) .. ring
         end
-        head, slots = 0, slots_for(pages, numbers[p + 2])
+        -- Room for twice as many, but not beyond what the limits can fill while that suffices.
+        local most = math.ceil((numbers[p + 2] - 1) / PAGE)
+        if pages >= most then most = MAX_PAGES end
+        head, slots = 0, math.min(math.max(2 * pages, 1), most)
         new_front = new_front or string_sub(raw, FRONT + 1)
         pages, back = pages + 1, 0
         ring = ring .. string.rep('\0', (slots - pages) * PAGE_WIDTH)
@@ -227,7 +230,7 @@ if page then call_redis('SETRANGE', key, text_of(page), string_sub(raw, BACK + 1
 total = total + units
 local kept, ttl = (is_empty or keep < longest) and longest or keep, nil
 if expires < new_stamp + kept then
-  expires = clock + lifetime_of(kept)
+  expires = now + lifetime_of(kept)
   ttl = ttl_of(kept, is_clock_given)
 end
 if newest_total and not new_front and not ttl and keep == kept then

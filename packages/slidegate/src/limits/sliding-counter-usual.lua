@@ -4,7 +4,7 @@
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS)
 local window, precision = numbers[p + 1], numbers[p + 2]
-local start, most = clock - clock % window, numbers[p + 3]
+local start, most = now - now % window, numbers[p + 3]
 local current, previous, since, is_new = 0, 0, 0, true
 if raw ~= '' then
   if #raw ~= TWO_WINDOWS_SIZE then return nil end
@@ -19,7 +19,7 @@ if raw ~= '' then
 end
 local grains = math.ceil(window / precision)
 --- check
-local used = current + previous - math.floor(previous * math.floor((clock - start) / precision) / grains)
+local used = current + previous - math.floor(previous * math.floor((now - start) / precision) / grains)
 for i = p + 3, last, 2 do
   local free = numbers[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
@@ -28,7 +28,7 @@ end
 --- answer
 local counted = current + cost * mine
 if counted > most then counted = most end
-local reset = counted > 0 and start + 2 * window - clock or previous > 0 and start + window - clock or 0
+local reset = counted > 0 and start + 2 * window - now or previous > 0 and start + window - now or 0
 answer = place
 for i = p + 3, last, 2 do
   local limit, retry = numbers[i + 1], 0
@@ -41,14 +41,14 @@ for i = p + 3, last, 2 do
       local units, free, ends = counted, room, start + window
       if counted <= room then units, free, ends = previous, room - counted, start end
       local elapsed = grains - math.floor(free * grains / units)
-      retry = ends + (elapsed < grains and elapsed * precision or window) - clock
+      retry = ends + (elapsed < grains and elapsed * precision or window) - now
     end
   end
   reply[answer], reply[answer + 1], reply[answer + 2] = used, retry, reset
   answer = answer + 3
 end
 --- commit
-if current == 0 and previous == 0 then since = clock end
+if current == 0 and previous == 0 then since = now end
 local value = struct_pack(TWO_WINDOWS_FORMAT, 1, start, counted, previous, since)
 if is_new then
   call_redis('SET', key, value, 'PX', ttl_of(2 * window, is_clock_given))

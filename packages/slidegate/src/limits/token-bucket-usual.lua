@@ -9,9 +9,9 @@ if raw ~= '' then
   if #raw ~= BUCKET_SIZE then return nil end
   local format, stamp
   format, stamp, debt, since, last_refill = struct_unpack(BUCKET_FORMAT, raw)
-  if format ~= 1 or debt > MOST_PARTS or stamp > clock then return nil end
+  if format ~= 1 or debt > MOST_PARTS or stamp > now then return nil end
   if last_refill > refill then rate = last_refill end
-  debt = debt - (clock - stamp) * rate
+  debt = debt - (now - stamp) * rate
   if debt < 0 then debt = 0 end
 end
 --- check
@@ -21,7 +21,7 @@ if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost
 answer = answer + 3
 --- answer
 if mine > 0 then
-  if debt == 0 or last_refill ~= refill then since = clock end
+  if debt == 0 or last_refill ~= refill then since = now end
   debt, rate = debt + cost * mine * parts, refill
   if debt > numbers[p + 3] then debt = numbers[p + 3] end
 end
@@ -32,5 +32,5 @@ end
 reply[place], reply[place + 1], reply[place + 2] = used, retry, math.ceil(debt / rate)
 --- commit
 call_redis(
-  'SET', key, struct_pack(BUCKET_FORMAT, 1, clock, debt, since, refill), 'PX', ttl_of(math.ceil(debt / refill), is_clock_given)
+  'SET', key, struct_pack(BUCKET_FORMAT, 1, now, debt, since, refill), 'PX', ttl_of(math.ceil(debt / refill), is_clock_given)
 )

@@ -6,6 +6,13 @@ local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
 local MAX_PADDING = 4096
 
+-- Room in a ring that has so many pages, all in use: twice as much, but not beyond what the limits can fill while that
+-- suffices.
+local function slots_for(pages, records_wanted)
+  local wanted = math.ceil((records_wanted - 1) / PAGE)
+  return math.min(math.max(2 * pages, 1), pages < wanted and wanted or MAX_PAGES)
+end
+
 -- Front and back are lists of numbers: total, stamp, total, stamp, ... `count` is all records but the newest.
 local function empty_log(log)
   log.keep, log.expires, log.since, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0, 0

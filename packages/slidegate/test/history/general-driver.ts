@@ -4,7 +4,7 @@ import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 
 /** The script without its short cut for the usual op: all is left to the general driver. */
 export function withoutShortCut(script: string): string {
-  const general = script.replace('admitted = decide(', 'admitted = nil and decide(')
+  const general = script.replace('admitted, now_filled = decide(', 'admitted, now_filled = nil and decide(')
   if (general === script) throw new Error('the script has no short cut of this name any more')
   return general
 }

@@ -25,14 +25,14 @@ local function usual_run(numbers, cost, count, names)
   local sets, place, known, log = {}, 1, names and cjson.decode(names) or {}, 1
   repeat
     local code, params = numbers[place], { limits = {}, windows = {} }
-    local limits = (code % PART - code % LIMIT) / LIMIT
+    local limits = (code % PER_PART - code % PER_LIMIT) / PER_LIMIT
     for i = 1, limits do
       params.windows[i], params.limits[i] = numbers[place + 1 + 2 * i], numbers[place + 2 + 2 * i]
     end
     usual_kinds[code % SHADOW](params, numbers[place + 1], numbers[place + 2])
     params.shadow = code % MORE >= SHADOW
     if known[log] then params.names, params.most = known[log].names, known[log].most end
-    local part = (code - code % PART) / PART + 1
+    local part = (code - code % PER_PART) / PER_PART + 1
     sets[part] = sets[part] or {}
     table.insert(sets[part], params)
     place, log = place + 3 + 2 * limits, log + 1

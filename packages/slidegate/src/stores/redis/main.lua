@@ -47,10 +47,10 @@
 
 -- Room for the usual answer to a lone op, so that the table need not grow.
 local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
-local KEYS, ARGV = KEYS, ARGV
+local ARGV = ARGV
 local apply_generally, usual_run
 -- The functions that decide usual ops, by the number of their kind.
-local kinds, clock, is_clock_given = {}
+local kinds = { false, false, false, false }
 
 local RECEIPT_TTL = '600000'
 local STALE = -1
@@ -70,12 +70,13 @@ if ARGV[1] == 'once' then
 end
 while at < arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
-  clock = ARGV[at] + 0
-  is_clock_given = clock >= 0
+  local clock = ARGV[at] + 0
+  local is_clock_given = clock >= 0
   if not is_clock_given then
     if reply[1] == 0 then
       local time = call_redis('TIME')
-      reply[1] = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+      local microseconds = time[2] + 0
+      reply[1] = time[1] * 1000 + (microseconds - microseconds % 1000) / 1000
     end
     clock = reply[1]
   end
@@ -97,22 +98,24 @@ while at < arguments do
       end
     end
   else
-    local numbers = { ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0 }
-    local code, log, read, keys_per_op = numbers[1], 1, 5, 0
-    local is_overridable = code % LIMIT >= OVERRIDABLE
+    local words = { ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0 }
+    local log_code, log, read, keys_per_op = words[1], 1, 5, 0
+    local is_overridable = log_code % PER_LIMIT >= OVERRIDABLE
     local decide, names, override_place
     at = at + 1
     repeat
-      local kind, last = code % SHADOW, log + 2 + 2 * ((code % PART - code % LIMIT) / LIMIT)
+      local kind, log_end = log_code % SHADOW, log + 2 + 2 * ((log_code % PER_PART - log_code % PER_LIMIT) / PER_LIMIT)
       if not kinds[kind] then
+        -- luacheck: push ignore 431
         --- kinds
+        -- luacheck: pop
       end
-      local is_more = code % OVERRIDABLE >= MORE
-      for i = read + 1, is_more and last + 5 or last do numbers[i] = ARGV[at + i - 1] + 0 end
-      keys_per_op, log, read = keys_per_op + 1, last + 1, last + 5
-      code = numbers[log]
+      local is_more = log_code % OVERRIDABLE >= MORE
+      for i = read + 1, is_more and log_end + 5 or log_end do words[i] = ARGV[at + i - 1] + 0 end
+      keys_per_op, log, read = keys_per_op + 1, log_end + 1, log_end + 5
+      log_code = words[log]
     until not is_more
-    at, decide = at + log - 1, kinds[numbers[1] % SHADOW]
+    at, decide = at + log - 1, kinds[words[1] % SHADOW]
     if is_overridable then
       keys_per_op = keys_per_op + 1
       override_place = keys_per_op
@@ -132,16 +135,18 @@ while at < arguments do
       end
       local run
       for _ = 1, ops do
-        local start, admitted = filled, nil
+        local start, admitted, now_filled = filled, nil, nil
         -- One that is overridden, or whose override cannot be read, goes the general way.
         if not (is_overridable and pcall_redis('GET', KEYS[keys_read + override_place])) then
-          admitted = decide(numbers, 1, keys_read + 1, start + 2, wanted, clock, cost, wanted, reply)
+          admitted, now_filled = decide(
+            words, 1, keys_read + 1, start + 2, wanted, clock, cost, wanted, reply, kinds, is_clock_given
+          )
         end
         if admitted then
-          reply[start + 1], keys_read = admitted, keys_read + keys_per_op
+          reply[start + 1], filled, keys_read = admitted, now_filled, keys_read + keys_per_op
         else
           if not apply_generally then apply_generally, usual_run = general_driver(reply) end
-          run = run or usual_run(numbers, cost, wanted, names)
+          run = run or usual_run(words, cost, wanted, names)
           filled, keys_read = apply_generally(run, clock, is_clock_given, start, keys_read)
         end
         -- Anything but a plain denial.

@@ -12,8 +12,8 @@ local MIN_GIVEN_TTL = 600000
 local SHADOW = 8
 local MORE = 16
 local OVERRIDABLE = 32
-local LIMIT = 64
-local PART = 65536
+local PER_LIMIT = 64
+local PER_PART = 65536
 
 -- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format        1  always 1; any other is refused, never guessed at
@@ -111,11 +111,4 @@ end
 local function ttl_of(keep, is_clock_given)
   local lifetime = lifetime_of(keep)
   return text_of(is_clock_given and math.max(lifetime, MIN_GIVEN_TTL) or lifetime)
-end
-
--- Room in a ring that has so many pages, all in use: twice as much, but not beyond what the limits can fill while that
--- suffices.
-local function slots_for(pages, records_wanted)
-  local wanted = math.ceil((records_wanted - 1) / PAGE)
-  return math.min(math.max(2 * pages, 1), pages < wanted and wanted or MAX_PAGES)
 end

@@ -209,8 +209,8 @@ interface UsualParams extends LogParams {
 const SHADOW = 8
 const MORE = 16
 const OVERRIDABLE = 32
-const LIMIT = 64
-const PART = 65_536
+const PER_LIMIT = 64
+const PER_PART = 65_536
 
 /** The words of a set of limits as some part of a usual op, by the part and whether it is the last; undefined if an op with it isn't one. */
 const wordsOfSets = new WeakMap<LimitSet, (readonly number[] | undefined)[]>()
@@ -244,8 +244,8 @@ function usualLogs(
       (shadow ? SHADOW : 0) +
       (isLast && i === logs.length - 1 ? 0 : MORE) +
       (isOverridable ? OVERRIDABLE : 0) +
-      params.limits.length * LIMIT +
-      part * PART
+      params.limits.length * PER_LIMIT +
+      part * PER_PART
     numbers.push(code, first, second)
     params.limits.forEach((limit, i) => {
       numbers.push(each ?? params.windows[i]!, limit)
