@@ -85,7 +85,7 @@ else
     or front > 0 and (size < EDGES or front > PAGE) or size < BACK + back * WIDTH then return nil end
 end
 
--- What is gone, and where the oldest of the others stands.
+-- Skips what no longer counts.
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
@@ -133,7 +133,7 @@ for i = p + 3, last, 2 do
   local free = numbers[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
--- What a commit might be unable to do: merge the oldest record, or make a large ring larger.
+-- The general driver merges the oldest records, and makes large rings larger.
 if fitting > 0 and not is_empty then
   local left = pages - taken
   if left > MANY_PAGES then return nil end
@@ -144,7 +144,7 @@ if fitting > 0 and not is_empty then
   end
 end
 --- answer
--- As things will stand after the commit, of which the reads must come first.
+-- As it will be after the commit. All reads come before it.
 local units, new_stamp = cost * mine, now - now % numbers[p + 1]
 answer = place
 for i = p + 3, last, 2 do
@@ -168,7 +168,7 @@ for i = p + 3, last, 2 do
       else
         local found, after =
           find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, above, total)
-        -- Of a damaged ring, unless it is too late for the general driver.
+        -- The ring is damaged. Once something is written it is too late for the general driver.
         if not found and all == 0 then return nil end
         retry = (after or stamp) + window - now
       end

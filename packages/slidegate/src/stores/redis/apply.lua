@@ -2,7 +2,7 @@
 
 local logs_by_run = {}
 
--- What a usual op has as numbers: its kinds, and what their first two numbers and that before each limit are.
+-- The parameters of a usual op's log, by its kind: from two numbers, and one before each limit.
 local usual_kinds = {
   function(params, first, second)
     params.kind, params.precision, params.records = 'w', first, second

@@ -7,8 +7,8 @@ local struct_pack, struct_unpack, string_sub = struct.pack, struct.unpack, strin
 local MAX_UNITS = 2 ^ 46
 local NEVER = -1
 local MIN_GIVEN_TTL = 600000
--- What is added to the number of a kind, from 1 to 7, in the code of a usual op's log: if it is a shadow limit's, if another
--- log follows, in that of the first if the key may have an override, and for each limit and each part before its own.
+-- The code of a usual op's log is the number of its kind, from 1 to 7, and the sum of these. They mean: it is a shadow
+-- limit's log, another log follows, the key may have an override. The last two are added per limit and per part before it.
 local SHADOW = 8
 local MORE = 16
 local OVERRIDABLE = 32
@@ -63,7 +63,7 @@ local LAST_OF_EDGES = '152'
 local KEPT_SLOTS = 64
 local FEW_PAGES = 32
 local MANY_PAGES = 16380
--- Of a search in a ring: each third halves it.
+-- Steps of a search in a ring: each third halves it.
 local MOST_TRIES = 60
 local MAX_PAGES = 16384
 

@@ -187,7 +187,7 @@ function isPersonal({ isWaiting, reservation }: ConsumeOp): boolean {
  */
 const MAX_USUAL_UNITS: number = 2 ** 46
 
-/** The kinds that a usual op may have, in order of their numbers in main.lua: their two numbers, and that before each limit. */
+/** The kinds of usual ops in order of their numbers. Each gives two numbers, and one before each limit. */
 const USUAL_KINDS: Readonly<Record<string, (params: UsualParams) => readonly [number, number, number?]>> = {
   w: ({ precision, records }) => [precision, records],
   t: ({ refill, parts, mostDebt }) => [refill, parts, mostDebt],
@@ -205,14 +205,14 @@ interface UsualParams extends LogParams {
   readonly mostUnits: number
 }
 
-/** What the code of a log has besides the number of its kind: see prelude.lua. */
+/** The code of a log is the sum of its kind's number and these: see prelude.lua. */
 const SHADOW = 8
 const MORE = 16
 const OVERRIDABLE = 32
 const PER_LIMIT = 64
 const PER_PART = 65_536
 
-/** The words of a set of limits as some part of a usual op, by the part and whether it is the last; undefined if an op with it isn't one. */
+/** The numbers of a set's logs, by its place among the parts and whether it is the last. `undefined` for unusual sets. */
 const wordsOfSets = new WeakMap<LimitSet, (readonly number[] | undefined)[]>()
 
 /** @param isLast whether no other part follows */
@@ -254,7 +254,7 @@ function usualLogs(
   return numbers
 }
 
-/** What nearly every op is, and goes without JSON: a request against limits of usual kinds. */
+/** Usual ops travel as numbers: requests against limits of usual kinds. */
 function isUsual({ op, count }: Request): boolean {
   if (op.type !== 'consume' || op.leaseMs > 0 || isPersonal(op) || op.cost * count > MAX_USUAL_UNITS)
     return false

@@ -1,13 +1,13 @@
 -- How a usual op decides one log: the text of a function, once. A kind's file has what it does at each step, and
--- embed-lua.js puts it in the place of the step's name. It checks on the way down and commits on the way up: it calls the
+-- embed-lua.js puts it in the place of the step's name. It checks on the way down and commits on the way up. It calls the
 -- function of the next log with what it would admit, and answers how many all logs admit, and where the reply now ends. Nothing, and nothing is written,
 -- if the general driver is needed.
 --
 -- `p` is the place of the log's numbers: its code, two numbers, and two for each limit, as its kind knows them. The code is
--- the number of its kind, SHADOW, MORE if another log follows, and how many limits read it, and parts precede its own. The
--- answer begins at `place` of the reply.
+-- the number of the kind and what is added to it: SHADOW, MORE if another log follows, PER_LIMIT for each limit that reads
+-- it, PER_PART for each part before its own. The answer begins at `place` of the reply.
 function(numbers, p, key_place, place, admitted, now, cost, wanted, reply, kinds, is_clock_given)
-  -- All is handed on, since each value that a function captures makes it dearer.
+  -- Arguments are cheaper than captured values.
   local key, code = KEYS[key_place], numbers[p]
   local last, is_shadow = p + 1 + 2 * ((code % PER_PART - code % PER_LIMIT) / PER_LIMIT), code % MORE >= SHADOW
   --- load

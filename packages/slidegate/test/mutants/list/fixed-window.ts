@@ -5,8 +5,6 @@ export const fixedWindow: Mutants = {
   withoutShortCut: true,
   mutants: {
     'conformance > a charge counts in every limit, shadow and fixed too': [
-      ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
-      ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
       ["counter.stamp, counter.units, counter.fresh = 0, 0, raw == ''", ''],
       ["if raw == '' then return nil end", ''],
       ['is_clock_given)\n  if counter.units == 0 then', 'is_clock_given)\n  if true then'],

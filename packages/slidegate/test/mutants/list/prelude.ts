@@ -17,8 +17,6 @@ export const prelude: Mutants = {
       ['local FRONT = 105', 'local FRONT = 106'],
       ['local EDGES = 153', 'local EDGES = 154'],
       ['if not text then', 'if text then'],
-      ['wanted and wanted', 'wanted or wanted'],
-      ['math.max(2 * pages,', 'math.max(pages,'],
     ],
     'traps/ttl > a key that is charged when the clock says 0 has a time to live, too': [
       ['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0'],
@@ -45,6 +43,30 @@ export const prelude: Mutants = {
         'text_of(is_clock_given and math.max(lifetime, MIN_GIVEN_TTL) or lifetime)',
         'text_of(math.max(lifetime, MIN_GIVEN_TTL))',
       ],
+    ],
+    'conformance > after a large step back a token bucket counts its debt from then on': [
+      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 25'],
+      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 27'],
+    ],
+    'conformance > the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days': [
+      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 51'],
+    ],
+    'traps/damaged-state > a debt beyond all that may be is no log of ours': [
+      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 53'],
+    ],
+    'traps/what-is-wrong > a token bucket with a byte too many': [
+      ["LAST_OF_BUCKET = '26'", "LAST_OF_BUCKET = '25'"],
+    ],
+    'conformance > a charge counts in every limit, shadow and fixed too': [
+      ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
+      ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
+    ],
+    'conformance > a sliding counter forgets what two windows have left behind': [
+      ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 26'],
+      ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 28'],
+    ],
+    'traps/what-is-wrong > a sliding counter with a byte too many': [
+      ["LAST_OF_TWO_WINDOWS = '27'", "LAST_OF_TWO_WINDOWS = '26'"],
     ],
   },
 }

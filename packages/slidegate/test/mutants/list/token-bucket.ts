@@ -9,8 +9,6 @@ export const tokenBucket: Mutants = {
       ['if debt == 0 or bucket.refill ~= params.refill then bucket.since = now end', ''],
     ],
     'conformance > after a large step back a token bucket counts its debt from then on': [
-      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 25'],
-      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 27'],
       ['bucket.stamp, bucket.debt, bucket.since, bucket.refill = 0, 0, 0, 0', ''],
       ["if raw == '' then", "if raw ~= '' then"],
       ['bucket.stamp, bucket.since = now, math.min(bucket.since, now)', ''],
@@ -40,18 +38,13 @@ export const tokenBucket: Mutants = {
       ['or bucket.refill ~= params.refill then return 0 end', 'then return 0 end'],
     ],
     'conformance > the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days': [
-      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 51'],
       ['debt <= MOST_PARTS', 'debt < MOST_PARTS'],
     ],
     'traps/damaged-state > a debt beyond all that may be is no log of ours': [
-      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 53'],
       ['if bucket.debt <= MOST_PARTS then return nil end', 'if true then return nil end'],
     ],
     'traps/ttl > a token bucket that owes more than its refill of now allows lives for 366 days': [
       ['bucket.debt / bucket.refill', 'bucket.debt / bucket.params.refill'],
-    ],
-    'traps/what-is-wrong > a token bucket with a byte too many': [
-      ["LAST_OF_BUCKET = '26'", "LAST_OF_BUCKET = '25'"],
     ],
     'traps/what-is-wrong > a token bucket': [["if type(raw) ~= 'string' then return raw.err end", '']],
     'traps/damaged-state > a token bucket > cut off while it is short it does not trouble the requests beside it either':

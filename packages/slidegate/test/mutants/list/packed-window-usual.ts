@@ -1,10 +1,10 @@
 import type { Mutants } from '../mutant.ts'
 
-export const packedWindowAlone: Mutants = {
-  part: 'limits/packed-window-alone.lua',
+export const packedWindowUsual: Mutants = {
+  part: 'limits/packed-window-usual.lua',
   mutants: {
     'conformance > a refund takes nothing that was charged after a reset': [
-      ['pages, front, back = clock, 0, 0', 'pages, front, back = 0, 0, 0'],
+      ['pages, front, back = now, 0, 0', 'pages, front, back = 0, 0, 0'],
     ],
     'histories 1 > bursts': [
       ['if not is_in_back', 'if is_in_back'],
@@ -20,12 +20,12 @@ export const packedWindowAlone: Mutants = {
       ['value4 <= bound then', 'value4 < bound then'],
       ['elseif value2 > bound then', 'elseif false then'],
       [
-        'if rest > 0 then oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, records, place + 1) end',
+        'if rest > 0 then oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, records, start + 1) end',
         '',
       ],
       ['if stamp <= cut then', 'if stamp < cut then'],
-      ['reset = new_stamp + window - clock', ''],
-      ['if cost > limits[i] then', 'if false then'],
+      ['reset = new_stamp + window - now', ''],
+      ['if cost > limit then', 'if false then'],
       ['retry = NEVER', ''],
       ['base, pages, front = before, pages - taken, rest', ''],
       ['elseif taken > 0 then', 'elseif taken >= 0 then'],
@@ -34,12 +34,9 @@ export const packedWindowAlone: Mutants = {
       ['total, stamp = struct_unpack(RECORD_FORMAT, records, place + (rest - 1) * WIDTH + 1)', ''],
       ['value = column == TOTAL and total or stamp', ''],
       ['value > bound then', 'value >= bound then'],
-      [
-        'then\n      oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, place + 1)',
-        'then\n      ',
-      ],
+      ['then\n    oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)', 'then\n    '],
       ['before_window = total', ''],
-      ['used\n    answer = answer + 3', 'used\n    '],
+      ['used\n  answer = answer + 3', 'used\n  '],
     ],
     'conformance > a limit lowered on a live key counts what is there already': [
       ['if is_in_back then return total, nil, records, place + rest * WIDTH, 0, taken, true end', ''],
@@ -47,7 +44,7 @@ export const packedWindowAlone: Mutants = {
     'conformance > the window slides: each charge leaves it on its own': [
       ['value, pages - 1,', 'value, pages + 1,'],
       [
-        "new_front = string.rep('\\0', PAGE_WIDTH - rest * WIDTH) .. string_sub(raw, place + 1, BACK + back * WIDTH)",
+        "new_front = string.rep('\\0', PAGE_WIDTH - rest * WIDTH) .. string_sub(raw, start + 1, BACK + back * WIDTH)",
         '',
       ],
     ],
@@ -56,7 +53,7 @@ export const packedWindowAlone: Mutants = {
       ['if column == STAMP then value1, value2, value3, value4 = stamp1, stamp2, stamp3, stamp4 end', ''],
       ['2, page + 1, false', '2, page + 1, true'],
       ['if oldest_stamp <= gone then', 'if false then'],
-      ['cost - limits[i]', 'cost + limits[i]'],
+      ['cost - limit\n', 'cost + limit\n'],
       ["if new_front then value = value .. string.rep('\\0', FRONT - #value) .. new_front end", ''],
     ],
     'histories 3 > bursts': [
@@ -71,7 +68,7 @@ export const packedWindowAlone: Mutants = {
       ['elseif pages < slots then', 'elseif false then'],
       ['page, pages, back = EDGES + (head + pages) % slots * PAGE_WIDTH, pages + 1, 0', ''],
       ['ring = string_sub(raw, BACK + 1, FRONT)', ''],
-      ['head, slots = 0, slots_for(pages, records_wanted)', ''],
+      ['head, slots = 0, math.min(math.max(2 * pages, 1), most)', ''],
       ['pages, back = pages + 1, 0', ''],
       ['if ring then value = value .. ring end', ''],
     ],
@@ -82,21 +79,20 @@ export const packedWindowAlone: Mutants = {
         'keep, expires, slots, base, total, stamp, head, pages, front, back = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0',
         '',
       ],
-      ['gone = clock - keep', 'gone = clock + keep'],
-      ['then\n    before = total', 'then\n    '],
-      ['limits[i] - used', 'limits[i] + used'],
-      ['if free < cost * admitted then admitted = free < cost and 0 or (free - free % cost) / cost end', ''],
-      ['answer = filled + 2', ''],
+      ['gone = now - keep', 'gone = now + keep'],
+      ['then\n  before = total', 'then\n  '],
+      ['numbers[i + 1] - used', 'numbers[i + 1] + used'],
+      ['if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end', ''],
+      ['answer = place', ''],
       ['if window > keep then window = keep end', ''],
       ['reply[answer + 1],', 'reply[answer - 1],'],
-      ['\n  if admitted > 0 then', '\n  if true then'],
+      ['\n  if mine > 0 then', '\n  if true then'],
       ["call_redis('SETRANGE', key, '0', value)", ''],
-      ['reply[filled + 1]', 'reply[filled - 1]'],
     ],
     'traps/what-is-wrong > a coarse sliding window': [['if size < BACK then return nil end', '']],
     'limits/travel-together > consume, of windows alone: what of one is told to the next': [
-      ['admitted < wanted', 'admitted <= wanted'],
-      ['if admitted < wanted then', 'if true then'],
+      ['mine < wanted', 'mine <= wanted'],
+      ['if mine < wanted then', 'if true then'],
     ],
     'history/stored-form > a large ring is given back when its log has run empty, a small one kept: the usual way':
       [
@@ -105,9 +101,6 @@ export const packedWindowAlone: Mutants = {
       ],
     'limits/sliding-count > its keys stand among those of limiters, and live for the period': [
       ['elseif ttl then', 'elseif false then'],
-    ],
-    'conformance > many requests are each decided on their own, in their order': [
-      ['return answer - 1', 'return answer + 1'],
     ],
   },
 }
