@@ -24,20 +24,23 @@ const KINDS = {
 }
 
 /** The kinds that usual ops may have, in order of their numbers. */
-export const USUAL = ['packed-window', 'token-bucket', 'fixed-window', 'sliding-counter']
+const USUAL = ['packed-window', 'token-bucket', 'fixed-window', 'sliding-counter']
 
 /** The sections of a file, by the names that stand before them. */
 function sectionsOf(/** @type {string} */ lua) {
-  const parts = lua.split(/^--- (\w+)\n/m).slice(1)
-  return new Map(parts.flatMap((name, i) => (i % 2 === 0 ? [[name, parts[i + 1]]] : [])))
+  const sections = lua.split(/^(?=--- \w+\n)/m).slice(1)
+  return new Map(
+    sections.map((text) => [text.slice(4, text.indexOf('\n')), text.slice(text.indexOf('\n') + 1)]),
+  )
 }
 
 /** The functions that decide usual ops, each made by the first that needs it. */
 function usualKinds(/** @type {(part: string) => string} */ read) {
-  const [, decide] = read('stores/redis/usual.lua').split(/^(?=function)/m)
+  const lua = read('stores/redis/usual.lua')
+  const decide = lua.slice(lua.indexOf('\nfunction(') + 1)
   const branches = USUAL.map((kind, i) => {
     const sections = sectionsOf(read(`limits/${kind}-usual.lua`))
-    const body = decide.replace(/^ *--- (\w+)\n/gm, (_, step) => sections.get(step))
+    const body = decide.replace(/^ *--- (\w+)\n/gm, (_, step) => sections.get(step) ?? '')
     return `if kind == ${i + 1} then\n${sections.get('before') ?? ''}kinds[kind] = ${body}`
   })
   return `${branches.join('else')}end\n`
