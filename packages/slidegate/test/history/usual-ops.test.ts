@@ -8,7 +8,7 @@ import { useRedis } from '../support/use-redis.ts'
 import { generalDriverClient } from './general-driver.ts'
 import { TIMES } from './play.ts'
 
-// The usual way and the general driver give the same outcomes, whatever each found stored by itself.
+// The usual way and the general driver give the same outcomes. Each reads only what it has stored.
 
 const { redis } = await useRedis()
 const general = await generalDriverClient(redis)
