@@ -89,9 +89,9 @@ function inlineConstants(/** @type {string} */ lua) {
     .replace(/\b[A-Z][A-Z_]+\b/g, (word) => (constants.has(word) ? `(${constants.get(word)})` : word))
 }
 
-/** The script, of parts that are read so. Comments are for readers of the sources; Redis need not keep them. */
+/** The script, of parts that are read so. Comments and indents are for readers of the sources; Redis need not keep them. */
 export const scriptOf = (/** @type {(part: string) => string} */ read) =>
-  inlineConstants(join(read, false).replace(/^\s*--.*\n/gm, ''))
+  inlineConstants(join(read, false).replace(/^\s*--.*\n/gm, '')).replace(/^ +/gm, '')
 
 export const sha1Of = (/** @type {string} */ script) => createHash('sha1').update(script).digest('hex')
 

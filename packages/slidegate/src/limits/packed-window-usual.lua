@@ -134,10 +134,10 @@ for i = p + 3, last, 2 do
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
 -- The general driver merges the oldest records, and makes large rings larger.
-if fitting > 0 and not is_empty then
+if back == PAGE and fitting > 0 and not is_empty then
   local left = pages - taken
   if left > MANY_PAGES then return nil end
-  if back == PAGE and left >= slots and left > 0 then
+  if left >= slots and left > 0 then
     if left > FEW_PAGES then return nil end
     old = call_redis('GETRANGE', key, text_of(EDGES), text_of(EDGES + slots * PAGE_WIDTH - 1))
     if #old < slots * PAGE_WIDTH then return nil end

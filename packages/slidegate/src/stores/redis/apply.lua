@@ -21,11 +21,11 @@ local usual_kinds = {
 }
 
 -- The same run as an object: see main.lua.
-local function usual_run(numbers, cost, count, names)
+local function usual_run(codes, numbers, cost, count, names)
   local sets, place, known, log = {}, 1, names and cjson.decode(names) or {}, 1
   repeat
-    local code, params = numbers[place], { limits = {}, windows = {} }
-    local limits = (code % PER_PART - code % PER_LIMIT) / PER_LIMIT
+    local code, params = codes[place], { limits = {}, windows = {} }
+    local limits = (code % PER_PART - code % PER_LIMIT) / PER_LIMIT + 1
     for i = 1, limits do
       params.windows[i], params.limits[i] = numbers[place + 1 + 2 * i], numbers[place + 2 + 2 * i]
     end

@@ -47,9 +47,10 @@
 
 -- Room for the usual answer to a lone op, so that the table need not grow.
 local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
-local ARGV = ARGV
+local KEYS, ARGV = KEYS, ARGV
 local apply_generally, usual_run
--- The functions that decide usual ops, by the number of their kind.
+-- The functions that decide usual ops, by the number of their kind. And, from LATER on, by the last place of the numbers
+-- before theirs.
 local kinds = { false, false, false, false }
 
 local RECEIPT_TTL = '600000'
@@ -99,23 +100,30 @@ while at < arguments do
     end
   else
     local words = { ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0, ARGV[at + 4] + 0, ARGV[at + 5] + 0 }
-    local log_code, log, read, keys_per_op = words[1], 1, 5, 0
-    local is_overridable = log_code % PER_LIMIT >= OVERRIDABLE
-    local decide, names, override_place
+    local first_code, log, read, keys_per_op = words[1], 1, 5, 0
+    local log_code = first_code
+    local codes, decide, is_overridable, names, override_place
     at = at + 1
     repeat
-      local kind, log_end = log_code % SHADOW, log + 2 + 2 * ((log_code % PER_PART - log_code % PER_LIMIT) / PER_LIMIT)
+      local kind, log_end, is_more = log_code, log + 4, false
+      if log_code >= SHADOW then
+        kind, log_end = log_code % SHADOW, log_end + 2 * ((log_code % PER_PART - log_code % PER_LIMIT) / PER_LIMIT)
+        is_more, is_overridable = log_code % OVERRIDABLE >= MORE, log_code % PER_LIMIT >= OVERRIDABLE
+        for i = read + 1, is_more and log_end + 5 or log_end do words[i] = ARGV[at + i - 1] + 0 end
+        codes = codes or {}
+      end
+      if codes then codes[log] = log_code end
+      words[log] = log_code % MORE >= SHADOW and -log_end or log_end
       if not kinds[kind] then
         -- luacheck: push ignore 431
         --- kinds
         -- luacheck: pop
       end
-      local is_more = log_code % OVERRIDABLE >= MORE
-      for i = read + 1, is_more and log_end + 5 or log_end do words[i] = ARGV[at + i - 1] + 0 end
+      if decide then kinds[LATER + log - 1] = kinds[kind] else decide = kinds[kind] end
       keys_per_op, log, read = keys_per_op + 1, log_end + 1, log_end + 5
       log_code = words[log]
     until not is_more
-    at, decide = at + log - 1, kinds[words[1] % SHADOW]
+    at = at + log - 1
     if is_overridable then
       keys_per_op = keys_per_op + 1
       override_place = keys_per_op
@@ -146,7 +154,7 @@ while at < arguments do
           reply[start + 1], filled, keys_read = admitted, now_filled, keys_read + keys_per_op
         else
           if not apply_generally then apply_generally, usual_run = general_driver(reply) end
-          run = run or usual_run(words, cost, wanted, names)
+          run = run or usual_run(codes or { first_code }, words, cost, wanted, names)
           filled, keys_read = apply_generally(run, clock, is_clock_given, start, keys_read)
         end
         -- Anything but a plain denial.

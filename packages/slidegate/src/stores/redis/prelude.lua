@@ -8,12 +8,15 @@ local MAX_UNITS = 2 ^ 46
 local NEVER = -1
 local MIN_GIVEN_TTL = 600000
 -- The code of a usual op's log is the number of its kind, from 1 to 7, and the sum of these. They mean: it is a shadow
--- limit's log, another log follows, the key may have an override. The last two are added per limit and per part before it.
+-- limit's log, another log follows, the key may have an override. The last two are added for each further limit, and for
+-- each part before it.
 local SHADOW = 8
 local MORE = 16
 local OVERRIDABLE = 32
 local PER_LIMIT = 64
 local PER_PART = 65536
+-- Above all kinds.
+local LATER = 8
 
 -- The stored form of a window log, one string per log. Integers are unsigned, big-endian, of so many bytes:
 --   format        1  always 1; any other is refused, never guessed at

@@ -244,7 +244,7 @@ function usualLogs(
       (shadow ? SHADOW : 0) +
       (isLast && i === logs.length - 1 ? 0 : MORE) +
       (isOverridable ? OVERRIDABLE : 0) +
-      params.limits.length * PER_LIMIT +
+      (params.limits.length - 1) * PER_LIMIT +
       part * PER_PART
     numbers.push(code, first, second)
     params.limits.forEach((limit, i) => {

@@ -3,20 +3,19 @@
 -- function of the next log with what it would admit, and answers how many all logs admit, and where the reply now ends. Nothing, and nothing is written,
 -- if the general driver is needed.
 --
--- `p` is the place of the log's numbers: its code, two numbers, and two for each limit, as its kind knows them. The code is
--- the number of the kind and what is added to it: SHADOW, MORE if another log follows, PER_LIMIT for each limit that reads
--- it, PER_PART for each part before its own. The answer begins at `place` of the reply.
+-- `p` is the place of the log's numbers: the place of the last one, below 0 if it is a shadow limit's log, two numbers, and
+-- two for each limit, as its kind knows them. The answer begins at `place` of the reply.
 function(numbers, p, key_place, place, admitted, now, cost, wanted, reply, kinds, is_clock_given)
   -- Arguments are cheaper than captured values.
-  local key, code = KEYS[key_place], numbers[p]
-  local last, is_shadow = p + 1 + 2 * ((code % PER_PART - code % PER_LIMIT) / PER_LIMIT), code % MORE >= SHADOW
+  local key, last, is_shadow = KEYS[key_place], numbers[p], false
+  if last < 0 then last, is_shadow = -last, true end
   --- load
   local fitting, answer = admitted, place
   --- check
   local all, filled = is_shadow and admitted or fitting, answer - 1
-  if code % OVERRIDABLE >= MORE then
-    all, filled = kinds[numbers[last + 2] % SHADOW](
-      numbers, last + 2, key_place + 1, answer, all, now, cost, wanted, reply, kinds, is_clock_given
+  if numbers[last + 1] then
+    all, filled = kinds[LATER + last](
+      numbers, last + 1, key_place + 1, answer, all, now, cost, wanted, reply, kinds, is_clock_given
     )
     if not all then return nil end
   end

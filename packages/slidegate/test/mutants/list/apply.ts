@@ -37,5 +37,8 @@ export const apply: Mutants = {
         'reply[filled + 1], reply[filled - 2] = UNREADABLE, damage',
       ],
     ],
+    'conformance > a clock that was set back does not make a lease longer': [
+      ["params.kind, params.precision, params.records = 'w', first, second", "params.kind = 'w'"],
+    ],
   },
 }

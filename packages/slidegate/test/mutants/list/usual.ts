@@ -4,8 +4,8 @@ export const usual: Mutants = {
   part: 'stores/redis/usual.lua',
   mutants: {
     'histories 1 > bursts': [
-      ['code % MORE >= SHADOW', 'false'],
-      ['if code % OVERRIDABLE >= MORE then', 'if false then'],
+      ['last, is_shadow = -last, true', 'last = -last'],
+      ['if numbers[last + 1] then', 'if false then'],
       ['is_shadow and admitted or fitting', 'fitting'],
       ['if not all then return nil end', 'all = all or 0'],
       ['fitting < all and fitting or all', 'all'],
