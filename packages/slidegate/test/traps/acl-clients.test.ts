@@ -252,6 +252,8 @@ describe('on a Cluster, of which a slot is resharded', () => {
   const additions = line.replaceAll("'", '').split(' ').slice(4)
 
   it.each(Object.entries(CLUSTER_CLIENTS))('%s has to say ASKING', async (name, connect) => {
+    // First, so that they are still collected when the client and the servers end.
+    const rejections = unhandledRejections()
     const cluster = await startCluster({ masters: 3, replicas: 0 })
     onTestFinished(() => cluster.stop())
     const guarded = await Guarded.of(cluster.nodes)
@@ -267,7 +269,7 @@ describe('on a Cluster, of which a slot is resharded', () => {
 
     const limiter = limiterOn(connection, { timeoutMs: 500 })
     await guarded.allow(...rulesFor(), ...additions.filter((rule) => rule !== '+asking'))
-    const rejections = unhandledRejections()
+    rejections.length = 0
     await expect(limiter.consume('k')).rejects.toThrow()
     // It may have been given up before the client has asked.
     await expect.poll(() => guarded.refused()).toContain('asking')
