@@ -11,50 +11,58 @@ const source = new URL('../src/', import.meta.url)
 /** The text of a part, by its path in `src`. */
 export const read = (/** @type {string} */ part) => readFileSync(new URL(part, source), 'utf8')
 
-/** The kinds of limits by their tags: the files that make each. The last one answers the kind. */
-const KINDS = {
-  w: ['window-log', 'packed-window'],
-  z: ['entry-window'],
-  x: ['stream-window'],
-  f: ['fixed-window'],
-  t: ['token-bucket'],
-  c: ['sliding-counter'],
-  e: ['distinct-sketch'],
-  b: ['ban'],
+/** The kinds in order of their numbers: each is a file in `limits`. */
+const KINDS = [
+  'packed-window',
+  'token-bucket',
+  'fixed-window',
+  'sliding-counter',
+  'entry-window',
+  'stream-window',
+  'distinct-sketch',
+  'ban',
+]
+
+/** The sections of a file, by the names that stand before them. What comes first has no name. */
+function sectionsOf(/** @type {string} */ lua) {
+  const [first = '', ...sections] = lua.split(/^--- /m)
+  const named = sections.map((text) => {
+    const end = text.indexOf('\n')
+    return /** @type {const} */ ([text.slice(0, end), text.slice(end + 1)])
+  })
+  return new Map([['', first], ...named])
 }
 
-// A part may use what stands before it. What only the general driver needs stands inside one function, and what only
-// one kind needs inside another: Redis makes all functions of a script anew at each call, and most calls do without
-// these. The driver has a prelude of its own, for each name that a function takes from outside makes the function
-// dearer.
+/** Puts sections where their names are. */
+function fill(/** @type {string} */ lua, /** @type {Map<string, string>} */ sections) {
+  return lua.replace(/^ *--- (\w+)\n/gm, (_, name) => sections.get(name) ?? '')
+}
+
 /**
- * @param {(part: string) => string} read
- * @param {boolean} isForLinter
+ * Joins the parts. A part may use what stands before it. Redis makes all functions of a script anew at each call, so what few
+ * calls need stands inside a function, and each kind in the branch that first needs it.
  */
-function join(read, isForLinter) {
-  const prelude = read('stores/redis/prelude.lua')
-  const makers = Object.entries(KINDS).map(
-    ([tag, parts]) =>
-      `function makers.${tag}()\n${parts.map((part) => read(`limits/${part}.lua`)).join('\n')}\nend`,
-  )
-  return `${prelude}
-${read('limits/packed-window-alone.lua')}
-local function general_driver(reply)
-${isForLinter ? '' : prelude}
-local makers = {}
-${makers.join('\n')}
-${read('stores/redis/general.lua')}
-${read('stores/redis/beyond.lua')}
-local override_made
-override = function()
-if not override_made then override_made = (function()
-${read('limits/override.lua')}
-end)() end
-return override_made
-end
-${read('stores/redis/apply.lua')}
-end
-${read('stores/redis/main.lua')}`
+function join(/** @type {(part: string) => string} */ read) {
+  const decide = read('stores/redis/decide.lua')
+  const kinds = KINDS.map((name) => sectionsOf(read(`limits/${name}.lua`)))
+  const branches = (/** @type {(kind: Map<string, string>, i: number) => string} */ textOf) =>
+    `${kinds.map((kind, i) => `if kind == ${i + 1} then\n${textOf(kind, i)}`).join('else')}end\n`
+  const override = sectionsOf(read('limits/override.lua'))
+  const body = decide.slice(decide.indexOf('\nfunction(') + 1)
+  return [
+    read('stores/redis/prelude.lua'),
+    ...kinds.map((kind) => kind.get('')),
+    override.get(''),
+    fill(
+      read('stores/redis/main.lua'),
+      new Map([
+        ['kinds', branches((kind) => `${kind.get('before') ?? ''}kinds[kind] = ${fill(body, kind)}`)],
+        ['tables', branches((kind, i) => `${kind.get('tables')}made = ${KINDS[i]?.replaceAll('-', '_')}\n`)],
+        ['override', override.get('override') ?? ''],
+        ['rare', read('stores/redis/rare.lua')],
+      ]),
+    ),
+  ].join('\n')
 }
 
 /** For the same reason constants (`local NAME = literal`) are written out where they are used. */
@@ -67,15 +75,15 @@ function inlineConstants(/** @type {string} */ lua) {
     .replace(/\b[A-Z][A-Z_]+\b/g, (word) => (constants.has(word) ? `(${constants.get(word)})` : word))
 }
 
-/** The script, of parts that are read so. Comments are for readers of the sources; Redis need not keep them. */
+/** The script, of parts that are read so. Comments and indents are for readers of the sources; Redis need not keep them. */
 export const scriptOf = (/** @type {(part: string) => string} */ read) =>
-  inlineConstants(join(read, false).replace(/^\s*--.*\n/gm, ''))
+  inlineConstants(join(read).replace(/^\s*--.*\n/gm, '')).replace(/^ +/gm, '')
 
 export const sha1Of = (/** @type {string} */ script) => createHash('sha1').update(script).digest('hex')
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   if (process.argv.includes('--print')) {
-    process.stdout.write(join(read, true))
+    process.stdout.write(join(read))
   } else {
     const script = scriptOf(read)
     writeFileSync(

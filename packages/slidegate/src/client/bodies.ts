@@ -1,6 +1,6 @@
 import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
-import type { Request } from '../stores/redis/protocol.ts'
+import type { Request } from '../stores/redis/encode.ts'
 import type { Result } from '../stores/redis/transport.ts'
 import type { Op } from '../stores/store.ts'
 import { readOp, textOfOp } from './ops.ts'

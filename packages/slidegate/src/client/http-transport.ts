@@ -1,6 +1,6 @@
 import { StoreUnavailableError, type StoreUnavailableReason, show } from '../errors.ts'
 import { asyncOrigin, backgroundTimer } from '../platform.ts'
-import type { Request } from '../stores/redis/protocol.ts'
+import type { Request } from '../stores/redis/encode.ts'
 import type { Result, Transport } from '../stores/redis/transport.ts'
 import type { Start } from '../stores/start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'

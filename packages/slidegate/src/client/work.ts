@@ -41,7 +41,7 @@ const OVERRIDES = 400
 /** Work for a set of a body, whatever its ops. */
 export function workOfSet({ logs }: LimitSet): number {
   let work = 0
-  for (const { kind } of logs) if (kind.paramsAt !== undefined) work += CALENDAR
+  for (const { kind } of logs) if (kind.hasTimedWords) work += CALENDAR
   return work
 }
 

@@ -1,5 +1,7 @@
--- The twin of ban.ts.
+-- The twin of ban.ts: no limit, but it denies all while the key is blocked.
 --
+-- Words: logs before it in its part, denials that bring a ban on, within what time, when bans are forgotten, then for how long
+-- the first ban blocks, the second and so on.
 -- Reads and writes: one string per log: format (1 byte, 1), then of 6 bytes each: time of the last write, until when the
 -- key is blocked, how many bans in a row, until when that is remembered, and the time of each denial, oldest first;
 -- unsigned, big-endian. Times are milliseconds, 0 where there is nothing that they would be the time of.
@@ -13,7 +15,31 @@ local DENIAL_SIZE = 6
 local MOST_OF_BAN = 6025
 -- One byte more than it should have.
 local LAST_OF_BAN = '6025'
+local NO_BAN = 'not a ban of format 1'
 
+
+--- load
+local raw, blocked_ms = pcall_redis('GETRANGE', key, '0', LAST_OF_BAN), 0
+if raw ~= '' then
+  local size = #raw
+  if size < BAN_SIZE or size > MOST_OF_BAN or (size - BAN_SIZE) % DENIAL_SIZE > 0 then return nil, raw.err or NO_BAN end
+  local format, stamp, blocked_until = struct_unpack(BAN_FORMAT, raw)
+  local newest = size > BAN_SIZE and struct_unpack(DENIAL_FORMAT, raw, size - DENIAL_SIZE + 1) or 0
+  if format ~= 1 or newest > stamp then return nil, NO_BAN end
+  if stamp > now then
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    -- What was left of the ban when it was last written is left of it now.
+    if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
+    op.is_ban_restamped = true
+  end
+  if blocked_until > now then blocked_ms = blocked_until - now end
+end
+--- check
+local bans = op.bans
+bans[#bans + 1] = { k = k, p = p, last = last, blocked_ms = blocked_ms }
+if blocked_ms > 0 then fitting, op.is_blocked = 0, true end
+--- up
+--- tables
 local ban = {}
 
 -- Denials stay the bytes that they are: most decisions need but their number.
@@ -22,18 +48,18 @@ local function denial_at(log, i)
 end
 
 -- How many denials are over; they are the first.
-local function over_at(log, params, now)
+local function over_at(log, words, p, now)
   local low, high = 0, #log.denials / DENIAL_SIZE
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if now - denial_at(log, middle) < params.within then high = middle else low = middle + 1 end
+    if now - denial_at(log, middle) < words[p + 3] then high = middle else low = middle + 1 end
   end
   return low
 end
 
 -- The denials that count.
-local function counting(log, params, now)
-  return string_sub(log.denials, over_at(log, params, now) * DENIAL_SIZE + 1)
+local function counting(log, words, p, now)
+  return string.sub(log.denials, over_at(log, words, p, now) * DENIAL_SIZE + 1)
 end
 
 local function level_at(log, now)
@@ -41,8 +67,8 @@ local function level_at(log, now)
 end
 
 -- Forgets what is over: a log that holds nothing has no stamp either, as if it had never been written.
-local function settle(log, params, now)
-  log.denials = counting(log, params, now)
+local function settle(log, words, p, now)
+  log.denials = counting(log, words, p, now)
   if log.blocked_until <= now then log.blocked_until = 0 end
   if log.level_until <= now then log.level, log.level_until = 0, 0 end
   log.stamp = (log.blocked_until == 0 and log.level == 0 and log.denials == '') and 0 or now
@@ -50,33 +76,33 @@ end
 
 function ban.load(log)
   local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_BAN)
-  if type(raw) ~= 'string' then return raw.err end
+  if raw.err then return raw.err end
   log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''
   if raw == '' then return nil end
   if #raw >= BAN_SIZE and #raw <= MOST_OF_BAN and (#raw - BAN_SIZE) % DENIAL_SIZE == 0 and string.byte(raw) == 1 then
     local _
     _, log.stamp, log.blocked_until, log.level, log.level_until = struct_unpack(BAN_FORMAT, raw)
-    log.denials = string_sub(raw, BAN_SIZE + 1)
+    log.denials = string.sub(raw, BAN_SIZE + 1)
     if log.denials == '' or denial_at(log, #log.denials / DENIAL_SIZE - 1) <= log.stamp then return nil end
   end
-  return 'not a ban of format 1'
+  return NO_BAN
 end
 
-function ban.save(log, clock, is_clock_given)
+function ban.save(log, words, p, clock, is_clock_given)
   local expires = math.max(log.blocked_until, log.level_until)
   if log.denials ~= '' then
-    expires = math.max(expires, denial_at(log, #log.denials / DENIAL_SIZE - 1) + log.params.within)
+    expires = math.max(expires, denial_at(log, #log.denials / DENIAL_SIZE - 1) + words[p + 3])
   end
   if expires == 0 then
     call_redis('DEL', log.key)
     return
   end
   local raw = struct_pack(BAN_FORMAT, 1, log.stamp, log.blocked_until, log.level, log.level_until) .. log.denials
-  call_redis('SET', log.key, raw, 'PX', ttl_of(math.max(0, expires - clock), is_clock_given))
+  call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))
 end
 
 -- What was left of each time when it was last written is left of it now.
-function ban.restamp(log, _, now)
+function ban.restamp(log, _, _, now)
   local by = now - log.stamp
   local function shifted(at_ms)
     return at_ms == 0 and 0 or math.max(0, at_ms + by)
@@ -88,27 +114,25 @@ function ban.restamp(log, _, now)
 end
 
 -- Milliseconds for which it blocks, its level, and the number of denials that count.
-function ban.look(log, params, now)
-  local denials = #log.denials / DENIAL_SIZE - over_at(log, params, now)
+function ban.look(log, words, p, now)
+  local denials = #log.denials / DENIAL_SIZE - over_at(log, words, p, now)
   return math.max(0, log.blocked_until - now), level_at(log, now), denials
 end
 
-function ban.denied(log, params, now, count)
-  local denials = counting(log, params, now)
-  if #denials / DENIAL_SIZE + count < params.after then
+function ban.denied(log, words, p, last, now, count)
+  local denials = counting(log, words, p, now)
+  if #denials / DENIAL_SIZE + count < words[p + 2] then
     log.denials = denials .. string.rep(struct_pack(DENIAL_FORMAT, now), count)
   else
-    local level, times = level_at(log, now), params['for']
-    log.blocked_until = now + times[math.min(level + 1, #times)]
-    log.level, log.level_until = level + 1, log.blocked_until + params.forgetAfter
+    local level, times = level_at(log, now), last - p - 4
+    log.blocked_until = now + words[p + 4 + math.min(level + 1, times)]
+    log.level, log.level_until = level + 1, log.blocked_until + words[p + 4]
     log.denials = ''
   end
-  settle(log, params, now)
+  settle(log, words, p, now)
   return math.max(0, log.blocked_until - now)
 end
 
 function ban.unblock(log)
   log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''
 end
-
-return ban

@@ -106,6 +106,8 @@ const banKind: Kind<Ban, BanParams> = {
 
   params: () => ({ ...ANY, after: 1, within: 0, for: [0], forgetAfter: 0 }),
 
+  words: ({ after, within, forgetAfter, for: times }) => [after, within, forgetAfter, ...times],
+
   createLogs: () =>
     new ObjectLogs<Ban>(
       () => ({ stampMs: 0, blockedUntilMs: 0, level: 0, levelUntilMs: 0, denialsMs: [] }),

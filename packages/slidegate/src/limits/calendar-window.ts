@@ -3,7 +3,7 @@ import { Calendar, type CalendarUnit, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
 import { checkDeclaration, declareLimit, type NameOptions, parseLimit } from './declare.ts'
 import { type Counter, commonParams, type FixedWindowParams, fixedWindowKind } from './fixed-window.ts'
-import type { Kind, Limit, LogParams } from './limit.ts'
+import type { Kind, Limit } from './limit.ts'
 
 /** The options of {@link calendarWindow}. */
 export interface CalendarWindowOptions extends NameOptions {
@@ -79,10 +79,12 @@ const calendarWindowKind: Kind<Counter, FixedWindowParams> = {
   params: (limits) => ({ ...commonParams(limits), calendar: limits[0]!.rule as Calendar }),
 
   // Redis knows no time zones.
-  paramsAt({ calendar, ...params }, nowMs) {
+  words({ calendar, limits }, nowMs) {
     const edges = calendar!.edgesAround(nowMs)
-    return { ...params, edges } as LogParams
+    return [0, edges.length, ...limits, ...edges]
   },
+
+  hasTimedWords: true,
 }
 
 registerKind('calendarWindow', calendarWindow)

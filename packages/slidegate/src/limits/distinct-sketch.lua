@@ -1,5 +1,7 @@
 -- The twin of distinct-sketch.ts.
 --
+-- Words: the length of a sub-window, the limit.
+-- Answer: -1 less the values used, and behind all answers the two times of packed-window.lua.
 -- Reads and writes: one string per log: format (1 byte, 1), start of the newest sub-window (6 bytes, milliseconds), its
 -- place from 0 to 10 (1 byte); unsigned, big-endian. And 11 HyperLogLogs, by the log's key, '~' and their place, in turn:
 -- one per sub-window, each of all values that were added since it began. So one count is one sketch, and Redis caches
@@ -13,113 +15,109 @@ local SKETCHES_SIZE = 8
 -- One byte more than it should have.
 local LAST_OF_SKETCHES = '8'
 
-local distinct_sketch = {}
+local NO_SKETCHES = 'not a distinct sketch of format 1'
 
--- The sketch of the sub-window `age` before the newest.
-local function sketch_of(log, age)
-  return log.key .. '~' .. text_of((log.place - age) % SUB_WINDOWS)
+--- before
+-- A sub-window's sketch. `place` may be below 0.
+local function sketch_of(key, place)
+  return key .. '~' .. string.format('%d', place % SUB_WINDOWS)
 end
 
--- Sub-windows from the newest one to the current one.
-local function passed(log, params, now)
-  return (now - now % params.precision - log.stamp) / params.precision
-end
-
--- Age of the oldest sub-window that counts, from the newest one. Below 0 if none counts.
-local function oldest_age(log, params, now)
-  return SUB_WINDOWS - 1 - passed(log, params, now)
-end
-
--- Values that were added since the sub-window `age` before the newest began.
-local function count_since(log, age)
+-- Values that were added since the sub-window `age` before the newest began. Or nil, and what is wrong with its sketch.
+local function count_since(key, place, age)
   if age < 0 then return 0 end
-  local count = pcall_redis('PFCOUNT', sketch_of(log, age))
-  if type(count) == 'table' then error({ unusable = count.err }) end
+  local count = pcall_redis('PFCOUNT', sketch_of(key, place - age))
+  if type(count) == 'table' then return nil, count.err end
   -- A damaged sketch may have cached any number.
   return math.min(count, MAX_UNITS)
 end
 
-function distinct_sketch.load(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_SKETCHES)
-  if type(raw) ~= 'string' then return raw.err end
-  -- Without a log no sub-window counts.
-  log.stamp, log.place = -SUB_WINDOWS * log.params.precision, 0
-  log.begun, log.restamped, log.added = 0, false, nil
-  if raw == '' then return nil end
-  if #raw == SKETCHES_SIZE and string.byte(raw) == 1 then
-    local _
-    _, log.stamp, log.place = struct_unpack(SKETCHES_FORMAT, raw)
-    if log.stamp % log.params.precision == 0 and log.place < SUB_WINDOWS then return nil end
+--- load
+local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
+local precision, limit, is_restamped = words[p + 1], words[p + 2], false
+-- Without a log no sub-window counts.
+local stamp, turn = -SUB_WINDOWS * precision, 0
+if raw ~= '' then
+  if #raw ~= SKETCHES_SIZE then return nil, raw.err or NO_SKETCHES end
+  local format
+  format, stamp, turn = struct_unpack(SKETCHES_FORMAT, raw)
+  if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil, NO_SKETCHES end
+  if stamp > now then
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    stamp, is_restamped = now - now % precision, true
   end
-  return 'not a distinct sketch of format 1'
 end
-
-function distinct_sketch.save(log, _, is_clock_given)
-  local ttl = ttl_of(SUB_WINDOWS * log.params.precision, is_clock_given)
-  if log.begun > 0 or log.restamped then
+--- check
+-- Sub-windows from the newest one to the current one, and the age of the oldest that counts.
+local passed = (now - now % precision - stamp) / precision
+local oldest = SUB_WINDOWS - 1 - passed
+local used, damage = count_since(key, turn, oldest)
+if not used then return nil, damage end
+if limit - used < cost * fitting then fitting = limit - used < cost and 0 or math.floor((limit - used) / cost) end
+reply[answer], answer = -1 - used, answer + 1
+if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
+  -- While a Cluster moves the slot, keys may be elsewhere. A key written in their place would stop the move.
+  local all = { key }
+  for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
+  local found = pcall_redis('EXISTS', unpack(all))
+  if type(found) == 'table' then return nil, found.err end
+end
+--- up
+local retry, reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)
+if mine > 0 then
+  reset = now - now % precision + SUB_WINDOWS * precision - now
+elseif asked > 0 and used + cost > limit then
+  if op and op.bans and not is_shadow then op.denied[k] = true end
+  local age = oldest - 1
+  while cost <= limit and age >= 0 do
+    local count, reason = count_since(key, turn, age)
+    if not count then return nil, reason end
+    if count + cost <= limit then break end
+    age = age - 1
+  end
+  retry = cost > limit and NEVER or stamp + (SUB_WINDOWS - 1 - age) * precision - now
+end
+reply[filled + 1], reply[filled + 2], filled = retry, reset, filled + 2
+if mine > 0 or is_restamped and not is_look then
+  local begun, ttl = mine > 0 and passed or 0, ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])
+  if mine > 0 then stamp, turn = now - now % precision, (turn + passed) % SUB_WINDOWS end
+  if begun > 0 or is_restamped then
     -- First, since it is refused when memory is out.
-    call_redis('SET', log.key, struct_pack(SKETCHES_FORMAT, 1, log.stamp, log.place), 'PX', ttl)
+    call_redis('SET', key, struct_pack(SKETCHES_FORMAT, 1, stamp, turn), 'PX', ttl)
   end
   for age = 0, SUB_WINDOWS - 1 do
-    local sketch, changed = sketch_of(log, age), 0
-    if age < log.begun then call_redis('DEL', sketch) end
-    if log.added then
-      changed = pcall_redis('PFADD', sketch, log.added)
+    local sketch, changed = sketch_of(key, turn - age), 0
+    if age < begun then call_redis('DEL', sketch) end
+    if mine > 0 then
+      changed = pcall_redis('PFADD', sketch, op and op.id or '')
       if type(changed) == 'table' then
         -- A damaged sketch is the affair of this op, anything else of the whole call.
-        count_since(log, age)
-        call_redis('PFADD', sketch, log.added)
+        local _, reason = count_since(key, turn, age)
+        if reason then return nil, reason end
+        call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    if changed == 1 or log.restamped then call_redis('PEXPIRE', sketch, ttl) end
+    if changed == 1 or is_restamped then call_redis('PEXPIRE', sketch, ttl) end
   end
+end
+--- tables
+local distinct_sketch = {}
+
+function distinct_sketch.load(log, words, p)
+  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_SKETCHES)
+  log.stamp = 0
+  if raw == '' then return nil end
+  if #raw ~= SKETCHES_SIZE then return raw.err or NO_SKETCHES end
+  local format, turn
+  format, log.stamp, turn = struct_unpack(SKETCHES_FORMAT, raw)
+  return (format ~= 1 or log.stamp % words[p + 1] ~= 0 or turn >= SUB_WINDOWS) and NO_SKETCHES or nil
 end
 
 -- The log wasn't loaded.
 function distinct_sketch.reset(log)
-  log.place = 0
-  for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log, age)) end
-end
-
-function distinct_sketch.restamp(log, params, now)
-  log.stamp, log.restamped = now - now % params.precision, true
-end
-
-function distinct_sketch.check(log, params, now, used)
-  used[1] = count_since(log, oldest_age(log, params, now))
-end
-
--- While a Cluster moves the slot, keys may be elsewhere. A key written in their place would stop the move.
-local function check_keys(log)
-  local keys = { log.key }
-  for age = 0, SUB_WINDOWS - 1 do keys[#keys + 1] = sketch_of(log, age) end
-  local found = pcall_redis('EXISTS', unpack(keys))
-  if type(found) == 'table' then error({ unusable = found.err }) end
-end
-
-function distinct_sketch.commit(log, params, now, _, _, entry)
-  check_keys(log)
-  log.begun = passed(log, params, now)
-  log.stamp, log.place, log.added = now - now % params.precision, (log.place + log.begun) % SUB_WINDOWS, entry
-end
-
-function distinct_sketch.retry_after(log, params, i, now, cost)
-  if cost > params.limits[i] then return NEVER end
-  local age = oldest_age(log, params, now) - 1
-  while age >= 0 and count_since(log, age) + cost > params.limits[i] do age = age - 1 end
-  return log.stamp + (SUB_WINDOWS - 1 - age) * params.precision - now
-end
-
-function distinct_sketch.reset_after(log, params, _, now)
-  return math.max(0, log.stamp + SUB_WINDOWS * params.precision - now)
+  for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', log.key .. '~' .. string.format('%d', age)) end
 end
 
 function distinct_sketch.refund()
   return 0
 end
-
-function distinct_sketch.list()
-  return {}
-end
-
-return distinct_sketch

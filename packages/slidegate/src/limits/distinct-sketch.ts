@@ -42,6 +42,8 @@ export const distinctSketchKind: Kind<Values> = {
 
   most: () => MAX_VALUES,
 
+  words: ({ precision, limits }) => [precision, limits[0]!],
+
   createLogs: () =>
     new ObjectLogs<Values>(
       () => ({ stamp: 0, turn: 0, turns: new Map(), counts: new Array(SUB_WINDOWS).fill(0) }),

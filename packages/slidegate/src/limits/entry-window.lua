@@ -1,5 +1,7 @@
 -- The twin of entry-window.ts: windows whose log keeps what it counts one by one.
 --
+-- Words: window, what the entries are (see ENTRIES below), the limits.
+-- Answer: units that it takes of the log, if it is in shadow and may know the request; then as packed-window.lua says.
 -- Reads and writes: one sorted set per log. A member is the name of an entry, its score the time at which it was
 -- charged or last renewed, in milliseconds. An entry of n units has n members: its name, and behind a space the
 -- numbers 2 to n; no name holds a space.
@@ -13,23 +15,133 @@ local PRUNED = 100
 -- Arguments per command: unpack takes no more than 8,000.
 local MAX_WORDS = 4000
 local MAX_SCORE = 2 ^ 47
+-- ENTRIES: 0 for requests that are not found again; else
+local REQUEST = 1
+local HOLDER = 2
+local VALUE = 3
+local RESERVATION = 4
+local NO_ENTRIES = 'not a log of entries'
 
+--- before
+-- Of a log that was written last at `stamp`, the units of an entry that counts.
+local function units_of(key, entry, cut)
+  local least, above = 1, 2
+  local function is_there(unit)
+    local score = call_redis('ZSCORE', key, entry .. ' ' .. string.format('%d', unit))
+    return score and score + 0 > cut
+  end
+  while is_there(above) do least, above = above, 2 * above end
+  while above - least > 1 do
+    local middle = math.floor((least + above) / 2)
+    if is_there(middle) then least = middle else above = middle end
+  end
+  return least
+end
+
+--- load
+local newest = pcall_redis('ZRANGE', key, '-1', '-1', 'WITHSCORES')
+if newest.err then return nil, newest.err end
+local window, entries, stamp, is_ahead = words[p + 1], words[p + 2], 0, false
+local cut = now - window
+if newest[2] then
+  stamp = newest[2] + 0
+  if not (stamp >= 0 and stamp <= MAX_SCORE and stamp % 1 == 0) then return nil, NO_ENTRIES end
+  if stamp > now then
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    -- What counted as of the newest stamp counts from now on.
+    cut, is_ahead = stamp - window, true
+  end
+end
+--- check
+local card, live, price, is_free, id = 0, 0, cost, false, op and op.id
+if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
+  -- Redis counts the few that are gone faster than the many that are not.
+  card = call_redis('ZCARD', key)
+  live = card - call_redis('ZCOUNT', key, '-inf', string.format('%d', cut))
+end
+local used, first_limit = live, p + 3
+if entries > 0 and entries < RESERVATION and id then
+  local score = stamp > 0 and (entries == VALUE or op.may_repeat) and call_redis('ZSCORE', key, id)
+  local is_known = score and score + 0 > cut
+  if entries == VALUE then
+    -- A value that counts has its place, whatever the limit is by now.
+    if is_known then live, used = live - 1, math.min(live, words[first_limit]) - 1 end
+  elseif is_shadow and op.may_repeat then
+    if is_known then price, is_free = 0, true end
+    reply[answer], answer = price, answer + 1
+  elseif is_known and not (op.is_explained or op.is_forced or op.again_at and op.again_entries <= entries) then
+    op.again_at, op.again_units = is_ahead and now or score + 0, units_of(key, id, cut)
+    op.again_entries = entries
+  end
+end
+local first_answer = answer
+for i = first_limit, last do
+  reply[answer] = used
+  local free = words[i] - used
+  if free < 0 then free = 0 end
+  if free < price * fitting then fitting = free < price and 0 or (free - free % price) / price end
+  answer = answer + 1
+end
+--- up
+local added, units = id, math.min(price * mine, MAX_ENTRIES)
+if entries == RESERVATION then
+  added = op and op.reservation
+  units = added and not op.is_forced and mine > 0 and 1 or 0
+elseif mine < wanted or is_free then
+  for i = first_limit, last do
+    local limit, retry, reset = words[i], 0, window
+    if units == 0 and not is_ahead then reset = stamp + window > now and stamp + window - now or 0 end
+    if mine < asked and not is_free and used + price * mine + price > limit then
+      if op and op.bans and not is_shadow then op.denied[k] = true end
+      if price > limit then
+        retry = NEVER
+      elseif is_ahead then
+        retry = window
+      else
+        -- That of the newest units that fit beside the cost is the last to wait for.
+        local at = string.format('%d', price - limit - 1)
+        local found = call_redis('ZRANGE', key, at, at, 'WITHSCORES')
+        retry = (found[2] or stamp) + window - now
+      end
+    end
+    reply[first_answer + i - first_limit], reply[filled + 1], reply[filled + 2] = -1 - used, retry, reset
+    filled = filled + 2
+  end
+end
+if is_ahead and not is_look then
+  local tables, log = tables_of(kinds, 5), { key = key }
+  tables.load(log)
+  tables.restamp(log, words, p, now)
+  tables.save(log, words, p, clock, clock ~= reply[1])
+  card = live
+end
+if units > 0 then
+  local all = card
+  if units == 1 then
+    all = all + call_redis('ZADD', key, string.format('%d', now), added or '')
+  else
+    all = all + tables_of(kinds, 5).add(key, added or '', units, string.format('%d', now))
+  end
+  local over = math.max(all - live - units, all - MAX_ENTRIES)
+  if over > 0 then
+    call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
+  end
+  -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
+  local part = math.max(2000, math.floor(window / 8))
+  if clock ~= reply[1] or now - now % part > stamp then
+    call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
+  end
+end
+--- tables
 local entry_window = {}
 
 function entry_window.load(log)
   local newest = pcall_redis('ZRANGE', log.key, '-1', '-1', 'WITHSCORES')
   if newest.err then return newest.err end
-  log.stamp, log.live, log.restamped, log.added, log.removed = 0, nil, nil, nil, nil
-  if newest[2] then
-    log.stamp = tonumber(newest[2])
-    if not (log.stamp >= 0 and log.stamp <= MAX_SCORE and log.stamp % 1 == 0) then return 'not a log of entries' end
-  end
+  log.stamp, log.restamped, log.added, log.removed = newest[2] and newest[2] + 0 or 0, nil, nil, nil
+  if not (log.stamp >= 0 and log.stamp <= MAX_SCORE and log.stamp % 1 == 0) then return NO_ENTRIES end
   log.before = log.stamp
   return nil
-end
-
-local function after(cut)
-  return '(' .. text_of(cut)
 end
 
 -- The members of an entry, each behind `before`, if any.
@@ -37,7 +149,7 @@ local function members_of(entry, units, before)
   local members = {}
   for unit = 1, units do
     if before then members[#members + 1] = before end
-    members[#members + 1] = unit == 1 and entry or entry .. ' ' .. text_of(unit)
+    members[#members + 1] = unit == 1 and entry or entry .. ' ' .. string.format('%d', unit)
   end
   return members
 end
@@ -52,157 +164,100 @@ local function write_all(command, key, words)
   return written
 end
 
-function entry_window.save(log, _, is_clock_given)
-  local key, stamp = log.key, text_of(log.stamp)
+function entry_window.add(key, entry, units, stamp)
+  return write_all('ZADD', key, members_of(entry, units, stamp))
+end
+
+function entry_window.save(log, words, p, _, is_clock_given)
+  local key, window = log.key, words[p + 1]
   if log.restamped then
     write_all('ZADD', key, log.restamped.words)
     write_all('ZREM', key, log.restamped.gone)
   end
-  if log.added then
-    local all
-    if log.units > 1 then
-      all = write_all('ZADD', key, members_of(log.added, log.units, stamp))
-    else
-      all = call_redis('ZADD', key, stamp, log.added)
-    end
-    all = log.restamped and call_redis('ZCARD', key) or log.card + all
-    local gone = math.max(all - log.live - log.units, all - MAX_ENTRIES)
-    if gone > 0 then
-      call_redis('ZREMRANGEBYRANK', key, '0', text_of(math.min(gone, log.units + PRUNED) - 1))
-    end
-  end
+  -- What is renewed is already there.
+  if log.added then entry_window.add(key, log.added, log.units, string.format('%d', log.stamp)) end
   if log.removed then
-    if log.units > 1 then
-      write_all('ZREM', key, members_of(log.removed, log.units))
-    else
-      call_redis('ZREM', key, log.removed)
-    end
+    write_all('ZREM', key, members_of(log.removed, log.units))
     -- What the newest has seen to leave the window must not come back with an older newest.
     if log.is_newest and not log.restamped then
-      call_redis('ZREMRANGEBYSCORE', key, '-inf', text_of(log.before - log.params.windows[1]))
+      call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', log.before - window))
     end
   end
-  local window = log.params.windows[1]
-  if log.restamped or log.added and needs_ttl(log.before, log.stamp, window, is_clock_given) then
-    call_redis('PEXPIRE', key, ttl_of(window, is_clock_given))
-  end
-  -- From now on it is as Redis has it.
-  log.restamped, log.added, log.removed = nil, nil, nil
+  if log.restamped or log.added then call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given))) end
 end
 
 -- What counted as of the newest stamp counts from now on; the rest is forgotten.
-function entry_window.restamp(log, params, now)
+function entry_window.restamp(log, words, p, now)
   local all = call_redis('ZRANGE', log.key, '0', '-1', 'WITHSCORES')
-  local cut, words, gone, live = log.stamp - params.windows[1], {}, {}, {}
+  local cut, moved, gone, live = log.stamp - words[p + 1], {}, {}, {}
   for i = 1, #all, 2 do
-    if tonumber(all[i + 1]) > cut then
-      words[#words + 1], words[#words + 2] = text_of(now), all[i]
+    if all[i + 1] + 0 > cut then
+      moved[#moved + 1], moved[#moved + 2] = string.format('%d', now), all[i]
       live[all[i]] = true
     else
       gone[#gone + 1] = all[i]
     end
   end
-  log.restamped, log.stamp = { words = words, gone = gone, live = live }, now
-end
-
--- Units that count.
-local function live_in(log, params, now)
-  if log.restamped then return now - log.stamp < params.windows[1] and #log.restamped.words / 2 or 0 end
-  log.card = 0
-  if log.stamp == 0 then return 0 end
-  -- Redis counts the few that are gone faster than the many that are not.
-  log.card = call_redis('ZCARD', log.key)
-  return log.card - call_redis('ZCOUNT', log.key, '-inf', text_of(now - params.windows[1]))
-end
-
-function entry_window.check(log, params, now, used, _, entry)
-  log.live = live_in(log, params, now)
-  for i = 1, #params.limits do used[i] = log.live end
-  -- A value that counts has its place, whatever the limit is by now.
-  if log.entries == 'value' and entry and entry_window.find(log, params, now, entry) then
-    log.live, used[1] = log.live - 1, math.min(log.live, params.limits[1]) - 1
-  end
-end
-
-function entry_window.commit(log, params, now, units, _, entry)
-  log.live = log.live or live_in(log, params, now)
-  log.added, log.units, log.stamp = entry, math.min(units, MAX_ENTRIES), now
-end
-
--- That of the newest units that fit beside the cost is the last to wait for.
-function entry_window.retry_after(log, params, i, now, cost)
-  local limit, window = params.limits[i], params.windows[1]
-  if cost > limit then return NEVER end
-  if log.restamped then return window end
-  local place = text_of(cost - limit - 1)
-  return call_redis('ZRANGE', log.key, place, place, 'WITHSCORES')[2] + window - now
-end
-
-function entry_window.reset_after(log, params, _, now)
-  return math.max(0, log.stamp + params.windows[1] - now)
+  log.restamped, log.stamp = { words = moved, gone = gone, live = live }, now
 end
 
 -- The time of an entry that counts.
-function entry_window.find(log, params, now, entry)
+function entry_window.find(log, words, p, now, entry)
   if log.restamped then return log.restamped.live[entry] and now or nil end
   local stamp = log.stamp > 0 and call_redis('ZSCORE', log.key, entry)
-  stamp = stamp and tonumber(stamp)
-  return stamp and now - stamp < params.windows[1] and stamp or nil
+  stamp = stamp and stamp + 0
+  return stamp and now - stamp < words[p + 1] and stamp or nil
 end
 
 -- The units of an entry that counts: each but the first has a member of its own.
-function entry_window.units(log, params, now, entry)
+function entry_window.units(log, words, p, now, entry)
   local least, above = 1, 2
-  while entry_window.find(log, params, now, entry .. ' ' .. text_of(above)) do least, above = above, 2 * above end
+  while entry_window.find(log, words, p, now, entry .. ' ' .. string.format('%d', above)) do least, above = above, 2 * above end
   while above - least > 1 do
     local middle = math.floor((least + above) / 2)
-    if entry_window.find(log, params, now, entry .. ' ' .. text_of(middle)) then least = middle else above = middle end
+    local is_there = entry_window.find(log, words, p, now, entry .. ' ' .. string.format('%d', middle))
+    if is_there then least = middle else above = middle end
   end
   return least
 end
 
-function entry_window.refund(log, params, now, at_ms, units, entry)
-  if log.entries == 'value' then return 0 end
-  local stamp = entry_window.find(log, params, now, entry)
-  if not stamp then return 0 end
-  if log.entries ~= 'holder' and stamp ~= at_ms then return 0 end
-  if entry_window.units(log, params, now, entry) ~= units then return 0 end
+function entry_window.refund(log, words, p, now, at_ms, units, entry)
+  if words[p + 2] == VALUE then return 0 end
+  local stamp = entry_window.find(log, words, p, now, entry)
+  if not stamp or words[p + 2] ~= HOLDER and words[p + 2] ~= RESERVATION and stamp ~= at_ms then return 0 end
+  if entry_window.units(log, words, p, now, entry) ~= units then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end
 
--- Stamp and units, one behind the other; of the newest so many units.
-function entry_window.charges(log, params, _, now, most)
-  if log.restamped then return log.live > 0 and { log.stamp, math.min(log.live, most) } or {} end
-  local charges = {}
-  local found = call_redis('ZRANGE', log.key, text_of(-most), '-1', 'WITHSCORES')
-  for i = 2, #found, 2 do
-    local stamp = tonumber(found[i])
-    if now - stamp < params.windows[1] then charges[#charges + 1], charges[#charges + 2] = stamp, 1 end
-  end
-  return charges
-end
-
-function entry_window.renew(log, params, now, entry, units)
-  if not entry_window.find(log, params, now, entry) then return false end
-  if entry_window.units(log, params, now, entry) ~= units then return false end
-  -- What is added already moves.
-  log.live = (log.live or live_in(log, params, now)) - units
+function entry_window.renew(log, words, p, now, entry, units)
+  if not entry_window.find(log, words, p, now, entry) then return false end
+  if entry_window.units(log, words, p, now, entry) ~= units then return false end
   log.added, log.units, log.stamp = entry, units, now
   return true
 end
 
-function entry_window.list(log, params, now)
+-- Stamp and units, one behind the other; of the newest so many units.
+function entry_window.charges(log, words, p, _, now, most)
+  local charges, cut = {}, now - words[p + 1]
+  local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')
+  if log.stamp > now then cut = log.stamp - words[p + 1] end
+  for i = 2, #found, 2 do
+    local stamp = found[i] + 0
+    if stamp > cut then charges[#charges + 1], charges[#charges + 2] = log.stamp > now and now or stamp, 1 end
+  end
+  return charges
+end
+
+function entry_window.list(log, words, p, now)
   local flat, found = {}, {}
   if log.restamped then
     for i, word in ipairs(log.restamped.words) do found[i % 2 == 0 and i - 1 or i + 1] = word end
   else
-    found = call_redis('ZRANGEBYSCORE', log.key, after(now - params.windows[1]), '+inf', 'WITHSCORES')
+    found = call_redis('ZRANGEBYSCORE', log.key, '(' .. string.format('%d', now - words[p + 1]), '+inf', 'WITHSCORES')
   end
   for i = 1, #found, 2 do
     flat[#flat + 1], flat[#flat + 2], flat[#flat + 3] = found[i], '1', found[i + 1]
   end
   return flat
 end
-
-return entry_window

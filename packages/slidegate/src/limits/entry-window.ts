@@ -71,6 +71,9 @@ class EntryLogs implements Logs<EntryLog> {
   }
 }
 
+/** What entries are, for the twin. Reservations are 4. */
+const NUMBERS: Readonly<Record<Entries, number>> = { record: 0, request: 1, holder: 2, value: 3 }
+
 /**
  * A sliding window at the grain of 1 ms whose log keeps what it counts one by one: in Redis a sorted set, here a map
  * beside the log of a sliding window, by which everything is counted. Each window has a log of its own.
@@ -95,6 +98,8 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
     }),
 
     most: () => MAX_ENTRIES,
+
+    words: ({ windows, limits }) => [windows[0]!, ...(tag === 'z' ? [NUMBERS[are]] : []), ...limits],
 
     createLogs: () => new EntryLogs(),
 

@@ -10,7 +10,7 @@ import {
   parseLimit,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs } from './row-logs.ts'
+import { Row, RowLogs, rowOf } from './row-logs.ts'
 
 /** The options of {@link fixedWindow}. */
 export interface FixedWindowOptions extends LimitOptions {
@@ -97,6 +97,13 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
     ...commonParams(limits),
     ...(limits[0]!.rule === 'first-hit' && { fromFirstHit: true }),
   }),
+
+  words: ({ precision, fromFirstHit, limits }) => [precision, fromFirstHit ? 1 : 0, ...limits],
+
+  read(next, { fromFirstHit }, nowMs) {
+    const units = next()
+    return rowOf(new Counter(), [fromFirstHit ? next() : nowMs, units])
+  },
 
   createLogs: () => new RowLogs(2, new Counter()),
 

@@ -13,8 +13,7 @@ export interface Limit {
 }
 
 /**
- * What a kind of limit reads of its limits: the same object is given to the TypeScript and, as JSON, to the
- * Lua. Several limits of one kind may share a log; then each array has one entry per limit. A kind that needs more
+ * What a kind of limit reads of its limits. Several limits of one kind may share a log; then each array has one entry per limit. A kind that needs more
  * extends it.
  */
 export interface LogParams {
@@ -77,8 +76,16 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   logName(limit: Limit): string
   /** What the log shared by these limits needs to know of them. */
   params(limits: readonly Limit[]): Params
-  /** What the Lua is given of `params` for an op at about this time, where that changes with time. */
-  paramsAt?(params: Params, nowMs: number): LogParams
+  /** The words of a log for its twin in the driver script, for an op at about this time. */
+  words(params: Params, nowMs: number): readonly number[]
+  /** Whether they change with time. */
+  readonly hasTimedWords?: boolean
+  /**
+   * The log before the op, as the driver script answers it. Left out by kinds whose twin answers units and times itself.
+   *
+   * @param next reads a number of the answer
+   */
+  read?(next: () => number, params: Params, nowMs: number): State
   /** The limit by the numbers of an override; nothing where they aren't for this kind, or don't fit. Left out: only `limit` changes. */
   renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
   /** The greatest that an override may make of this limit. Left out: 2^40. */

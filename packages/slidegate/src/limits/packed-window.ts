@@ -52,6 +52,12 @@ export const packedWindowKind: Kind<WindowLog> = {
     return fits(units, windowMs, precisionMs) ? { ...limit, limit: units, windowMs } : undefined
   },
 
+  words: ({ precision, records, windows, limits }) => [
+    precision,
+    records,
+    ...windows.flatMap((window, i) => [window, limits[i]!]),
+  ],
+
   createLogs: () => new WindowLogs(),
 
   newest: (log) => log.stamp,

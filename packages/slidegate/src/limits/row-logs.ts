@@ -9,6 +9,12 @@ export class Row {
   at = 0
 }
 
+/** A view of a log of its own. */
+export function rowOf<View extends Row>(view: View, numbers: readonly number[]): View {
+  view.numbers = new Float64Array(numbers)
+  return view
+}
+
 /** Logs that are a few numbers each: rows of a slab, all of them shown through one view. An empty one is all 0. */
 export class RowLogs<View extends Row> implements Logs<View> {
   readonly #rows: Slab

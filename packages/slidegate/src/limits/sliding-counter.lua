@@ -1,58 +1,87 @@
 -- The twin of sliding-counter.ts.
 --
+-- Words: window, precision, the most units that a window counts, then the limits.
+-- Answer: the units of this window and of the one before it, before the op.
 -- Reads and writes: one string per log: format (1 byte, 1), start of the newer window (6 bytes, milliseconds), units
 -- charged in it and in the one before it (7 bytes each), time of the first charge (6 bytes); unsigned, big-endian.
 -- TTL: set when it is first written in a window, to the length of two + slack.
--- Invariants: the start is a multiple of params.window; units <= 2^52 in each; two windows without units are no key at
--- all. Units above params.mostUnits, charged under larger limits, count as so many.
+-- Invariants: the start is a multiple of the window; units <= 2^52 in each; two windows without units are no key at
+-- all. Units above the most that a window counts, charged under larger limits, count as that many.
 
 local TWO_WINDOWS_FORMAT = '>BI6I7I7I6'
 local TWO_WINDOWS_SIZE = 27
 -- One byte more than it should have.
 local LAST_OF_TWO_WINDOWS = '27'
-local MOST_UNITS = 2 ^ 52
+local MOST_IN_WINDOW = 2 ^ 52
+local NO_TWO_WINDOWS = 'not a sliding counter of format 1'
 
+--- load
+local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS)
+local window, most = words[p + 1], words[p + 3]
+local start, current, previous, since, is_new, is_restamped = now - now % window, 0, 0, 0, true, false
+if raw ~= '' then
+  if #raw ~= TWO_WINDOWS_SIZE then return nil, raw.err or NO_TWO_WINDOWS end
+  local format, stamp
+  format, stamp, current, previous, since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
+  if format ~= 1 or stamp % window ~= 0 or current > MOST_IN_WINDOW or previous > MOST_IN_WINDOW then
+    return nil, NO_TWO_WINDOWS
+  end
+  if stamp > now then
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    current, previous, is_restamped = current + previous, 0, true
+    if since > now then since = now end
+  elseif stamp == start then
+    is_new = false
+  else
+    current, previous = 0, stamp == start - window and current or 0
+  end
+  if current > most then current = most end
+  if previous > most then previous = most end
+end
+--- check
+local precision = words[p + 2]
+local elapsed, grains = (now - start) / precision, window / precision
+if grains % 1 > 0 then grains = grains - grains % 1 + 1 end
+local faded = previous * (elapsed - elapsed % 1) / grains
+local used = current + previous - (faded - faded % 1)
+for i = p + 4, last do
+  local free = words[i] - used
+  if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
+end
+reply[place], reply[place + 1], answer = current, previous, place + 2
+--- up
+if op and op.bans and not is_shadow then
+  for i = p + 4, last do
+    if used + cost * mine + cost > words[i] then op.denied[k] = true end
+  end
+end
+if mine > 0 or is_restamped and not is_look then
+  if current == 0 and previous == 0 then since = now end
+  current = current + cost * mine
+  if current > most then current = most end
+  local value = struct_pack(TWO_WINDOWS_FORMAT, 1, start, current, previous, since)
+  if is_new then
+    call_redis('SET', key, value, 'PX', (ttl_of(2 * window, clock ~= reply[1])))
+  else
+    call_redis('SETRANGE', key, '0', value)
+  end
+end
+--- tables
 local sliding_counter = {}
 
-local function start_of(ms, window)
-  return ms - ms % window
-end
-
--- Units charged in the window that begins at `start`, and in the one before it.
-local function units_at(counter, params, start)
-  local current, previous = math.min(counter.current, params.mostUnits), math.min(counter.previous, params.mostUnits)
-  if counter.stamp == start then return current, previous end
-  return 0, counter.stamp == start - params.window and current or 0
-end
-
--- Lets the window that begins at `start` be the newer one.
-local function roll(counter, params, start)
-  if counter.stamp == start then return end
-  counter.current, counter.previous = units_at(counter, params, start)
-  counter.stamp, counter.fresh = start, true
-end
-
--- Milliseconds from the start of a window until more units than `room`, charged before it, count for no more.
-local function fades_in(units, room, params)
-  local elapsed = params.grains - math.floor(room * params.grains / units)
-  return elapsed < params.grains and elapsed * params.precision or params.window
-end
-
-function sliding_counter.load(counter)
-  local raw, params = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_TWO_WINDOWS), counter.params
-  if type(raw) ~= 'string' then return raw.err end
-  counter.stamp, counter.current, counter.previous, counter.since, counter.fresh = 0, 0, 0, 0, raw == ''
+function sliding_counter.load(counter, words, p)
+  local raw = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_TWO_WINDOWS)
+  counter.stamp, counter.current, counter.previous, counter.since = 0, 0, 0, 0
   if raw == '' then return nil end
-  if #raw == TWO_WINDOWS_SIZE and string.byte(raw) == 1 then
-    local _
-    _, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
-    local is_aligned = counter.stamp % params.window == 0
-    if is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then return nil end
-  end
-  return 'not a sliding counter of format 1'
+  if #raw ~= TWO_WINDOWS_SIZE then return raw.err or NO_TWO_WINDOWS end
+  local format
+  format, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
+  local is_whole = format == 1 and counter.stamp % words[p + 1] == 0
+    and math.max(counter.current, counter.previous) <= MOST_IN_WINDOW
+  return not is_whole and NO_TWO_WINDOWS or nil
 end
 
-function sliding_counter.save(counter, _, is_clock_given)
+function sliding_counter.save(counter, words, p, _, is_clock_given)
   if counter.current == 0 and counter.previous == 0 then
     call_redis('DEL', counter.key)
     return
@@ -60,69 +89,24 @@ function sliding_counter.save(counter, _, is_clock_given)
   local raw = struct_pack(
     TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous, counter.since
   )
-  if counter.fresh then
-    call_redis('SET', counter.key, raw, 'PX', ttl_of(2 * counter.params.window, is_clock_given))
+  if counter.is_new then
+    call_redis('SET', counter.key, raw, 'PX', (ttl_of(2 * words[p + 1], is_clock_given)))
   else
     call_redis('SET', counter.key, raw, 'KEEPTTL')
   end
 end
 
-function sliding_counter.restamp(counter, params, now)
-  counter.stamp, counter.fresh = start_of(now, params.window), true
-  counter.current, counter.previous = math.min(counter.current + counter.previous, params.mostUnits), 0
-  counter.since = math.min(counter.since, now)
-end
-
-function sliding_counter.check(counter, params, now, used)
-  local start = start_of(now, params.window)
-  local current, previous = units_at(counter, params, start)
-  local elapsed = math.floor((now - start) / params.precision)
-  local units = current + previous - math.floor(previous * elapsed / params.grains)
-  for i = 1, #params.limits do used[i] = units end
-end
-
-function sliding_counter.commit(counter, params, now, units)
-  roll(counter, params, start_of(now, params.window))
-  if counter.current == 0 and counter.previous == 0 then counter.since = now end
-  counter.current = math.min(counter.current + units, params.mostUnits)
-end
-
-function sliding_counter.retry_after(counter, params, i, now, cost)
-  local room = params.limits[i] - cost
-  if room < 0 then return NEVER end
-  local start = start_of(now, params.window)
-  local current, previous = units_at(counter, params, start)
-  if current <= room then return start + fades_in(previous, room - current, params) - now end
-  return start + params.window + fades_in(current, room, params) - now
-end
-
-function sliding_counter.reset_after(counter, params, _, now)
-  local start = start_of(now, params.window)
-  local current, previous = units_at(counter, params, start)
-  if current > 0 then return start + 2 * params.window - now end
-  return previous > 0 and start + params.window - now or 0
-end
-
-function sliding_counter.refund(counter, params, now, at_ms, units)
+function sliding_counter.refund(counter, words, p, now, at_ms, units)
   if at_ms < counter.since then return 0 end
-  local start, charged_in = start_of(now, params.window), start_of(at_ms, params.window)
-  local current, previous = units_at(counter, params, start)
-  local held = 0
-  if charged_in == start then
-    held = current
-  elseif charged_in == start - params.window then
-    held = previous
-  end
+  local window, most = words[p + 1], words[p + 3]
+  local start, charged_in = now - now % window, at_ms - at_ms % window
+  local current, previous = math.min(counter.current, most), math.min(counter.previous, most)
+  if counter.stamp ~= start then current, previous = 0, counter.stamp == start - window and current or 0 end
+  local held = charged_in == start and current or charged_in == start - window and previous or 0
   local returned = math.min(units, held)
   if returned == 0 then return 0 end
-  roll(counter, params, start)
-  if charged_in == start then
-    counter.current = counter.current - returned
-  else
-    counter.previous = counter.previous - returned
-  end
-  if counter.current == 0 and counter.previous == 0 then counter.stamp = 0 end
+  if charged_in == start then current = current - returned else previous = previous - returned end
+  counter.is_new = counter.stamp ~= start
+  counter.stamp, counter.current, counter.previous = start, current, previous
   return returned
 end
-
-return sliding_counter

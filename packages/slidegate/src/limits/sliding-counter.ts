@@ -8,7 +8,7 @@ import {
   parseLimit,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs } from './row-logs.ts'
+import { Row, RowLogs, rowOf } from './row-logs.ts'
 
 /** The limit and its window. */
 export type SlidingCounterOptions = LimitOptions
@@ -112,6 +112,10 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
   },
 
   most: ({ windowMs, precisionMs }) => Math.floor(MAX_PRODUCT / Math.ceil(windowMs / precisionMs)),
+
+  words: ({ window, precision, mostUnits, limits }) => [window, precision, mostUnits, ...limits],
+
+  read: (next, { window }, nowMs) => rowOf(new TwoWindows(), [startOf(nowMs, window), next(), next(), 0]),
 
   createLogs: () => new RowLogs(4, new TwoWindows()),
 

@@ -1,5 +1,7 @@
 -- The twin of entry-window.ts for logs that other programs can follow.
 --
+-- Words: window, then the limits.
+-- Answer: as packed-window.lua says.
 -- Reads and writes: one stream per log. An entry stands at <time of the charge in milliseconds>-<number> and has three
 -- fields: `id`, the name of the request; `cost`, its units; `total`, all units up to and with it, as text. Units used
 -- are the newest total less the total before the first entry that counts.
@@ -17,7 +19,8 @@
 local MAX_STREAM = 10000
 local MAX_STREAM_TEXT = '10000'
 -- Entries that may count when one of them, not the newest, is returned.
-local MIN_REFUND_ENTRIES, MAX_REFUND_ENTRIES = 128, 1024
+local MIN_REFUND_ENTRIES = 128
+local MAX_REFUND_ENTRIES = 1024
 local MAX_STREAM_TOTAL = 2 ^ 52
 local MAX_STREAM_STAMP = 2 ^ 47
 local LAST_STREAM_ID = '18446744073709551615-18446744073709551615'
@@ -28,13 +31,15 @@ local STREAM_BATCH_TEXT = '12'
 local STREAM_GUESSES = 6
 local STREAM_READS = 50
 
-local stream_window = {}
+local NO_STREAM = 'not a log of entries'
+local DAMAGED_STREAM = 'a damaged stream'
 
--- Stamp, units and total of an entry; nothing where it is none of ours.
+--- before
+-- Stamp, units and total of an entry. nil if it isn't ours.
 local function read_entry(raw)
-  local words = raw[2]
-  local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(words[4]), tonumber(words[6])
-  if words[1] ~= 'id' or words[3] ~= 'cost' or words[5] ~= 'total' or #words ~= 6 or not units or not total then
+  local fields = raw[2]
+  local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
+  if fields[1] ~= 'id' or fields[3] ~= 'cost' or fields[5] ~= 'total' or #fields ~= 6 or not units or not total then
     return nil
   end
   if stamp > MAX_STREAM_STAMP or total > MAX_STREAM_TOTAL then return nil end
@@ -43,122 +48,15 @@ local function read_entry(raw)
 end
 
 -- The entries later than `cut`, as Redis has them.
-local function entries_after(log, cut, ...)
-  return call_redis('XRANGE', log.key, text_of(math.max(0, cut + 1)), '+', ...)
+local function entries_after(key, cut, ...)
+  return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
 end
 
--- The same without what is none of ours, and the units and total of each.
-local function readable_after(log, cut)
-  local entries = {}
-  for _, raw in ipairs(entries_after(log, cut)) do
-    local stamp, units, total = read_entry(raw)
-    if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end
-  end
-  return entries
-end
-
-function stream_window.load(log)
-  local raw = pcall_redis('XREVRANGE', log.key, '+', '-', 'COUNT', '1')
-  if raw.err then return raw.err end
-  log.stamp, log.total, log.newest, log.live, log.first = 0, 0, nil, nil, nil
-  log.is_restamped, log.rewritten, log.added, log.removed, log.before = false, nil, nil, nil, 0
-  if raw[1] then
-    local stamp, _, total = read_entry(raw[1])
-    if not stamp then return 'not a log of entries' end
-    log.newest, log.stamp, log.total, log.before = raw[1][1], stamp, total, stamp
-  end
-  return nil
-end
-
--- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
--- Redis is out of memory. So what is written first changes nothing that stays.
-local function rewrite(log, entries)
-  local key = log.key
-  call_redis('XSETID', key, LAST_STREAM_ID)
-  call_redis('DEL', key)
-  for i = 1, #entries do
-    local id, words = entries[i][1], entries[i][2]
-    call_redis('XADD', key, id, 'id', words[2], 'cost', words[4], 'total', words[6])
-  end
-end
-
-local function append(log)
-  local cut = log.stamp - log.params.windows[1]
-  local trimming, how, threshold = 'MINID', '~', text_of(math.max(0, cut + 1))
-  -- Where there may be more entries than are kept: each has a unit at least.
-  if log.live > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
-  local words = {
-    'XADD', log.key, trimming, how, threshold, text_of(log.stamp) .. '-*',
-    'id', log.added, 'cost', text_of(log.units), 'total', text_of(log.total),
-  }
-  local answer = pcall_redis(unpack(words))
-  if type(answer) ~= 'table' then return end
-  -- The last id is that of an entry that was removed, and later than now.
-  if string.find(answer.err, 'equal or smaller', 1, true) then
-    log.rewritten = readable_after(log, cut)
-    rewrite(log, log.rewritten)
-  end
-  call_redis(unpack(words))
-end
-
-function stream_window.save(log, _, is_clock_given)
-  if log.removed then
-    call_redis('XDEL', log.key, log.removed)
-    if call_redis('XLEN', log.key) == 0 then call_redis('DEL', log.key) end
-    return
-  end
-  if log.rewritten then rewrite(log, log.rewritten) end
-  if log.added then append(log) end
-  local window = log.params.windows[1]
-  if log.rewritten or needs_ttl(log.before, log.stamp, window, is_clock_given) then
-    call_redis('PEXPIRE', log.key, ttl_of(window, is_clock_given))
-  end
-end
-
--- What counted as of the newest stamp counts from now on; the rest is forgotten.
-function stream_window.restamp(log, params, now)
-  local entries, total, id = readable_after(log, log.stamp - params.windows[1]), 0, text_of(now) .. '-*'
-  for _, entry in ipairs(entries) do
-    total = total + entry.units
-    entry[1], entry[2][6], entry.stamp = id, text_of(total), now
-  end
-  log.rewritten, log.is_restamped = entries, true
-  log.stamp, log.total, log.live = now, total, total
-end
-
--- Units that count; and where the first of them stands, with the total before it.
-local function live_in(log, params, now)
-  local cut = now - params.windows[1]
-  if log.total == 0 or log.stamp <= cut then return 0 end
-  if log.is_restamped then return log.total end
-  local stamp, units, total = read_entry(entries_after(log, cut, 'COUNT', '1')[1])
-  if not stamp or total > log.total then error({ unusable = 'a damaged stream' }) end
-  log.first, log.first_total, log.base = stamp, total, total - units
-  return log.total - log.base
-end
-
-function stream_window.check(log, params, now, used)
-  log.live = live_in(log, params, now)
-  for i = 1, #params.limits do used[i] = log.live end
-end
-
-function stream_window.commit(log, params, now, units, _, entry)
-  log.live = log.live or live_in(log, params, now)
-  units = math.min(units, MAX_STREAM)
-  if log.live == 0 then
-    log.total = 0
-  elseif log.total + units > MAX_STREAM_TOTAL then
-    log.rewritten = readable_after(log, now - params.windows[1])
-    for _, each in ipairs(log.rewritten) do each[2][6] = text_of(each.total - log.base) end
-    log.total, log.base, log.first_total = log.live, 0, log.first_total - log.base
-  end
-  log.added, log.units, log.stamp = entry or '', units, now
-  log.total, log.live = log.total + units, log.live + units
-end
-
--- The time by which so many units had been charged. By `low` fewer had, by `high` as many or more.
-local function time_of(log, wanted)
-  local low, below, high, above, guesses = log.first - 1, log.base, log.stamp, log.total, 0
+-- The time by which this many units had been charged. The first entry that counts was made at `low` and has totals up to
+-- `above_low`, the newest at `high`.
+local function time_of(key, wanted, low, below, high, above)
+  low = low - 1
+  local newest, guesses = high, 0
   while high - low > 1 and guesses < STREAM_READS do
     local middle = math.floor((low + high) / 2)
     if guesses < STREAM_GUESSES then
@@ -167,10 +65,10 @@ local function time_of(log, wanted)
       middle = math.max(low + 1, math.min(high - 1, low + math.floor((high - low) * share)))
     end
     guesses = guesses + 1
-    for i, raw in ipairs(entries_after(log, middle, 'COUNT', STREAM_BATCH_TEXT)) do
+    for i, raw in ipairs(entries_after(key, middle, 'COUNT', STREAM_BATCH_TEXT)) do
       local stamp, units, total = read_entry(raw)
       -- Damaged: until all is free, for what has been charged by now stands.
-      if not stamp then return log.stamp end
+      if not stamp then return newest end
       if i == 1 and total - units >= wanted then
         high, above = middle, total - units
         break
@@ -182,24 +80,187 @@ local function time_of(log, wanted)
   return high
 end
 
--- That of the newest units that fit beside the cost is the last to wait for.
-function stream_window.retry_after(log, params, i, now, cost)
-  local limit, window = params.limits[i], params.windows[1]
-  if cost > limit then return NEVER end
-  if log.is_restamped or not log.first then return window end
-  -- Mostly it is the oldest that has to leave.
-  if log.total + cost - limit <= log.first_total then return log.first + window - now end
-  return time_of(log, log.total + cost - limit) + window - now
+--- load
+local newest = pcall_redis('XREVRANGE', key, '+', '-', 'COUNT', '1')
+if newest.err then return nil, newest.err end
+local window, stamp, total, is_ahead = words[p + 1], 0, 0, false
+local cut = now - window
+if newest[1] then
+  local _
+  stamp, _, total = read_entry(newest[1])
+  if not stamp then return nil, NO_STREAM end
+  if stamp > now then
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    -- What counted as of the newest stamp counts from now on.
+    cut, is_ahead = stamp - window, true
+  end
+end
+--- check
+-- The first entry that counts, and the total before it.
+local live, first, first_total, base = 0, nil, nil, nil
+if total > 0 and stamp > cut then
+  local units
+  first, units, first_total = read_entry(entries_after(key, cut, 'COUNT', '1')[1])
+  if not first or first_total > total then return nil, DAMAGED_STREAM end
+  base = first_total - units
+  live = total - base
+end
+for i = p + 2, last do
+  reply[answer] = live
+  local free = words[i] - live
+  if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
+  answer = answer + 1
+end
+--- up
+local units = math.min(cost * mine, MAX_STREAM)
+if mine < wanted then
+  for i = p + 2, last do
+    local limit, retry, reset = words[i], 0, window
+    if units == 0 and not is_ahead then reset = total > 0 and stamp + window > now and stamp + window - now or 0 end
+    if is_ahead and live == 0 then reset = 0 end
+    if mine < asked and live + units + cost > limit then
+      if op and op.bans and not is_shadow then op.denied[k] = true end
+      local needed = total + cost - limit
+      if cost > limit then
+        retry = NEVER
+      elseif is_ahead or not first then
+        retry = window
+      elseif needed <= first_total then
+        -- Mostly it is the oldest that has to leave.
+        retry = first + window - now
+      else
+        retry = time_of(key, needed, first, base, stamp, total) + window - now
+      end
+    end
+    reply[place + i - p - 2], reply[filled + 1], reply[filled + 2] = -1 - live, retry, reset
+    filled = filled + 2
+  end
+end
+if units > 0 or is_ahead and not is_look then
+  local is_rewritten = is_ahead or live > 0 and total + units > MAX_STREAM_TOTAL
+  if is_rewritten then
+    local tables, log = tables_of(kinds, 6), { key = key }
+    tables.load(log)
+    if is_ahead then tables.restamp(log, words, p, now) else tables.rebase(log, cut, base) end
+    tables.rewrite(log)
+    total, live = log.total, log.total
+  end
+  if units > 0 then
+    local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
+    -- Where there may be more entries than are kept: each has a unit at least.
+    if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
+    local entry = {
+      'XADD', key, trimming, how, threshold, string.format('%d', now) .. '-*', 'id', op and op.id or '',
+      'cost', string.format('%d', units), 'total', string.format('%d', (live > 0 and total or 0) + units),
+    }
+    local added = pcall_redis(unpack(entry))
+    if type(added) == 'table' then
+      -- The last id is that of an entry that was removed, and later than now.
+      if string.find(added.err, 'equal or smaller', 1, true) then
+        local tables, log = tables_of(kinds, 6), { key = key }
+        tables.load(log)
+        tables.keep(log, now - window)
+        tables.rewrite(log)
+        is_rewritten = true
+      end
+      call_redis(unpack(entry))
+    end
+  end
+  -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
+  local part = math.max(2000, math.floor(window / 8))
+  if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
+    call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
+  end
+end
+--- tables
+local stream_window = {}
+
+-- Stamp, units and total of an entry. nil if it isn't ours.
+local function read_entry(raw)
+  local fields = raw[2]
+  local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
+  if fields[1] ~= 'id' or fields[3] ~= 'cost' or fields[5] ~= 'total' or #fields ~= 6 or not units or not total then
+    return nil
+  end
+  if stamp > MAX_STREAM_STAMP or total > MAX_STREAM_TOTAL then return nil end
+  if not (units >= 1 and units <= total and units % 1 == 0 and total % 1 == 0) then return nil end
+  return stamp, units, total
 end
 
-function stream_window.reset_after(log, params, _, now)
-  if log.total == 0 then return 0 end
-  return math.max(0, log.stamp + params.windows[1] - now)
+-- The entries later than `cut`, as Redis has them.
+local function entries_after(key, cut, ...)
+  return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
+end
+
+-- The same without what is none of ours, and the units and total of each.
+local function readable_after(log, cut)
+  local entries = {}
+  for _, raw in ipairs(entries_after(log.key, cut)) do
+    local stamp, units, total = read_entry(raw)
+    if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end
+  end
+  return entries
+end
+
+function stream_window.load(log)
+  local raw = pcall_redis('XREVRANGE', log.key, '+', '-', 'COUNT', '1')
+  if raw.err then return raw.err end
+  log.stamp, log.total, log.newest, log.rewritten, log.removed = 0, 0, nil, nil, nil
+  if raw[1] then
+    local stamp, _, total = read_entry(raw[1])
+    if not stamp then return NO_STREAM end
+    log.newest, log.stamp, log.total = raw[1][1], stamp, total
+  end
+  return nil
+end
+
+-- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
+-- Redis is out of memory. So what is written first changes nothing that stays.
+function stream_window.rewrite(log)
+  local key, entries = log.key, log.rewritten
+  call_redis('XSETID', key, LAST_STREAM_ID)
+  call_redis('DEL', key)
+  for i = 1, #entries do
+    local id, fields = entries[i][1], entries[i][2]
+    call_redis('XADD', key, id, 'id', fields[2], 'cost', fields[4], 'total', fields[6])
+  end
+end
+
+function stream_window.save(log, words, p, _, is_clock_given)
+  if log.removed then
+    call_redis('XDEL', log.key, log.removed)
+    if call_redis('XLEN', log.key) == 0 then call_redis('DEL', log.key) end
+  elseif log.rewritten then
+    stream_window.rewrite(log)
+    call_redis('PEXPIRE', log.key, (ttl_of(words[p + 1], is_clock_given)))
+  end
+end
+
+-- Keeps what is later than `cut`.
+function stream_window.keep(log, cut)
+  log.rewritten = readable_after(log, cut)
+end
+
+-- Lets totals begin anew.
+function stream_window.rebase(log, cut, base)
+  stream_window.keep(log, cut)
+  for _, each in ipairs(log.rewritten) do each[2][6] = string.format('%d', each.total - base) end
+  log.total = log.total - base
+end
+
+-- What counted as of the newest stamp counts from now on; the rest is forgotten.
+function stream_window.restamp(log, words, p, now)
+  local entries, total, id = readable_after(log, log.stamp - words[p + 1]), 0, string.format('%d', now) .. '-*'
+  for _, entry in ipairs(entries) do
+    total = total + entry.units
+    entry[1], entry[2][6] = id, string.format('%d', total)
+  end
+  log.rewritten, log.stamp, log.total = entries, now, total
 end
 
 -- The id of what a request of this name was charged.
 local function find_charge(log, at_ms, units, entry)
-  local at = text_of(at_ms)
+  local at = string.format('%d', at_ms)
   for _, raw in ipairs(call_redis('XRANGE', log.key, at, at)) do
     local _, charged = read_entry(raw)
     if charged == units and raw[2][2] == entry then return raw[1] end
@@ -207,25 +268,26 @@ local function find_charge(log, at_ms, units, entry)
   return nil
 end
 
-function stream_window.refund(log, params, now, at_ms, units, entry)
-  local key, gone = log.key, log.stamp - params.windows[1]
-  if at_ms <= math.max(now - params.windows[1], gone) then return 0 end
+function stream_window.refund(log, words, p, now, at_ms, units, entry)
+  local key, window, records = log.key, words[p + 1], 0
+  local gone = log.stamp - window
+  if at_ms <= math.max(now - window, gone) then return 0 end
   local id = find_charge(log, at_ms, units, entry)
   if not id then return 0 end
   -- What the newest has seen to leave the window must not come back with an older newest.
-  call_redis('XTRIM', key, 'MINID', '=', text_of(math.max(0, gone + 1)))
+  call_redis('XTRIM', key, 'MINID', '=', string.format('%d', math.max(0, gone + 1)))
   if id == log.newest then
     log.removed = id
     return units
   end
-  local most = math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, params.records))
-  if call_redis('XLEN', key) > most then return 0 end
+  for i = p + 2, log.last do records = math.max(records, words[i]) end
+  if call_redis('XLEN', key) > math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, records)) then return 0 end
   local kept, returned = {}, 0
   for _, each in ipairs(readable_after(log, gone)) do
     if each[1] == id then
       returned = units
     else
-      if returned > 0 then each[2][6] = text_of(each.total - returned) end
+      if returned > 0 then each[2][6] = string.format('%d', each.total - returned) end
       kept[#kept + 1] = each
     end
   end
@@ -233,36 +295,28 @@ function stream_window.refund(log, params, now, at_ms, units, entry)
   return units
 end
 
--- Stamp and units, one behind the other; so many of the newest entries.
-function stream_window.charges(log, params, _, now, most)
-  local charges = {}
-  if log.is_restamped then
-    for i = math.max(1, #log.rewritten - most + 1), #log.rewritten do
-      charges[#charges + 1], charges[#charges + 2] = now, log.rewritten[i].units
-    end
-    return charges
-  end
-  local first = text_of(math.max(0, now - params.windows[1] + 1))
-  local newest = call_redis('XREVRANGE', log.key, '+', first, 'COUNT', text_of(most))
+-- Stamp and units, one behind the other; of the newest so many entries.
+function stream_window.charges(log, words, p, _, now, most)
+  local charges, cut = {}, (log.stamp > now and log.stamp or now) - words[p + 1]
+  local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
+  local newest = call_redis('XREVRANGE', log.key, '+', first, 'COUNT', count)
   for i = #newest, 1, -1 do
     local stamp, units = read_entry(newest[i])
-    if not stamp then error({ unusable = 'a damaged stream' }) end
-    charges[#charges + 1], charges[#charges + 2] = stamp, units
+    if not stamp then error({ unusable = DAMAGED_STREAM }) end
+    charges[#charges + 1], charges[#charges + 2] = log.stamp > now and now or stamp, units
   end
   return charges
 end
 
-function stream_window.list(log, params, now)
+function stream_window.list(log, words, p, now)
   local flat, last = {}, 0
-  for _, entry in ipairs(log.rewritten or entries_after(log, now - params.windows[1])) do
+  for _, entry in ipairs(log.rewritten or entries_after(log.key, now - words[p + 1])) do
     -- Numbers take most of the time. Those that aren't computed with stay text.
-    local words = entry[2]
-    if words[3] == 'cost' and words[6] and string.find(words[4], '^[1-9]%d*$') then
-      flat[last + 1], flat[last + 2], flat[last + 3] = words[2], words[4], string.match(entry[1], '^%d+')
+    local fields = entry[2]
+    if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
+      flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], string.match(entry[1], '^%d+')
       last = last + 3
     end
   end
   return flat
 end
-
-return stream_window

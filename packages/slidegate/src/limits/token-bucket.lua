@@ -1,87 +1,96 @@
 -- The twin of token-bucket.ts.
 --
+-- Words: refill, parts of a token, the debt at which a charge saturates, capacity.
+-- Answer: the debt before the op; or -1 less it, and the refill by which it is paid, if that is another.
 -- Reads and writes: one string per log: format (1 byte, 1), time of the last charge (6 bytes, milliseconds), debt at
--- that time (7 bytes, parts of a token, of which params.parts make one), time of the first charge since the bucket was
--- full or its refill changed (6 bytes), refill at the last charge (6 bytes); unsigned, big-endian.
--- TTL: set whenever it is written, to the time in which the debt is paid at that refill + slack.
+-- that time (7 bytes, parts of a token), time of the first charge since the bucket was full or its refill changed (6
+-- bytes), refill at the last charge (6 bytes), when the key's TTL ends (6 bytes); unsigned, big-endian.
+-- TTL: renewed when it would end before the debt is paid, to that time + slack.
 -- Invariants: 0 < debt <= 2^52; a bucket without debt is no key at all.
 
-local BUCKET_FORMAT = '>BI6I7I6I6'
-local BUCKET_SIZE = 26
+local BUCKET_FORMAT = '>BI6I7I6I6I6'
+local BUCKET_SIZE = 32
 -- One byte more than it should have.
-local LAST_OF_BUCKET = '26'
+local LAST_OF_BUCKET = '32'
 local MOST_PARTS = 2 ^ 52
+local NO_BUCKET = 'not a token bucket of format 1'
 
+--- load
+local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET)
+local refill, parts, capacity = words[p + 1], words[p + 2], words[p + 4]
+local rate, debt, since, last_refill, expires, is_restamped = refill, 0, 0, refill, 0, false
+if raw ~= '' then
+  if #raw ~= BUCKET_SIZE then return nil, raw.err or NO_BUCKET end
+  local format, stamp
+  format, stamp, debt, since, last_refill, expires = struct_unpack(BUCKET_FORMAT, raw)
+  if format ~= 1 or debt > MOST_PARTS then return nil, NO_BUCKET end
+  if last_refill > refill then rate = last_refill end
+  if stamp <= now then
+    debt = debt - (now - stamp) * rate
+    if debt < 0 then debt = 0 end
+  else
+    if stamp <= clock + MAX_AHEAD then return nil, stamp end
+    expires, is_restamped = 0, true
+    if since > now then since = now end
+  end
+end
+--- check
+local used = debt + parts - 1
+used = (used - used % parts) / parts
+local free = capacity - used
+if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
+if rate == refill then
+  reply[place], answer = debt, place + 1
+else
+  reply[place], reply[place + 1], answer = -1 - debt, rate, place + 2
+end
+--- up
+if op and op.bans and not is_shadow and used + cost * mine + cost > capacity then op.denied[k] = true end
+if mine > 0 or is_restamped and not is_look then
+  if mine > 0 then
+    if debt == 0 or last_refill ~= refill then since = now end
+    debt, last_refill = debt + cost * mine * parts, refill
+    if debt > words[p + 3] then debt = words[p + 3] end
+  end
+  local keep = debt + last_refill - 1
+  keep = (keep - keep % last_refill) / last_refill
+  if expires < now + keep then
+    local ttl, lifetime = ttl_of(keep, clock ~= reply[1])
+    call_redis(
+      'SET', key, struct_pack(BUCKET_FORMAT, 1, now, debt, since, last_refill, clock + lifetime), 'PX', ttl
+    )
+  else
+    call_redis('SETRANGE', key, '1', struct_pack('>I6I7I6I6', now, debt, since, last_refill))
+  end
+end
+--- tables
 local token_bucket = {}
-
--- The refill since the last charge.
-local function refill_of(bucket, params)
-  return math.max(bucket.refill, params.refill)
-end
-
--- Parts of tokens that the bucket lacks.
-local function debt_at(bucket, params, now)
-  return math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill_of(bucket, params))
-end
 
 function token_bucket.load(bucket)
   local raw = pcall_redis('GETRANGE', bucket.key, '0', LAST_OF_BUCKET)
-  if type(raw) ~= 'string' then return raw.err end
-  bucket.stamp, bucket.debt, bucket.since, bucket.refill = 0, 0, 0, 0
+  bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = 0, 0, 0, 0, 0
   if raw == '' then return nil end
-  if #raw == BUCKET_SIZE and string.byte(raw) == 1 then
-    local _
-    _, bucket.stamp, bucket.debt, bucket.since, bucket.refill = struct_unpack(BUCKET_FORMAT, raw)
-    if bucket.debt <= MOST_PARTS then return nil end
-  end
-  return 'not a token bucket of format 1'
+  if #raw ~= BUCKET_SIZE then return raw.err or NO_BUCKET end
+  local format
+  format, bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = struct_unpack(BUCKET_FORMAT, raw)
+  return (format ~= 1 or bucket.debt > MOST_PARTS) and NO_BUCKET or nil
 end
 
-function token_bucket.save(bucket, _, is_clock_given)
+-- After a refund: a TTL that was long enough still is.
+function token_bucket.save(bucket)
   if bucket.debt == 0 then
     call_redis('DEL', bucket.key)
-    return
+  else
+    call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', bucket.stamp, bucket.debt))
   end
-  local raw = struct_pack(BUCKET_FORMAT, 1, bucket.stamp, bucket.debt, bucket.since, bucket.refill)
-  local keep = math.ceil(bucket.debt / bucket.refill)
-  call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))
 end
 
-function token_bucket.restamp(bucket, _, now)
-  bucket.stamp, bucket.since = now, math.min(bucket.since, now)
-end
-
-function token_bucket.check(bucket, params, now, used)
-  local tokens = math.ceil(debt_at(bucket, params, now) / params.parts)
-  for i = 1, #params.limits do used[i] = tokens end
-end
-
-function token_bucket.commit(bucket, params, now, units)
-  local debt = debt_at(bucket, params, now)
-  if debt == 0 or bucket.refill ~= params.refill then bucket.since = now end
-  bucket.debt = math.min(debt + units * params.parts, params.mostDebt)
-  bucket.stamp, bucket.refill = now, params.refill
-end
-
-function token_bucket.retry_after(bucket, params, i, now, cost)
-  local left = params.limits[i] - cost
-  if left < 0 then return NEVER end
-  return math.ceil((debt_at(bucket, params, now) - left * params.parts) / refill_of(bucket, params))
-end
-
-function token_bucket.reset_after(bucket, params, _, now)
-  return math.ceil(debt_at(bucket, params, now) / refill_of(bucket, params))
-end
-
-function token_bucket.refund(bucket, params, now, at_ms, units)
-  if at_ms > bucket.stamp or at_ms < bucket.since or bucket.refill ~= params.refill then return 0 end
-  local owed = units * params.parts - math.max(0, now - at_ms) * params.refill
-  local debt = debt_at(bucket, params, now)
-  local returned = math.max(0, math.min(owed, debt))
+function token_bucket.refund(bucket, words, p, now, at_ms, units)
+  local refill, parts = words[p + 1], words[p + 2]
+  if at_ms > bucket.stamp or at_ms < bucket.since or bucket.refill ~= refill then return 0 end
+  local debt = math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill)
+  local returned = math.max(0, math.min(units * parts - math.max(0, now - at_ms) * refill, debt))
   if returned == 0 then return 0 end
-  bucket.debt = debt - returned
-  bucket.stamp = bucket.debt == 0 and 0 or math.max(bucket.stamp, now)
-  return math.ceil(returned / params.parts)
+  bucket.debt, bucket.stamp = debt - returned, math.max(bucket.stamp, now)
+  return math.ceil(returned / parts)
 end
-
-return token_bucket

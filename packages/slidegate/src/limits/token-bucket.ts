@@ -3,7 +3,7 @@ import { SlidegateError, show } from '../errors.ts'
 import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { mostOf } from './override.ts'
-import { Row, RowLogs } from './row-logs.ts'
+import { Row, RowLogs, rowOf } from './row-logs.ts'
 
 /** How much may come at once, and how fast it comes back. */
 export interface TokenBucketOptions extends NameOptions {
@@ -163,6 +163,15 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
     // Less comes back, too. For a time beyond all bounds it comes back a little sooner.
     const rule: Rate = { refill, parts: Math.min(parts * processes, Math.floor(MAX_PARTS / capacity)) }
     return { ...limit, limit: capacity, rule }
+  },
+
+  words: ({ refill, parts, mostDebt, limits }) => [refill, parts, mostDebt, ...limits],
+
+  read(next, { refill }, nowMs) {
+    const debt = next()
+    return debt < 0
+      ? rowOf(new Bucket(), [nowMs, -1 - debt, 0, next()])
+      : rowOf(new Bucket(), [nowMs, debt, 0, refill])
   },
 
   createLogs: () => new RowLogs(4, new Bucket()),

@@ -1,8 +1,9 @@
 import type { BanState, Charged } from '../limits/limit.ts'
+import type { Log } from '../limits/limit-set.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import type { ConsumeOp, SettleOp } from './store.ts'
 
-// What few ops need of the driver: bans and reservations. The twin of redis/beyond.lua.
+// Bans, reservations and explanations, which few ops need. The Lua of it is in redis/rare.lua.
 
 /** What is to be told of bans, by part. */
 export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
@@ -45,17 +46,23 @@ export function freesOf(loaded: Loaded, nowMs: number): number[][] {
   for (const held of loaded) {
     const { serves, role } = held.log
     if (role !== 'count') continue
-    for (let i = 0; i < serves.length; i++) {
-      const used = held.used[i]!
-      const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
-      const { kind, params } = held.log
-      const times = freed.map((units) =>
-        kind.retryAfter(stateOf(held), params, i, nowMs, params.limits[i]! - used + units),
-      )
-      frees[held.first + serves[i]!] = times
-    }
+    serves.forEach((limit, i) => {
+      frees[held.first + limit] = freesIn(held.log, stateOf(held), i, held.used[i]!, nowMs)
+    })
   }
   return frees
+}
+
+/** The same of limit `i` of a log, of which `used` units are used. */
+export function freesIn(
+  { kind, params }: Log,
+  state: unknown,
+  i: number,
+  used: number,
+  nowMs: number,
+): number[] {
+  const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
+  return freed.map((units) => kind.retryAfter(state, params, i, nowMs, params.limits[i]! - used + units))
 }
 
 /** Per limit, the latest of what it counts, where its kind keeps times: see `ExplainOutcome.charges`. */

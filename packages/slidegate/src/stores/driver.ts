@@ -12,7 +12,7 @@ import {
 } from './store.ts'
 
 // One step, two passes: `check` over all logs of an op, and only if every enforced limit has room, `commit`
-// over all logs. The twin of redis/general.lua: same functions, same order.
+// over all logs. redis/decide.lua does the same in one chain of calls.
 
 /**
  * The one instant of an op: the clock's, but not before the newest stamp of any log. A stamp so far ahead
@@ -97,6 +97,8 @@ export function charge(loaded: Loaded, nowMs: number, op: ChargeOp): void {
     const held = loaded[i]!
     if (held.log.role !== 'count') continue
     const units = costIn(held, nowMs, op.units, op)
+    // A request that a shadow limit knows is not renewed.
+    if (units === 0) continue
     const { kind, params } = held.log
     kind.commit(stateOf(held), params, nowMs, { units, leaseMs: 0, entry: op.requestId ?? '' })
   }

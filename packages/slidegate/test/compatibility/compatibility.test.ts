@@ -145,19 +145,18 @@ describe('every form that is stored has a fixture', () => {
   })
 
   it('of every kind that the script has, in every format', () => {
-    const kinds = Array.from(
-      read('scripts/embed-lua.js').matchAll(/^ {2}(\w): \[(.*)\],$/gm),
-      ([, tag, files]) => [tag!, Array.from(files!.matchAll(/'([\w-]+)'/g), ([, file]) => file!)] as const,
-    )
-    expect(kinds.length).toBeGreaterThan(7)
-    for (const [tag, files] of kinds) {
+    const [, names = ''] = /^const KINDS = \[\n([^\]]*)\]$/m.exec(read('scripts/embed-lua.js'))!
+    const [, tags = ''] = /^const KINDS = '(\w+)'$/m.exec(read('src/stores/redis/set-words.ts'))!
+    const files = Array.from(names.matchAll(/'([\w-]+)'/g), ([, file]) => file!)
+    expect(files.length).toBeGreaterThan(7)
+    expect(files).toHaveLength(tags.length)
+    for (const [i, file] of files.entries()) {
+      const tag = tags[i]!
       const ofKind = Array.from(logs).flatMap(([letters, each]) =>
         letters.startsWith(tag) && !isSketch(letters) ? each : [],
       )
       expect([tag, ofKind.length]).not.toEqual([tag, 0])
-      const lua =
-        (tag === 'w' ? read('src/stores/redis/prelude.lua') : '') +
-        files.map((file) => read(`src/limits/${file}.lua`)).join('')
+      const lua = read(`src/limits/${file}.lua`)
       const found = ofKind.flatMap((each) =>
         each.type === 'string' ? [Number.parseInt(each.hex.slice(0, 2), 16)] : [],
       )

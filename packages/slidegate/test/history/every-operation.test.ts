@@ -117,7 +117,7 @@ async function expectAll(
 
 describe('memory, Redis and the oracle agree in every field of every answer', () => {
   test.for(Object.entries(SCALES))('%s', async ([, scale]) => {
-    await expectAll(scale, storesOf('memory', 'ioredis', 'the general driver alone'))
+    await expectAll(scale, storesOf('memory', 'ioredis', 'the rare way alone'))
   })
 })
 

@@ -5,13 +5,13 @@ import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
-import { generalDriverClient } from './general-driver.ts'
+import { rareWayClient } from './rare-way.ts'
 
-// Answers may be right for long while what is stored goes wrong: so the invariants of prelude.lua are looked at, too,
+// Answers may be right for long while what is stored goes wrong: so the invariants of packed-window.lua are looked at, too,
 // after each step of random histories.
 
 const { redis } = await useRedis()
-const general = await generalDriverClient(redis)
+const rare = await rareWayClient(redis)
 
 const HEADER = 57
 const FRONT_END = 153
@@ -77,7 +77,7 @@ const step = fc.oneof(
   },
 )
 
-const clients = { 'the usual way': redis, 'the general driver alone': general }
+const clients = { 'the usual way': redis, 'the rare way alone': rare }
 
 test.each(Object.entries(clients))('what is stored stays sound: %s', async (name, client) => {
   const prefix = `slidegate:${name.replaceAll(' ', '-')}`

@@ -56,6 +56,12 @@ const KEYED: Record<string, KeyedScale> = {
   'several keys, clock set back': { ...keyedBack, dimensions: [2, 3] },
   bans: { ...keyed, bans: true },
   'bans, clock set back': { ...keyedBack, bans: true },
+  ...Object.fromEntries(
+    KINDS.filter((kind) => sums.includes(kind)).map((kind) => [
+      `bans by ${kind} of several keys`,
+      { ...keyed, kinds: [kind], dimensions: [2], bans: true },
+    ]),
+  ),
   reservations: { ...keyed, kinds: sums, reservations: true },
   'reservations and bans, clock set back': { ...keyedBack, kinds: sums, reservations: true, bans: true },
   'limits that change': { ...keyed, sets: [2, 3] },

@@ -1,5 +1,4 @@
 import { read, scriptOf } from '../../scripts/embed-lua.js'
-import { withoutShortCut } from '../history/general-driver.ts'
 
 /** A text that stands once in a part of the script, and what takes its place. */
 export type Mutant = readonly [text: string, replacement: string]
@@ -8,22 +7,16 @@ export type Mutant = readonly [text: string, replacement: string]
 export interface Mutants {
   /** Its path in `src`. */
   readonly part: string
-  /** Whether the general driver decides the usual op, too: else few checks would come to this part. */
-  readonly withoutShortCut?: boolean
   /** By the check that sees them. */
   readonly mutants: Readonly<Record<string, readonly Mutant[]>>
 }
 
 /** The script, with the mutant if there is one. */
-export function scriptWith(
-  { part, withoutShortCut: isGeneral }: Omit<Mutants, 'mutants'>,
-  mutant?: Mutant,
-): string {
-  const script = scriptOf((path) => {
+export function scriptWith({ part }: Omit<Mutants, 'mutants'>, mutant?: Mutant): string {
+  return scriptOf((path) => {
     const lua = read(path)
     return path === part && mutant ? mutated(lua, part, mutant) : lua
   })
-  return isGeneral ? withoutShortCut(script) : script
 }
 
 function mutated(lua: string, part: string, [text, replacement]: Mutant): string {

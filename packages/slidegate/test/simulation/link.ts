@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from '../../src/index.ts'
-import type { Request } from '../../src/stores/redis/protocol.ts'
+import type { Request } from '../../src/stores/redis/encode.ts'
 import type { Result, Transport } from '../../src/stores/redis/transport.ts'
 import { type Execution, nameOf, type Server } from './server.ts'
 import { FINE, NOTICED, NOTICED_MS, REFUSALS, type Weather } from './weather.ts'

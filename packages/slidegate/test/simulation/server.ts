@@ -1,6 +1,6 @@
 import { type MemoryStore, memoryStore } from '../../src/index.ts'
 import type { LimitSet } from '../../src/limits/limit-set.ts'
-import type { Request } from '../../src/stores/redis/protocol.ts'
+import type { Request } from '../../src/stores/redis/encode.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Part, RefundOutcome } from '../../src/stores/store.ts'
 import type { EventLoop } from './event-loop.ts'
 

@@ -406,6 +406,13 @@ describe('an override', () => {
       '{"hour":{"limit":5}} ',
       '{"ho\tur":{"limit":5}}',
     ],
+    // All is right but what stands between, before or behind.
+    ...[
+      '{"hour":{"limit":5}]',
+      '["hour":{"limit":5}}',
+      '{"hour":{"limit":5};"day":{"limit":5}}',
+      '{"hour":{"limit":5;"windowMs":60000}}',
+    ],
   ]
   const HUGE = ['4503599627370497', '9'.repeat(20), '9'.repeat(400)]
   const records = [

@@ -48,8 +48,8 @@ const FIRST_HIT_WINDOW = '01018bcfe56800000000000003'
 /** Five units since the start, in a month of Berlin. */
 const MONTH = '01018bcfe56800000000000005'
 
-/** Four tokens taken at the start from a full bucket, each of 10,000 parts, at a refill of 3. */
-const TOKEN_BUCKET = '01018bcfe5680000000000009c40018bcfe56800000000000003'
+/** Four tokens taken at the start from a full bucket, each of 10,000 parts, at a refill of 3: paid 13,334 ms later. */
+const TOKEN_BUCKET = '01018bcfe5680000000000009c40018bcfe56800000000000003018bcfe5abb6'
 
 /** Four units in the hour in which the start is, five in the one before. */
 const SLIDING_COUNTER = '01018bcfd933000000000000000400000000000005018bcfae7980'

@@ -13,6 +13,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { ManualClock } from '../../src/testing.ts'
 import { useRedis } from '../support/use-redis.ts'
 
@@ -247,10 +248,10 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
   const limits = [tokenBucket({ capacity: 100, refill: 10, interval: '1s' })]
   const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
   const startMs = performance.now()
-  const expectDebt = async (debtMs: number) => {
+  const expectDebt = async (debtMs: number, mostMs = debtMs) => {
     const [key = 'slidegate:none'] = await redis.keys('*')
     const ttlMs = await redis.pttl(key)
-    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(debtMs))
+    expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(mostMs))
     // Meanwhile it is being paid, and the key grows older.
     const passedMs = performance.now() - startMs
     expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 4000 - 2 * passedMs)
@@ -260,10 +261,30 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
   await limiter.charge('k', 10_000)
   await expectDebt(1_005_000)
   await limiter.refund('k', decision)
-  await expectDebt(1_000_000)
+  // What is returned leaves the TTL alone.
+  await expectDebt(1_000_000, 1_005_000)
   await limiter.reset('k')
   await limiter.consume('k')
   await expectDebt(100)
+})
+
+it('the TTL of a token bucket is renewed where it would end before its debt is paid, and only there', async () => {
+  const clock = new ManualClock()
+  const limits = [tokenBucket({ capacity: 1000, refill: 1, interval: '1m' })]
+  const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  const hour = 3_600_000
+  await limiter.consume('k', { cost: 60 })
+  const [key = ''] = await redis.keys('*')
+  const charged = async (cost: number) => {
+    await redis.pexpire(key, 1_000_000)
+    await limiter.consume('k', { cost })
+    return redis.pttl(key)
+  }
+  // It ends after 75 minutes. What is owed is paid after 74, after 75, and after 76.
+  expect(await charged(14)).toBeLessThanOrEqual(1_000_000)
+  clock.advance(hour / 2)
+  expect(await charged(1)).toBeLessThanOrEqual(1_000_000)
+  expect(await charged(1)).toBeGreaterThan(46 * 60_000)
 })
 
 it('a token bucket that owes more than its refill of now allows lives for 366 days', async () => {
@@ -341,4 +362,14 @@ it('a key that is charged when the clock says 0 has a time to live, too', async 
     const [key = ''] = await redis.keys('*')
     expect(await redis.pttl(key), key).toBeGreaterThan(540_000)
   }
+})
+
+it('a receipt whose TTL is due is renewed, even if its call charges nothing', async () => {
+  const key = 'slidegate:{0}:~store:0'
+  const numberOf = (call: number) => String(call).padStart(17, '0')
+  await redis.set(key, `${numberOf(1)}reply`, 'PX', 1000)
+  await redis.eval(SCRIPT, 1, key, numberOf(2))
+  expect(await redis.pttl(key)).toBeLessThanOrEqual(1000)
+  await redis.eval(SCRIPT, 1, key, `${numberOf(3)}r`)
+  expect(await redis.pttl(key)).toBeGreaterThan(540_000)
 })

@@ -1,7 +1,7 @@
 import type { Entries } from '../../limits/limit.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
-import type { Request } from './protocol.ts'
+import type { Request } from './encode.ts'
 import type { Line } from './queue.ts'
 
 /** What travels in one call at most. */

@@ -51,8 +51,11 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
         const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
         if (type !== 'overrides') {
           for (const log of set.logs) keys.push(`${head}${key}:${log.name}`)
-          if (set.isOverridable) keys.push(`${head}${key}:o`)
         }
+      }
+      for (const { key, set } of parts) {
+        const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
+        if (type !== 'overrides' && set.isOverridable) keys.push(`${head}${key}:o`)
         if (type === 'overrides' || (type === 'override' && set.isOverridable)) keys.push(`${head}~overrides`)
       }
     },

@@ -1,155 +1,248 @@
--- Decides a batch of ops, each on its own, in order: one step, two passes.
+-- Decides a batch of ops, each on its own, in order: check on the way down, commit on the way up. See decide.lua.
 --
--- KEYS   one per log of each op; behind those of a part that of its override, if it may have one, and to write one that of
---        its index too; at the end that of the receipt, if any
--- ARGV   of a call that may be sent twice: 'once', its number of 16 digits, which rises with each call of its receipt's
---        key. Then runs of ops that differ in little but their keys, one behind the other. The time is the server's where
---        it is given as -1.
---          usual ops, which are requests against limits that share one window log:
---            time, limits, precision, records, { window, limit } per limit; of keys that may have overrides the number
---            of limits is below 0, and the names of the limits follow as JSON;
---            groups, { ops, cost, requests per op } per group; left out at the end where that is a single request
---            of cost 1 for each key
---          any others:
---            time, 0, JSON { type, sets: per part its logs { kind, shadow, entries,
---            role, names and most of each limit where there may be an override, and what else is in LogParams }, and what
---            else is in the op; overridable: per part whether it may have one; isLook: it writes nothing; isDenialKept:
---            a denial writes something; hasId }, ops, then per op its id, where it has one
--- Reply  integers, and perhaps some zeros behind them: first the server's time (0 where no op asked for it), then per op:
---          consume, peek  requests admitted, then per limit: units used before; milliseconds until the
---                         cost fits once more (-1: never); milliseconds until all is free. Before the first limit
---                         of a log of which it may take other than its cost: units that it takes of it
---          refund         per log: units returned
---          charge         0
---          extend, release  1 where it was still held, else 0
---          list           0, then per log: JSON of its entries, oldest first: name, units and time of each, as text
---          settle         1, then per log: units returned; or 0 where it was settled before
---          explain        as peek; then per limit: how many times follow, and these, and where charges are asked for and its
---                         kind keeps them, how many of them follow, and of each the milliseconds since, and its units; then per
---                         log of bans: level, denials, milliseconds for which it blocks
---          override       1 if anything was in force before, else 0
---          overrides      0, then JSON: see override.lua
---          reset          nothing
---        before which may stand, in place of an op's first integer:
---          -1, reason     its state cannot be read; nothing of it is written, and nothing more follows
---          -2, instant    milliseconds after the clock that count for this op, where not 0
---          -3, instant    the same of a request that was admitted then and comes again, mostly below 0; in place of the
---                         number of requests follow the units that it was charged
---          -4, ms         the denial has blocked a key for so long
---          -5, ms...      keys were blocked before: per log of bans for how long, 0 where it is not
---          -6, ...        overrides are in force: per part that may have one its rule, and the milliseconds until that and
---                         the block end. Only of consume, peek and explain
+-- KEYS   per op, one per log; then one per part that may have an override; to write one, that of its index behind it. At the
+--        end that of the receipt, if any
+-- ARGV   of a call that may be sent twice its number: 17 digits, which rises with each call of its receipt's key, and a letter
+--        behind them if the receipt's TTL has to be renewed. Then runs of ops that differ only in keys and ids:
+--          time          -1 for that of the server
+--          options       below 0: -1 times the sum of those below. Left out if it is plain consume
+--          per log       a code, and the words of its kind. The code is the sum of the kind's number; SHADOW; MORE if another
+--                        log follows; PER_WORD times the number of words; and for the first log PER_OVERRIDE times the
+--                        number of parts that may have an override
+--          names         of limits, if a part may have an override: see override.lua
+--          lease         milliseconds, with LEASE; then its name with RESERVATION; then how many charges with CHARGES; then
+--                        JSON with RARE: what is asked for; see rare.lua
+--          groups        the number of groups, and per group: ops, their cost, the number of requests per op, and with IDS
+--                        the id of each. Left out at the end if that is a single request of cost 1 for each key
+-- Reply  integers, and perhaps some zeros behind them: first the server's time (NO_TIME if no op asked for it), then per op:
+--          requests admitted (0 for a charge), then per limit's log its answer: see its kind; then the times that kinds answer,
+--          those of the last log first; with EXPLAIN what rare.lua says. Before it may stand:
+--            UNREADABLE, reason   its state cannot be read. Nothing of it is written, and nothing more follows
+--            OVERRIDDEN, ...      per part that may have an override its rule, and the milliseconds until that and the block end
+--            AHEAD, ms            the instant that counts for it is later than the time
+--          If it is not plain, EXTRAS less the requests admitted, and behind all answers: the instant of a request that comes
+--          again, after the time (mostly below 0); the units that it was charged, or 0 if it doesn't come again; for how long
+--          the op has blocked a key; and per log of bans for how long it did before
 --        A call that was executed before is answered as it was then. One whose number is below the last is not
---        executed: -1, and nothing else.
+--        executed: STALE, and nothing else.
 --
--- A receipt is one string: the number of the call and its reply, as MessagePack. It is written last, where anything
--- may have been charged, returned or reset.
+-- A receipt is one string: the number of the call and its reply, as MessagePack, and what is left of longer ones. It is written
+-- last, if anything may have been charged, returned or reset.
+
+local SHADOW = 16
+local MORE = 32
+local PER_WORD = 64
+local PER_OVERRIDE = 65536
+local LOOK = 1
+local FORCED = 2
+local WAITING = 4
+local MAY_REPEAT = 8
+local IDS = 16
+local LEASE = 32
+local RESERVATION_NAME = 64
+local EXPLAIN = 128
+local CHARGES = 256
+local RARE = 512
+local UNREADABLE = -1
+local AHEAD = -2
+local OVERRIDDEN = -3
+local EXTRAS = -10
+local STALE = -1
+local NO_TIME = -2
+local RECEIPT_TTL = '600000'
+local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
+-- More digits than a time has.
+local NUMBER_SIZE = 17
+local NUMBER_TEXT = '17'
+local LAST_OF_NUMBER = '16'
 
 -- Room for the usual answer to a lone op, so that the table need not grow.
-local reply, filled, keys_read = { 0, 0, 0, 0, 0 }, 1, 0
+local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
-local apply_generally
+-- The functions that decide logs, by the number of their kind. And, from LATER on, by the last place of the words before
+-- their log's.
+local kinds = { false, false, false, false, false, false, false, false }
 
-local RECEIPT_TTL = '600000'
-local STALE = -1
-local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
+-- What rare operations need of a kind. Names from outside would make the function dearer.
+local function tables_of(known, kind)
+  local made = known[-kind]
+  if not made then
+    local call_redis, pcall_redis, struct_pack, struct_unpack = redis.call, redis.pcall, struct.pack, struct.unpack
+    --- tables
+    known[-kind] = made
+  end
+  return made
+end
 
 local at, arguments, keys = 1, #ARGV, #KEYS
-local receipt, number
--- Whether the call could be decided again and nobody would be charged twice; asked only where it has a receipt.
-local is_repeatable = false
-if ARGV[1] == 'once' then
-  receipt, number = KEYS[keys], ARGV[2]
-  local last = pcall_redis('GETRANGE', receipt, '0', '15')
-  if last == number then return cmsgpack.unpack(call_redis('GETRANGE', receipt, '16', '-1')) end
+local receipt, number, last_number
+-- Whether the call could be decided again and nobody would be charged twice.
+local is_repeatable = true
+local rare, override, raws
+local size_of_number = arguments > 0 and #ARGV[1] or 0
+if size_of_number >= NUMBER_SIZE then
+  receipt, number = KEYS[keys], ARGV[1]
+  if size_of_number > NUMBER_SIZE then number = string.sub(number, 1, NUMBER_SIZE) end
+  last_number = pcall_redis('GETRANGE', receipt, '0', LAST_OF_NUMBER)
+  if last_number == number then
+    local _, answer = cmsgpack.unpack_one(call_redis('GETRANGE', receipt, NUMBER_TEXT, '-1'))
+    return answer
+  end
   -- What is no receipt is written over.
-  if type(last) == 'string' and last > number and string.find(last, RECEIPT_NUMBER) then return { STALE } end
-  at, keys, is_repeatable = 3, keys - 1, true
+  if last_number.err then
+    last_number = ''
+  elseif last_number > number then
+    if string.find(last_number, RECEIPT_NUMBER) then return { STALE } end
+    last_number = ''
+  end
+  at, keys = 2, keys - 1
 end
-while at < arguments do
+while at <= arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
-  local clock, count = ARGV[at] + 0, ARGV[at + 1] + 0
-  local is_clock_given = clock >= 0
-  if not is_clock_given then
-    if reply[1] == 0 then
+  local clock, code, options = ARGV[at] + 0, ARGV[at + 1] + 0, 0
+  if clock < 0 then
+    if reply[1] == NO_TIME then
       local time = call_redis('TIME')
-      reply[1] = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+      local microseconds = time[2] + 0
+      reply[1] = time[1] * 1000 + (microseconds - microseconds % 1000) / 1000
     end
     clock = reply[1]
   end
-  if count == 0 then
-    apply_generally = apply_generally or general_driver(reply)
-    local run, ops = cjson.decode(ARGV[at + 2]), ARGV[at + 3] + 0
-    at = at + 4
+  at = at + 2
+  if code < 0 then options, code, at = -code, ARGV[at] + 0, at + 1 end
+  local overridable = 0
+  if code >= PER_OVERRIDE then
+    overridable, code = (code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE
+  end
+  local words, codes, log, logs, decide = { 0, 0, 0, 0, 0, 0, 0, 0 }, nil, 1, 0, nil
+  while code > 0 do
+    local kind, last = code % SHADOW, log + (code - code % PER_WORD) / PER_WORD
+    local is_more = code % PER_WORD >= MORE
+    for i = log + 1, last do
+      words[i], at = ARGV[at] + 0, at + 1
+    end
+    words[log] = code % MORE >= SHADOW and -last or last
+    if not kinds[kind] then
+      --- kinds
+    end
+    if decide then kinds[LATER + log - 1] = kinds[kind] else decide = kinds[kind] end
+    logs = logs + 1
+    if options > 0 then
+      codes = codes or {}
+      codes[logs] = { kind = kind, p = log }
+    end
+    log, code = last + 1, 0
+    if is_more then code, at = ARGV[at] + 0, at + 1 end
+  end
+  decide = decide or function(_, _, _, place, admitted)
+    return admitted, place - 1
+  end
+  if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end
+
+  local op, names, run
+  if overridable > 0 then names, at = ARGV[at], at + 1 end
+  if options > 0 or kinds[8] then
+    local function has(option)
+      return options % (2 * option) >= option
+    end
+    op = {
+      lease_ms = 0, is_look = has(LOOK), is_forced = has(FORCED), is_waiting = has(WAITING), may_repeat = has(MAY_REPEAT),
+      has_ids = has(IDS), is_explained = has(EXPLAIN),
+    }
+    if has(LEASE) then op.lease_ms, at = ARGV[at] + 0, at + 1 end
+    if has(RESERVATION_NAME) then op.reservation, at = ARGV[at], at + 1 end
+    if has(CHARGES) then op.charges, at = ARGV[at] + 0, at + 1 end
+    if has(RARE) then run, at = cjson.decode(ARGV[at]), at + 1 end
+  end
+  local groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1
+  local is_plain = not op and overridable == 0
+  local is_all = at > arguments
+  if not is_all then groups, at = ARGV[at] + 0, at + 1 end
+  for _ = 1, groups do
+    if not is_all then
+      ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
+      at = at + 3
+    end
     for _ = 1, ops do
-      if run.hasId then
-        run.id = ARGV[at]
-        at = at + 1
-      end
-      local first = filled + 1
-      filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
-      if is_repeatable and not run.isLook then
-        -- A plain denial; or one by a ban that was in force.
-        is_repeatable = run.type == 'consume'
-          and (reply[first] == 0 and not run.isDenialKept or reply[first] == -5)
-      end
-    end
-  else
-    local is_overridable, names = count < 0
-    if is_overridable then count = -count end
-    local precision, records = ARGV[at + 2] + 0, ARGV[at + 3] + 0
-    local windows, limits = { ARGV[at + 4] + 0 }, { ARGV[at + 5] + 0 }
-    local longest = windows[1]
-    at = at + 6
-    for i = 2, count do
-      windows[i], limits[i] = ARGV[at] + 0, ARGV[at + 1] + 0
-      if windows[i] > longest then longest = windows[i] end
-      at = at + 2
-    end
-    if is_overridable then
-      names = ARGV[at]
-      at = at + 1
-    end
-    local new_stamp, groups, ops, cost, wanted = clock - clock % precision, 1, keys, 1, 1
-    if is_overridable then ops = keys / 2 end
-    if at <= arguments then
-      groups = ARGV[at] + 0
-      at = at + 1
-    end
-    for _ = 1, groups do
-      if at <= arguments then
-        ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
-        at = at + 3
-      end
-      local run
-      for _ = 1, ops do
-        local first = filled + 1
-        -- One that is overridden, or whose override cannot be read, goes the general way.
-        local filled_alone = not (is_overridable and pcall_redis('GET', KEYS[keys_read + 2])) and decide_alone(
-          KEYS[keys_read + 1], clock, is_clock_given, windows, limits, longest, records, new_stamp, cost, wanted,
-          reply, filled
-        )
-        if filled_alone then
-          filled, keys_read = filled_alone, keys_read + (is_overridable and 2 or 1)
-        else
-          apply_generally = apply_generally or general_driver(reply)
-          run = run or {
-            type = 'consume', cost = cost, count = wanted, leaseMs = 0, sets = { { {
-              kind = 'w', precision = precision, records = records, windows = windows, limits = limits,
-              names = names and cjson.decode(names),
-            } } },
-            overridable = { is_overridable },
-          }
-          filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)
+      local all, done
+      -- Nearly every op. What keeps it from being decided is looked into below.
+      if is_plain then all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds) end
+      if all then
+        reply[filled + 1], filled, k = all, done, k + logs
+        if all > 0 then is_repeatable = false end
+      else
+        done = nil
+        if op and op.has_ids then op.id, at = ARGV[at], at + 1 end
+        local start, first, numbers, now, room = filled, filled + 1, words, clock, wanted
+        local is_usual = true
+        for i = 1, run and 0 or overridable do
+          local raw = pcall_redis('GET', KEYS[k + logs + i - 1])
+          if raw then
+            raws = raws or {}
+            raws[i] = raw
+          end
         end
-        -- Anything but a plain denial.
-        if is_repeatable and reply[first] ~= 0 then is_repeatable = false end
+        if raws or run then
+          override = override or (function()
+            --- override
+          end)()
+        end
+        if raws then
+          first, numbers, room, done, op = override.hold(raws, op, words, names, overridable, clock, wanted, first)
+          raws = nil
+        end
+        while not (done or run) do
+          if op then
+            op.again_at, op.is_ban_restamped, op.is_blocked = nil, false, room == 0
+            if kinds[8] then op.bans, op.denied = {}, {} end
+          end
+          all, done = decide(numbers, 1, k, first + 1, room, now, clock, cost, wanted, reply, kinds, op)
+          if not all and type(done) == 'number' then
+            -- Some log was charged a little later than the clock is.
+            if now == clock then first = first + 2 end
+            reply[first - 2], reply[first - 1], now, done = AHEAD, done - clock, done, nil
+          end
+        end
+        if run then
+          is_usual = false
+        elseif not all then
+          reply[filled + 1], reply[filled + 2] = UNREADABLE, done
+          filled = filled + 2
+        else
+          -- Anything but a plain denial.
+          if all > 0 and not (op and op.is_look) then is_repeatable = false end
+          reply[first], filled = all, done
+          if op then
+            if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end
+            is_usual = not (op.is_explained or op.again_at or op.bans and (all < wanted or op.is_ban_restamped))
+          end
+        end
+        if not is_usual then
+          rare = rare or (function()
+            --- rare
+          end)()
+          local is_written
+          if run then
+            filled, is_written = rare.apply(run, op, words, codes, overridable, names, k, clock, filled), not run.isLook
+          else
+            filled, is_written = rare.finish(op, numbers, codes, k, all, wanted, now, clock, start, first, filled)
+          end
+          if is_written then is_repeatable = false end
+        end
+        k = k + (run and run.keys or logs + overridable)
       end
     end
   end
 end
--- What was decided stands, also where there is no room for a receipt.
+-- What was decided stands, even if there is no room for a receipt.
 if receipt and not is_repeatable then
-  pcall_redis('SET', receipt, number .. cmsgpack.pack(reply), 'PX', RECEIPT_TTL)
+  local value = number .. cmsgpack.pack(reply)
+  if last_number == '' or size_of_number > NUMBER_SIZE then
+    pcall_redis('SET', receipt, value, 'PX', RECEIPT_TTL)
+  else
+    pcall_redis('SETRANGE', receipt, '0', value)
+  end
+elseif last_number and last_number ~= '' and size_of_number > NUMBER_SIZE then
+  pcall_redis('PEXPIRE', receipt, RECEIPT_TTL)
 end
 return reply

@@ -3,7 +3,7 @@ import { textHash } from '../../text-hash.ts'
 import type { Call } from '../call.ts'
 import type { Op, Part } from '../store.ts'
 import { type Batch, type CallSize, OF_SCRIPT, Pending } from './batch.ts'
-import { canJoin } from './protocol.ts'
+import { canJoin } from './encode.ts'
 
 /** Requests that wait at most, in all batchers of a store; more are refused. */
 const MAX_WAITING = 65_536

@@ -2,12 +2,15 @@
 export interface Receipt {
   /** Where the script keeps what it has answered; the last of the call's keys. */
   readonly key: string
-  /** The first of the call's words. */
-  readonly words: readonly string[]
+  /** The first of the call's words: its number, and a letter if the receipt's TTL has to be renewed. */
+  readonly word: string
 }
 
 /** So many digits, that numbers compare as text. */
-const DIGITS = 16
+const DIGITS = 17
+
+/** A tenth of the TTL: should some calls that renew it get lost, others don't. */
+const RENEWED_EACH_MS = 60_000
 
 /**
  * Numbers the calls of a transport, and gives each a place to leave its answer at. A call that is sent again has its old
@@ -17,6 +20,8 @@ const DIGITS = 16
 export class Receipts {
   readonly #head: string
   #calls = 0
+  /** When the TTL of each place was renewed last, by `performance.now()`. */
+  readonly #renewedAtMs: number[] = []
 
   constructor(head: string) {
     this.#head = head
@@ -24,6 +29,10 @@ export class Receipts {
 
   next(place: number): Receipt {
     this.#calls++
-    return { key: `${this.#head}${place}`, words: ['once', String(this.#calls).padStart(DIGITS, '0')] }
+    const nowMs = performance.now()
+    const isDue = nowMs - (this.#renewedAtMs[place] ?? 0) >= RENEWED_EACH_MS
+    if (isDue) this.#renewedAtMs[place] = nowMs
+    const number = String(this.#calls).padStart(DIGITS, '0')
+    return { key: `${this.#head}${place}`, word: isDue ? `${number}r` : number }
   }
 }

@@ -2,8 +2,9 @@ import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '
 import type { Outcome } from '../store.ts'
 import type { CallCounts } from './call-counts.ts'
 import type { Connection, ScriptRunner } from './client.ts'
+import { decode } from './decode.ts'
+import { encode, type Request } from './encode.ts'
 import type { Keyspace } from './keyspace.ts'
-import { decode, encode, type Request } from './protocol.ts'
 import { type Receipt, Receipts } from './receipts.ts'
 
 /** What became of a request. An error stands for the request that it befell. */
@@ -102,7 +103,7 @@ export class ScriptTransport implements Transport {
     const keys: string[] = []
     for (const { op } of batch) this.#keyspace.append(op, keys)
     if (receipt !== undefined) keys.push(receipt.key)
-    const reply = await this.#script.run(keys, encode(batch, receipt?.words))
+    const reply = await this.#script.run(keys, encode(batch, receipt?.word))
     return decode(batch, reply, this.#keyspace.buckets)
   }
 

@@ -2,102 +2,154 @@ import type { Mutants } from '../mutant.ts'
 
 export const ban: Mutants = {
   part: 'limits/ban.lua',
-  withoutShortCut: true,
   mutants: {
-    'conformance > requests that are denied together count one by one': [
-      ['local BAN_SIZE = 25', 'local BAN_SIZE = 24'],
-      ['local BAN_SIZE = 25', 'local BAN_SIZE = 26'],
-      ['local DENIAL_SIZE = 6', 'local DENIAL_SIZE = 5'],
-      ['local DENIAL_SIZE = 6', 'local DENIAL_SIZE = 7'],
-      ['DENIAL_SIZE + 1))', 'DENIAL_SIZE - 1))'],
-      ['while low < high do', 'while low <= high do'],
-      ['= math.floor((low', '= math.ceil((low'],
-      ['now - denial_at(log,', 'now + denial_at(log,'],
-      ["log.stamp = (log.blocked_until == 0 and log.level == 0 and log.denials == '') and 0 or now", ''],
-      ["'') and 0 or now", "'') and 0 and now"],
-
-      ["if raw == '' then return nil end", ''],
-      ["if raw == '' then", "if raw ~= '' then"],
-      ['#raw >= BAN_SIZE', '#raw > BAN_SIZE'],
-      ['% DENIAL_SIZE ==', '% DENIAL_SIZE ~='],
-      ['_, log.stamp, log.blocked_until, log.level, log.level_until = struct_unpack(BAN_FORMAT, raw)', ''],
-      ['log.denials = string_sub(raw, BAN_SIZE + 1)', ''],
-      [
-        "if log.denials == '' or denial_at(log, #log.denials / DENIAL_SIZE - 1) <= log.stamp then return nil end",
-        '',
-      ],
-      ['if log.denials ~=', 'if log.denials =='],
-      ["if log.denials ~= '' then", 'if false then'],
-      ['expires = math.max(expires, denial_at(log, #log.denials / DENIAL_SIZE - 1) + log.params.within)', ''],
-      ['/ DENIAL_SIZE - 1) +', '/ DENIAL_SIZE) +'],
-      ['if expires == 0 then', 'if expires ~= 0 then'],
-      ["call_redis('SET', log.key, raw, 'PX', ttl_of(math.max(0, expires - clock), is_clock_given))", ''],
-      ['return math.max(0, log.blocked_until - now),', 'return math.min(0, log.blocked_until - now),'],
-
-      ['if #denials / DENIAL_SIZE + count < params.after then', 'if true then'],
-      ['log.denials = denials .. string.rep(struct_pack(DENIAL_FORMAT, now), count)', ''],
-      ['log.blocked_until = now + times[math.min(level + 1, #times)]', ''],
-      ['times[math.min(level', 'times[math.max(level'],
-      ['log.level, log.level_until = level + 1, log.blocked_until + params.forgetAfter', ''],
-      ['= level + 1, log.blocked_until', '= level, log.blocked_until'],
-      ["log.denials = ''", ''],
-      ['end\n  settle(log, params, now)', 'end\n  '],
+    'conformance > denials bring on a ban, the last of them says so': [
+      ['BAN_SIZE = 25', 'BAN_SIZE = 24'],
+      ['BAN_SIZE = 25', 'BAN_SIZE = 26'],
+      ['DENIAL_SIZE = 6', 'DENIAL_SIZE = 5'],
+      ['DENIAL_SIZE = 6', 'DENIAL_SIZE = 7'],
+      ['size < BAN_SIZE or', 'size <= BAN_SIZE or'],
     ],
-    'conformance > only denials within the time count, and peeks and shadow limits never': [
-      ['now) * DENIAL_SIZE + 1)', 'now) * DENIAL_SIZE)'],
+    'limits/ban-kind > the key in Redis > too many denials in its place is unavailable, and left alone': [
+      ["LAST_OF_BAN = '6025'", "LAST_OF_BAN = '6024'"],
+      ["if raw ~= '' then", "if raw == '' then"],
     ],
-    'conformance > it tells of a ban, and what the limits would say without it': [
-      ['< log.level_until', '<= log.level_until'],
+    'limits/ban-kind > the key in Redis > a header cut off in its place is unavailable, and left alone': [
+      ['if size < BAN_SIZE or size', 'if size'],
     ],
-    'limits/ban-kind > the key in Redis > holds nothing of what is over, once it is written again': [
-      ['log.denials = counting(log, params, now)', ''],
-      ['if log.level_until <= now then log.level, log.level_until = 0, 0 end', ''],
-      ['log.level_until <= now', 'log.level_until < now'],
+    'limits/ban-kind > the key in Redis > one byte less in its place is unavailable, and left alone': [
+      ['or (size - BAN_SIZE) % DENIAL_SIZE > 0 then', 'then'],
+      ['and (#raw - BAN_SIZE) % DENIAL_SIZE == 0 and', 'and'],
     ],
-    'conformance > who is let go has no denials and no earlier bans': [
-      ['if log.blocked_until <= now then log.blocked_until = 0 end', ''],
-      ['if expires == 0 then', 'if false then'],
-      ["call_redis('DEL', log.key)", ''],
-      [
-        'settle(log, params, now)\n  return math.max(0, log.blocked_until - now)',
-        'settle(log, params, now)\n  return math.min(0, log.blocked_until - now)',
-      ],
-    ],
-    'traps/what-is-wrong > a ban': [["if type(raw) ~= 'string' then return raw.err end", '']],
+    'traps/what-is-wrong > a ban': [['return nil, raw.err or NO_BAN', 'return nil, NO_BAN']],
     'limits/ban-kind > the key in Redis > a denial that is to come in its place is unavailable, and left alone':
       [
+        ['size > BAN_SIZE and struct_unpack', 'false and struct_unpack'],
+        ['if format ~= 1 or newest > stamp then', 'if format ~= 1 then'],
+        ['newest > stamp then', 'newest >= stamp then'],
+        ['if stamp > now then', 'if stamp >= now then'],
         [
-          "if log.denials == '' or denial_at(log, #log.denials / DENIAL_SIZE - 1) <= log.stamp then return",
-          'do return',
+          "if log.denials == '' or denial_at(log, #log.denials / DENIAL_SIZE - 1) <= log.stamp then return nil end",
+          'do return nil end',
         ],
       ],
-    'limits/ban-kind > the key in Redis > lives as long as anything of it matters, and not much longer': [
-      ['math.max(log.blocked_until,', 'math.min(log.blocked_until,'],
-      [' + log.params.within)', ')'],
-      ['ttl_of(math.max(0,', 'ttl_of(math.min(0,'],
-      ['log.blocked_until +', 'now +'],
+    'limits/ban-kind > the key in Redis > a text in its place is unavailable, and left alone': [
+      ['if format ~= 1 or newest > stamp then', 'if newest > stamp then'],
+      ['and string.byte(raw) == 1 then', 'then'],
     ],
-    'conformance > a clock that was set back makes no ban longer': [
-      ['= now - log.stamp', '= now + log.stamp'],
-      ['or math.max(0, at_ms', 'or math.min(0, at_ms'],
-      ['return at_ms == 0', 'return at_ms ~= 0'],
-      ['log.blocked_until, log.level_until = shifted(log.blocked_until), shifted(log.level_until)', ''],
+    'conformance > a clock that was set back makes no ban longer': [['if stamp > now then', 'if false then']],
+    'histories 1 > bans, clock set back': [
+      ['if stamp <= clock + MAX_AHEAD then return nil, stamp end', ''],
+      ['    if blocked_until > 0 then blocked_until = blocked_until + now - stamp end\n', ''],
+      ['blocked_until + now - stamp', 'blocked_until - now + stamp'],
+      ['    op.is_ban_restamped = true\n', ''],
+      ['if blocked_until > now then blocked_ms = blocked_until - now end', ''],
+      ['blocked_ms = blocked_until - now end', 'blocked_ms = blocked_until end'],
+      ['{ k = k,', '{ k = k + 1,'],
+      ['blocked_ms = blocked_ms }', 'blocked_ms = 0 }'],
+      ['if blocked_ms > 0 then fitting, op.is_blocked = 0, true end', ''],
+      ['then fitting, op.is_blocked = 0, true end', 'then fitting = 0 end'],
+      ['then fitting, op.is_blocked = 0, true end', 'then op.is_blocked = true end'],
+      ['i * DENIAL_SIZE + 1))', 'i * DENIAL_SIZE - 1))'],
+      ['while low < high do', 'while low <= high do'],
+      ['math.floor((low', 'math.ceil((low'],
+      ['now - denial_at(log, middle) <', 'now + denial_at(log, middle) <'],
+      ['return now < log.level_until and log.level or 0', 'return log.level'],
+      ["if raw == '' then return nil end", ''],
+      ['#raw >= BAN_SIZE', '#raw > BAN_SIZE'],
+      ['by = now - log.stamp', 'by = log.stamp - now'],
+      ['shifted(log.blocked_until), shifted(log.level_until)', 'log.blocked_until, shifted(log.level_until)'],
+      ['level_at(log, now), denials', 'log.level, denials'],
     ],
-    'limits/ban-kind > a clock that was set back > at the beginning of time, too': [
+    'limits/ban-kind > a clock that was set back > by less: time stands still until the clock has caught up':
+      [['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then']],
+    'conformance > only denials within the time count, and peeks and shadow limits never': [
+      ['middle) < words[p + 3]', 'middle) <= words[p + 3]'],
+      ['high = middle else', 'high = middle - 1 else'],
+      ['low = middle + 1 end', 'low = middle end'],
+      ['* DENIAL_SIZE + 1)\nend\n\nlocal function level', '* DENIAL_SIZE)\nend\n\nlocal function level'],
+      ['local denials = counting(log, words, p, now)', 'local denials = log.denials'],
+      ['+ count < words[p + 2]', '+ count <= words[p + 2]'],
+      ['denials .. string.rep', 'string.rep'],
+    ],
+    'conformance > it tells of a ban, and what the limits would say without it': [
+      ['now < log.level_until', 'now <= log.level_until'],
+      ['_, log.stamp, log.blocked_until, log.level, log.level_until = struct_unpack(BAN_FORMAT, raw)', ''],
+      ['log.denials = string.sub(raw, BAN_SIZE + 1)', ''],
+    ],
+    'limits/ban-kind > the key in Redis > holds nothing of what is over, once it is written again': [
+      ['if log.blocked_until <= now then log.blocked_until = 0 end', ''],
+      ['if log.level_until <= now then log.level, log.level_until = 0, 0 end', ''],
+      ['log.level_until <= now', 'log.level_until < now'],
+      ['log.level, log.level_until = 0, 0 end', 'log.level = 0 end'],
+      ["log.stamp = (log.blocked_until == 0 and log.level == 0 and log.denials == '') and 0 or now", ''],
       [
-        'for i = 1, #log.denials / DENIAL_SIZE do denials[i] = struct_pack(DENIAL_FORMAT, shifted(denial_at(log, i - 1))) end',
-        '',
+        "log.stamp = (log.blocked_until == 0 and log.level == 0 and log.denials == '')",
+        'log.stamp = (log.blocked_until == 0 and log.level == 0)',
+      ],
+      ["= 0, 0, 0, 0, ''\n  if raw", '= 0, 0, 0, 0\n  if raw'],
+    ],
+    'conformance > who is let go has no denials and no earlier bans': [
+      ['<= log.stamp then return nil', '< log.stamp then return nil'],
+      [
+        "function ban.unblock(log)\n  log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''",
+        'function ban.unblock(log)\n  log.blocked_until, log.level, log.level_until = 0, 0, 0',
       ],
     ],
-    'limits/ban-kind > a clock that was set back > by more than a second: as much is left of the ban as when it was written':
-      [['log.denials, log.stamp = table.concat(denials), now', '']],
-    'limits/ban-kind > a clock that was set back > denials keep their age': [
-      ['DENIAL_SIZE - over_at(log,', 'DENIAL_SIZE + over_at(log,'],
+    'limits/ban-kind > the key in Redis > lives as long as anything of it matters, and not much longer': [
+      ['math.max(log.blocked_until, log.level_until)', 'log.blocked_until'],
+      ["if log.denials ~= '' then", 'if false then'],
+      ['- 1) + words[p + 3])', '- 1))'],
+      ['DENIAL_SIZE - 1) + words', 'DENIAL_SIZE) + words'],
+      ['if expires == 0 then', 'if false then'],
+      ['if expires == 0 then', 'if true then'],
+      ["call_redis('DEL', log.key)", ''],
+      ['log.level_until) .. log.denials', 'log.level_until)'],
+      ["call_redis('SET', log.key, raw, 'PX', (ttl_of(math.max(0, expires - clock), is_clock_given)))", ''],
+      ['ttl_of(math.max(0, expires - clock), is_clock_given)', 'ttl_of(math.max(0, expires - clock), true)'],
+      ['ttl_of(math.max(0, expires - clock)', 'ttl_of(math.max(0, expires)'],
     ],
-    'limits/ban-kind > denials bring a ban on > a denial counts while it is younger than `within`, not at that age':
-      [['local denials = counting(log, params, now)\n ', 'local denials = log.denials\n ']],
-    'limits/ban-kind > denials bring a ban on > and where one is enough, the first after a ban that is forgotten brings on the shortest':
-      [['= level_at(log, now),', '= log.level,']],
-    'histories 1 > bans': [['count < params.after', 'count <= params.after']],
+    'limits/ban-kind > the key in Redis > by a clock that is handed in, ten minutes at least': [
+      ['ttl_of(math.max(0, expires - clock), is_clock_given)', 'ttl_of(math.max(0, expires - clock), false)'],
+    ],
+    'histories 1 > overrides and bans, clock set back': [
+      ['shifted(denial_at(log, i - 1))', 'denial_at(log, i - 1)'],
+      ['log.denials, log.stamp = table.concat(denials), now', 'log.denials = table.concat(denials)'],
+    ],
+    'limits/ban-kind > a clock that was set back > denials keep their age': [
+      ['shifted(denial_at(log, i - 1))', 'now'],
+      ['log.denials, log.stamp = table.concat(denials), now', 'log.stamp = now'],
+      ['DENIAL_SIZE - over_at(log, words, p, now)', 'DENIAL_SIZE'],
+      ['return math.max(0, log.blocked_until - now), level_at', 'return (log.blocked_until - now), level_at'],
+    ],
+    'limits/ban-kind > denials bring a ban on > each of several requests that are decided together counts, and brings on one ban at most':
+      [
+        ['#denials / DENIAL_SIZE + count <', '#denials / DENIAL_SIZE + 1 <'],
+        ['if #denials / DENIAL_SIZE + count < words[p + 2] then', 'if true then'],
+        ['if #denials / DENIAL_SIZE + count < words[p + 2] then', 'if false then'],
+        [', now), count)', ', now), 1)'],
+      ],
+    'histories 1 > bans by bucket of several keys': [
+      ['local level, times = level_at(log, now),', 'local level, times = log.level,'],
+      ["    log.denials = ''\n", ''],
+      ['  end\n  settle(log, words, p, now)\n', '  end\n'],
+      [
+        '  settle(log, words, p, now)\n  return math.max(0, log.blocked_until - now)',
+        '  settle(log, words, p, now)\n  return 0',
+      ],
+      [
+        "function ban.unblock(log)\n  log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''",
+        'function ban.unblock(log)\n  log.blocked_until = 0',
+      ],
+    ],
+    'conformance > each ban is longer than the one before, up to the last': [
+      ['last - p - 4', 'last - p - 3'],
+      ['last - p - 4', 'last - p - 5'],
+      ['math.min(level + 1, times)', '1'],
+      ['math.min(level + 1, times)', 'level + 1'],
+      ['log.level, log.level_until = level + 1,', 'log.level, log.level_until = level,'],
+      ['log.blocked_until + words[p + 4]', 'now + words[p + 4]'],
+      ['log.blocked_until + words[p + 4]', 'log.blocked_until'],
+    ],
   },
 }

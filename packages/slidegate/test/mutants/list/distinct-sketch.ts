@@ -2,72 +2,130 @@ import type { Mutants } from '../mutant.ts'
 
 export const distinctSketch: Mutants = {
   part: 'limits/distinct-sketch.lua',
-  withoutShortCut: true,
   mutants: {
-    'limits/distinct-sketch > sketches of an earlier log are ignored': [
-      ["if age < log.begun then call_redis('DEL', sketch) end", ''],
-      ["if raw == '' then return nil end", ''],
-    ],
-    'limits/distinct-sketch > all keys of a log expire, also one that was lost and comes again': [
-      ["if changed == 1 or log.restamped then call_redis('PEXPIRE', sketch, ttl) end", ''],
-    ],
-    'limits/distinct-sketch > after the clock was set back all keys live on': [
-      ['if changed == 1 or log.restamped then', 'if changed == 1 then'],
-      ['if log.begun > 0 or log.restamped then', 'if log.begun > 0 then'],
-    ],
-    'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms no other op': [
-      ["if type(count) == 'table' then error({ unusable = count.err }) end", ''],
-      ['count_since(log, age)\n        call_redis', 'call_redis'],
-      [
-        "changed = pcall_redis('PFADD', sketch, log.added)",
-        "changed = call_redis('PFADD', sketch, log.added)",
-      ],
-    ],
-    'limits/distinct-sketch > by a clock that begins at 0 it counts as by any other': [
-      ['log.stamp, log.place = -SUB_WINDOWS * log.params.precision, 0', 'log.stamp, log.place = 0, 0'],
-    ],
     'limits/distinct-sketch > a log of another length, or whose numbers lead nowhere, is refused': [
-      ['#raw == SKETCHES_SIZE and', ''],
-      ['log.stamp % log.params.precision == 0 and', ''],
-      ['and log.place < SUB_WINDOWS then', 'then'],
-    ],
-    'limits/distinct-sketch > a count that a damaged sketch claims stays below the greatest number of units':
-      [['return math.min(count, MAX_UNITS)', 'return count']],
-    'limits/distinct-sketch > at its limit a key is denied for all values, and told how, on Redis': [
-      ['count_since(log, age) + cost > params.limits[i] do', 'count_since(log, age) > params.limits[i] do'],
-      ['(SUB_WINDOWS - 1 - age) * params', '(SUB_WINDOWS - age) * params'],
-      ['log.stamp + SUB_WINDOWS * params.precision - now)', 'log.stamp + params.precision - now)'],
-      ['return SUB_WINDOWS - 1 - passed(log, params, now)', 'return SUB_WINDOWS - passed(log, params, now)'],
-    ],
-    'limits/distinct-sketch > memory, Redis and a model that keeps the tenth of each value agree > history 0':
+      ["LAST_OF_SKETCHES = '8'", "LAST_OF_SKETCHES = '7'"],
+      ['if #raw ~= SKETCHES_SIZE then return nil, raw.err or NO_SKETCHES end', ''],
+      ['return nil, raw.err or NO_SKETCHES', 'return nil, raw.err'],
       [
-        ['(log.place - age) % SUB_WINDOWS', 'log.place'],
-        ['log.begun = passed(log, params, now)', 'log.begun = 0'],
-        ['for age = 0, SUB_WINDOWS - 1 do\n    local sketch', 'for age = 0, 0 do\n    local sketch'],
-        ['if age < 0 then return 0 end', ''],
+        'if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
+        'if format ~= 1 or turn >= SUB_WINDOWS then return nil',
       ],
-    'conformance > an approximate limit counts a value to the end of a tenth': [
-      ['if cost > params.limits[i] then return NEVER end', 'if true then return NEVER end'],
-    ],
-    'limits/distinct-sketch > memory, Redis and a model that keeps the tenth of each value agree > history 1':
       [
-        ['(log.place + log.begun) % SUB_WINDOWS', 'log.place'],
-        ['log.stamp, log.restamped = now - now % params.precision, true', 'log.restamped = true'],
+        'if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
+        'if format ~= 1 or stamp % precision ~= 0 then return nil',
       ],
+      [
+        'stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
+        'stamp % precision ~= 0 or turn > SUB_WINDOWS then return nil',
+      ],
+      ['passed = (now - now % precision - stamp) / precision', 'passed = 0'],
+    ],
     'limits/every-kind > about so many different values in Redis > has one key, which expires a while after it is empty':
       [
-        ['local ttl = ttl_of(SUB_WINDOWS * log', 'local ttl = ttl_of(log'],
-        ["for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log, age)) end", ''],
+        ['place % SUB_WINDOWS)\nend', 'place)\nend'],
+        ['ttl_of(SUB_WINDOWS * precision, clock ~= reply[1])\n', 'ttl_of(precision, clock ~= reply[1])\n'],
       ],
-    'limits/every-kind > about so many different values in Redis > charges nothing where memory is full, and goes on to deny':
-      [["count_since(log, age)\n        call_redis('PFADD', sketch, log.added)", 'count_since(log, age)']],
-    'traps/what-is-wrong > about so many different values': [
-      ["if type(raw) ~= 'string' then return raw.err end", ''],
+    "limits/every-kind > 'about so many different values', 'Redis' > says when all of it is free, to the millisecond":
+      [
+        ['if age < 0 then return 0 end', ''],
+        [
+          'reset = now - now % precision + SUB_WINDOWS * precision - now',
+          'reset = now + SUB_WINDOWS * precision - now',
+        ],
+      ],
+    'conformance > an approximate limit counts a value to the end of a tenth': [
+      ['sketch_of(key, place - age))\n', 'sketch_of(key, place + age))\n'],
+      ['oldest = SUB_WINDOWS - 1 - passed', 'oldest = SUB_WINDOWS - passed'],
+      ['oldest = SUB_WINDOWS - 1 - passed', 'oldest = SUB_WINDOWS - 2 - passed'],
+      [
+        'if limit - used < cost * fitting then fitting = limit - used < cost and 0 or math.floor((limit - used) / cost) end',
+        '',
+      ],
+      ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer] = -1 - used'],
+      ['reply[answer], answer = -1 - used, answer + 1', 'reply[answer], answer = used, answer + 1'],
+      [
+        'reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)',
+        'reset = 0, math.max(0, stamp + precision - now)',
+      ],
+      ['if count + cost <= limit then break end', ''],
+      ['if count + cost <= limit then break end', 'if count + cost < limit then break end'],
+      ['if count + cost <= limit then break end', 'if count <= limit then break end'],
+      ['retry = cost > limit and NEVER or', 'retry = true and NEVER or'],
+      ['stamp + (SUB_WINDOWS - 1 - age) * precision - now', 'stamp + (SUB_WINDOWS - age) * precision - now'],
+      [
+        'reply[filled + 1], reply[filled + 2], filled = retry, reset, filled + 2',
+        'reply[filled + 1], reply[filled + 2], filled = reset, retry, filled + 2',
+      ],
+      ['begun, ttl = mine > 0 and passed or 0,', 'begun, ttl = 0,'],
     ],
-    'limits/every-kind > about so many different values in Redis > refuses "what is no log" in its place, and leaves it as it is':
-      [["return 'not a distinct sketch of format 1'", 'return nil']],
-    'conformance > an approximate limit denies known values too while it is reached': [
-      ['used[1] = count_since(log, oldest_age(log, params, now))', 'used[1] = 0'],
+    'limits/distinct-sketch > what is no sketch in place of a sketch is refused, and harms no other op': [
+      ["if type(count) == 'table' then return nil, count.err end", ''],
+    ],
+    'limits/distinct-sketch > a count that a damaged sketch claims stays below the greatest number of units':
+      [
+        ['return math.min(count, MAX_UNITS)', 'return count'],
+        [
+          'limit - used < cost and 0 or math.floor((limit - used) / cost) end',
+          'math.floor((limit - used) / cost) end',
+        ],
+        [
+          'reply[filled + 1], reply[filled + 2], filled = retry, reset, filled + 2',
+          'reply[filled + 1], reply[filled + 2] = retry, reset',
+        ],
+      ],
+    'limits/distinct-sketch > by a clock that begins at 0 it counts as by any other': [
+      ['stamp, turn = -SUB_WINDOWS * precision, 0', 'stamp, turn = 0, 0'],
+    ],
+    'traps/what-is-wrong > about so many different values': [
+      ['return nil, raw.err or NO_SKETCHES', 'return nil, NO_SKETCHES'],
+    ],
+    "limits/every-kind > 'about so many different values', 'Redis' > a clock set back by 3600000 ms frees nobody, and locks nobody out":
+      [
+        ['if stamp > now then\n', 'if false then\n'],
+        ['stamp, is_restamped = now - now % precision, true', 'is_restamped = true'],
+      ],
+    'limits/every-kind > about so many different values in Redis > lives on for all of its time when the clock is set back':
+      [['stamp, is_restamped = now - now % precision, true', 'stamp = now - now % precision']],
+    'limits/distinct-sketch > a limit of 100000 new values > admits as many, two in a hundred more or fewer, in 1 parts of a window':
+      [
+        ['if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then', 'if false then'],
+        [
+          'if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then',
+          'if not (op and op.is_look) then',
+        ],
+        [
+          'if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then',
+          'if fitting > 0 or op and op.is_forced then',
+        ],
+        [
+          'reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)',
+          'reset = 0, stamp + SUB_WINDOWS * precision - now',
+        ],
+        ['elseif asked > 0 and used + cost > limit then', 'elseif used + cost > limit then'],
+        ['elseif asked > 0 and used + cost > limit then', 'elseif asked > 0 then'],
+        ['elseif asked > 0 and used + cost > limit then', 'elseif asked > 0 and used + cost >= limit then'],
+        ['if op and op.bans and not is_shadow then', 'if op and op.bans then'],
+        ['local age = oldest - 1\n', 'local age = SUB_WINDOWS - 1\n'],
+        ['if not count then return nil, reason end', ''],
+        ['while cost <= limit and age >= 0 do', 'while age >= 0 do'],
+        ['while cost <= limit and age >= 0 do', 'while cost <= limit do'],
+        ['    age = age - 1\n', '    age = age - 2\n'],
+        [
+          'retry = cost > limit and NEVER or stamp + (SUB_WINDOWS - 1 - age) * precision - now',
+          'retry = stamp + (SUB_WINDOWS - 1 - age) * precision - now',
+        ],
+        ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 or is_restamped then'],
+      ],
+    'limits/travel-together > about so many different values: what one key has is not what the next one has':
+      [['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if']],
+    "limits/every-kind > 'about so many different values', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+      [['if op and op.bans and not is_shadow then op.denied[k] = true end', '']],
+    'limits/distinct-sketch > at its limit a key is denied for all values, and told how, on Redis': [
+      ['while cost <= limit and age >= 0 do', 'while cost < limit and age >= 0 do'],
+    ],
+    'limits/distinct-sketch > after the clock was set back all keys live on': [
+      ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
     ],
   },
 }

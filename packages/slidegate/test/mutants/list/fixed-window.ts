@@ -2,61 +2,158 @@ import type { Mutants } from '../mutant.ts'
 
 export const fixedWindow: Mutants = {
   part: 'limits/fixed-window.lua',
-  withoutShortCut: true,
   mutants: {
-    'conformance > a charge counts in every limit, shadow and fixed too': [
+    'conformance > a first hit that is returned has not begun a window': [
+      ["'>BI6I6'", "'<BI6I6'"],
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 12'],
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
-      ["counter.stamp, counter.units, counter.fresh = 0, 0, raw == ''", ''],
-      ["if raw == '' then return nil end", ''],
-      ['is_clock_given)\n  if counter.units == 0 then', 'is_clock_given)\n  if true then'],
-      ['if not is_open(counter, params, now) then', 'if false then'],
-      ['counter.units = math.min(counter.units + units, MAX_UNITS)', ''],
+      ['  start = first_hit == 1 and now - length + 1 or', '  start = first_hit == 1 and now - length or'],
+      ['  start = first_hit == 1 and now - length + 1 or', '  start ='],
+      ['since, used, is_new = stamp, units, false', 'used, is_new = units, false'],
+      ['since, used, is_new = stamp, units, false', 'since, is_new = stamp, false'],
+      ['for i = p + 3, end_of_limits do\n  local', 'for i = p + 4, end_of_limits do\n  local'],
+      ['if length > 0 and first_hit == 1 then reply[answer], answer = since, answer + 1 end', ''],
+      ['reply[answer], answer = since,', 'reply[answer], answer = now,'],
+    ],
+    'traps/what-is-wrong > a fixed window with a byte too many': [
+      ["LAST_OF_COUNTER = '13'", "LAST_OF_COUNTER = '12'"],
     ],
     'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by -4: nobody is told anything then, and nothing is charged':
       [
         ['of Redis and of this', 'of Redis or of this'],
-        ['if now < edges[1] or now >= edges[#edges] then error({ unusable = CLOCKS_APART }) end', ''],
-      ],
-    'limits/every-kind > a window of the calendar in Redis > leaves no key behind where nothing is left in it':
-      [
-        ['do i = i - 1 end', 'do i = i + 1 end'],
-        ['if since < edges[i] then return edges[i] end', ''],
-        ['_, counter.stamp, counter.units = struct_unpack(COUNTER_FORMAT, raw)', ''],
-        ["call_redis('DEL', counter.key)", ''],
-        ['counter.stamp, counter.units, counter.fresh = now, 0, true', ''],
-        ['counter.units = counter.units - returned', ''],
+        ['or now >= words[last] then', 'then'],
+        ['words[edge], words[edge + 1]', 'words[edge], words[edge]'],
+        ['words[edge], words[edge + 1]', 'words[edge + 1], words[edge + 1]'],
+        ['is_restamped = now, 0, true, false', 'is_restamped = now, 0, false, false'],
+        ['is_restamped = now, 0, true, false', 'is_restamped = 0, 0, true, false'],
+        ["if raw ~= '' then", "if raw == '' then"],
+        ['ends = ends or (', 'ends = ('],
+        ['or ms >= words[last] then', 'then'],
       ],
     'conformance > a fixed window opens at its edge, aligned to the epoch': [
-      ['1 or now - now %', '1 or now + now %'],
-      ['params.fromFirstHit and since or since - since %', 'params.fromFirstHit or since or since - since %'],
-      ["call_redis('SET', counter.key, raw, 'KEEPTTL')", ''],
-      ['if not is_open(counter, params, now) then', 'if true then'],
-      ['return end_of(params, counter.stamp) - now', 'return end_of(params, counter.stamp) + now'],
-      ['now) and end_of(params,', 'now) or end_of(params,'],
+      ['now - now % length', 'now + now % length'],
     ],
-    'traps/what-is-wrong > a fixed window': [
-      ["if type(raw) ~= 'string' then return raw.err end", ''],
-      ['counter.units or 0', 'counter.units and 0'],
+    'conformance > many who ask at once are admitted to the window of a calendar in order': [
+      ['end_of_limits = last - first_hit', 'end_of_limits = last - first_hit - 1'],
+      ['end_of_limits = last - first_hit', 'end_of_limits = last'],
     ],
-    'limits/fixed-window > a key lives for the rest of its window and a quarter more, at least 4 s > a week in which the clock is set':
-      [['counter.stamp) - counter.stamp', 'counter.stamp) + counter.stamp']],
-    'conformance > what was charged before the window of now is not returned to it': [
-      ["call_redis('SET', counter.key, raw, 'PX', ttl_of(left, is_clock_given))", ''],
+    'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by 4: nobody is told anything then, and nothing is charged':
       [
-        'if not is_open(counter, params, now) or at_ms < stamp or at_ms >= end_of(params, stamp) then return 0 end',
-        '',
+        ['now < words[end_of_limits + 1] or now', 'now'],
+        ['local first = last - first_hit + 1', 'local first = last - first_hit'],
+        ['if ms < words[first] or ms', 'if ms'],
       ],
+    "limits/every-kind > 'a window of the calendar', 'Redis' > says when the same request is admitted, to the millisecond":
+      [
+        ['while now < words[edge] do', 'while now <= words[edge] do'],
+        ['do edge = edge - 1 end\n  start', 'do edge = edge end\n  start'],
+        ['if stamp > now then', 'if stamp >= now then'],
+      ],
+    'traps/what-is-wrong > a fixed window': [
+      ['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER'],
+      ['  if #raw ~= COUNTER_SIZE then return nil, raw.err or NO_COUNTER end\n', ''],
     ],
     'conformance > after the clock was set back, a window from the first hit on begins now': [
-      ['counter.stamp, counter.fresh = now, true', ''],
+      ['if stamp > now then', 'if false then'],
     ],
-    'conformance > a refund answers the least over the enforced limits': [
-      ['= math.min(units,', '= math.max(units,'],
+    'histories 1 > fixed, clock set back': [['if stamp <= clock + MAX_AHEAD then return nil, stamp end', '']],
+    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+      ['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then'],
+      ['used, is_restamped = units, true', 'is_restamped = true'],
+      ['used, is_restamped = units, true', 'used = units'],
+      ['elseif stamp >= start and units > 0 then', 'elseif units > 0 then'],
+      ['elseif stamp >= start and', 'elseif stamp > start and'],
+      ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
     ],
-    'histories 1 > fixed': [
-      ['  if not edges then\n    return params', '  if edges then\n    return params'],
-      ['since - since % params.precision) + params.precision', 'since - since % params.precision)'],
+    'histories 3 > bans, clock set back': [
+      ['if stamp <= clock + MAX_AHEAD then', 'if stamp <= now + MAX_AHEAD then'],
+      ['op.bans and not is_shadow then', 'op.bans then'],
+    ],
+    "traps/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
+      ['since, used, is_new = stamp, units, false', 'since, used = stamp, units'],
+      ['  if is_new then', '  if true then'],
+    ],
+    'histories 2 > few of fixed, charged beyond all': [
+      ['for i = p + 3, end_of_limits do\n  local', 'for i = p + 3, p + 3 do\n  local'],
+      ['words[i] - used', 'words[i] + used'],
+      ['if free < cost * fitting then', 'if free < cost then'],
+      ['if free < cost * fitting then', 'do'],
+      ['free < cost and 0 or (free', '(free'],
+    ],
+    'histories 2 > fixed, great': [
+      ['(free - free % cost) / cost', 'free / cost'],
+      ['reply[place], answer = used, place + 1', 'reply[place], answer = 0, place + 1'],
+      ['reply[place], answer = used, place + 1', 'reply[place], answer = used, place'],
+      ['if length > 0 and first_hit == 1 then reply', 'if length > 0 then reply'],
+    ],
+    "limits/every-kind > 'a fixed window', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+      [
+        ['for i = p + 3, end_of_limits do\n    if', 'for i = p + 4, end_of_limits do\n    if'],
+        ['used + cost * mine + cost > words[i]', 'used + cost * mine > words[i]'],
+        ['op.denied[k] = true', ''],
+      ],
+    'histories 2 > bans by fixed of several keys': [['mine + cost > words[i]', 'mine + cost >= words[i]']],
+    'histories 1 > sums that change, clock set back': [
+      ['or is_restamped and not is_look then', 'or is_restamped then'],
+      ['if mine > 0 or is_restamped and not is_look then', 'if true then'],
+      ['units = used + cost * mine', 'units = used + mine'],
+      ['units = used + cost * mine', 'units = cost * mine'],
+      ['units = used + cost * mine', 'units = used + cost'],
+    ],
+    'histories 2 > calendar, charged beyond all': [
+      ['if units > MAX_UNITS then units = MAX_UNITS end', ''],
+      ['  if is_new then', '  if false then'],
+      ['COUNTER_FORMAT, 1, since, units', 'COUNTER_FORMAT, 1, start, units'],
+      ["    call_redis('SETRANGE', key, '7', struct_pack(NUMBER_FORMAT, units))\n", ''],
+      ['if counter.units == 0 then\n    call', 'if true then\n    call'],
+      ["call_redis('DEL', counter.key)", ''],
+      ["call_redis('SETRANGE', counter.key, '7', struct_pack(NUMBER_FORMAT, counter.units))", ''],
+      ['or at_ms < stamp or', 'or'],
+      ['at_ms < stamp', 'at_ms <= stamp'],
+    ],
+    'limits/every-kind > a window from the first hit in Redis > has one key, which expires a while after it is empty':
+      [
+        ['(first_hit == 1 and since or start) + length', 'start + length'],
+        ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends, clock ~= reply[1])'],
+        ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, true)'],
+      ],
+    'limits/fixed-window > a key lives for the rest of its window and a quarter more, at least 4 s > a month':
+      [['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - start, clock ~= reply[1])']],
+    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+      [['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)']],
+    'histories 2 > firstHit, clock set back': [
+      ['counter.stamp, counter.units = 0, 0', ''],
+      ["if raw == '' then return nil end", ''],
+    ],
+    "limits/every-kind > 'a fixed window', 'Redis' > holds no time where all of it was returned": [
+      ['if counter.units == 0 then\n    call', 'if false then\n    call'],
+    ],
+    "limits/every-kind > 'a window from the first hit', 'Redis' > takes back what was charged, once, and mints nothing":
+      [
+        ['return ms - length + 1,', 'return ms - length,'],
+        ['since + length end', 'since end'],
+      ],
+    'histories 1 > fixed, great': [
+      ['ms - ms % length, since', 'ms, since'],
+      ['since - since % length + length end', 'since - since % length end'],
+    ],
+    "limits/every-kind > 'a window of the calendar', 'Redis' > takes back what was charged, once, and mints nothing":
+      [
+        ['while ms < words[start] do', 'while ms <= words[start] do'],
+        ['while ms < words[start] do start = start - 1 end', ''],
+        ['or stamp < start or', 'or'],
+      ],
+    'traps/damaged-state > a window of a calendar > with any byte changed a refund of it does not trouble the refunds beside it':
+      [['while ends < last and since', 'while since']],
+    "limits/every-kind > 'a window of the calendar', 'Redis', among the rest > is reserved and settled": [
+      ['since >= words[ends] do', 'since > words[ends] do'],
+      ['while ends < last and since >= words[ends] do ends = ends + 1 end', ''],
+      ['stamp < start', 'stamp <= start'],
+    ],
+    'histories 1 > bans, clock set back': [['or at_ms >= ends then', 'then']],
+    'conformance > a refund returns no more than was charged at its instant': [
+      ['math.min(units, counter.units)', 'units'],
+      ['counter.units = counter.units - returned', ''],
     ],
   },
 }

@@ -1,37 +1,31 @@
 import type { Mutants } from '../mutant.ts'
-import { apply } from './apply.ts'
 import { ban } from './ban.ts'
-import { beyond } from './beyond.ts'
+import { decide } from './decide.ts'
 import { distinctSketch } from './distinct-sketch.ts'
 import { entryWindow } from './entry-window.ts'
 import { fixedWindow } from './fixed-window.ts'
-import { general } from './general.ts'
 import { main } from './main.ts'
 import { override } from './override.ts'
 import { packedWindow } from './packed-window.ts'
-import { packedWindowAlone } from './packed-window-alone.ts'
 import { prelude } from './prelude.ts'
+import { rare } from './rare.ts'
 import { slidingCounter } from './sliding-counter.ts'
 import { streamWindow } from './stream-window.ts'
 import { tokenBucket } from './token-bucket.ts'
-import { windowLog } from './window-log.ts'
 
 /** Of every part of the script. */
 export const MUTANTS: readonly Mutants[] = [
   ban,
   override,
-  general,
-  beyond,
+  rare,
   streamWindow,
   slidingCounter,
   entryWindow,
   distinctSketch,
-  windowLog,
-  packedWindowAlone,
   packedWindow,
   fixedWindow,
   tokenBucket,
   main,
-  apply,
+  decide,
   prelude,
 ]

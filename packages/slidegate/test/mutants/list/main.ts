@@ -3,63 +3,202 @@ import type { Mutants } from '../mutant.ts'
 export const main: Mutants = {
   part: 'stores/redis/main.lua',
   mutants: {
+    'conformance > denials bring on a ban, the last of them says so': [
+      ['SHADOW = 16', 'SHADOW = 8'],
+      ['MORE = 32', 'MORE = 64'],
+      ['PER_WORD = 64', 'PER_WORD = 128'],
+      ['PER_OVERRIDE = 65536', 'PER_OVERRIDE = 131072'],
+      ['EXPLAIN = 128\n', 'EXPLAIN = 256\n'],
+      ['CHARGES = 256\n', 'CHARGES = 128\n'],
+      ['EXTRAS = -10\n', 'EXTRAS = -9\n'],
+      [
+        'if code < 0 then options, code, at = -code, ARGV[at] + 0, at + 1 end',
+        'if code < 0 then code, at = ARGV[at] + 0, at + 1 end',
+      ],
+      [
+        '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE',
+        '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code',
+      ],
+    ],
+    'conformance > after resetAfterMs all quota is back, 1 ms before it is not': [
+      ['LOOK = 1\n', 'LOOK = 2\n'],
+    ],
+    'conformance > peek answers what consume would, before any charge': [
+      ['FORCED = 2\n', 'FORCED = 1\n'],
+      ['words[log] = code % MORE >= SHADOW and -last or last', 'words[log] = last'],
+      ['code % MORE >= SHADOW', 'code >= SHADOW'],
+      ['kinds[LATER + log - 1] = kinds[kind] else', 'kinds[LATER + log] = kinds[kind] else'],
+      [
+        'if decide then kinds[LATER + log - 1] = kinds[kind] else decide = kinds[kind] end',
+        'decide = kinds[kind]',
+      ],
+      ['    logs = logs + 1\n', ''],
+    ],
+    'conformance > a request that comes again is answered as the first time, and charged once': [
+      ['MAY_REPEAT = 8\n', 'MAY_REPEAT = 128\n'],
+      ['IDS = 16\n', 'IDS = 8\n'],
+    ],
+    'conformance > leased units count for the window and the lease': [
+      ['LEASE = 32\n', 'LEASE = 64\n'],
+      ['RESERVATION_NAME = 64\n', 'RESERVATION_NAME = 32\n'],
+      ['if has(LEASE) then op.lease_ms, at = ARGV[at] + 0, at + 1 end', 'if has(LEASE) then at = at + 1 end'],
+    ],
+    'conformance > a refund returns the very units that were charged': [['RARE = 512\n', 'RARE = 1024\n']],
+    'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
+      [
+        ['UNREADABLE = -1\n', 'UNREADABLE = -2\n'],
+        ['= UNREADABLE, done\n', '= UNREADABLE\n'],
+        ['          filled = filled + 2\n', '          filled = filled + 1\n'],
+      ],
+    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+      ['AHEAD = -2\n', 'AHEAD = -1\n'],
+      ['        done = nil\n', ''],
+      ['first + 1, room, now, clock', 'first + 1, room, clock, clock'],
+      ["if not all and type(done) == 'number' then", 'if false then'],
+    ],
+    'conformance > a blocked key waits for its limits, too, if they open after the ban': [
+      ['OVERRIDDEN = -3\n', 'OVERRIDDEN = -4\n'],
+      ['is_plain = not op and overridable == 0', 'is_plain = not op'],
+    ],
+    'faults/receipts > a call that comes after a later one of its place is not executed': [
+      ['STALE = -1\n', 'STALE = -2\n'],
+      ['%d%d$', '%d$'],
+      ['NUMBER_SIZE = 17', 'NUMBER_SIZE = 18'],
+      ['NUMBER_SIZE = 17', 'NUMBER_SIZE = 16'],
+      ["NUMBER_TEXT = '17'", "NUMBER_TEXT = '18'"],
+      ["LAST_OF_NUMBER = '16'", "LAST_OF_NUMBER = '15'"],
+      ['reply, filled, k = { NO_TIME, 0, 0 }, 1, 1', 'reply, filled, k = { NO_TIME, 0, 0 }, 1, 0'],
+      ['reply, filled, k = { NO_TIME, 0, 0 }, 1, 1', 'reply, filled, k = { NO_TIME, 0, 0 }, 0, 1'],
+      ['elseif last_number > number then', 'elseif false then'],
+      ['if string.find(last_number, RECEIPT_NUMBER) then return { STALE } end', ''],
+      ['at, keys = 2, keys - 1', 'keys = keys - 1'],
+      ['if all > 0 then is_repeatable = false end', ''],
+    ],
     'faults/receipts > a call that is executed twice in a row > leaves a receipt that goes by itself': [
       ["RECEIPT_TTL = '600000'", "RECEIPT_TTL = '600'"],
     ],
     'faults/receipts > a call that is executed twice in a row > leaves none where nothing was charged': [
-      ["if ARGV[1] == 'once' then", 'if false then'],
-      ['is_repeatable and not run.isLook then', 'is_repeatable then'],
-      ['{ ARGV[at + 5] +', '{ ARGV[at - 5] +'],
-      ['       local first = filled + 1', '       local first = filled'],
-      ['receipt and not is_repeatable then', 'receipt then'],
+      ['local is_repeatable = true', 'local is_repeatable = false'],
+      ['if size_of_number >= NUMBER_SIZE then', 'if false then'],
+      ['if all > 0 then is_repeatable = false end', 'is_repeatable = false'],
     ],
-    'faults/receipts > a call that comes after a later one of its place is not executed': [
-      ['if last == number then', 'if false then'],
-      ['at, keys, is_repeatable = 3, keys - 1, true', ''],
-      ['= ARGV[at + 2] +', '= ARGV[at - 2] +'],
-      ['if is_repeatable and reply[first] ~= 0 then is_repeatable = false end', ''],
-    ],
-    'conformance > charges of one grain leave the window together': [
-      ['count = ARGV[at] + 0, ARGV[at + 1] + 0', 'count = ARGV[at] + 0, ARGV[at] + 0'],
-      ['clock - clock % precision,', 'clock,'],
-      ['ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0', ''],
-      ['at = at + 3', ''],
-      ['if filled_alone then', 'if false then'],
-    ],
-    'conformance > a clock may begin at 0': [['is_clock_given = clock >= 0', 'is_clock_given = clock > 0']],
-    'conformance > an hour ends where the local clock is set by half of one': [
-      ['if not is_clock_given', 'if is_clock_given'],
-    ],
-    "limits/every-kind > 'so many at the same time', 'Redis', among the rest > many at once are decided in their order":
+    'faults/receipts > ioredis 5 behind a connection that breaks after the request > charges a batch of many keys and costs once':
       [
-        ['then\n    apply_generally = apply_generally or general_driver(reply)', 'then\n    '],
-        ['if run.hasId then', 'if false then'],
-        ['run.id = ARGV[at]\n        at = at + 1', 'run.id = ARGV[at]\n        '],
-        ['run.id = ARGV[at]', ''],
-        [
-          '1\n      filled, keys_read = apply_generally(run, clock, is_clock_given, filled, keys_read)',
-          '1\n      ',
-        ],
+        ['if size_of_number > NUMBER_SIZE then number = string.sub(number, 1, NUMBER_SIZE) end', ''],
+        ['if last_number == number then', 'if false then'],
+        ['elseif last_number > number then', 'elseif last_number < number then'],
       ],
-    'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: windows of two kinds':
-      [['== 0 and not run.isDenialKept', '== 0 or not run.isDenialKept']],
-    'conformance > no window holds more than its limit, and whatever fits is admitted': [
-      ['windows[i], limits[i] = ARGV[at] + 0, ARGV[at + 1] + 0', ''],
+    'conformance > a clock may begin at 0': [
+      ['  if clock < 0 then\n', '  if clock <= 0 then\n'],
+      ['  at = at + 2\n', '  at = at + 1\n'],
     ],
-    'histories 1 > one short log': [
-      ['if windows[i] > longest then longest = windows[i] end', 'longest = windows[i]'],
-      ['at = at + 2', ''],
-      ['0\n      at = at + 1', '0\n      '],
+    'conformance > of several keys those are blocked whose limits have denied': [
+      ['(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE', '1, code % PER_OVERRIDE'],
+      ['log + (code - code % PER_WORD) / PER_WORD', 'log + (code - code % PER_WORD) / PER_WORD + 1'],
+      ['is_more = code % PER_WORD >= MORE', 'is_more = code >= MORE'],
+      ['codes[logs] = { kind = kind, p = log }', ''],
+      ['codes = codes or {}', 'codes = {}'],
+      ['log, code = last + 1, 0', 'log, code = last, 0'],
+      ['if is_more then code, at = ARGV[at] + 0, at + 1 end', 'if is_more then code = ARGV[at] + 0 end'],
+      ['if overridable > 0 then names, at = ARGV[at], at + 1 end', 'if overridable > 0 then at = at + 1 end'],
+      ['if options > 0 or kinds[8] then', 'if options > 0 then'],
+      ['KEYS[k + logs + i - 1]', 'KEYS[k + logs]'],
+      ['first, numbers, room, done, op = override', 'first, numbers, room, op = override'],
+      ['decide(numbers, 1, k, first + 1, room, now', 'decide(numbers, 1, k, first + 1, wanted, now'],
+      ['not (op.is_explained or op.again_at or', 'not (op.again_at or'],
+      ['or op.bans and (all < wanted or op.is_ban_restamped))', ')'],
+      ['op.bans and (all < wanted or op.is_ban_restamped)', 'op.bans and op.is_ban_restamped'],
+    ],
+    'histories 1 > several keys': [
+      ['if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end', ''],
+      ['lease_ms = 0, is_look', 'lease_ms = 1, is_look'],
+      [
+        'if has(CHARGES) then op.charges, at = ARGV[at] + 0, at + 1 end',
+        'if has(CHARGES) then at = at + 1 end',
+      ],
+      ['options % (2 * option) >= option', 'options >= option'],
+      ['options % (2 * option) >= option', 'options % (2 * option) > option'],
+      [
+        'groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1',
+        'groups, ops, cost, wanted = 1, 1, 1, 1',
+      ],
+      ['is_plain = not op and overridable == 0', 'is_plain = overridable == 0'],
+      ['is_all = at > arguments', 'is_all = false'],
+      ['if not is_all then groups, at = ARGV[at] + 0, at + 1 end', 'if not is_all then at = at + 1 end'],
+      [
+        'ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0',
+        'ops, wanted = ARGV[at] + 0, ARGV[at + 2] + 0',
+      ],
+      ['      at = at + 3\n', '      at = at + 2\n'],
+      ['decide(words, 1, k, filled + 2, wanted, clock', 'decide(words, 1, 1, filled + 2, wanted, clock'],
+      [
+        'reply[filled + 1], filled, k = all, done, k + logs',
+        'reply[filled + 1], filled, k = all, done, k + 1',
+      ],
+      [
+        'if op and op.has_ids then op.id, at = ARGV[at], at + 1 end',
+        'if op and op.has_ids then at = at + 1 end',
+      ],
+      [
+        'if op and op.has_ids then op.id, at = ARGV[at], at + 1 end',
+        'if op and op.has_ids then op.id = ARGV[at] end',
+      ],
+      ['for i = 1, run and 0 or overridable do', 'for i = 1, run and 0 or 1 do'],
+    ],
+    'conformance > what came back to a bucket at another refill is not returned again': [
+      ['if has(RESERVATION_NAME) then op.reservation, at', 'if has(RESERVATION_NAME) then op.id, at'],
+    ],
+    'conformance > of requests made at once the first are admitted, in their order': [
+      [
+        'ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0',
+        'ops, cost = ARGV[at] + 0, ARGV[at + 1] + 0',
+      ],
+      ['decide(words, 1, k, filled + 2, wanted, clock', 'decide(words, 1, k, filled + 2, 1, clock'],
+      [
+        'reply[filled + 1], filled, k = all, done, k + logs',
+        'reply[filled + 1], filled, k = wanted, done, k + logs',
+      ],
+    ],
+    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+      ['raws = raws or {}', 'raws = {}'],
+      ['if raws or run then', 'if raws then'],
+    ],
+    'conformance > an override is in force for its key, in every process, until it is deleted': [
+      ['          raws = nil\n', ''],
+      ['decide(numbers, 1, k, first + 1, room, now', 'decide(words, 1, k, first + 1, room, now'],
+    ],
+    'conformance > a request that comes again for more is refused, and charged nothing': [
+      [
+        'op.again_at, op.is_ban_restamped, op.is_blocked = nil, false, room == 0',
+        'op.is_ban_restamped, op.is_blocked = false, room == 0',
+      ],
+      ['not (op.is_explained or op.again_at or', 'not (op.is_explained or'],
+    ],
+    'conformance > requests that are denied together count one by one': [
+      [
+        'if kinds[8] then op.bans, op.denied = {}, {} end',
+        'op.bans, op.denied = op.bans or {}, op.denied or {}',
+      ],
+    ],
+    'histories 1 > bursts, clock set back': [
+      ['if now == clock then first = first + 2 end', 'first = first + 2'],
+      ['if now == clock then first = first + 2 end', ''],
+      ['now, done = AHEAD, done - clock, done, nil', 'now, done = AHEAD, 0, done, nil'],
+      ['= AHEAD, done - clock, done, nil', '= AHEAD, done - now, done, nil'],
+      ['is_usual = false\n        elseif', 'is_usual = true\n        elseif'],
+      ['reply[first], filled = all, done', 'reply[first], filled = room, done'],
     ],
     'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: sliding windows':
       [
-        ['groups = ARGV[at] + 0', ''],
-        ['KEYS[keys_read + 1],', 'KEYS[keys_read - 1],'],
+        ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
+        ['k, clock, filled), not run.isLook', 'k, clock, filled), false'],
       ],
-    'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
-      [['run = run or {', 'run = run and {']],
-    'conformance > a clock that was set back does not make a lease longer': [
-      ["kind = 'w', precision = precision, records = records, windows = windows, limits = limits,", ''],
+    'conformance > ops of a list are decided in its order': [
+      ['if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end', ''],
+      [
+        'then reply[first], filled, op.is_blocked = 0, first, false end',
+        'then reply[first], op.is_blocked = 0, false end',
+      ],
     ],
   },
 }

@@ -4,79 +4,71 @@ export const override: Mutants = {
   part: 'limits/override.lua',
   mutants: {
     'conformance > an override is in force for its key, in every process, until it is deleted': [
-      ['return ends == FOREVER and FOREVER or math.max(0, ends - clock)', 'return math.min(0, ends - clock)'],
-      ["local rule_ms = record.rule == '' and 0 or left_of(record.ends, clock)", 'local rule_ms = 0'],
-      ['if own then (renumber[declared.kind] or renumber_limit)(params, j, own) end', ''],
-      [
-        'logs.is_overridden, logs.blocked_ms = true, math.max',
-        'logs.is_overridden, logs.blocked_ms = false, math.max',
-      ],
-      ['reply[filled + 1] = OVERRIDDEN', 'reply[filled + 1] = 0'],
-      ["reply[filled + 1] = told and told.rule or ''", "reply[filled + 1] = ''"],
-      ["call_redis('DEL', key)", ''],
-      ["if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end", ''],
-      [
-        "record.rule = run.rule or before and before.rule or ''",
-        "record.rule = before and before.rule or ''",
-      ],
-      ['if run.rule then record.ends =', 'if not run.rule then record.ends ='],
-      ['return before and true or false', 'return true'],
+      ['FOREVER = 4503599627370496', 'FOREVER = 450359962737'],
+      ['ends == FOREVER and FOREVER or ends > clock', 'ends > clock'],
+      ["rule_ms = rule == '' and 0 or left_of(ends, clock)", 'rule_ms = 0'],
+      ["return rule_ms == 0 and '' or rule, rule_ms,", "return '', rule_ms,"],
+      ['if own then renumber(words, kind, p, at, most + 0, own) end', ''],
+      ["if rule ~= '' then apply(changed, logs, rule, numbers) end", ''],
+      ['reply[first] = OVERRIDDEN', ''],
+      ['return after, numbers, wanted, nil, op', 'return after, words, wanted, nil, op'],
+      ['numbers[name], length = changed,', "numbers[''], length = changed,"],
+      ['after = rule, rule_ms, blocked_ms,', "after = '', rule_ms, blocked_ms,"],
+      ["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"],
     ],
-    'conformance > overrides are listed with the keys that they were set for': [
-      ["call_redis('ZADD', index, '0', name)", ''],
+    'conformance > an override may end by itself, and what was used under it counts on': [
+      ['ends > clock and ends - clock or 0\n', 'ends - clock\n'],
+      ['ends > clock and ends - clock or 0\n', 'ends > clock and ends or 0\n'],
+      ["return rule_ms == 0 and '' or rule, rule_ms,", 'return rule, rule_ms,'],
+    ],
+    'conformance > numbers of every kind change on the log that there is': [
+      ['local units, window = own.limit or words[at + 1],', 'local units, window = words[at + 1],'],
+      ['words[at], words[at + 1] = window + precision - 1, units', 'words[at] = window + precision - 1'],
+      ['words[at] = own.limit\n', '\n'],
+      ['(kind > 5 and 2 or kind == 4 and 4 or 3)', '(kind == 4 and 4 or 3)'],
+      ['(kind > 5 and 2 or kind == 4 and 4 or 3)', '(kind > 5 and 2 or 3)'],
+    ],
+    'conformance > a bucket is given another capacity and refill': [
       [
-        'return string_sub(index, 1, -1 - INDEX_LENGTH) .. name',
-        'return string_sub(index, 1, -INDEX_LENGTH) .. name',
+        'local capacity, refill, parts = own.capacity or words[p + 4],',
+        'local capacity, refill, parts = words[p + 4],',
       ],
-      ['local given = run.given and run.given[stored.part] or given_of(record)', "local given = ''"],
-      ['page[at + 1], page[at + 2], page[at + 3] = name, given_of(record), told.rule', ''],
-      ['page[at + 4], page[at + 5] = text_of(told.rule_ms), text_of(told.blocked_ms)', ''],
+      ['own.refill or words[p + 1], words[p + 2]', 'words[p + 1], words[p + 2]'],
+      [
+        'math.max(most_parts - most_parts % parts, capacity * parts), capacity',
+        'math.max(most_parts - most_parts % parts, capacity * parts), words[p + 4]',
+      ],
+    ],
+    'conformance > a window is made longer and shorter': [
+      ['own.windowMs or words[at] - precision + 1', 'words[at] - precision + 1'],
+      ['words[at], words[at + 1] = window + precision - 1, units', 'words[at + 1] = units'],
+    ],
+    'conformance > names that a plan does not have are unused, and used again when it has': [
+      ['and not (own.windowMs or own.capacity or own.refill) then', 'then'],
+    ],
+    'conformance > the limits of an exempt key only count': [
+      ["if rule == 'exempt' then words[p] = -math.abs(words[p]) end", ''],
+    ],
+    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+      ['rule_ms, left_of(blocked, clock), ends, blocked', 'rule_ms, 0, ends, blocked'],
+      ['if blocked_ms > most_blocked then most_blocked = blocked_ms end', ''],
+      ['is_any = is_any or rule_ms + blocked_ms > 0', 'is_any = is_any or rule_ms > 0'],
+      ['if most_blocked > 0 then op, wanted = op or { lease_ms = 0 }, 0 end', ''],
+      ["rules = rules .. '\\n' .. rule", "rules = '\\n' .. rule"],
+    ],
+    'conformance > what would not survive a change of numbers is refused, with what to write': [
+      ["numbers[name] or limits == 1 and numbers['']", 'numbers[name]'],
     ],
     'overrides/overrides > overrides in Redis with one bucket > a list of more than a page is whole, and has each once':
       [
-        ["'(' .. after", "'[' .. after"],
-        ['if i == OVERRIDES_PAGE or', 'if'],
-        ['page[1] = name', ''],
+        ['OVERRIDES_PAGE = 250', 'OVERRIDES_PAGE = 1000'],
+        ['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9'],
       ],
-    'conformance > an override may end by itself, and what was used under it counts on': [
-      ['math.max(0, ends - clock)\nend', 'math.max(1, ends - clock)\nend'],
-      ['FOREVER and FOREVER or clock + ms', 'FOREVER and FOREVER or ms'],
-    ],
-    'conformance > numbers of every kind change on the log that there is': [
-      ['params.limits[j] = units\n  if', 'if'],
-      ['params.limits, params.windows = { unpack(declared.limits) }, { unpack(declared.windows) }', ''],
-      ['local units, window = own.limit or params.limits[j],', 'local units, window = params.limits[j],'],
-    ],
-    'conformance > a bucket is given another capacity and refill': [
-      ['params.limits[j], params.windows[j], params.refill = capacity, fill, refill', ''],
-      [
-        'own.capacity or params.limits[j], own.refill or params.refill,',
-        'params.limits[j], own.refill or params.refill,',
-      ],
-      ['own.refill or params.refill, params.parts', 'params.refill, params.parts'],
-    ],
-    'conformance > a window is made longer and shorter': [
-      ['own.windowMs or params.windows[j] - precision + 1', 'params.windows[j] - precision + 1'],
-      ['params.limits[j], params.windows[j] = units, window + precision - 1', 'params.limits[j] = units'],
-    ],
-    'conformance > names that a plan does not have are unused, and used again when it has': [
-      ['if not units or own.windowMs or', 'if not units or'],
-    ],
-    'conformance > what would not survive a change of numbers is refused, with what to write': [
-      ["or is_only and numbers['']", ''],
-    ],
-    'conformance > the limits of an exempt key only count': [
-      ["declared.shadow or rule == 'exempt'", 'declared.shadow'],
-      [
-        'reply[filled + 2], reply[filled + 3] = told and told.rule_ms or 0,',
-        'reply[filled + 2], reply[filled + 3] = 0,',
-      ],
-    ],
-    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
-      ['math.max(logs.blocked_ms, each.in_force.blocked_ms)', 'logs.blocked_ms'],
-      ['told and told.blocked_ms or 0\n', '0\n'],
-      ['run.blockMs == 0 and 0 or ends_of(run.blockMs)', '0'],
-      ['if run.blockMs then record.blocked', 'if not run.blockMs then record.blocked'],
+    'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
+      ['if not blocked then return nil, NO_OVERRIDE end', ''],
+      ['if not rule then return first, words, 0, rule_ms, op end', ''],
+      ['if not numbers then return first, words, 0, NO_OVERRIDE, op end', ''],
+      ['return length == #rule and numbers or nil', 'return numbers'],
     ],
   },
 }

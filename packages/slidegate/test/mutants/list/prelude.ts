@@ -6,45 +6,40 @@ export const prelude: Mutants = {
     'traps/numbers > Redis > totals that grow for long, since the log is never empty, stay exact': [
       ['MAX_UNITS = 2 ^ 46', 'MAX_UNITS = 2 ^ 48'],
     ],
-    'histories 1 > bursts': [
-      ['local NEVER = -1', 'local NEVER = 0'],
-      ['local BACK = 57', 'local BACK = 58'],
-      ["HOT_OFFSET = '33'", "HOT_OFFSET = '39'"],
-      ['local STAMP = 6', 'local STAMP = 7'],
-      ['local WIDTH = 12', 'local WIDTH = 13'],
-      ['local PAGE = 4', 'local PAGE = 3'],
-      ['local PAGE_WIDTH = 48', 'local PAGE_WIDTH = 47'],
-      ['local FRONT = 105', 'local FRONT = 106'],
-      ['local EDGES = 153', 'local EDGES = 154'],
-      ['if not text then', 'if text then'],
-      ['wanted and wanted', 'wanted or wanted'],
-      ['math.max(2 * pages,', 'math.max(pages,'],
+    'histories 1 > sliding, clock set back': [['NEVER = -1', 'NEVER = 0']],
+    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 999'],
     ],
-    'traps/ttl > a key that is charged when the clock says 0 has a time to live, too': [
-      ['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0'],
+    'conformance > after a large step back all counts from now on: never over': [
+      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 1001'],
+      ['MAX_AHEAD = 1000', 'MAX_AHEAD = 2000'],
     ],
-    'traps/stored-format > a window log': [['local FORMAT = 1', 'local FORMAT = 2']],
-    'history/stored-form > a large ring is given back when its log has run empty, a small one kept: the usual way':
+    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [
-        ["'>BI6I6I6I6I6I2I6I6I6I2I2BB'", "'<BI6I6I6I6I6I2I6I6I6I2I2BB'"],
-        ['local KEPT_SLOTS = 64', 'local KEPT_SLOTS = 0'],
-        ['local KEPT_SLOTS = 64', 'local KEPT_SLOTS = 6400'],
+        ['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0'],
+        ['is_clock_given and lifetime < MIN_GIVEN_TTL and MIN_GIVEN_TTL or lifetime', 'lifetime'],
       ],
-    'limits/logs-in-redis > stream > totals begin anew where nothing counts any more, and before they are more than text can tell':
-      [["= string.format('%d', number)", '= tostring(number)']],
-    "traps/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
-      ['keep + math.max(4000, math.floor(keep / 4))', 'keep'],
-      ['math.max(lifetime,', 'math.min(lifetime,'],
+    'histories 1 > bans, clock set back': [['LATER = 1000', 'LATER = 0']],
+    'histories 2 > overrides and bans, clock set back': [
+      ['LATER = 1000', 'LATER = 5'],
+      ["NUMBER_FORMAT = '>I6'", "NUMBER_FORMAT = '<I6'"],
     ],
     'traps/ttl > what is held, and the values that count, live as long as their window and a quarter more': [
-      ['return keep + math.max(4000, math.floor(keep / 4))', 'return 2 * keep + 4000'],
-      ['return is_clock_given or now - now % part > stamp', 'return false'],
+      ['slack = keep / 4', 'slack = keep / 8'],
+      ['slack = keep / 4', 'slack = keep'],
+      ['keep + (slack', '(slack'],
+      ['slack < 4000 and 4000 or slack - slack % 1', '4000'],
+      ['slack < 4000 and', 'slack > 4000 and'],
     ],
-    'traps/ttl > a token bucket lives until its debt is paid, and not much longer': [
-      [
-        'text_of(is_clock_given and math.max(lifetime, MIN_GIVEN_TTL) or lifetime)',
-        'text_of(math.max(lifetime, MIN_GIVEN_TTL))',
-      ],
+    'traps/ttl > every key has a time to live, and not a longer one than it needs > by the clock of Redis': [
+      ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'lifetime < MIN_GIVEN_TTL and'],
+    ],
+    'traps/ttl > the lifetime is renewed by a request that it would not outlast': [
+      ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'is_clock_given and'],
+      ['or lifetime), lifetime', 'or lifetime), 2 * lifetime'],
+    ],
+    'traps/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
+      ['or lifetime), lifetime', 'or lifetime), keep'],
     ],
   },
 }

@@ -2,135 +2,144 @@ import type { Mutants } from '../mutant.ts'
 
 export const slidingCounter: Mutants = {
   part: 'limits/sliding-counter.lua',
-  withoutShortCut: true,
   mutants: {
-    'conformance > a refund takes nothing that was charged after a reset': [
-      ['if at_ms < counter.since then return 0 end', ''],
-      ['if counter.current == 0 and counter.previous == 0 then counter.since = now end', ''],
-    ],
-    'conformance > a sliding counter forgets what two windows have left behind': [
+    'traps/stored-format > a sliding counter': [
+      ["'>BI6I7I7I6'", "'<BI6I7I7I6'"],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 26'],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 28'],
-      ['0, counter.stamp ==', '0, counter.stamp ~='],
-    ],
-    'conformance > after a small step back over an edge a sliding counter waits for the clock': [
-      ['return ms - ms %', 'return ms + ms %'],
-      ['if counter.stamp == start then return current, previous end', ''],
-      ['counter.stamp, counter.fresh = start, true', ''],
-      ['- math.floor(room', '- math.ceil(room'],
-      ['params.precision or params.window', 'params.precision and params.window'],
       [
-        "counter.stamp, counter.current, counter.previous, counter.since, counter.fresh = 0, 0, 0, 0, raw == ''",
-        '',
+        'local window, most = words[p + 1], words[p + 3]\nlocal',
+        'local window, most = words[p + 1], words[p + 2]\nlocal',
       ],
-      ["if raw == '' then return nil end", ''],
-      ['string.byte(raw) ==', 'string.byte(raw) ~='],
-      [
-        '_, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)',
-        '',
-      ],
-      ['params.window ==', 'params.window ~='],
-      ['if is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then return nil end', ''],
-      [
-        'is_clock_given)\n  if counter.current == 0 and counter.previous == 0 then',
-        'is_clock_given)\n  if counter.current == 0 or counter.previous == 0 then',
-      ],
-      ["call_redis('SET', counter.key, raw, 'PX', ttl_of(2 * counter.params.window, is_clock_given))", ''],
-      ["call_redis('SET', counter.key, raw, 'KEEPTTL')", ''],
-      ['roll(counter, params, start_of(now, params.window))', ''],
-      ['counter.current = math.min(counter.current + units, params.mostUnits)', ''],
-      ['params.limits[i] - cost', 'params.limits[i] + cost'],
-      ['if current <= room then return start + fades_in(previous, room - current, params) - now end', ''],
-      ['return start + params.window', 'return start - params.window'],
-    ],
-    "traps/ttl > the first charge in a window gives a key its time, and no other does: 'counter'": [
-      ['if counter.stamp == start then return end', ''],
-      ['if counter.fresh then', 'if true then'],
-      ['if counter.fresh then', 'if true then'],
-    ],
-    'conformance > a sliding counter admits one less than twice its limit in a window': [
-      ['counter.current, counter.previous = units_at(counter, params, start)', ''],
-      ['math.floor(previous', 'math.ceil(previous'],
-    ],
-    'traps/ttl > a sliding counter lives until its window and the next are over': [
-      ['counter.stamp, counter.fresh = start, true', 'counter.stamp = start'],
-      ['ttl_of(2 * counter.params.window,', 'ttl_of(counter.params.window,'],
-      ['  roll(counter, params, start)', '  '],
-    ],
-    'traps/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
-      [
-        'elapsed < params.grains and elapsed * params.precision or params.window',
-        'elapsed * params.precision',
-      ],
-      [
-        '== 0 and counter.previous == 0 then counter.stamp',
-        '== 0 and counter.previous ~= 0 then counter.stamp',
-      ],
-    ],
-    'conformance > a sliding counter counts no more units than its limit can tell apart': [
-      [
-        'local current, previous = math.min(counter.current, params.mostUnits)',
-        'local current, previous = counter.current',
-      ],
-      [', math.min(counter.previous, params.mostUnits)', ', counter.previous'],
-      ['params.window and current or 0', 'params.window and counter.current or 0'],
-      ['math.min(counter.current, params.mostUnits)', 'math.max(counter.current, params.mostUnits)'],
-      ['math.min(counter.previous, params.mostUnits)', 'math.max(counter.previous, params.mostUnits)'],
-      ['counter.previous) <= MOST_UNITS', 'counter.previous) <= params.mostUnits'],
-    ],
-    'traps/damaged-state > units beyond all that may be is no log of ours': [
-      ['is_aligned and math.max(counter.current, counter.previous) <= MOST_UNITS then', 'is_aligned then'],
-      ['MOST_UNITS = 2 ^ 52', 'MOST_UNITS = 2 ^ 53'],
-      ['math.max(counter.current, counter.previous) <=', 'counter.previous <='],
-    ],
-    'traps/damaged-state > more units before is no log of ours': [
-      ['math.max(counter.current, counter.previous) <=', 'counter.current <='],
+      ['is_restamped = now - now % window, 0,', 'is_restamped = now, 0,'],
     ],
     'traps/what-is-wrong > a sliding counter with a byte too many': [
       ["LAST_OF_TWO_WINDOWS = '27'", "LAST_OF_TWO_WINDOWS = '26'"],
     ],
-    'traps/what-is-wrong > a sliding counter': [["if type(raw) ~= 'string' then return raw.err end", '']],
-    'limits/every-kind > a sliding counter in Redis > leaves no key behind where nothing is left in it': [
-      ["call_redis('DEL', counter.key)", ''],
-      ['0\n  if charged_in == start then', '0\n  if false then'],
-      ['held = current', ''],
-      ['counter.current = counter.current - returned', ''],
-    ],
-    'limits/every-kind > a sliding counter in Redis > has one key, which expires a while after it is empty': [
-      ['if counter.fresh then', 'if false then'],
-    ],
-    'histories 2 > counter, great': [
-      ['counter.stamp, counter.fresh = start_of(now, params.window), true', ''],
-      ['counter.fresh = start_of(now, params.window),', 'counter.fresh = now,'],
-      ['= math.floor((now - start) / params.precision)', '= (now - start) / params.precision'],
-      ['= math.floor((now', '= math.ceil((now'],
-      ['if room < 0 then return NEVER end', ''],
-      ['if current > 0 then return start + 2 * params.window - now end', ''],
-      ['previous > 0 and', 'previous >= 0 and'],
-    ],
-    'conformance > after a large step back all that a sliding counter holds is of this window': [
+    'traps/ttl > a sliding counter lives until its window and the next are over': [
+      ['0, 0, 0, true, false', '0, 0, 0, false, false'],
+      ["if raw ~= '' then", "if raw == '' then"],
+      ['if stamp > now then', 'if stamp >= now then'],
+      ['if counter.is_new then', 'if false then'],
+      ['2 * words[p + 1], is_clock_given', 'words[p + 1], is_clock_given'],
+      ["raw, 'KEEPTTL'", 'raw'],
       [
-        'counter.current, counter.previous = math.min(counter.current + counter.previous, params.mostUnits), 0',
+        '  if counter.stamp ~= start then current, previous = 0, counter.stamp == start - window and current or 0 end\n',
         '',
       ],
-      ['counter.previous = math.min(counter.current +', 'counter.previous = math.max(counter.current +'],
-      ['if room < 0 then', 'if room <= 0 then'],
+      ['counter.stamp == start - window and current or 0 end', '0 end'],
+      ['charged_in == start and current or', 'false or'],
+      ['charged_in == start - window and previous or 0', '0'],
+      ['if charged_in == start then current', 'if true then current'],
+      ['counter.is_new = counter.stamp ~= start\n', '\n'],
     ],
-    'histories 2 > counter, clock set back': [
+    'traps/what-is-wrong > a sliding counter': [
+      ['return nil, raw.err or NO_TWO_WINDOWS', 'return nil, NO_TWO_WINDOWS'],
+      ['  if #raw ~= TWO_WINDOWS_SIZE then return nil, raw.err or NO_TWO_WINDOWS end\n', ''],
+    ],
+    'traps/what-is-wrong > a sliding counter whose window begins between two of its windows': [
+      ['or stamp % window ~= 0 or', 'or'],
+    ],
+    'conformance > after a small step back over an edge a sliding counter waits for the clock': [
+      ['if stamp > now then', 'if false then'],
+      ['if stamp <= clock + MAX_AHEAD then return nil, stamp end', ''],
+    ],
+    'conformance > after a large step back all that a sliding counter holds is of this window': [
+      ['current, previous, is_restamped = current + previous, 0, true', 'is_restamped = true'],
+      ['is_restamped = current + previous, 0, true', 'is_restamped = current, 0, true'],
+      ['is_restamped = current + previous, 0, true', 'is_restamped = current + previous, 0, false'],
+      ['elseif stamp == start then', 'elseif false then'],
+      ['previous = 0, stamp == start - window and current or 0\n  end', 'previous = 0, 0\n  end'],
+      ['previous = 0, stamp == start - window and current or 0\n  end', 'previous = 0, current\n  end'],
+      ['current, previous = 0, stamp == start', 'previous = stamp == start'],
+      ['used = current + previous -', 'used = previous -'],
+      ['used = current + previous - (faded', 'used = current + previous + (faded'],
+      ['used = current + previous - (faded - faded % 1)', 'used = current + previous'],
+      ['for i = p + 4, last do\n  local', 'for i = p + 5, last do\n  local'],
+      ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
+      ['current = current + cost * mine', 'current = current + cost'],
+      ['1, start, current, previous, since)\n  if', '1, now, current, previous, since)\n  if'],
+    ],
+    "traps/ttl > the first charge in a window gives a key its time, and no other does: 'counter'": [
+      ['    is_new = false\n', ''],
+      ['  if is_new then', '  if true then'],
+      ['  if is_new then', '  if false then'],
+      ['(ttl_of(2 * window,', '(ttl_of(window,'],
+      ['if counter.is_new then', 'if true then'],
+    ],
+    'traps/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
+      ['(now - start) / precision, window', '(now - start), window'],
+      ['if counter.current == 0 and counter.previous == 0 then', 'if counter.current == 0 then'],
+      ['else previous = previous - returned end', 'end'],
       [
-        'math.min(counter.current + counter.previous, params.mostUnits), 0',
-        'counter.current, counter.previous',
+        'counter.stamp, counter.current, counter.previous = start, current, previous',
+        'counter.current, counter.previous = current, previous',
+      ],
+      ['counter.stamp, counter.current, counter.previous = start, current, previous', ''],
+    ],
+    'conformance > sliding counters of one window share it, and are denied each by its limit': [
+      ['for i = p + 4, last do\n  local', 'for i = p + 4, p + 4 do\n  local'],
+      ['words[i] - used', 'words[i] + used'],
+    ],
+    'histories 1 > counter': [
+      ['if free < cost * fitting then', 'if free < cost then'],
+      ['if free < cost * fitting then', 'do'],
+      ['free < cost and 0 or (free', '(free'],
+    ],
+    'histories 2 > counter, great': [
+      ['(free - free % cost) / cost', 'free / cost'],
+      ['answer = current, previous, place + 2', 'answer = current, previous, place + 1'],
+      ['answer = current, previous, place', 'answer = current, 0, place'],
+      ['answer = current, previous, place', 'answer = used, previous, place'],
+    ],
+    "limits/every-kind > 'a sliding counter', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+      [
+        ['for i = p + 4, last do\n    if', 'for i = p + 5, last do\n    if'],
+        ['used + cost * mine + cost > words[i]', 'used + cost * mine > words[i]'],
+      ],
+    'histories 1 > bans': [
+      ['mine + cost > words[i]', 'mine + cost >= words[i]'],
+      ['op.denied[k] = true', ''],
+    ],
+    'conformance > a sliding counter counts no more units than its limit can tell apart': [
+      ['if mine > 0 or is_restamped and not is_look then', 'if true then'],
+      [
+        'current = current + cost * mine\n  if current > most then current = most end\n',
+        'current = current + cost * mine\n',
       ],
     ],
-    'histories 2 > counter, charged beyond all': [
-      ['= math.min(counter.current + units, params.mostUnits)', '= counter.current + units'],
+    'conformance > a refund takes nothing that was charged after a reset': [
+      ['if current == 0 and previous == 0 then since = now end', ''],
+      ['if at_ms < counter.since then return 0 end', ''],
+      ['at_ms < counter.since', 'at_ms <= counter.since'],
+      ['at_ms - at_ms % window', 'at_ms'],
     ],
     'conformance > a sliding counter returns units to the window that they came in': [
-      ['== start - params.window then', '== start + params.window then'],
-      ['held = previous', ''],
-      ['= math.min(units,', '= math.max(units,'],
-      ['start)\n  if charged_in == start then', 'start)\n  if true then'],
-      ['counter.previous = counter.previous - returned', ''],
+      ['if current == 0 and previous == 0 then since', 'if current == 0 then since'],
+    ],
+    'conformance > what is returned is what was charged, whatever came before and after': [
+      ['if current == 0 and previous == 0 then since', 'if previous == 0 then since'],
+      ['current = current + cost * mine', 'current = current + mine'],
+      ['1, start, current, previous, since)\n  if', '1, start, current, previous, now)\n  if'],
+      ["    call_redis('SETRANGE', key, '0', value)\n", ''],
+      ['if counter.current == 0 and counter.previous == 0 then', 'if counter.previous == 0 then'],
+      ["call_redis('SET', counter.key, raw, 'KEEPTTL')", ''],
+    ],
+    'limits/every-kind > a sliding counter in Redis > has one key, which expires a while after it is empty': [
+      ['ttl_of(2 * window, clock ~= reply[1])', 'ttl_of(2 * window, true)'],
+    ],
+    'conformance > a refund to a sliding counter mints nothing': [
+      ['counter.stamp, counter.current, counter.previous, counter.since = 0, 0, 0, 0', ''],
+      ["if raw == '' then return nil end", ''],
+    ],
+    "limits/every-kind > 'a sliding counter', 'Redis' > holds no time where all of it was returned": [
+      ['if counter.current == 0 and counter.previous == 0 then', 'if false then'],
+      ["call_redis('DEL', counter.key)", ''],
+    ],
+    'histories 1 > bans, clock set back': [
+      ['charged_in == start - window and previous or 0', 'previous'],
+      ['math.min(units, held)', 'units'],
+      ['then current = current - returned else', 'then else'],
     ],
   },
 }

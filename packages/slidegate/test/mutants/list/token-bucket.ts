@@ -2,74 +2,143 @@ import type { Mutants } from '../mutant.ts'
 
 export const tokenBucket: Mutants = {
   part: 'limits/token-bucket.lua',
-  withoutShortCut: true,
   mutants: {
-    'conformance > a refund takes nothing that was charged after a reset': [
-      ['or at_ms < bucket.since', ''],
-      ['if debt == 0 or bucket.refill ~= params.refill then bucket.since = now end', ''],
+    'conformance > a token bucket is full at first, and tokens come back one by one': [
+      ["'>BI6I7I6I6I6'", "'<BI6I7I6I6I6'"],
+      ['BUCKET_SIZE = 32', 'BUCKET_SIZE = 31'],
+      ['BUCKET_SIZE = 32', 'BUCKET_SIZE = 33'],
+      ['is_restamped = refill, 0,', 'is_restamped = 0, 0,'],
+      ["if raw ~= '' then", "if raw == '' then"],
+      ['if stamp <= now then', 'if stamp < now then'],
     ],
-    'conformance > after a large step back a token bucket counts its debt from then on': [
-      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 25'],
-      ['BUCKET_SIZE = 26', 'BUCKET_SIZE = 27'],
-      ['bucket.stamp, bucket.debt, bucket.since, bucket.refill = 0, 0, 0, 0', ''],
-      ["if raw == '' then", "if raw ~= '' then"],
-      ['bucket.stamp, bucket.since = now, math.min(bucket.since, now)', ''],
-      ['params.limits[i] - cost', 'params.limits[i] + cost'],
-    ],
-    'conformance > token bucket: what was charged before can be returned after the limit changed': [
-      ['now - bucket.stamp)', 'now + bucket.stamp)'],
-      ["if raw == '' then return nil end", ''],
-      ['_, bucket.stamp, bucket.debt, bucket.since, bucket.refill = struct_unpack(BUCKET_FORMAT, raw)', ''],
-      ['bucket.since, bucket.refill = struct_unpack', 'bucket.since = struct_unpack'],
-      ['bucket.since, bucket.refill)', 'bucket.since, 0)'],
-      ['bucket.stamp, bucket.refill = now, params.refill', 'bucket.stamp = now'],
-      ["call_redis('SET', bucket.key, raw, 'PX', ttl_of(keep, is_clock_given))", ''],
-      ['bucket.debt = math.min(debt + units * params.parts, params.mostDebt)', ''],
-      ['at_ms > bucket.stamp', 'at_ms >= bucket.stamp'],
-      ['= math.max(0, math.min(owed,', '= math.min(0, math.min(owed,'],
-      ['bucket.debt = debt - returned', ''],
-    ],
-    'conformance > a refund to a token bucket that was full since mints nothing after the clock was set back':
-      [
-        ['if debt == 0 or bucket', 'if bucket'],
-        ['if debt == 0 or', 'if debt == 0 and'],
-      ],
-    'histories 1 > reservations under limits that change': [["call_redis('DEL', bucket.key)", '']],
-    'conformance > what came back to a bucket at another refill is not returned again': [
-      ['if debt == 0 or bucket.refill ~= params.refill then', 'if debt == 0 then'],
-      ['or bucket.refill ~= params.refill then return 0 end', 'then return 0 end'],
+    'traps/what-is-wrong > a token bucket with a byte too many': [
+      ["LAST_OF_BUCKET = '32'", "LAST_OF_BUCKET = '31'"],
     ],
     'conformance > the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days': [
       ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 51'],
-      ['debt <= MOST_PARTS', 'debt < MOST_PARTS'],
+      ['if format ~= 1 or debt > MOST_PARTS then', 'if format ~= 1 or debt >= MOST_PARTS then'],
+      ['if last_refill > refill then rate = last_refill end', ''],
+      ['if last_refill > refill then', 'if last_refill < refill then'],
+      ['if rate == refill then', 'if true then'],
+      ['if rate == refill then', 'if rate ~= refill then'],
+      ['if debt > words[p + 3] then debt = words[p + 3] end', ''],
     ],
     'traps/damaged-state > a debt beyond all that may be is no log of ours': [
       ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 53'],
-      ['if bucket.debt <= MOST_PARTS then return nil end', 'if true then return nil end'],
+      ['if format ~= 1 or debt > MOST_PARTS then', 'if format ~= 1 then'],
+    ],
+    'traps/what-is-wrong > a token bucket': [
+      ['return nil, raw.err or NO_BUCKET', 'return nil, NO_BUCKET'],
+      ['  if #raw ~= BUCKET_SIZE then return nil, raw.err or NO_BUCKET end\n', ''],
+    ],
+    'conformance > a refund to a token bucket that was full since mints nothing after the clock was set back':
+      [
+        ['if stamp <= now then', 'if true then'],
+        ['if debt < 0 then debt = 0 end', ''],
+      ],
+    'conformance > a bucket keeps its debt when its refill changes': [
+      ['(now - stamp) * rate', '(now - stamp) * refill'],
+      ['debt - (now', 'debt + (now'],
+    ],
+    'conformance > after a small step back a token bucket waits for the clock': [
+      ['if stamp <= clock + MAX_AHEAD then return nil, stamp end', ''],
+      ['then return nil, stamp end', 'then return nil, now end'],
+    ],
+    'histories 3 > bans, clock set back': [
+      ['if stamp <= clock + MAX_AHEAD then', 'if stamp <= now + MAX_AHEAD then'],
+    ],
+    'conformance > after a large step back a token bucket counts its debt from then on': [
+      ['expires, is_restamped = 0, true', 'expires, is_restamped = 0, false'],
+      ['debt + parts - 1', 'debt + parts'],
+      ['debt + parts - 1', 'debt'],
+      ['(used - used % parts) / parts', 'used / parts'],
+      ['free = capacity - used', 'free = capacity + used'],
+      ['words[p + 4]', 'words[p + 3]'],
+      ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
+    ],
+    'limits/every-kind > a token bucket in Redis > lives on for all of its time when the clock is set back': [
+      ['expires, is_restamped = 0, true', 'is_restamped = true'],
+    ],
+    'histories 1 > bucket, great': [
+      ['if since > now then since = now end', ''],
+      ['math.max(0, now - bucket.stamp) *', '(now - bucket.stamp) *'],
+      ['math.max(0, math.min(units', '(math.min(units'],
+      ['math.max(0, now - at_ms)', '(now - at_ms)'],
+    ],
+    'conformance > a charge leaves a token bucket in debt, until it is paid': [
+      ['free < cost and 0 or (free', '(free'],
+    ],
+    'histories 1 > bucket': [
+      ['-1 - debt, rate', '-debt, rate'],
+      ['debt, rate, place + 2', 'debt, refill, place + 2'],
+      ['rate, place + 2', 'rate, place + 1'],
+    ],
+    'histories 2 > bans by bucket of several keys': [
+      ['op.bans and not is_shadow and', 'op.bans and'],
+      ['mine + cost > capacity', 'mine + cost >= capacity'],
+    ],
+    "limits/every-kind > 'a token bucket', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
+      [
+        ['used + cost * mine + cost > capacity', 'used + cost * mine > capacity'],
+        ['op.denied[k] = true', ''],
+      ],
+    'histories 1 > bucket, clock set back': [
+      ['or is_restamped and not is_look then', 'or is_restamped then'],
+      ['if mine > 0 or is_restamped and not is_look then', 'if true then'],
+      ['if at_ms > bucket.stamp or at_ms < bucket.since', 'if at_ms < bucket.since'],
+    ],
+    'conformance > a refund to a token bucket mints nothing': [
+      ['if debt == 0 or last_refill ~= refill then since = now end', ''],
+      ['if debt == 0 or last_refill ~= refill then since', 'if last_refill ~= refill then since'],
+      ["if raw == '' then return nil end", ''],
+      ['or at_ms < bucket.since ', ''],
+    ],
+    'conformance > what came back to a bucket at another refill is not returned again': [
+      ['if debt == 0 or last_refill ~= refill then since', 'if debt == 0 then since'],
+      ['cost * mine * parts, refill', 'cost * mine * parts, last_refill'],
+      ['cost * mine * parts,', 'mine * parts,'],
+      ['cost * mine * parts,', 'cost * mine,'],
+      ['or bucket.refill ~= refill then', 'then'],
+    ],
+    'conformance > what is returned is what was charged, whatever came before and after': [
+      ['if debt == 0 or last_refill ~= refill then since', 'do since'],
+      ["'>I6I7I6I6', now, debt, since, last_refill", "'>I6I7I6I6', now, debt, now, last_refill"],
+      ["    call_redis('SETRANGE', key, '1', struct_pack('>I6I7I6I6', now, debt, since, last_refill))\n", ''],
+      ['if bucket.debt == 0 then', 'if true then'],
+      ["call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', bucket.stamp, bucket.debt))", ''],
     ],
     'traps/ttl > a token bucket that owes more than its refill of now allows lives for 366 days': [
-      ['bucket.debt / bucket.refill', 'bucket.debt / bucket.params.refill'],
+      ['keep % last_refill) / last_refill', 'keep % last_refill) / refill'],
     ],
-    'traps/what-is-wrong > a token bucket with a byte too many': [
-      ["LAST_OF_BUCKET = '26'", "LAST_OF_BUCKET = '25'"],
+    'traps/ttl > the TTL of a token bucket is renewed where it would end before its debt is paid, and only there':
+      [
+        ['if expires < now + keep then', 'if true then'],
+        ['if expires < now + keep then', 'if expires < keep then'],
+        ['if expires < now + keep then', 'if expires == 0 then'],
+        ['last_refill, clock + lifetime', 'last_refill, clock'],
+        ['last_refill, clock + lifetime', 'last_refill, clock + 2 * lifetime'],
+      ],
+    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+      [['ttl_of(keep, clock ~= reply[1])', 'ttl_of(keep, false)']],
+    'traps/ttl > a token bucket lives until its debt is paid, and not much longer': [
+      ['ttl_of(keep, clock ~= reply[1])', 'ttl_of(keep, true)'],
     ],
-    'traps/what-is-wrong > a token bucket': [["if type(raw) ~= 'string' then return raw.err end", '']],
-    'traps/damaged-state > a token bucket > cut off while it is short it does not trouble the requests beside it either':
-      [['BUCKET_SIZE and string.byte(raw)', 'BUCKET_SIZE or string.byte(raw)']],
-    'conformance > a token bucket does not charge denials': [
-      ['if #raw == BUCKET_SIZE', 'if #raw ~= BUCKET_SIZE'],
-      ['if bucket.debt == 0 then', 'if true then'],
+    "limits/every-kind > 'a token bucket', 'Redis' > holds no time where all of it was returned": [
+      ['if bucket.debt == 0 then', 'if false then'],
+      ["call_redis('DEL', bucket.key)", ''],
+      ['at_ms > bucket.stamp', 'at_ms >= bucket.stamp'],
+      ['at_ms < bucket.since', 'at_ms <= bucket.since'],
     ],
     'conformance > a refund to a token bucket returns what has not come back by itself': [
-      ['if bucket.debt <= MOST_PARTS then return nil end', ''],
-      ['bucket.stamp, bucket.refill = now, params.refill', 'bucket.refill = params.refill'],
-      ['params.parts - math.max(0,', 'params.parts + math.max(0,'],
-      ['bucket.stamp = bucket.debt == 0 and 0 or math.max(bucket.stamp, now)', ''],
+      ['bucket.debt - math.max(0, now - bucket.stamp) * refill', 'bucket.debt'],
+      ['units * parts - math.max(0, now - at_ms) * refill,', 'units * parts,'],
+      ['debt - returned, math.max(bucket.stamp, now)', 'debt - returned, bucket.stamp'],
       ['math.ceil(returned', 'math.floor(returned'],
     ],
-    'traps/stored-format > a token bucket': [
-      ['math.ceil((debt_at(bucket,', 'math.floor((debt_at(bucket,'],
-      ['return math.ceil(debt_at(bucket,', 'return math.floor(debt_at(bucket,'],
-    ],
+    'conformance > what a refund leaves of a debt, before anything else is asked after a large step back, counts from then on, too':
+      [
+        ['debt - returned, math.max(bucket.stamp, now)', 'debt - returned, now'],
+        ['= debt - returned,', '= debt,'],
+      ],
   },
 }

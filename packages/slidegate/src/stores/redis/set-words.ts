@@ -1,0 +1,78 @@
+import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import { mostOf, namesOf } from '../../limits/override.ts'
+import type { Op, Part } from '../store.ts'
+
+// The words of the logs of an op: see the head of main.lua, and for those of a log the head of its kind's .lua file.
+
+/** The kinds by their tags, in the order of their numbers, from 1. */
+const KINDS = 'wtfczxeb'
+/** What reservations are among the entries of entry-window.lua. */
+const RESERVATIONS = 4
+
+/** What else the code of a log has besides the number of its kind. */
+const SHADOW = 16
+const MORE = 32
+const PER_WORD = 64
+const PER_OVERRIDE = 65_536
+
+interface KnownWords {
+  readonly sets: readonly LimitSet[]
+  readonly words: readonly string[]
+}
+
+/** By the first set, the words of the sets with which it was asked last. */
+const known = new WeakMap<LimitSet, KnownWords>()
+
+/** The words of all logs of an op, and the names of their limits, if there may be overrides. */
+export function setWords({ type, parts }: Op, nowMs: number | undefined): readonly string[] {
+  if (type === 'overrides') return ['0']
+  const first = parts[0]!.set
+  const last = known.get(first)
+  if (last !== undefined && last.sets.length === parts.length) {
+    if (parts.every(({ set }, i) => set === last.sets[i])) return last.words
+  }
+  const words = wordsOf(parts, nowMs ?? Date.now())
+  const isTimed = parts.some(({ set }) => set.logs.some(({ kind }) => kind.hasTimedWords))
+  if (!isTimed) known.set(first, { sets: parts.map(({ set }) => set), words })
+  return words
+}
+
+function wordsOf(parts: readonly Part[], nowMs: number): string[] {
+  const words: string[] = []
+  let names = ''
+  let overridable = 0
+  let logs = parts.reduce((sum, { set }) => sum + set.logs.length, 0)
+  for (const { set } of parts) {
+    let ofPart = '|'
+    set.logs.forEach((log, i) => {
+      const own = logWords(log, i, nowMs)
+      const place = words.length + 1
+      const code = numberOf(log) + (log.shadow ? SHADOW : 0) + (--logs > 0 ? MORE : 0) + own.length * PER_WORD
+      if (log.role === 'count') ofPart += namesIn(set, log, place)
+      words.push(`${code}`, ...own.map(String))
+    })
+    if (set.isOverridable) {
+      overridable++
+      names += ofPart
+    }
+  }
+  words[0] = `${Number(words[0] ?? 0) + overridable * PER_OVERRIDE}`
+  return overridable > 0 ? [...words, names] : words
+}
+
+function logWords({ kind, role, params }: Log, place: number, nowMs: number): readonly number[] {
+  if (role === 'reservations') return [params.windows[0]!, RESERVATIONS]
+  const words = kind.words(params, nowMs)
+  return role === 'ban' ? [place, ...words] : words
+}
+
+function numberOf({ kind }: Log): number {
+  return KINDS.indexOf(kind.tag) + 1
+}
+
+/** The names of limits, and the most that an override may make of each. */
+function namesIn({ limits }: LimitSet, log: Log, place: number): string {
+  const served = log.serves.map((i) => limits[i]!)
+  const named = namesOf(served).map((name, i) => ` ${name}=${mostOf(served[i]!)}`)
+  return `;${numberOf(log)} ${place}${named.join('')}`
+}
