@@ -6,7 +6,6 @@ export const distinctSketch: Mutants = {
     'limits/distinct-sketch > a log of another length, or whose numbers lead nowhere, is refused': [
       ["LAST_OF_SKETCHES = '8'", "LAST_OF_SKETCHES = '7'"],
       ['if #raw ~= SKETCHES_SIZE then return nil, raw.err or NO_SKETCHES end', ''],
-      ['return nil, raw.err or NO_SKETCHES', 'return nil, raw.err'],
       [
         'if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil',
         'if format ~= 1 or turn >= SUB_WINDOWS then return nil',
@@ -87,36 +86,6 @@ export const distinctSketch: Mutants = {
       ],
     'limits/every-kind > about so many different values in Redis > lives on for all of its time when the clock is set back':
       [['stamp, is_restamped = now - now % precision, true', 'stamp = now - now % precision']],
-    'limits/distinct-sketch > a limit of 100000 new values > admits as many, two in a hundred more or fewer, in 1 parts of a window':
-      [
-        ['if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then', 'if false then'],
-        [
-          'if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then',
-          'if not (op and op.is_look) then',
-        ],
-        [
-          'if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then',
-          'if fitting > 0 or op and op.is_forced then',
-        ],
-        [
-          'reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)',
-          'reset = 0, stamp + SUB_WINDOWS * precision - now',
-        ],
-        ['elseif asked > 0 and used + cost > limit then', 'elseif used + cost > limit then'],
-        ['elseif asked > 0 and used + cost > limit then', 'elseif asked > 0 then'],
-        ['elseif asked > 0 and used + cost > limit then', 'elseif asked > 0 and used + cost >= limit then'],
-        ['if op and op.bans and not is_shadow then', 'if op and op.bans then'],
-        ['local age = oldest - 1\n', 'local age = SUB_WINDOWS - 1\n'],
-        ['if not count then return nil, reason end', ''],
-        ['while cost <= limit and age >= 0 do', 'while age >= 0 do'],
-        ['while cost <= limit and age >= 0 do', 'while cost <= limit do'],
-        ['    age = age - 1\n', '    age = age - 2\n'],
-        [
-          'retry = cost > limit and NEVER or stamp + (SUB_WINDOWS - 1 - age) * precision - now',
-          'retry = stamp + (SUB_WINDOWS - 1 - age) * precision - now',
-        ],
-        ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 or is_restamped then'],
-      ],
     'limits/travel-together > about so many different values: what one key has is not what the next one has':
       [['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if']],
     "limits/every-kind > 'about so many different values', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":

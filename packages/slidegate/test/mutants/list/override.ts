@@ -12,13 +12,19 @@ export const override: Mutants = {
       ["if rule ~= '' then apply(changed, logs, rule, numbers) end", ''],
       ['reply[first] = OVERRIDDEN', ''],
       ['return after, numbers, wanted, nil, op', 'return after, words, wanted, nil, op'],
-      ['numbers[name], length = changed,', "numbers[''], length = changed,"],
       ['after = rule, rule_ms, blocked_ms,', "after = '', rule_ms, blocked_ms,"],
-      ["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"],
     ],
+    'histories 1 > overrides': [
+      ['numbers[name], length = changed,', "numbers[''], length = changed,"],
+      ['is_any = is_any or rule_ms + blocked_ms > 0', 'is_any = is_any or rule_ms > 0'],
+      ["rules = rules .. '\\n' .. rule", "rules = '\\n' .. rule"],
+    ],
+    'histories 2 > overrides': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
     'conformance > an override may end by itself, and what was used under it counts on': [
       ['ends > clock and ends - clock or 0\n', 'ends - clock\n'],
       ['ends > clock and ends - clock or 0\n', 'ends > clock and ends or 0\n'],
+    ],
+    'histories 1 > overrides and bans, clock set back': [
       ["return rule_ms == 0 and '' or rule, rule_ms,", 'return rule, rule_ms,'],
     ],
     'conformance > numbers of every kind change on the log that there is': [
@@ -52,23 +58,21 @@ export const override: Mutants = {
     'conformance > a block denies in any dimension, leaves the numbers, and ends': [
       ['rule_ms, left_of(blocked, clock), ends, blocked', 'rule_ms, 0, ends, blocked'],
       ['if blocked_ms > most_blocked then most_blocked = blocked_ms end', ''],
-      ['is_any = is_any or rule_ms + blocked_ms > 0', 'is_any = is_any or rule_ms > 0'],
       ['if most_blocked > 0 then op, wanted = op or { lease_ms = 0 }, 0 end', ''],
-      ["rules = rules .. '\\n' .. rule", "rules = '\\n' .. rule"],
     ],
     'conformance > what would not survive a change of numbers is refused, with what to write': [
       ["numbers[name] or limits == 1 and numbers['']", 'numbers[name]'],
     ],
     'overrides/overrides > overrides in Redis with one bucket > a list of more than a page is whole, and has each once':
-      [
-        ['OVERRIDES_PAGE = 250', 'OVERRIDES_PAGE = 1000'],
-        ['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9'],
-      ],
+      [['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9']],
     'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
       ['if not blocked then return nil, NO_OVERRIDE end', ''],
       ['if not rule then return first, words, 0, rule_ms, op end', ''],
-      ['if not numbers then return first, words, 0, NO_OVERRIDE, op end', ''],
-      ['return length == #rule and numbers or nil', 'return numbers'],
     ],
+    'traps/damaged-state > an override > "1 0 4503599627370496 null\\n" is unavailable, and is left alone': [
+      ['if not numbers then return first, words, 0, NO_OVERRIDE, op end', ''],
+    ],
+    'traps/damaged-state > an override > "1 0 4503599627370496 {\\"hour\\":5}\\n" is unavailable, and is left alone':
+      [['return length == #rule and numbers or nil', 'return numbers']],
   },
 }

@@ -119,7 +119,6 @@ export const packedWindow: Mutants = {
       ['elseif oldest_stamp <= cut then', 'elseif oldest_stamp < cut then'],
       ['fitting = free < cost and 0 or (free - free % cost) / cost end', 'fitting = 0 end'],
       ['free < cost and 0 or (free - free % cost) / cost end', '(free - free % cost) / cost end'],
-      ['newest = mine > 0 and new_stamp or stamp', 'newest = stamp'],
       ['span = window < kept and window or kept', 'span = window'],
       ['if reset < 0 then reset = 0 end', ''],
       ['used + units + cost - limit or 0', 'used + cost - limit or 0'],
@@ -276,10 +275,6 @@ export const packedWindow: Mutants = {
         'stamp, head, pages, front, back, is_restamped = now,',
       ],
       ['0, 0, 0, 0, true\n', '0, 0, 0, 0, false\n'],
-      [
-        'local units, new_stamp = cost * mine, now - now % words[p + 1]',
-        'local units, new_stamp = cost * mine, now',
-      ],
       ['elseif above >= total then', 'elseif false then'],
       ['elseif above >= total then', 'elseif above > total then'],
       ['retry = reset', ''],

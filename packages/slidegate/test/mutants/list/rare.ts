@@ -72,20 +72,21 @@ export const rare: Mutants = {
     ],
     'histories 1 > concurrency': [
       ["if run.type == 'extend' then", 'if true then'],
-      [
-        'if log.entries == HOLDER then\n      local is_counted',
-        'if log.entries then\n      local is_counted',
-      ],
       ['reply[filled + 1] = is_held', 'reply[filled + 1] = 1'],
       [
         'if is_counted then save(log, words, clock) elseif not log.is_shadow then is_held = 0 end',
         'if not is_counted and not log.is_shadow then is_held = 0 end',
       ],
     ],
+    'limits/travel-together > extend': [
+      [
+        'if log.entries == HOLDER then\n      local is_counted',
+        'if log.entries then\n      local is_counted',
+      ],
+    ],
     'limits/travel-together > refund': [['return filled + #logs\n', 'return filled\n']],
     'limits/travel-together > settle': [
       ['elseif rest < 0 and run.charged[i] and charged_at', 'elseif rest < 0 and charged_at'],
-      ['run.charged[i] and charged_at[run.parts[i]] == run.instants[i] then', 'run.charged[i] then'],
     ],
     'conformance > of several who settle at once one does': [
       ['log.tables.refund(log, words, log.p, now, 0, 1, name)\n      save', 'save'],
@@ -113,9 +114,10 @@ export const rare: Mutants = {
       ['tenth == 0 and 1 or math.ceil(used * tenth / 10)', 'math.ceil(used * tenth / 10)'],
       ['reply[filled + 1] = times', 'reply[filled + 1] = 0'],
     ],
+    'limits/ban-kind > denials bring a ban on > each of several requests that are decided together counts, and brings on one ban at most':
+      [['and 0 or wanted - all', 'and 0 or wanted']],
+    'histories 1 > bans': [['if is_saved then blocked, is_written = math.max(blocked, ms), true end', '']],
     'conformance > requests that are denied together count one by one': [
-      ['and 0 or wanted - all', 'and 0 or wanted'],
-      ['if is_saved then blocked, is_written = math.max(blocked, ms), true end', ''],
       [
         'reply[filled + 3], reply[filled + 1], reply[filled + 2] = log',
         'reply[filled + 1], reply[filled + 2], reply[filled + 3] = log',
