@@ -120,7 +120,10 @@ export const fixedWindow: Mutants = {
     'limits/fixed-window > a key lives for the rest of its window and a quarter more, at least 4 s > a month':
       [['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - start, clock ~= reply[1])']],
     'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
-      [['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)']],
+      [
+        ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],
+        ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],
+      ],
     'histories 2 > firstHit, clock set back': [
       ['counter.stamp, counter.units = 0, 0', ''],
       ["if raw == '' then return nil end", ''],

@@ -200,5 +200,14 @@ export const main: Mutants = {
         'then reply[first], op.is_blocked = 0, false end',
       ],
     ],
+    'limits/ban-kind > what does not count as a denial > one of a caller that waits': [
+      ['WAITING = 4\n', 'WAITING = 128\n'],
+    ],
+    'traps/damaged-state > what is no receipt: zzzzzzzzzzzzzzzz > in the place of one is written over': [
+      ['if string.find(last_number, RECEIPT_NUMBER) then return', 'do return'],
+      ["    last_number = ''\n  end\n  at", '  end\n  at'],
+    ],
+    'limits/fixed-window > the clock of this process may differ from that of Redis, > by 0 windows: the hour is that of Redis':
+      [['time[1] * 1000 + (', 'time[1] * 1000000 - (']],
   },
 }

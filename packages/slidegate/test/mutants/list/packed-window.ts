@@ -257,9 +257,11 @@ export const packedWindow: Mutants = {
         ['if log.pages < log.slots then', 'if true then'],
         ['if log.pages < log.slots then', 'if log.pages <= log.slots then'],
         ['append_page(log, records_of(back, 1, 2 * PAGE), records_wanted)', ''],
-        ['make_edges_fit(log, words[p + 2])', ''],
         ["'\\0')\n    call_redis('SETRANGE', log.key, '0', value)", "'\\0')"],
       ],
+    'conformance > of many charges it tells the latest, and how many units there are besides': [
+      ['make_edges_fit(log, words[p + 2])', ''],
+    ],
     'limits/sliding-count > in Redis > it counts to 2^46': [
       ['or stamp > now or total > MAX_UNITS then', 'or stamp > now then'],
       ['if log.pages == 0 and #front < 2 * PAGE then', 'if log.pages == 0 then'],
@@ -291,7 +293,6 @@ export const packedWindow: Mutants = {
     ],
     'conformance > a count of requests is decided like as many single ones': [
       ['or (free - free % cost) / cost', 'or free / cost'],
-      ['units, new_stamp = cost * mine,', 'units, new_stamp = cost * all,'],
       ['if over > 0 then', 'if over >= 0 then'],
     ],
     'histories 1 > one short log': [['if is_empty then keep, lease, leased = 0, 0, 0 end', '']],

@@ -68,6 +68,10 @@ export const slidingCounter: Mutants = {
       ['if counter.is_new then', 'if true then'],
     ],
     'traps/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
+      ['precision = words[p + 2]', 'precision = 1'],
+      ['(elapsed - elapsed % 1)', 'elapsed'],
+      ['grains - grains % 1 + 1 end', 'grains - grains % 1 end'],
+
       ['(now - start) / precision, window', '(now - start), window'],
       ['if counter.current == 0 and counter.previous == 0 then', 'if counter.current == 0 then'],
       ['else previous = previous - returned end', 'end'],
@@ -141,5 +145,15 @@ export const slidingCounter: Mutants = {
       ['math.min(units, held)', 'units'],
       ['then current = current - returned else', 'then else'],
     ],
+    'traps/damaged-state > units beyond all that may be is no log of ours': [
+      ['MOST_IN_WINDOW = 2 ^ 52', 'MOST_IN_WINDOW = 2 ^ 53'],
+      ['or current > MOST_IN_WINDOW or', 'or'],
+    ],
+    'traps/damaged-state > more units before is no log of ours': [
+      ['or previous > MOST_IN_WINDOW then', 'then'],
+    ],
+    'histories 2 > bans by counter of several keys': [['op.bans and not is_shadow then', 'op.bans then']],
+    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+      [['ttl_of(2 * window, clock ~= reply[1])', 'ttl_of(2 * window, false)']],
   },
 }

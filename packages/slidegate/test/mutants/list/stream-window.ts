@@ -34,8 +34,6 @@ export const streamWindow: Mutants = {
         '',
       ],
     ],
-    'limits/logs-in-redis > stream > out of memory nothing is half written, nor is more written in the shade of what is removed':
-      [["call_redis('XSETID', key, LAST_STREAM_ID)", '']],
     'limits/logs-in-redis > stream > one that another program has emptied goes on': [
       ['log.rewritten = readable_after(log, cut)', ''],
     ],
