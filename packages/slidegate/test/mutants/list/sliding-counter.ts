@@ -68,10 +68,6 @@ export const slidingCounter: Mutants = {
       ['if counter.is_new then', 'if true then'],
     ],
     'traps/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
-      ['precision = words[p + 2]', 'precision = 1'],
-      ['(elapsed - elapsed % 1)', 'elapsed'],
-      ['grains - grains % 1 + 1 end', 'grains - grains % 1 end'],
-
       ['(now - start) / precision, window', '(now - start), window'],
       ['if counter.current == 0 and counter.previous == 0 then', 'if counter.current == 0 then'],
       ['else previous = previous - returned end', 'end'],
