@@ -40,13 +40,14 @@ function fill(/** @type {string} */ lua, /** @type {Map<string, string>} */ sect
 
 /**
  * Joins the parts. A part may use what stands before it. Redis makes all functions of a script anew at each call, so what few
- * calls need stands inside a function, and each kind in the branch that first needs it.
+ * calls need stands inside a function, and each kind in the branch that first needs it. The section `shared` of a kind serves
+ * its decisions and its tables.
  */
 function join(/** @type {(part: string) => string} */ read) {
   const decide = read('stores/redis/decide.lua')
   const kinds = KINDS.map((name) => sectionsOf(read(`limits/${name}.lua`)))
   const branches = (/** @type {(kind: Map<string, string>, i: number) => string} */ textOf) =>
-    `${kinds.map((kind, i) => `if kind == ${i + 1} then\n${textOf(kind, i)}`).join('else')}end\n`
+    `${kinds.map((kind, i) => `if kind == ${i + 1} then\n${kind.get('shared') ?? ''}${textOf(kind, i)}`).join('else')}end\n`
   const override = sectionsOf(read('limits/override.lua'))
   const body = decide.slice(decide.indexOf('\nfunction(') + 1)
   return [

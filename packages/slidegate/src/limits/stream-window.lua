@@ -34,7 +34,7 @@ local STREAM_READS = 50
 local NO_STREAM = 'not a log of entries'
 local DAMAGED_STREAM = 'a damaged stream'
 
---- before
+--- shared
 -- Stamp, units and total of an entry. nil if it isn't ours.
 local function read_entry(raw)
   local fields = raw[2]
@@ -52,6 +52,7 @@ local function entries_after(key, cut, ...)
   return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
 end
 
+--- before
 -- The time by which this many units had been charged. The first entry that counts was made at `low` and has totals up to
 -- `above_low`, the newest at `high`.
 local function time_of(key, wanted, low, below, high, above)
@@ -174,23 +175,6 @@ if units > 0 or is_ahead and not is_look then
 end
 --- tables
 local stream_window = {}
-
--- Stamp, units and total of an entry. nil if it isn't ours.
-local function read_entry(raw)
-  local fields = raw[2]
-  local stamp, units, total = tonumber((string.match(raw[1], '^%d+'))), tonumber(fields[4]), tonumber(fields[6])
-  if fields[1] ~= 'id' or fields[3] ~= 'cost' or fields[5] ~= 'total' or #fields ~= 6 or not units or not total then
-    return nil
-  end
-  if stamp > MAX_STREAM_STAMP or total > MAX_STREAM_TOTAL then return nil end
-  if not (units >= 1 and units <= total and units % 1 == 0 and total % 1 == 0) then return nil end
-  return stamp, units, total
-end
-
--- The entries later than `cut`, as Redis has them.
-local function entries_after(key, cut, ...)
-  return call_redis('XRANGE', key, string.format('%d', math.max(0, cut + 1)), '+', ...)
-end
 
 -- The same without what is none of ours, and the units and total of each.
 local function readable_after(log, cut)
