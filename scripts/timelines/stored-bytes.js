@@ -1,5 +1,5 @@
 import { withRedis } from './redis.js'
-import { PAGE, RECORD, storedLog } from './stored-log.js'
+import { BACK, FRONT, PAGE, RECORD, RING, storedLog } from './stored-log.js'
 import { COLOURS, element, line, picture, text } from './svg.js'
 
 const LEFT = 64
@@ -53,20 +53,17 @@ export async function drawStoredBytes({ title, limit, requests }) {
   const { newest } = header
   const fields = /** @type {const} */ ([
     ['format', 1, header.format],
-    ['keep', 6, seconds(header.keep)],
-    ['expires', 6, seconds(header.expires)],
     ['since', 6, seconds(header.since)],
-    ['lease', 6, header.lease],
-    ['leased', 6, header.leased],
     ['slots', 2, header.slots],
+    ['keep', 6, seconds(header.keep)],
     ['base', 6, header.base],
     ['newest record', 12, `total ${newest.total}, ${seconds(newest.atMs)}`],
-    ['head', 2, header.head],
-    ['pages', 2, header.pages],
     ['front', 1, header.front],
     ['back', 1, header.back],
+    ['head', 2, header.head],
+    ['pages', 2, header.pages],
   ])
-  drawn.push(text(LEFT, y - 6, 'header, 57 bytes', { size: 12, bold: true }))
+  drawn.push(text(LEFT, y - 6, 'header, 39 bytes', { size: 12, bold: true }))
   offset(0)
   let x = LEFT
   fields.forEach(([name, width, value], i) => {
@@ -91,11 +88,11 @@ export async function drawStoredBytes({ title, limit, requests }) {
     }
   }
   const parts = /** @type {const} */ ([
-    ['back: the newest but one, and those before it', [57], FILL.back],
-    ['front: the oldest, which leave the window next', [105], FILL.front],
+    ['back: the newest but one, and those before it', [BACK], FILL.back],
+    ['front: the oldest, which leave the window next', [FRONT], FILL.front],
     [
       `ring: ${header.slots} pages of four; the oldest of the ${header.pages} in use is page ${header.head}`,
-      Array.from({ length: header.slots }, (_, i) => 153 + i * PAGE * RECORD),
+      Array.from({ length: header.slots }, (_, i) => RING + i * PAGE * RECORD),
       FILL.ring,
     ],
   ])

@@ -5,9 +5,9 @@ import { KEY, START_MS } from './play.js'
 
 // What stands in Redis, read off its bytes: docs/state.md tells where.
 
-const BACK = 57
-const FRONT = 105
-const RING = 153
+export const BACK = 39
+export const FRONT = 99
+export const RING = 147
 export const RECORD = 12
 export const PAGE = 4
 
@@ -49,18 +49,15 @@ function readLog(bytes) {
   const record = (/** @type {number} */ at) => ({ total: number(at), atMs: number(at + 6) - START_MS, at })
   const header = {
     format: number(0, 1),
-    keep: number(1),
-    expires: number(7) - START_MS,
-    since: number(13) - START_MS,
-    lease: number(19),
-    leased: number(25),
-    slots: number(31, 2),
-    base: number(33),
-    newest: record(39),
-    head: number(51, 2),
-    pages: number(53, 2),
-    front: number(55, 1),
-    back: number(56, 1),
+    since: number(1) - START_MS,
+    slots: number(7, 2),
+    keep: number(9),
+    base: number(15),
+    newest: record(21),
+    front: number(33, 1),
+    back: number(34, 1),
+    head: number(35, 2),
+    pages: number(37, 2),
   }
   const { slots, head, pages, front, back } = header
   const from = (/** @type {number} */ at, /** @type {number} */ count) =>

@@ -37,13 +37,13 @@ const BOUNDS: readonly Bound[] = [
   bound('zset', 1.2, 1.2, ZSET_LOG),
   bound('distinct', 1.2, 1.2, DISTINCT_VALUES),
   bound('concurrency, acquire or release', 1, 1, 'zset'),
-  bound('stream', 380, 151),
-  bound('sliding counter', 273, 69),
-  bound('calendar window', 273, 66),
-  bound('zset, request id', 316, 95),
-  bound('window, cost of 5', 129, 38),
-  bound('window, refund', 314, 128),
-  bound('window, peek', 268, 54),
+  bound('stream', 216, 121),
+  bound('sliding counter', 105, 25.8),
+  bound('calendar window', 110, 22.9),
+  bound('zset, request id', 160, 59.5),
+  bound('window, cost of 5', 125, 38),
+  bound('window, refund', 240, 85),
+  bound('window, peek', 116, 26.5),
 ]
 
 function bound(shape: ShapeName, lone: number, batch: number, against?: Bound['against']): Bound {

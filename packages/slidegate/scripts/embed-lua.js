@@ -39,13 +39,16 @@ function fill(/** @type {string} */ lua, /** @type {Map<string, string>} */ sect
 }
 
 /**
- * Joins the parts. A part may use what stands before it. Redis makes all functions of a script anew at each call, so what few
- * calls need stands inside a function, and each kind in the branch that first needs it. The section `shared` of a kind serves
- * its decisions and its tables.
+ * Joins the parts. A part may use the parts before it. Redis creates all functions of a script at each call. So code that few
+ * calls need is inside a function, and each kind is in the branch that first needs it. Two sections of a kind serve both its
+ * decisions and its tables: `shared` by functions, `read` as text, before `load` and where the tables name it.
  */
 function join(/** @type {(part: string) => string} */ read) {
   const decide = read('stores/redis/decide.lua')
-  const kinds = KINDS.map((name) => sectionsOf(read(`limits/${name}.lua`)))
+  const kinds = KINDS.map((name) => {
+    const kind = sectionsOf(read(`limits/${name}.lua`))
+    return kind.set('load', `${kind.get('read') ?? ''}${kind.get('load')}`)
+  })
   const branches = (/** @type {(kind: Map<string, string>, i: number) => string} */ textOf) =>
     `${kinds.map((kind, i) => `if kind == ${i + 1} then\n${kind.get('shared') ?? ''}${textOf(kind, i)}`).join('else')}end\n`
   const override = sectionsOf(read('limits/override.lua'))
@@ -58,9 +61,14 @@ function join(/** @type {(part: string) => string} */ read) {
       read('stores/redis/main.lua'),
       new Map([
         ['kinds', branches((kind) => `${kind.get('before') ?? ''}kinds[kind] = ${fill(body, kind)}`)],
-        ['tables', branches((kind, i) => `${kind.get('tables')}made = ${KINDS[i]?.replaceAll('-', '_')}\n`)],
+        [
+          'tables',
+          branches(
+            (kind, i) => `${fill(kind.get('tables') ?? '', kind)}made = ${KINDS[i]?.replaceAll('-', '_')}\n`,
+          ),
+        ],
         ['override', override.get('override') ?? ''],
-        ['rare', read('stores/redis/rare.lua')],
+        ['rare', fill(read('stores/redis/rare.lua'), override)],
       ]),
     ),
   ].join('\n')

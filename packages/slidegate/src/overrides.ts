@@ -16,7 +16,7 @@ import {
   numbersOf,
   ONLY,
   type Rule,
-  renumbered,
+  renumber,
   unusedNames,
 } from './limits/override.ts'
 import type { ExplainOutcome, Op, Outcome, OverrideOp, OverridesOutcome } from './stores/store.ts'
@@ -278,7 +278,7 @@ function numbersFor(limit: Limit, change: unknown): LimitNumbers {
   const fields = fieldsOf(name, change, known)
   const numbers = anyNumbers(name, fields)
   limitOf({ ...declaration, ...fields })
-  if (renumbered(limit, numbers) !== undefined) return numbers
+  if (renumber(limit, numbers) !== undefined) return numbers
   throw invalid(
     `the log of the limit ${show(name)} has no room for ${show(change)}; use smaller numbers`,
     change,

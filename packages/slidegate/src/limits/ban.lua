@@ -17,23 +17,26 @@ local MOST_OF_BAN = 6025
 local LAST_OF_BAN = '6025'
 local NO_BAN = 'not a ban of format 1'
 
-
---- load
-local raw, blocked_ms = pcall_redis('GETRANGE', key, '0', LAST_OF_BAN), 0
+--- read
+-- luacheck: ignore 231/level.*
+local raw, stamp, blocked_until, level, level_until = pcall_redis('GETRANGE', key, '0', LAST_OF_BAN), 0, 0, 0, 0
 if raw ~= '' then
   local size = #raw
   if size < BAN_SIZE or size > MOST_OF_BAN or (size - BAN_SIZE) % DENIAL_SIZE > 0 then return nil, raw.err or NO_BAN end
-  local format, stamp, blocked_until = struct_unpack(BAN_FORMAT, raw)
+  local format
+  format, stamp, blocked_until, level, level_until = struct_unpack(BAN_FORMAT, raw)
   local newest = size > BAN_SIZE and struct_unpack(DENIAL_FORMAT, raw, size - DENIAL_SIZE + 1) or 0
   if format ~= 1 or newest > stamp then return nil, NO_BAN end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    -- What was left of the ban when it was last written is left of it now.
-    if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
-    op.is_ban_restamped = true
-  end
-  if blocked_until > now then blocked_ms = blocked_until - now end
 end
+--- load
+local blocked_ms = 0
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  -- The ban now has as much time left as when it was last written.
+  if blocked_until > 0 then blocked_until = blocked_until + now - stamp end
+  op.is_ban_restamped = true
+end
+if blocked_until > now then blocked_ms = blocked_until - now end
 --- check
 local bans = op.bans
 bans[#bans + 1] = { k = k, p = p, last = last, blocked_ms = blocked_ms }
@@ -47,45 +50,11 @@ local function denial_at(log, i)
   return (struct_unpack(DENIAL_FORMAT, log.denials, i * DENIAL_SIZE + 1))
 end
 
--- How many denials are over; they are the first.
-local function over_at(log, words, p, now)
-  local low, high = 0, #log.denials / DENIAL_SIZE
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if now - denial_at(log, middle) < words[p + 3] then high = middle else low = middle + 1 end
-  end
-  return low
-end
-
--- The denials that count.
-local function counting(log, words, p, now)
-  return string.sub(log.denials, over_at(log, words, p, now) * DENIAL_SIZE + 1)
-end
-
-local function level_at(log, now)
-  return now < log.level_until and log.level or 0
-end
-
--- Forgets what is over: a log that holds nothing has no stamp either, as if it had never been written.
-local function settle(log, words, p, now)
-  log.denials = counting(log, words, p, now)
-  if log.blocked_until <= now then log.blocked_until = 0 end
-  if log.level_until <= now then log.level, log.level_until = 0, 0 end
-  log.stamp = (log.blocked_until == 0 and log.level == 0 and log.denials == '') and 0 or now
-end
-
 function ban.load(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_BAN)
-  if raw.err then return raw.err end
-  log.stamp, log.blocked_until, log.level, log.level_until, log.denials = 0, 0, 0, 0, ''
-  if raw == '' then return nil end
-  if #raw >= BAN_SIZE and #raw <= MOST_OF_BAN and (#raw - BAN_SIZE) % DENIAL_SIZE == 0 and string.byte(raw) == 1 then
-    local _
-    _, log.stamp, log.blocked_until, log.level, log.level_until = struct_unpack(BAN_FORMAT, raw)
-    log.denials = string.sub(raw, BAN_SIZE + 1)
-    if log.denials == '' or denial_at(log, #log.denials / DENIAL_SIZE - 1) <= log.stamp then return nil end
-  end
-  return NO_BAN
+  local key = log.key
+  --- read
+  log.stamp, log.blocked_until, log.level, log.level_until = stamp, blocked_until, level, level_until
+  log.denials = string.sub(raw, BAN_SIZE + 1)
 end
 
 function ban.save(log, words, p, clock, is_clock_given)
@@ -102,8 +71,9 @@ function ban.save(log, words, p, clock, is_clock_given)
 end
 
 -- What was left of each time when it was last written is left of it now.
-function ban.restamp(log, _, _, now)
+function ban.restamp(log, now)
   local by = now - log.stamp
+  if by >= 0 then return end
   local function shifted(at_ms)
     return at_ms == 0 and 0 or math.max(0, at_ms + by)
   end
@@ -113,23 +83,35 @@ function ban.restamp(log, _, _, now)
   log.denials, log.stamp = table.concat(denials), now
 end
 
+-- Forgets what is over.
+local function settle(log, words, p, now)
+  ban.restamp(log, now)
+  if log.blocked_until <= now then log.blocked_until = 0 end
+  if log.level_until <= now then log.level, log.level_until = 0, 0 end
+  local low, high = 0, #log.denials / DENIAL_SIZE
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if now - denial_at(log, middle) < words[p + 3] then high = middle else low = middle + 1 end
+  end
+  log.denials = string.sub(log.denials, low * DENIAL_SIZE + 1)
+end
+
 -- Milliseconds for which it blocks, its level, and the number of denials that count.
 function ban.look(log, words, p, now)
-  local denials = #log.denials / DENIAL_SIZE - over_at(log, words, p, now)
-  return math.max(0, log.blocked_until - now), level_at(log, now), denials
+  settle(log, words, p, now)
+  return math.max(0, log.blocked_until - now), log.level, #log.denials / DENIAL_SIZE
 end
 
 function ban.denied(log, words, p, last, now, count)
-  local denials = counting(log, words, p, now)
-  if #denials / DENIAL_SIZE + count < words[p + 2] then
-    log.denials = denials .. string.rep(struct_pack(DENIAL_FORMAT, now), count)
-  else
-    local level, times = level_at(log, now), last - p - 4
-    log.blocked_until = now + words[p + 4 + math.min(level + 1, times)]
-    log.level, log.level_until = level + 1, log.blocked_until + words[p + 4]
-    log.denials = ''
-  end
   settle(log, words, p, now)
+  log.stamp = now
+  if #log.denials / DENIAL_SIZE + count < words[p + 2] then
+    log.denials = log.denials .. string.rep(struct_pack(DENIAL_FORMAT, now), count)
+  else
+    log.level = log.level + 1
+    log.blocked_until = now + words[math.min(p + 4 + log.level, last)]
+    log.level_until, log.denials = log.blocked_until + words[p + 4], ''
+  end
   return math.max(0, log.blocked_until - now)
 end
 

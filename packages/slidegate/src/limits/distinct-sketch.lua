@@ -6,7 +6,7 @@
 -- place from 0 to 10 (1 byte); unsigned, big-endian. And 11 HyperLogLogs, by the log's key, '~' and their place, in turn:
 -- one per sub-window, each of all values that were added since it began. So one count is one sketch, and Redis caches
 -- it. A sketch of an earlier log is removed before its place is used.
--- TTL: the log's is set as a sub-window begins, a sketch's as it changes: the length of all sub-windows + slack.
+-- TTL: set as a sub-window begins, that of its sketch, too: the length of all sub-windows + slack.
 -- Work: a value is added to 11 sketches; a wait takes up to 10 counts.
 
 local SUB_WINDOWS = 11
@@ -17,12 +17,13 @@ local LAST_OF_SKETCHES = '8'
 
 local NO_SKETCHES = 'not a distinct sketch of format 1'
 
---- before
+--- shared
 -- A sub-window's sketch. `place` may be below 0.
 local function sketch_of(key, place)
   return key .. '~' .. string.format('%d', place % SUB_WINDOWS)
 end
 
+--- before
 -- Values that were added since the sub-window `age` before the newest began. Or nil, and what is wrong with its sketch.
 local function count_since(key, place, age)
   if age < 0 then return 0 end
@@ -32,35 +33,39 @@ local function count_since(key, place, age)
   return math.min(count, MAX_UNITS)
 end
 
---- load
+--- read
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_SKETCHES)
-local precision, limit, is_restamped = words[p + 1], words[p + 2], false
 -- Without a log no sub-window counts.
+local precision = words[p + 1]
 local stamp, turn = -SUB_WINDOWS * precision, 0
 if raw ~= '' then
   if #raw ~= SKETCHES_SIZE then return nil, raw.err or NO_SKETCHES end
   local format
   format, stamp, turn = struct_unpack(SKETCHES_FORMAT, raw)
   if format ~= 1 or stamp % precision ~= 0 or turn >= SUB_WINDOWS then return nil, NO_SKETCHES end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    stamp, is_restamped = now - now % precision, true
-  end
+end
+--- load
+local limit, is_restamped = words[p + 2], false
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  stamp, is_restamped = now - now % precision, true
 end
 --- check
 -- Sub-windows from the newest one to the current one, and the age of the oldest that counts.
 local passed = (now - now % precision - stamp) / precision
-local oldest = SUB_WINDOWS - 1 - passed
-local used, damage = count_since(key, turn, oldest)
+local oldest_age = SUB_WINDOWS - 1 - passed
+local used, damage = count_since(key, turn, oldest_age)
 if not used then return nil, damage end
 if limit - used < cost * fitting then fitting = limit - used < cost and 0 or math.floor((limit - used) / cost) end
 reply[answer], answer = -1 - used, answer + 1
+local is_whole = false
 if (fitting > 0 or op and op.is_forced) and not (op and op.is_look) then
   -- While a Cluster moves the slot, keys may be elsewhere. A key written in their place would stop the move.
   local all = { key }
   for age = 0, SUB_WINDOWS - 1 do all[age + 2] = sketch_of(key, age) end
   local found = pcall_redis('EXISTS', unpack(all))
   if type(found) == 'table' then return nil, found.err end
+  is_whole = found == SUB_WINDOWS + 1
 end
 --- up
 local retry, reset = 0, math.max(0, stamp + SUB_WINDOWS * precision - now)
@@ -68,7 +73,7 @@ if mine > 0 then
   reset = now - now % precision + SUB_WINDOWS * precision - now
 elseif asked > 0 and used + cost > limit then
   if op and op.bans and not is_shadow then op.denied[k] = true end
-  local age = oldest - 1
+  local age = oldest_age - 1
   while cost <= limit and age >= 0 do
     local count, reason = count_since(key, turn, age)
     if not count then return nil, reason end
@@ -97,27 +102,21 @@ if mine > 0 or is_restamped and not is_look then
         call_redis('PFADD', sketch, op and op.id or '')
       end
     end
-    if changed == 1 or is_restamped then call_redis('PEXPIRE', sketch, ttl) end
+    -- A sketch that Redis has dropped begins again. If a clock was passed in, it isn't known how long ago the TTL was set.
+    local is_due = age < begun or is_restamped or not is_whole or clock ~= reply[1]
+    if is_due and (changed == 1 or is_restamped) then call_redis('PEXPIRE', sketch, ttl) end
   end
 end
 --- tables
 local distinct_sketch = {}
 
 function distinct_sketch.load(log, words, p)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_SKETCHES)
-  log.stamp = 0
-  if raw == '' then return nil end
-  if #raw ~= SKETCHES_SIZE then return raw.err or NO_SKETCHES end
-  local format, turn
-  format, log.stamp, turn = struct_unpack(SKETCHES_FORMAT, raw)
-  return (format ~= 1 or log.stamp % words[p + 1] ~= 0 or turn >= SUB_WINDOWS) and NO_SKETCHES or nil
+  local key = log.key
+  --- read
+  log.stamp, log.turn = stamp, turn
 end
 
 -- The log wasn't loaded.
 function distinct_sketch.reset(log)
-  for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', log.key .. '~' .. string.format('%d', age)) end
-end
-
-function distinct_sketch.refund()
-  return 0
+  for age = 0, SUB_WINDOWS - 1 do call_redis('DEL', sketch_of(log.key, age)) end
 end

@@ -22,8 +22,8 @@ local VALUE = 3
 local RESERVATION = 4
 local NO_ENTRIES = 'not a log of entries'
 
---- before
--- Of a log that was written last at `stamp`, the units of an entry that counts.
+--- shared
+-- The units of an entry that counts.
 local function units_of(key, entry, cut)
   local least, above = 1, 2
   local function is_there(unit)
@@ -38,19 +38,18 @@ local function units_of(key, entry, cut)
   return least
 end
 
---- load
+--- read
 local newest = pcall_redis('ZRANGE', key, '-1', '-1', 'WITHSCORES')
 if newest.err then return nil, newest.err end
-local window, entries, stamp, is_ahead = words[p + 1], words[p + 2], 0, false
+local stamp = newest[2] and newest[2] + 0 or 0
+if not (stamp >= 0 and stamp <= MAX_SCORE and stamp % 1 == 0) then return nil, NO_ENTRIES end
+--- load
+local window, entries, is_ahead = words[p + 1], words[p + 2], false
 local cut = now - window
-if newest[2] then
-  stamp = newest[2] + 0
-  if not (stamp >= 0 and stamp <= MAX_SCORE and stamp % 1 == 0) then return nil, NO_ENTRIES end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    -- What counted as of the newest stamp counts from now on.
-    cut, is_ahead = stamp - window, true
-  end
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  -- Entries that counted at the newest stamp count from now on.
+  cut, is_ahead = stamp - window, true
 end
 --- check
 local card, live, price, is_free, id = 0, 0, cost, false, op and op.id
@@ -108,11 +107,9 @@ elseif mine < wanted or is_free then
     filled = filled + 2
   end
 end
-if is_ahead and not is_look then
-  local tables, log = tables_of(kinds, 5), { key = key }
-  tables.load(log)
-  tables.restamp(log, words, p, now)
-  tables.save(log, words, p, clock, clock ~= reply[1])
+local is_due = is_ahead and not is_look
+if is_due then
+  tables_of(kinds, 5).restamp(key, cut, string.format('%d', now))
   card = live
 end
 if units > 0 then
@@ -127,21 +124,17 @@ if units > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
   -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
-  local part = math.max(2000, math.floor(window / 8))
-  if clock ~= reply[1] or now - now % part > stamp then
-    call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
-  end
+  local part = window < 16000 and 2000 or (window - window % 8) / 8
+  is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end
+if is_due then call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1]))) end
 --- tables
 local entry_window = {}
 
 function entry_window.load(log)
-  local newest = pcall_redis('ZRANGE', log.key, '-1', '-1', 'WITHSCORES')
-  if newest.err then return newest.err end
-  log.stamp, log.restamped, log.added, log.removed = newest[2] and newest[2] + 0 or 0, nil, nil, nil
-  if not (log.stamp >= 0 and log.stamp <= MAX_SCORE and log.stamp % 1 == 0) then return NO_ENTRIES end
-  log.before = log.stamp
-  return nil
+  local key = log.key
+  --- read
+  log.stamp = stamp
 end
 
 -- The members of an entry, each behind `before`, if any.
@@ -168,80 +161,58 @@ function entry_window.add(key, entry, units, stamp)
   return write_all('ZADD', key, members_of(entry, units, stamp))
 end
 
-function entry_window.save(log, words, p, _, is_clock_given)
-  local key, window = log.key, words[p + 1]
-  if log.restamped then
-    write_all('ZADD', key, log.restamped.words)
-    write_all('ZREM', key, log.restamped.gone)
-  end
-  -- What is renewed is already there.
-  if log.added then entry_window.add(key, log.added, log.units, string.format('%d', log.stamp)) end
-  if log.removed then
-    write_all('ZREM', key, members_of(log.removed, log.units))
-    -- What the newest has seen to leave the window must not come back with an older newest.
-    if log.is_newest and not log.restamped then
-      call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', log.before - window))
-    end
-  end
-  if log.restamped or log.added then call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given))) end
-end
-
 -- What counted as of the newest stamp counts from now on; the rest is forgotten.
-function entry_window.restamp(log, words, p, now)
-  local all = call_redis('ZRANGE', log.key, '0', '-1', 'WITHSCORES')
-  local cut, moved, gone, live = log.stamp - words[p + 1], {}, {}, {}
+function entry_window.restamp(key, cut, now)
+  local all, moved, gone = call_redis('ZRANGE', key, '0', '-1', 'WITHSCORES'), {}, {}
   for i = 1, #all, 2 do
     if all[i + 1] + 0 > cut then
-      moved[#moved + 1], moved[#moved + 2] = string.format('%d', now), all[i]
-      live[all[i]] = true
+      moved[#moved + 1], moved[#moved + 2] = now, all[i]
     else
       gone[#gone + 1] = all[i]
     end
   end
-  log.restamped, log.stamp = { words = moved, gone = gone, live = live }, now
+  write_all('ZADD', key, moved)
+  write_all('ZREM', key, gone)
 end
 
--- The time of an entry that counts.
-function entry_window.find(log, words, p, now, entry)
-  if log.restamped then return log.restamped.live[entry] and now or nil end
-  local stamp = log.stamp > 0 and call_redis('ZSCORE', log.key, entry)
-  stamp = stamp and stamp + 0
-  return stamp and now - stamp < words[p + 1] and stamp or nil
-end
-
--- The units of an entry that counts: each but the first has a member of its own.
-function entry_window.units(log, words, p, now, entry)
-  local least, above = 1, 2
-  while entry_window.find(log, words, p, now, entry .. ' ' .. string.format('%d', above)) do least, above = above, 2 * above end
-  while above - least > 1 do
-    local middle = math.floor((least + above) / 2)
-    local is_there = entry_window.find(log, words, p, now, entry .. ' ' .. string.format('%d', middle))
-    if is_there then least = middle else above = middle end
+-- After a refund, or where an entry was renewed.
+function entry_window.save(log, words, p, _, is_clock_given)
+  local key, window = log.key, words[p + 1]
+  if log.removed then
+    write_all('ZREM', key, members_of(log.removed, log.units))
+    -- Entries that the newest has pushed out of the window must not count again if an older one becomes the newest.
+    if log.is_newest then call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', log.stamp - window)) end
+  else
+    entry_window.add(key, log.renewed, log.units, string.format('%d', log.stamp))
+    call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given)))
   end
-  return least
+end
+
+-- The time and units of an entry that counts.
+function entry_window.find(log, words, p, now, entry)
+  local stamp, cut = call_redis('ZSCORE', log.key, entry), now - words[p + 1]
+  if not stamp or stamp + 0 <= cut then return nil end
+  return stamp + 0, units_of(log.key, entry, cut)
 end
 
 function entry_window.refund(log, words, p, now, at_ms, units, entry)
-  if words[p + 2] == VALUE then return 0 end
-  local stamp = entry_window.find(log, words, p, now, entry)
-  if not stamp or words[p + 2] ~= HOLDER and words[p + 2] ~= RESERVATION and stamp ~= at_ms then return 0 end
-  if entry_window.units(log, words, p, now, entry) ~= units then return 0 end
+  local entries, stamp, held = words[p + 2], entry_window.find(log, words, p, now, entry)
+  -- Holders and reservations may have been renewed.
+  if entries == VALUE or held ~= units or entries < HOLDER and stamp ~= at_ms then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
 end
 
-function entry_window.renew(log, words, p, now, entry, units)
-  if not entry_window.find(log, words, p, now, entry) then return false end
-  if entry_window.units(log, words, p, now, entry) ~= units then return false end
-  log.added, log.units, log.stamp = entry, units, now
-  return true
+function entry_window.renew(log, words, p, now, _, units, entry)
+  local _, held = entry_window.find(log, words, p, now, entry)
+  log.renewed, log.units, log.stamp = entry, units, now
+  return held == units and units or 0
 end
 
 -- Stamp and units, one behind the other; of the newest so many units.
 function entry_window.charges(log, words, p, _, now, most)
-  local charges, cut = {}, now - words[p + 1]
+  local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local found = call_redis('ZRANGE', log.key, string.format('%d', -most), '-1', 'WITHSCORES')
-  if log.stamp > now then cut = log.stamp - words[p + 1] end
   for i = 2, #found, 2 do
     local stamp = found[i] + 0
     if stamp > cut then charges[#charges + 1], charges[#charges + 2] = log.stamp > now and now or stamp, 1 end
@@ -250,14 +221,11 @@ function entry_window.charges(log, words, p, _, now, most)
 end
 
 function entry_window.list(log, words, p, now)
-  local flat, found = {}, {}
-  if log.restamped then
-    for i, word in ipairs(log.restamped.words) do found[i % 2 == 0 and i - 1 or i + 1] = word end
-  else
-    found = call_redis('ZRANGEBYSCORE', log.key, '(' .. string.format('%d', now - words[p + 1]), '+inf', 'WITHSCORES')
-  end
+  local flat, cut = {}, math.max(log.stamp, now) - words[p + 1]
+  local at = log.stamp > now and string.format('%d', now)
+  local found = call_redis('ZRANGEBYSCORE', log.key, '(' .. string.format('%d', cut), '+inf', 'WITHSCORES')
   for i = 1, #found, 2 do
-    flat[#flat + 1], flat[#flat + 2], flat[#flat + 3] = found[i], '1', found[i + 1]
+    flat[#flat + 1], flat[#flat + 2], flat[#flat + 3] = found[i], '1', at or found[i + 1]
   end
   return flat
 end

@@ -8,15 +8,15 @@ import { type WindowLog, WindowLogs } from './window-logs.ts'
 /** Units that a log keeps one by one at most, or records, and so the greatest limit on it. */
 export const MAX_ENTRIES = 10_000
 
-const MIN_REWRITTEN = 128
-const MAX_REWRITTEN = 1024
+const MIN_REFUND_ENTRIES = 128
+const MAX_REFUND_ENTRIES = 1024
 
 /**
  * How many entries of a stream a refund may write anew: as many as the limit lets in, within bounds. Where there are more,
  * only the newest can be returned.
  */
 export function rewritable(limit: number): number {
-  return Math.min(MAX_REWRITTEN, Math.max(MIN_REWRITTEN, limit))
+  return Math.min(MAX_REFUND_ENTRIES, Math.max(MIN_REFUND_ENTRIES, limit))
 }
 
 /**
@@ -131,7 +131,7 @@ export function entryWindowKind(prefix: string, are: Entries, tag = 'z'): Kind<E
 
     refund(state, params, nowMs, atMs, units, name) {
       if (are === 'value') return 0
-      const place = are === 'record' ? placeOf(state.entries, { name, units, atMs }) : mapKey(name)
+      const place = are === 'record' ? findCharge(state.entries, { name, units, atMs }) : mapKey(name)
       const entry = find(state, params, nowMs, place)
       if (entry === undefined || entry.units !== units) return 0
       if (are !== 'holder' && entry.atMs !== atMs) return 0
@@ -178,22 +178,6 @@ function counts({ atMs }: Entry, params: LogParams, nowMs: number): boolean {
   return nowMs - atMs < params.windows[0]!
 }
 
-function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: string): Entry | undefined {
-  const entry = entries.get(place)
-  return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
-}
-
-/** Records that were ever made: each has a place of its own, for a name may come again, in the same instant too. */
-let records = 0
-
-/** Where a record is among the entries. */
-function placeOf(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
-  for (const [place, entry] of entries) {
-    if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
-  }
-  return ''
-}
-
 /** Adds an entry, or moves the one of this name to now. */
 function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
   const { units, leaseMs, entry: name } = charge
@@ -210,6 +194,9 @@ function add(state: EntryLog, params: LogParams, nowMs: number, charge: Charge):
   }
 }
 
+/** Records ever made. Each has a place of its own, since a name may come again, even in the same instant. */
+let records = 0
+
 /** Adds a record: the same name may come again. */
 function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, charge: Charge): void {
   const { leaseMs, entry: name } = charge
@@ -220,6 +207,19 @@ function record({ log, entries }: EntryLog, params: LogParams, nowMs: number, ch
     if (entries.size <= MAX_ENTRIES) return
     remove({ log, entries }, place)
   }
+}
+
+function find({ entries }: EntryLog, params: LogParams, nowMs: number, place: string): Entry | undefined {
+  const entry = entries.get(place)
+  return entry !== undefined && counts(entry, params, nowMs) ? entry : undefined
+}
+
+/** Where a record is among the entries. */
+function findCharge(entries: Map<string, Entry>, { name, units, atMs }: Entry): string {
+  for (const [place, entry] of entries) {
+    if (entry.name === name && entry.units === units && entry.atMs === atMs) return place
+  }
+  return ''
 }
 
 /** Whether the record is one of not too many, or the newest. */

@@ -15,8 +15,17 @@ local LAST_OF_COUNTER = '13'
 local NO_COUNTER = 'not a fixed window of format 1'
 local CLOCKS_APART = 'the clocks of Redis and of this process are more than two windows of its calendar apart'
 
+--- read
+local raw = kinds[key]
+if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER) end
+local since, used = 0, 0
+if raw ~= '' then
+  if #raw ~= COUNTER_SIZE then return nil, raw.err or NO_COUNTER end
+  local format
+  format, since, used = struct_unpack(COUNTER_FORMAT, raw)
+  if format ~= 1 then return nil, NO_COUNTER end
+end
 --- load
-local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER)
 local length, first_hit, end_of_limits = words[p + 1], words[p + 2], last
 -- When this window began; from the first hit on, the earliest that it may have.
 local start, ends
@@ -29,17 +38,12 @@ else
   while now < words[edge] do edge = edge - 1 end
   start, ends = words[edge], words[edge + 1]
 end
-local since, used, is_new, is_restamped = now, 0, true, false
-if raw ~= '' then
-  if #raw ~= COUNTER_SIZE then return nil, raw.err or NO_COUNTER end
-  local format, stamp, units = struct_unpack(COUNTER_FORMAT, raw)
-  if format ~= 1 then return nil, NO_COUNTER end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    used, is_restamped = units, true
-  elseif stamp >= start and units > 0 then
-    since, used, is_new = stamp, units, false
-  end
+local is_new, is_restamped = false, false
+if since > now then
+  if since <= clock + MAX_AHEAD then return nil, since end
+  since, is_new, is_restamped = now, true, true
+elseif since < start or used == 0 then
+  since, used, is_new = now, 0, true
 end
 --- check
 for i = p + 3, end_of_limits do
@@ -70,13 +74,9 @@ end
 local fixed_window = {}
 
 function fixed_window.load(counter)
-  local raw = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_COUNTER)
-  counter.stamp, counter.units = 0, 0
-  if raw == '' then return nil end
-  if #raw ~= COUNTER_SIZE then return raw.err or NO_COUNTER end
-  local format
-  format, counter.stamp, counter.units = struct_unpack(COUNTER_FORMAT, raw)
-  return format ~= 1 and NO_COUNTER or nil
+  local key = counter.key
+  --- read
+  counter.stamp, counter.units = since, used
 end
 
 function fixed_window.save(counter)
@@ -87,23 +87,21 @@ function fixed_window.save(counter)
   end
 end
 
--- When the window that holds `ms` began and ends, if that is known.
-local function window_at(words, p, last, ms, since)
-  local length, first_hit = words[p + 1], words[p + 2]
-  if length > 0 and first_hit == 1 then return ms - length + 1, since + length end
-  if length > 0 then return ms - ms % length, since - since % length + length end
-  local first = last - first_hit + 1
-  if ms < words[first] or ms >= words[last] then error({ unusable = CLOCKS_APART }) end
-  local start, ends = last - 1, first
-  while ms < words[start] do start = start - 1 end
-  while ends < last and since >= words[ends] do ends = ends + 1 end
-  return words[start], words[ends]
+-- When the window that holds `ms` began; from the first hit on, the earliest that it may have.
+local function earliest_start(words, p, last, ms)
+  local length, edge = words[p + 1], last
+  if length > 0 then return words[p + 2] == 1 and ms - length + 1 or ms - ms % length end
+  while ms < words[edge] do edge = edge - 1 end
+  return words[edge]
 end
 
-function fixed_window.refund(counter, words, p, now, at_ms, units, _, last)
-  local stamp = counter.stamp
-  local start, ends = window_at(words, p, last, now, stamp)
-  if counter.units == 0 or stamp < start or at_ms < stamp or at_ms >= ends then return 0 end
+function fixed_window.refund(counter, words, p, now, at_ms, units)
+  local last, stamp = counter.last, counter.stamp
+  if words[p + 1] == 0 and (now < words[last - words[p + 2] + 1] or now >= words[last]) then
+    error({ unusable = CLOCKS_APART })
+  end
+  if counter.units == 0 or stamp < earliest_start(words, p, last, now) or at_ms < stamp then return 0 end
+  if stamp < earliest_start(words, p, last, at_ms) then return 0 end
   local returned = math.min(units, counter.units)
   counter.units = counter.units - returned
   return returned

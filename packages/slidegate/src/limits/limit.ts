@@ -72,10 +72,31 @@ export interface Entry {
 export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   /** Names the kind in the driver script. */
   readonly tag: string
+  /**
+   * Whether requests of a key are decided one by one. Set if the `resetAfter` of each depends on those before it. Else a
+   * store may decide equal ones together.
+   */
+  readonly isOneByOne?: boolean
+  /** Whether each of its limits has a log of its own. */
+  readonly isUnshared?: boolean
+  /**
+   * Whether each charge counts for the window's length from its own time on. The log can then report the use of any
+   * window.
+   */
+  readonly keepsTimes?: boolean
   /** The part of a log's name that comes before any shadow limit's name: `w1`, `f60000`. */
   logName(limit: Limit): string
   /** What the log shared by these limits needs to know of them. */
   params(limits: readonly Limit[]): Params
+  /** The greatest that an override may make of this limit. Left out: 2^40. */
+  most?(limit: Limit): number
+  /**
+   * Returns the limit with the numbers of an override. Returns nothing if they aren't for this kind or don't fit. Left
+   * out: only `limit` changes.
+   */
+  renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
+  /** The limit of each process if this many decide alone. Left out: `limit / processes` units, 1 at least. */
+  share?(limit: Limit, processes: number): Limit
   /** The words of a log for its twin in the driver script, for an op at about this time. */
   words(params: Params, nowMs: number): readonly number[]
   /** Whether they change with time. */
@@ -86,12 +107,6 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
    * @param next reads a number of the answer
    */
   read?(next: () => number, params: Params, nowMs: number): State
-  /** The limit by the numbers of an override; nothing where they aren't for this kind, or don't fit. Left out: only `limit` changes. */
-  renumber?(limit: Limit, numbers: LimitNumbers): Limit | undefined
-  /** The greatest that an override may make of this limit. Left out: 2^40. */
-  most?(limit: Limit): number
-  /** What one of so many processes holds callers to when each decides alone. Left out: `limit / processes` units, 1 at least. */
-  share?(limit: Limit, processes: number): Limit
   /** Where a store in this process keeps its logs of this kind. */
   createLogs(): Logs<State>
   /** The stamp of the newest charge; 0 in an empty log. */
@@ -118,30 +133,18 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   /** From when on the log holds nothing that counts, in the store's time. */
   expiresAt(state: State, params: Params): number
   /**
-   * Whether requests of a key are to be decided one by one, since what each is told of `resetAfter` depends on those
-   * before it. Else a store may decide equal ones together.
-   */
-  readonly isOneByOne?: boolean
-  /** What a log of this kind keeps one by one. Left out: it keeps sums. */
-  readonly entries?: EntryKeeping<State, Params>
-  /** Whether each of its limits has a log of its own. */
-  readonly isUnshared?: boolean
-  /**
-   * Whether each charge counts for the length of the window from its own time on, so that the log can be asked about
-   * any window.
-   */
-  readonly keepsTimes?: boolean
-  /**
-   * What limit `i` counts of what it keeps the times of, oldest first: of the latest of it so many records, or units where
-   * each stands alone. Asked behind `check`.
+   * The latest charges that limit `i` counts, oldest first. Up to `most` records, or units if each is kept alone. Called
+   * after `check`.
    */
   charges?(state: State, params: Params, i: number, nowMs: number, most: number): readonly Charged[]
+  /** The entries that a log of this kind keeps. Left out: it keeps sums. */
+  readonly entries?: EntryKeeping<State, Params>
   /** What a kind does that is no limit: see `Log.role`. */
   readonly ban?: BanKeeping<State, Params>
 }
 
 export interface BanState {
-  /** For so many milliseconds more; 0 where it is not blocked. */
+  /** Milliseconds until the block ends; 0 if there is none. */
   readonly blockedMs: number
   /** How many bans in a row are remembered. */
   readonly level: number

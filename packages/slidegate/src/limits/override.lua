@@ -1,7 +1,8 @@
 -- The twin of override.ts: the override of a key, a record beside its logs.
 --
--- Names: per part that may have an override, each behind a `|`, of each log behind a `;` its kind, its place in the words, and
--- behind a space the name of each limit, `=`, and the most that it can be.
+-- Names: per part that may have an override the names of its limits, and a `|`. Before each name is a `/`, and behind it, each
+-- behind a space, where it is and the most that it can be. Where: the place of its log in the words times 65536, how many
+-- words behind that the limit is times 16, the log's kind. An only limit is there once more, without a name.
 -- Reads and writes: one string per key: `1 blocked ends rule`, a line feed, and the caller's key, if it is stored hashed.
 -- 1 is the format. `blocked` and `ends` are when the block and the rule end, in milliseconds of the store's clock: 0 if
 -- there is none, FOREVER for never. The rule is empty, `exempt`, or JSON with numbers by the name of their limit.
@@ -19,122 +20,197 @@ local PAGE_BYTES = 65536
 -- The length of '~overrides' in the key of an index; the end of the key of an override.
 local INDEX_LENGTH = 10
 local OVERRIDE_END = ':o'
+-- The first line if nothing is stored.
+local NOTHING = '1 0 0 \n'
 local NO_OVERRIDE = 'not an override of format 1'
 
 --- override
-local steps = {}
-
--- The numbers of a rule by the name of their limit. nil if no limiter has written it.
-local function numbers_of(rule)
-  if rule == '' or rule == 'exempt' or rule == '{}' then return {} end
-  local numbers, length, fields = {}, 1, { limit = true, windowMs = true, capacity = true, refill = true }
-  if not string.find(rule, '^{.+}$') then return nil end
-  -- Each with a comma before it.
-  for name, own in string.gmatch(',' .. string.sub(rule, 2), ',"([%w._-]*)":{([^{}]*)}') do
-    local changed, own_length = {}, own == '' and 1 or 0
-    for field, digits in string.gmatch(',' .. own, ',"(%a+)":([1-9]%d*)') do
-      if not fields[field] or digits + 0 > LARGEST then return nil end
-      changed[field], own_length = digits + 0, own_length + #field + #digits + 4
+-- Returns the words with the overrides of an op's parts. `stored` has the first lines of all. `is_blocked` is set if any
+-- blocks. Or nil, and what is wrong with one.
+function(stored, words, names, clock)
+  local changed, at, last = { unpack(words) }, 1, 0
+  repeat
+    -- `mark` is the text behind a name or a number.
+    local blocked, ends, mark, behind = string.match(stored, '^1 (%d+) (%d+) ({?}?["\n]?)()', at)
+    if not mark then return nil, NO_OVERRIDE end
+    local first, is_named = last + 1, false
+    blocked, ends, at, last = blocked + 0, ends + 0, behind, string.find(names, '|', first, true) or 0
+    if blocked > FOREVER or ends > FOREVER then return nil, NO_OVERRIDE end
+    if blocked > clock then changed.is_blocked = true end
+    if mark == '' then
+      mark, at = string.match(stored, '^exempt(\n)()', at)
+      if ends > clock then
+        for where in string.gmatch(string.sub(names, first, last), ' (%d+) ') do
+          local p = (where - where % 65536) / 65536
+          changed[p] = -math.abs(changed[p])
+        end
+      end
     end
-    if own_length ~= #own + 1 then return nil end
-    numbers[name], length = changed, length + #name + #own + 6
-  end
-  return length == #rule and numbers or nil
-end
-
-local function left_of(ends, clock)
-  return ends == FOREVER and FOREVER or ends > clock and ends - clock or 0
-end
-
--- Of the reply of GET: the rule in force, the milliseconds until it and the block end, and when these do. Or nil, and what
--- is wrong.
-local function in_force(raw, clock)
-  if raw.err then return nil, raw.err end
-  local blocked, ends, rule = string.match(raw, '^1 (%d+) (%d+) ([^\n]*)\n')
-  if not blocked then return nil, NO_OVERRIDE end
-  blocked, ends = blocked + 0, ends + 0
-  if blocked > FOREVER or ends > FOREVER then return nil, NO_OVERRIDE end
-  local rule_ms = rule == '' and 0 or left_of(ends, clock)
-  return rule_ms == 0 and '' or rule, rule_ms, left_of(blocked, clock), ends, blocked
-end
-
--- Gives the limit at `at` in the words its numbers, if they are for its kind and fit its log.
-local function renumber(words, kind, p, at, most, own)
-  if kind == 1 then
-    local precision = words[p + 1]
-    local units, window = own.limit or words[at + 1], own.windowMs or words[at] - precision + 1
-    if own.capacity or own.refill or window < SHORTEST_WINDOW or window > LONGEST_WINDOW or window < precision then return end
-    if math.min(units, math.ceil(window / precision) + 1) > 65536 then return end
-    words[at], words[at + 1] = window + precision - 1, units
-    local longest = p + 3
-    for i = p + 5, math.abs(words[p]), 2 do
-      if words[i] > words[longest] then longest = i end
+    while mark == '{"' or mark == '},"' do
+      local name, field, digits, limit, window, capacity, refill
+      name, field, digits, mark, behind = string.match(stored, '^([%w._-]*)":{"(%a+)":([1-9]%d*)(}?[,}]["\n])()', at)
+      if not name then name, mark, behind = string.match(stored, '^([%w._-]*)":{(}[,}]["\n])()', at) end
+      while field do
+        digits = digits + 0
+        if digits > LARGEST then return nil, NO_OVERRIDE end
+        if field == 'limit' then
+          limit = digits
+        elseif field == 'windowMs' then
+          window = digits
+        elseif field == 'capacity' then
+          capacity = digits
+        elseif field == 'refill' then
+          refill = digits
+        else
+          return nil, NO_OVERRIDE
+        end
+        field = nil
+        if mark == ',"' then
+          field, digits, mark, behind = string.match(stored, '^(%a+)":([1-9]%d*)(}?[,}]["\n])()', behind)
+        end
+      end
+      at = behind
+      -- Without a name it is for an only limit that isn't named.
+      local _, found = nil, nil
+      if mark and ends > clock and (name ~= '' or not is_named) then
+        _, found = string.find(names, '/' .. name .. ' ', first, true)
+      end
+      if found and found < last then
+        is_named = name ~= ''
+        local where, most = string.match(names, '^(%d+) (%d+)', found + 1)
+        where = where + 0
+        local kind = where % 16
+        local p = (where - where % 65536) / 65536
+        local place = p + (where % 65536 - kind) / 16
+        -- Numbers that aren't for its kind, or don't fit its log, leave a limit as it is.
+        if kind == 1 then
+          local precision, units, length = words[p + 1], limit or words[place + 1], words[place]
+          -- In the words, a window is longer by `precision - 1`.
+          if window then length = window + precision - 1 end
+          local grains = (length - length % precision) / precision
+          if capacity or refill or length < precision + SHORTEST_WINDOW - 1 or length >= precision + LONGEST_WINDOW
+            or length < 2 * precision - 1 or grains >= 65536 and units > 65536 then
+            length, units = words[place], words[place + 1]
+          end
+          changed[place], changed[place + 1] = length, units
+        elseif kind == 2 then
+          local parts = words[p + 2]
+          capacity, refill = capacity or words[p + 4], refill or words[p + 1]
+          if limit or window or capacity > most + 0 or capacity * parts / refill > LONGEST_WINDOW then
+            capacity, refill = words[p + 4], words[p + 1]
+          end
+          local debt = math.min(2 ^ 52, MAX_UNITS * parts, refill * LONGEST_WINDOW)
+          changed[p + 1], changed[p + 4] = refill, capacity
+          changed[p + 3] = math.max(debt - debt % parts, capacity * parts)
+        else
+          local is_fitting = limit and limit <= most + 0 and not (window or capacity or refill)
+          changed[place] = is_fitting and limit or words[place]
+        end
+      end
     end
-    words[p + 2] = math.min(words[longest + 1], math.ceil((words[longest] - precision + 1) / precision) + 1)
-  elseif kind == 2 then
-    local capacity, refill, parts = own.capacity or words[p + 4], own.refill or words[p + 1], words[p + 2]
-    local fill = math.ceil(capacity * parts / refill)
-    if own.limit or own.windowMs or capacity > most or fill > LONGEST_WINDOW then return end
-    local most_parts = math.min(2 ^ 52, MAX_UNITS * parts, refill * LONGEST_WINDOW)
-    words[p + 1], words[p + 3], words[p + 4] = refill, math.max(most_parts - most_parts % parts, capacity * parts), capacity
-  elseif own.limit and own.limit <= most and not (own.windowMs or own.capacity or own.refill) then
-    words[at] = own.limit
-  end
-end
-
--- Puts the numbers of a rule in the words of a part's logs.
-local function apply(words, logs, rule, numbers)
-  local _, limits = string.gsub(logs, '=', '')
-  for kind, p, names in string.gmatch(logs, ';(%d+) (%d+)([^;]*)') do
-    kind, p = kind + 0, p + 0
-    -- Where its first limit is.
-    local at = p + (kind > 5 and 2 or kind == 4 and 4 or 3)
-    if rule == 'exempt' then words[p] = -math.abs(words[p]) end
-    for name, most in string.gmatch(names, ' ([^ =]+)=(%d+)') do
-      local own = numbers[name] or limits == 1 and numbers['']
-      if own then renumber(words, kind, p, at, most + 0, own) end
-      at = at + (kind == 1 and 2 or 1)
-    end
-  end
-end
-
--- The words by rules, one behind the other, each after a line feed. Or nil if no limiter has written them.
-local function words_by_rules(words, names, rules)
-  local changed, parts = { unpack(words) }, string.gmatch(names, '|([^|]*)')
-  for rule in string.gmatch(rules, '\n([^\n]*)') do
-    local numbers, logs = numbers_of(rule), parts()
-    if not numbers then return nil end
-    if rule ~= '' then apply(changed, logs, rule, numbers) end
-  end
+    if mark ~= '\n' and mark ~= '{}\n' and mark ~= '}}\n' then return nil, NO_OVERRIDE end
+  until at > #stored
   return changed
 end
-
-local known_words, known = nil, nil
-
--- Puts what is in force in the reply. Returns where the reply goes on, the words in force, how many requests are not
--- blocked, what is wrong with an override, if anything, and the op.
-function steps.hold(raws, op, words, names, overridable, clock, wanted, first)
-  local most_blocked, rules, after, is_any = 0, '', first + 1, false
-  for i = 1, overridable do
-    local rule, rule_ms, blocked_ms = '', 0, 0
-    if raws[i] then
-      rule, rule_ms, blocked_ms = in_force(raws[i], clock)
-      if not rule then return first, words, 0, rule_ms, op end
-      if blocked_ms > most_blocked then most_blocked = blocked_ms end
-      is_any = is_any or rule_ms + blocked_ms > 0
-    end
-    rules = rules .. '\n' .. rule
-    reply[after], reply[after + 1], reply[after + 2], after = rule, rule_ms, blocked_ms, after + 3
-  end
-  if known_words ~= words then known_words, known = words, {} end
-  local numbers = known[rules] or words_by_rules(words, names, rules)
-  known[rules] = numbers
-  if not numbers then return first, words, 0, NO_OVERRIDE, op end
-  if not is_any then return first, words, wanted, nil, op end
-  reply[first] = OVERRIDDEN
-  if most_blocked > 0 then op, wanted = op or { lease_ms = 0 }, 0 end
-  return after, numbers, wanted, nil, op
+--- records
+local function key_of(index, name)
+  return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
-steps.in_force, steps.numbers_of = in_force, numbers_of
-return steps
+local function sweep(index, size, clock)
+  if size == 0 then return end
+  local first = clock % size
+  for _, name in ipairs(call_redis('ZRANGE', index, string.format('%d', first), string.format('%d', first + 1))) do
+    if call_redis('EXISTS', key_of(index, name)) == 0 then call_redis('ZREM', index, name) end
+  end
+end
+
+-- Reads the override of a key: when block and rule end, the rule, and the key as it was given. Leaves out a part that has
+-- ended. Or nil, and what is wrong with it.
+local function read_override(raw, clock)
+  if raw.err then return nil, raw.err end
+  local line, given = string.match(raw, '^([^\n]*\n)(.*)$')
+  local words, damage = in_force(line or '', {}, '', clock)
+  if not words then return nil, damage end
+  local blocked, ends, rule = string.match(line, '^1 (%d+) (%d+) (.*)\n')
+  blocked, ends = blocked + 0, ends + 0
+  if rule == '' or ends <= clock then ends, rule = 0, '' end
+  return blocked > clock and blocked or 0, ends, rule, given
+end
+
+-- Changes the stored override as the op says. Drops a half that has ended. Returns whether anything was in force before.
+local function change(key, index, run, given, clock, is_clock_given)
+  local raw, size = pcall_redis('GET', key), pcall_redis('ZCARD', index)
+  if type(size) == 'table' then error({ unusable = size.err }) end
+  local blocked, ends, rule, known = 0, 0, '', ''
+  if raw then blocked, ends, rule, known = read_override(raw, clock) end
+  if not blocked then error({ unusable = ends }) end
+  local existed = blocked + ends > 0
+  local function ends_of(ms)
+    return ms >= FOREVER and FOREVER or clock + ms
+  end
+  if run.rule then rule, ends = run.rule, run.rule == '' and 0 or ends_of(run.ruleMs) end
+  if run.blockMs then blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
+  local name = string.sub(key, #index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
+  local last = math.max(blocked, ends)
+  if last <= clock then
+    call_redis('DEL', key)
+    call_redis('ZREM', index, name)
+  else
+    raw = string.format('1 %d %d ', blocked, ends) .. rule .. '\n' .. (given or known)
+    local ttl = last < FOREVER and ttl_of(last - clock, is_clock_given)
+    if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end
+    call_redis('ZADD', index, '0', name)
+    if not ttl then
+      call_redis('PERSIST', index)
+    elseif size == 0 then
+      call_redis('PEXPIRE', index, ttl)
+    else
+      call_redis('PEXPIRE', index, ttl, 'GT')
+    end
+  end
+  sweep(index, size, clock)
+  return existed
+end
+
+function ops.override(logs, words, run, _, clock, _, filled)
+  local existed = 0
+  for i = 1, overridable do
+    local at = k + #logs + 2 * i - 2
+    if change(KEYS[at], KEYS[at + 1], run, run.given and run.given[i], clock, clock ~= reply[1]) then existed = 1 end
+  end
+  if run.blockMs == 0 and not run.rule then
+    for _, log in ipairs(logs) do
+      if log.kind == 8 then
+        log.tables.unblock(log)
+        save(log, words, clock)
+      end
+    end
+  end
+  reply[filled + 1] = existed
+  return filled + 1
+end
+
+-- A page of overrides, from the key behind the op's `after`. First where the next page begins, or ''. Then for each: its key,
+-- and what is stored of it.
+function ops.overrides(_, _, run, _, _, _, filled)
+  local index, from = KEYS[k], run.after == '' and '-' or '(' .. run.after
+  local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', string.format('%d', OVERRIDES_PAGE))
+  if names.err then error({ unusable = names.err }) end
+  local told, bytes = { '' }, 0
+  for i, name in ipairs(names) do
+    local raw = pcall_redis('GET', key_of(index, name))
+    if not raw then
+      call_redis('ZREM', index, name)
+    elseif read_override(raw, clock) then
+      told[#told + 1], told[#told + 2] = name, raw
+    end
+    bytes = bytes + (raw and #raw or 0)
+    if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
+      told[1] = name
+      break
+    end
+  end
+  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(told)
+  return filled + 2
+end

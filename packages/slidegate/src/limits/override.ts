@@ -37,6 +37,25 @@ export interface InForce {
   readonly blockedMs: number
 }
 
+/** An override as it is kept. Times are by the store's clock: {@link FOREVER} for never, 0 for neither rule nor block. */
+export interface Kept {
+  readonly rule: Rule
+  readonly endsAtMs: number
+  readonly blockedUntilMs: number
+}
+
+/** The parts of it that are in force. `undefined` if both have ended. */
+export function inForceAt({ rule, endsAtMs, blockedUntilMs }: Kept, nowMs: number): InForce | undefined {
+  const ruleMs = rule === '' ? 0 : leftOf(endsAtMs, nowMs)
+  const blockedMs = leftOf(blockedUntilMs, nowMs)
+  if (ruleMs === 0 && blockedMs === 0) return undefined
+  return { rule: ruleMs === 0 ? '' : rule, ruleMs, blockedMs }
+}
+
+function leftOf(endsAtMs: number, nowMs: number): number {
+  return endsAtMs === FOREVER ? FOREVER : Math.max(0, endsAtMs - nowMs)
+}
+
 type Numbers = Readonly<Record<string, LimitNumbers>>
 
 const NOTHING: Numbers = {}
@@ -113,7 +132,7 @@ function makeSet(set: LimitSet, rule: Rule): LimitSet {
   const isExempt = rule === EXEMPT
   const numbers = numbersOf(rule)
   const limits = set.limits.map((limit) => {
-    const changed = isExempt ? { ...limit, shadow: true } : renumbered(limit, numbersFor(set, limit, numbers))
+    const changed = isExempt ? { ...limit, shadow: true } : renumber(limit, numbersFor(set, limit, numbers))
     return changed === undefined ? limit : adapt(changed, adaptedFrom(limit))
   })
   const logs = set.logs.map((log) => {
@@ -131,7 +150,7 @@ function numbersFor(set: LimitSet, limit: Limit, numbers: Numbers): LimitNumbers
 }
 
 /** The limit with these numbers. `undefined` if they aren't for its kind, or don't fit its log. */
-export function renumbered(limit: Limit, numbers: LimitNumbers | undefined): Limit | undefined {
+export function renumber(limit: Limit, numbers: LimitNumbers | undefined): Limit | undefined {
   if (numbers === undefined) return undefined
   const { kind } = limit
   if (kind.renumber !== undefined) return kind.renumber(limit, numbers)
@@ -152,7 +171,7 @@ export function unusedNames(limits: readonly Limit[], rule: Rule): string[] {
     (name) =>
       !limits.some((limit) => {
         const isMeant = declaredName(limit) === name || (name === ONLY && limits.length === 1)
-        return isMeant && renumbered(limit, numbers[name]) !== undefined
+        return isMeant && renumber(limit, numbers[name]) !== undefined
       }),
   )
 }

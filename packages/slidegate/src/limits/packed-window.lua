@@ -1,25 +1,23 @@
 -- The twin of packed-window.ts.
 --
--- Words: precision, records that its limits can fill, then window and limit of each. A window is given with precision - 1 more: a
--- stamp is the start of its grain.
+-- Words: precision, then window and limit of each. A window is given with precision - 1 more: a stamp is the start of its grain.
 -- Answer: per limit the units used, if all that was asked for was admitted: then the newest stamp is the grain of now.
 -- Else -1 less the units used, and behind all answers per limit: milliseconds until the cost fits once more (-1: never),
 -- and until all is free.
 -- Reads and writes: one string per log. Integers are unsigned, big-endian, of this many bytes:
 --   format        1  always 1; any other is refused, never guessed at
---   keep          6  the longest time for which any commit needed charges to count; after it they are gone
---   expires       6  when the key's TTL ends, by the store's clock
 --   since         6  the time of its first charge, since it was last empty
---   lease         6  units taken on lease may be spent elsewhere for this long after their stamp,
---   leased        6  and none of them later than this
 --   slots         2  pages that the ring has room for
+--   keep          6  the longest time for which any commit needed charges to count; after it they are gone
 --   base          6  the total before the oldest record
 --   total, stamp  12 the newest record: the running total of all units up to and with it, and its time
+--   front         1  records in the front; 16 more if units have been taken on lease
+--   back          1  records in the back
 --   head          2  slot of the ring's oldest page
 --   pages         2  how many pages the ring holds
---   front         1  records in the front
---   back          1  records in the back
 --   back          48 the records before the newest, in order of time, up to four
+--   lease         6  leased units may be spent elsewhere for this long after their stamp,
+--   leased        6  and none of them later than this. Both hold only if `front` has its 16.
 --   front         48 the oldest records, up to four, in the last places of four
 --   ring          48 a slot: a page of four records, older than the back, newer than the front
 -- Times are milliseconds, totals units; a record is total and stamp. A string ends after the last part that was
@@ -29,16 +27,16 @@
 -- header, in one piece. Every fourth moves a page from the back to the ring, or from the ring to the front. Little
 -- is read and written besides: Lua hashes each string that it is given.
 --
--- TTL: renewed where it would end before stamp + keep, to keep + slack.
+-- TTL: set to keep + slack once in a part of the time that is a second less than the slack, and when keep changes.
 -- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring holds pages,
 -- the front is not empty; a log without units is no key at all.
 
 local FORMAT = 1
-local HEADER_FORMAT = '>BI6I6I6I6I6I2I6I6I6I2I2BB'
-local BACK = 57
+local HEADER_FORMAT = '>BI6I2I6I6I6I6BBI2I2'
+local BACK = 39
 -- What nearly every commit changes, and is written alone: from base to the last record of the back.
-local PUSH_FORMAT = '>I6I6I6I2I2BBc0I6I6'
-local HOT_OFFSET = '33'
+local PUSH_FORMAT = '>I6I6I6BBI2I2c0I6I6'
+local HOT_OFFSET = '15'
 local RECORD_FORMAT = '>I6I6'
 local PAGE_FORMAT = '>I6I6I6I6I6I6I6I6'
 local TOTAL = 0
@@ -46,23 +44,35 @@ local STAMP = 6
 local WIDTH = 12
 local PAGE = 4
 local PAGE_WIDTH = 48
-local FRONT = 105
-local EDGES = 153
-local LAST_OF_EDGES = '152'
+local HAS_LEASES = 16
+local LEASES = 87
+local FRONT = 99
+local EDGES = 147
+local LAST_OF_EDGES = '146'
 -- A ring that is not larger is kept when its log has run empty: it will be filled again.
 local KEPT_SLOTS = 64
-local FEW_PAGES = 32
 local MANY_PAGES = 16380
 local MAX_PAGES = 16384
 -- Steps of a search in a ring: each third halves it.
 local MOST_TRIES = 60
 local MAX_TOTAL = 2 ^ 47
 local MAX_RECORDS = 65536
-local MAX_PADDING = 4096
 local MIN_REFUND_RECORDS = 256
 local MAX_REFUND_RECORDS = 4096
+-- The header of a log that isn't there.
+local EMPTY_WINDOW = '\1' .. string.rep('\0', 38)
 local NO_WINDOW = 'not a window log of format 1'
 local DAMAGED_WINDOW = 'a damaged window log'
+
+--- shared
+-- Records that the longest of its limits can fill.
+local function records_of(words, p, last)
+  local precision, longest = words[p + 1], p + 2
+  for i = p + 4, last, 2 do
+    if words[i] > words[longest] then longest = i end
+  end
+  return math.min(words[longest + 1], (words[longest] - words[longest] % precision) / precision + 1)
+end
 
 --- before
 -- Searches for the first record whose number at `column` is above the bound, from a place whose record is not; the
@@ -137,31 +147,26 @@ end
 
 --- load
 local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_EDGES)
-local keep, expires, since, lease, leased, slots, base, total, stamp, head, pages, front, back
--- Whether the tables of rare operations write it.
-local is_rare, is_restamped = cost * wanted > MAX_UNITS or op and op.lease_ms > 0, false
-if raw == '' then
-  keep, expires, since, lease, leased, slots, base, total, stamp, head, pages, front, back =
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-else
-  local size = #raw
-  if size < BACK then return nil, raw.err or NO_WINDOW end
-  local format
-  format, keep, expires, since, lease, leased, slots, base, total, stamp, head, pages, front, back =
-    struct_unpack(HEADER_FORMAT, raw)
-  if format ~= FORMAT then return nil, NO_WINDOW end
-  if pages > slots or base > total or back > PAGE or size < BACK + back * WIDTH or front > PAGE
-    or front > 0 and size < EDGES or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
-  if is_rare or leased > 0 or stamp > now or total > MAX_UNITS then
-    is_rare = true
-    if slots > 0 and call_redis('STRLEN', key) ~= EDGES + slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
-    if stamp > now then
-      if stamp <= clock + MAX_AHEAD then return nil, stamp end
-      -- All that it holds counts from now on.
-      stamp, head, pages, front, back, is_restamped = now - now % words[p + 1], 0, 0, 0, 0, true
-      if leased > now + lease then leased = now + lease end
-    end
-  end
+local size = #raw
+if size < BACK then
+  if raw ~= '' then return nil, raw.err or NO_WINDOW end
+  raw = EMPTY_WINDOW
+end
+local format, since, slots, keep, base, total, stamp, front, back, head, pages = struct_unpack(HEADER_FORMAT, raw)
+local lease, leased, is_restamped = 0, 0, false
+if format ~= FORMAT then return nil, NO_WINDOW end
+if front >= HAS_LEASES and size >= FRONT then
+  front, lease, leased = front - HAS_LEASES, struct_unpack(RECORD_FORMAT, raw, LEASES + 1)
+end
+if front > 0 and (size < EDGES or front > PAGE) or back > 0 and size < BACK + back * WIDTH then
+  return nil, DAMAGED_WINDOW
+end
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  -- All that it holds counts from now on.
+  stamp, slots, head, pages, front, back, is_restamped = now - now % words[p + 1], 0, 0, 0, 0, 0, true
+  if since > now then since = now end
+  if leased > now + lease then leased = now + lease end
 end
 
 -- Skips what no longer counts. A place in the log is told by five: `rest` records stand from `start` on in `records`, which
@@ -169,12 +174,14 @@ end
 local gone = now - keep
 local is_empty = stamp <= gone
 local records, start, rest, taken, is_in_back = raw, EDGES - front * WIDTH, front, 0, false
-local before, oldest_total, oldest_stamp, _ = base, total, stamp, nil
+local before, _, oldest_total, oldest_stamp = base, nil, nil, nil
 if is_empty then
   before = total
 else
   if front == 0 then start, rest, is_in_back = BACK, back, true end
-  if rest > 0 then
+  if rest == 0 then
+    oldest_total, oldest_stamp = total, stamp
+  else
     oldest_total, oldest_stamp = struct_unpack(RECORD_FORMAT, raw, start + 1)
     -- Mostly but one is gone.
     if oldest_stamp <= gone and rest > 1 then
@@ -191,8 +198,8 @@ else
   end
 end
 --- check
-local longest, old = 0, nil
-for i = p + 3, last, 2 do
+local longest = 0
+for i = p + 2, last, 2 do
   local window, before_window = words[i], before
   if window > longest then longest = window end
   if leased > 0 and now < leased + window then window = window + lease end
@@ -213,16 +220,26 @@ for i = p + 3, last, 2 do
   local free = words[i + 1] - used
   if free < cost * fitting then fitting = free < cost and 0 or (free - free % cost) / cost end
 end
--- A larger ring is read before anything is written. If the log is nearly full, its oldest records may have to be merged.
-if (fitting > 0 or op and op.is_forced) and (back == PAGE or pages > MANY_PAGES) and not (is_empty or is_rare) then
-  local left = pages - taken
-  if back == PAGE and left >= slots and left > 0 or left > MANY_PAGES then
-    if left > FEW_PAGES then
-      is_rare = true
-      if call_redis('STRLEN', key) ~= EDGES + slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
-    else
-      old = call_redis('GETRANGE', key, string.format('%d', EDGES), string.format('%d', EDGES + slots * PAGE_WIDTH - 1))
-      if #old < slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
+-- All other reads come before the first write.
+local old, is_rare = nil, nil
+if (fitting > 0 or op and op.is_forced) and not is_empty then
+  -- Tables have to lower all totals.
+  is_rare = total > MAX_UNITS
+  if back >= PAGE or is_rare or pages > MANY_PAGES then
+    if back > PAGE or pages > slots or front == 0 and pages > 0 then return nil, DAMAGED_WINDOW end
+    if rest + PAGE * (pages - taken) + back >= MAX_RECORDS - 1 and stamp ~= now - now % words[p + 1] then
+      -- The oldest is merged into the next one: its units count for longer than they should, never for less.
+      _, _, records, start, rest, taken, is_in_back =
+        find(key, raw, back, head, slots, pages, records, start, rest, taken, is_in_back, TOTAL, oldest_total, total)
+      if not records then return nil, DAMAGED_WINDOW end
+    end
+    if is_rare then
+      local all = call_redis('GETRANGE', key, '0', '-1')
+      if slots > 0 and #all ~= EDGES + slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
+    elseif back == PAGE and pages - taken >= slots and pages > taken then
+      -- A larger ring.
+      old = call_redis('GETRANGE', key, string.format('%d', EDGES), '-1')
+      if #old ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end
     end
   end
 end
@@ -231,21 +248,24 @@ local units, newest, kept, new_stamp, lease_ms = 0, stamp, keep, nil, 0
 if mine > 0 then
   units, new_stamp = cost * mine, now - now % words[p + 1]
   newest = new_stamp
-  if op then lease_ms = op.lease_ms end
+  if units > MAX_UNITS then units = MAX_UNITS end
   -- Other limits may read the log over longer windows: of leased units, these have to know for longer, too.
   if is_empty then keep, lease, leased = 0, 0, 0 end
   kept = keep - lease
   if kept < longest then kept = longest end
-  if lease_ms > 0 then
-    if lease_ms > lease or now >= leased + keep then lease = lease_ms end
-    if leased < now + lease_ms then leased = now + lease_ms end
+  if op then
+    lease_ms = op.lease_ms
+    if lease_ms > 0 then
+      if lease_ms > lease or now >= leased + keep then lease = lease_ms end
+      if leased < now + lease_ms then leased = now + lease_ms end
+    end
   end
   kept = kept + lease
 end
 if mine < wanted or leased > 0 then
   -- As it will be after the commit. Reads come before it.
   answer = place
-  for i = p + 3, last, 2 do
+  for i = p + 2, last, 2 do
     local window, limit, used, retry = words[i], words[i + 1], reply[answer], 0
     -- For how long a charge counts, but for leases.
     local span = window < kept and window or kept
@@ -274,22 +294,22 @@ if mine < wanted or leased > 0 then
     answer, filled = answer + 1, filled + 2
   end
 end
-if is_rare then
-  if mine > 0 or is_restamped and not is_look then
-    local tables, log = tables_of(kinds, 1), { key = key }
-    tables.load(log)
-    if log.stamp > now then tables.restamp(log, words, p, now) end
-    if units > 0 then tables.commit(log, words, p, last, now, units, lease_ms) end
-    tables.save(log, words, p, clock, clock ~= reply[1])
-  end
-elseif mine > 0 then
+if mine > 0 and is_rare then
+  local tables, log = tables_of(kinds, 1), { key = key }
+  tables.load(log)
+  if is_restamped then log.records, log.slots, log.since, log.stamp = '', 0, since, stamp end
+  tables.commit(log, now, gone, new_stamp, units)
+  log.keep, log.lease, log.leased, log.ttl = kept, lease, leased, ttl_of(kept, clock ~= reply[1])
+  tables.save(log)
+elseif mine > 0 or is_restamped and not is_look then
+  new_stamp = new_stamp or stamp
   -- `older` are the records of the back that stay there, before the one that was the newest.
   local older, newest_total, new_front, page, ring = '', nil, nil, nil, nil
-  local is_new = raw == '' or is_empty and slots > KEPT_SLOTS
+  -- Writes the log again, without the ring.
+  local is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS
   if is_empty then
     since, base, total, head, pages, front, back = now, 0, 0, 0, 0, 0, 0
-    -- Written anew, without the ring.
-    if is_new then expires, slots = 0, 0 end
+    if is_new then slots = 0 end
   else
     base, pages, front = before, pages - taken, rest
     if is_in_back then
@@ -314,12 +334,12 @@ elseif mine > 0 then
           page, pages, back = EDGES + (head + pages) % slots * PAGE_WIDTH, pages + 1, 0
         else
           -- A larger ring.
-          ring = string.sub(raw, BACK + 1, FRONT)
+          ring = string.sub(raw, BACK + 1, LEASES)
           if pages > 0 then
             ring = string.sub(old, head * PAGE_WIDTH + 1) .. string.sub(old, 1, head * PAGE_WIDTH) .. ring
           end
           -- Room for twice as many, but not beyond what the limits can fill while that suffices.
-          local most = math.ceil((words[p + 2] - 1) / PAGE)
+          local most = math.ceil((records_of(words, p, last) - 1) / PAGE)
           if pages >= most then most = MAX_PAGES end
           head, slots = 0, math.min(math.max(2 * pages, 1), most)
           new_front = new_front or string.sub(raw, FRONT + 1)
@@ -328,28 +348,31 @@ elseif mine > 0 then
         end
       end
     end
-    if back > 0 and (newest_total or new_front) then older = string.sub(raw, from + 1, from + back * WIDTH) end
+    if back > 0 and (newest_total or new_front or leased > 0) then older = string.sub(raw, from + 1, from + back * WIDTH) end
     if newest_total then back = back + 1 end
   end
-  if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, FRONT)) end
+  if page then call_redis('SETRANGE', key, string.format('%d', page), string.sub(raw, BACK + 1, LEASES)) end
   total = total + units
-  local ttl
-  if expires < new_stamp + kept then
-    ttl, expires = ttl_of(kept, clock ~= reply[1])
-    expires = clock + expires
-  end
-  if newest_total and not new_front and not ttl and keep == kept then
+  -- A second less than the slack: a stamp may be so far ahead of the clock.
+  local part = kept < 20000 and 4000 or kept / 4 - 1000
+  local is_due = now - now % part > stamp or keep ~= kept
+  if leased > 0 then front = front + HAS_LEASES end
+  if newest_total and not (new_front or is_due) and lease_ms == 0 then
     -- Nearly all commits.
     call_redis('SETRANGE', key, HOT_OFFSET, struct_pack(
-      PUSH_FORMAT, base, total, new_stamp, head, pages, front, back, older, newest_total, stamp
+      PUSH_FORMAT, base, total, new_stamp, front, back, head, pages, older, newest_total, stamp
     ))
   else
     local value = struct_pack(
-      HEADER_FORMAT, FORMAT, kept, expires, since, 0, 0, slots, base, total, new_stamp, head, pages, front, back
+      HEADER_FORMAT, FORMAT, since, slots, kept, base, total, new_stamp, front, back, head, pages
     ) .. older
     if newest_total then value = value .. struct_pack(RECORD_FORMAT, newest_total, stamp) end
-    if new_front then value = value .. string.rep('\0', FRONT - #value) .. new_front end
+    if leased > 0 or new_front then
+      value = value .. string.rep('\0', LEASES - #value) .. struct_pack(RECORD_FORMAT, lease, leased)
+    end
+    if new_front then value = value .. new_front end
     if ring then value = value .. ring end
+    local ttl = (is_due or is_new) and ttl_of(kept, clock ~= reply[1])
     if not (is_new or ring) then
       call_redis('SETRANGE', key, '0', value)
       if ttl then call_redis('PEXPIRE', key, ttl) end
@@ -363,389 +386,146 @@ end
 --- tables
 local packed_window = {}
 
--- Front and back are lists of numbers: total, stamp, total, stamp, ... `count` is all records but the newest.
-local function empty_log(log)
-  log.keep, log.expires, log.since, log.lease, log.leased, log.slots = 0, 0, 0, 0, 0, 0
-  log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0
-  log.front, log.back = {}, {}
-  -- The ring's pages, where all of it is written anew.
-  log.ring = ''
-end
-
-local function numbers_of(records, from, to)
-  if from == to then return {} end
-  local numbers = { struct_unpack('>' .. string.rep('I6', (to - from) / STAMP), records, from + 1) }
-  -- struct.unpack also answers where it stopped.
-  numbers[#numbers] = nil
-  return numbers
-end
-
-local function records_of(numbers, first, last)
-  return struct_pack('>' .. string.rep('I6', last - first + 1), unpack(numbers, first, last))
-end
-
--- Fills in the log from its key; answers what is wrong with the value, if anything.
+-- Fills in the log from its key; answers what is wrong with the value, if anything. `records` are all but the newest, as they
+-- are stored, oldest first.
 function packed_window.load(log)
-  local raw = pcall_redis('GETRANGE', log.key, '0', LAST_OF_EDGES)
+  local raw = pcall_redis('GETRANGE', log.key, '0', '-1')
   if raw.err then return raw.err end
-  log.page_at = nil
-  if raw == '' then
-    empty_log(log)
-    return nil
-  end
+  log.since, log.slots, log.keep, log.base, log.total, log.stamp = 0, 0, 0, 0, 0, 0
+  log.lease, log.leased, log.records = 0, 0, ''
+  if raw == '' then return nil end
   if string.byte(raw) ~= FORMAT or #raw < BACK then return NO_WINDOW end
-  local _, front, back
-  _, log.keep, log.expires, log.since, log.lease, log.leased, log.slots, log.base, log.total, log.stamp, log.head,
-    log.pages, front, back = struct_unpack(HEADER_FORMAT, raw)
-  log.ring = nil
-  local is_whole = log.slots == 0 and log.pages == 0 or call_redis('STRLEN', log.key) == EDGES + log.slots * PAGE_WIDTH
-  if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
-    or log.pages > log.slots or log.pages > 0 and front == 0 or log.base > log.total then
-    return DAMAGED_WINDOW
+  local _, front, back, head, pages
+  _, log.since, log.slots, log.keep, log.base, log.total, log.stamp, front, back, head, pages =
+    struct_unpack(HEADER_FORMAT, raw)
+  if front >= HAS_LEASES and #raw >= FRONT then
+    front, log.lease, log.leased = front - HAS_LEASES, struct_unpack(RECORD_FORMAT, raw, LEASES + 1)
   end
-  log.front = numbers_of(raw, EDGES - front * WIDTH, EDGES)
-  log.back = numbers_of(raw, BACK, BACK + back * WIDTH)
-  log.count = front + PAGE * log.pages + back
+  local is_whole = log.slots == 0 or #raw == EDGES + log.slots * PAGE_WIDTH
+  if not is_whole or front > PAGE or back > PAGE or #raw < BACK + back * WIDTH or front > 0 and #raw < EDGES
+    or pages > log.slots or pages > 0 and front == 0 or log.base > log.total then return DAMAGED_WINDOW end
+  local split = EDGES + head * PAGE_WIDTH
+  local ring = pages > 0 and string.sub(raw, split + 1) .. string.sub(raw, EDGES + 1, split) or ''
+  log.records = string.sub(raw, EDGES - front * WIDTH + 1, EDGES) .. string.sub(ring, 1, pages * PAGE_WIDTH)
+    .. string.sub(raw, BACK + 1, BACK + back * WIDTH)
   return nil
 end
 
-local function read(log, offset, length)
-  if length == 0 then return '' end
-  return call_redis('GETRANGE', log.key, string.format('%d', offset), string.format('%d', offset + length - 1))
-end
-
-local function write(log, offset, bytes)
-  call_redis('SETRANGE', log.key, string.format('%d', offset), bytes)
-  log.page_at = nil
-end
-
-local function offset_of(log, page)
-  return EDGES + (log.head + page) % log.slots * PAGE_WIDTH
-end
-
--- A page of the ring as it is stored.
-local function page_of(log, page)
-  local offset = offset_of(log, page)
-  if log.page_at ~= offset then
-    log.page, log.page_at = read(log, offset, PAGE_WIDTH), offset
-  end
-  return log.page
-end
-
--- Total and stamp of a record besides the newest.
-local function record_at(log, index)
-  local front = #log.front / 2
-  if index < front then return log.front[2 * index + 1], log.front[2 * index + 2] end
-  index = index - front
-  if index >= PAGE * log.pages then
-    index = index - PAGE * log.pages
-    return log.back[2 * index + 1], log.back[2 * index + 2]
-  end
-  local place = index % PAGE
-  return struct_unpack(RECORD_FORMAT, page_of(log, (index - place) / PAGE), place * WIDTH + 1)
-end
-
--- Moves the ring's oldest page to the front, which is empty.
-local function fill_front(log)
-  log.front = numbers_of(page_of(log, 0), 0, PAGE_WIDTH)
-  log.head, log.pages = (log.head + 1) % log.slots, log.pages - 1
-end
-
--- Room in a ring that has this many pages, all in use: twice as much, but not beyond what the limits can fill while that
--- suffices.
-local function slots_for(pages, records_wanted)
-  local wanted = math.ceil((records_wanted - 1) / PAGE)
-  return math.min(math.max(2 * pages, 1), pages < wanted and wanted or MAX_PAGES)
-end
-
--- Appends a page of records to the ring. Where it is full it becomes larger, and is written by SET, which takes just the
--- memory that it needs.
-local function append_page(log, page, records_wanted)
-  if log.pages < log.slots then
-    write(log, offset_of(log, log.pages), page)
-  else
-    local split = log.head * PAGE_WIDTH
-    local older = read(log, EDGES + split, log.slots * PAGE_WIDTH - split)
-    log.ring = older .. read(log, EDGES, split) .. page
-    log.head, log.slots, log.page_at = 0, slots_for(log.pages, records_wanted), nil
-  end
-  log.pages = log.pages + 1
-end
-
--- Front and back hold a page each: what is more goes to the front while there is no ring, else to the ring.
-local function make_edges_fit(log, records_wanted)
-  local front, back = log.front, log.back
-  while #back > 2 * PAGE do
-    if log.pages == 0 and #front < 2 * PAGE then
-      front[#front + 1], front[#front + 2] = table.remove(back, 1), table.remove(back, 1)
-    else
-      append_page(log, records_of(back, 1, 2 * PAGE), records_wanted)
-      for _ = 1, 2 * PAGE do table.remove(back, 1) end
-    end
-  end
-end
-
--- Stores what changed. `clock` is the time from which TTLs are counted.
-function packed_window.save(log, words, p, clock, is_clock_given)
+-- Stores all of it. A new TTL is in `ttl`.
+function packed_window.save(log)
   if log.total == log.base then
     call_redis('DEL', log.key)
     return
   end
-  make_edges_fit(log, words[p + 2])
-  local ttl
-  if log.expires < log.stamp + log.keep then
-    ttl, log.expires = ttl_of(log.keep, is_clock_given)
-    log.expires = clock + log.expires
-  end
-  local front, back = log.front, log.back
+  local records, count, front, pages = log.records, #log.records / WIDTH, 0, 0
+  if count > PAGE then front, pages = PAGE, math.floor(count / PAGE) - 1 end
+  local split, slots = (front + pages * PAGE) * WIDTH, math.max(log.slots, pages)
   local value = struct_pack(
-    HEADER_FORMAT, FORMAT, log.keep, log.expires, log.since, log.lease, log.leased, log.slots, log.base, log.total,
-    log.stamp, log.head, log.pages, #front / 2, #back / 2
-  ) .. records_of(back, 1, #back)
-  if log.slots > 0 or #front > 0 then
-    local padding = string.rep('\0', EDGES - #value - #front * STAMP)
-    value = value .. padding .. records_of(front, 1, #front)
+    HEADER_FORMAT, FORMAT, log.since, slots, log.keep, log.base, log.total, log.stamp,
+    log.leased > 0 and front + HAS_LEASES or front, count - front - pages * PAGE, 0, pages
+  ) .. string.sub(records, split + 1)
+  if log.leased > 0 or front > 0 or slots > 0 then
+    value = value .. string.rep('\0', LEASES - #value) .. struct_pack(RECORD_FORMAT, log.lease, log.leased)
+      .. string.rep('\0', PAGE_WIDTH - front * WIDTH) .. string.sub(records, 1, split)
+      .. string.rep('\0', (slots - pages) * PAGE_WIDTH)
   end
-  if not log.ring then
-    call_redis('SETRANGE', log.key, '0', value)
-    if ttl then call_redis('PEXPIRE', log.key, ttl) end
-    return
-  end
-  value = value .. log.ring
-  local padding = log.slots > 0 and EDGES + log.slots * PAGE_WIDTH - #value or 0
-  if padding > MAX_PADDING then
-    -- Redis makes long padding in no time, and just as much as is asked for, where there is no key yet. SET
-    -- comes first all the same: it is refused when memory is out.
-    call_redis('SET', log.key, '')
-    call_redis('DEL', log.key)
-    call_redis('SETRANGE', log.key, string.format('%d', EDGES + log.slots * PAGE_WIDTH - 1), '\0')
-    call_redis('SETRANGE', log.key, '0', value)
-    call_redis('PEXPIRE', log.key, ttl or (ttl_of(log.keep, is_clock_given)))
-    return
-  end
-  value = value .. string.rep('\0', padding)
-  if ttl then
-    call_redis('SET', log.key, value, 'PX', ttl)
+  if log.ttl then
+    call_redis('SET', log.key, value, 'PX', log.ttl)
   else
     call_redis('SET', log.key, value, 'KEEPTTL')
   end
 end
 
-local function at(log, index, column)
-  local total, stamp
-  if index == log.count then
-    total, stamp = log.total, log.stamp
-  else
-    total, stamp = record_at(log, index)
-  end
-  return column == STAMP and stamp or total
+-- Total and stamp of a record. The newest is behind the others.
+local function at(log, index)
+  if index * WIDTH == #log.records then return log.total, log.stamp end
+  return struct_unpack(RECORD_FORMAT, log.records, index * WIDTH + 1)
 end
 
+-- The place of the first record whose total or stamp is above the bound, or that of the newest.
 local function first_above(log, column, bound)
-  local count = log.count
-  if count == 0 or at(log, 0, column) > bound then return 0 end
-  local low, step = 1, 2
-  while low + step <= count and at(log, low + step - 1, column) <= bound do
-    low = low + step
-    step = step * 2
-  end
-  local high = low + step - 1
-  if high > count then high = count end
+  local low, high = 0, #log.records / WIDTH
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if at(log, middle, column) <= bound then low = middle + 1 else high = middle end
+    local total, stamp = at(log, middle)
+    if (column == TOTAL and total or stamp) <= bound then low = middle + 1 else high = middle end
   end
   return low
 end
 
--- Stamp and units of what was charged after `cut`, one behind the other: the newest records, so many at most, oldest first.
-local function newest_after(log, cut, most)
-  local charges = {}
-  if log.stamp <= cut then return charges end
-  local from = math.max(first_above(log, STAMP, cut), log.count + 1 - most)
-  local before = log.base
-  if from > 0 then before = at(log, from - 1, TOTAL) end
-  for index = from, log.count do
-    local stamp, total = log.stamp, log.total
-    if index < log.count then total, stamp = record_at(log, index) end
-    charges[#charges + 1], charges[#charges + 2] = stamp, total - before
-    before = total
+local function total_before(log, index)
+  return index == 0 and log.base or (at(log, index - 1))
+end
+
+-- The records from `first` on, with totals lowered by `units`.
+local function lowered(log, first, units)
+  local records = {}
+  for index = first, #log.records / WIDTH - 1 do
+    local total, stamp = at(log, index)
+    records[#records + 1] = struct_pack(RECORD_FORMAT, total - units, stamp)
   end
-  return charges
+  return table.concat(records)
 end
 
--- Drops the oldest records besides the newest.
-local function drop(log, records)
-  if records == 0 then return end
-  log.base = at(log, records - 1, TOTAL)
-  log.count = log.count - records
-  local left = records
-  while true do
-    local taken = math.min(left, #log.front / 2)
-    log.front = { unpack(log.front, 2 * taken + 1) }
-    left = left - taken
-    if #log.front > 0 or log.count == 0 and left == 0 then return end
-    if log.pages > 0 then
-      local skipped = math.min((left - left % PAGE) / PAGE, log.pages)
-      log.head, log.pages, left = (log.head + skipped) % log.slots, log.pages - skipped, left - skipped * PAGE
-      if log.pages > 0 then fill_front(log) end
-    elseif left == 0 then
-      return
-    else
-      log.front, log.back = log.back, {}
-    end
+local function drop(log, index)
+  log.base, log.records = total_before(log, index), string.sub(log.records, index * WIDTH + 1)
+end
+
+-- The log must not be empty.
+function packed_window.commit(log, now, gone, stamp, units)
+  drop(log, first_above(log, STAMP, gone))
+  if log.total + units > MAX_TOTAL then
+    -- Lowers all totals by the base, or by more: units beyond 2^46 are forgotten, the oldest first.
+    local shift = math.max(log.base, log.total + units - MAX_UNITS)
+    drop(log, first_above(log, TOTAL, shift))
+    log.records, log.base, log.total = lowered(log, 0, shift), 0, log.total - shift
   end
-end
-
-local function trim(log, now)
-  local cut = now - log.keep
-  if log.stamp > cut then
-    drop(log, first_above(log, STAMP, cut))
-  elseif log.ring or log.slots > KEPT_SLOTS then
-    empty_log(log)
-  else
-    log.keep, log.lease, log.leased = 0, 0, 0
-    log.base, log.total, log.stamp, log.head, log.pages, log.count = 0, 0, 0, 0, 0, 0
-    log.front, log.back = {}, {}
-  end
-end
-
-local function lower_totals(numbers, first, units)
-  for i = first, #numbers, 2 do numbers[i] = numbers[i] - units end
-end
-
--- Lowers the totals of all records from `first` on, but for the newest's.
-local function lower(log, first, units)
-  lower_totals(log.front, 2 * first + 1, units)
-  local in_ring = math.max(0, first - #log.front / 2)
-  local page = math.floor(in_ring / PAGE)
-  while page < log.pages do
-    -- Neighbours in one piece, and no more than unpack can take.
-    local offset = offset_of(log, page)
-    local pages = math.min(8, log.pages - page, (EDGES + log.slots * PAGE_WIDTH - offset) / PAGE_WIDTH)
-    local numbers = numbers_of(read(log, offset, pages * PAGE_WIDTH), 0, pages * PAGE_WIDTH)
-    lower_totals(numbers, 2 * math.max(0, in_ring - page * PAGE) + 1, units)
-    write(log, offset, records_of(numbers, 1, #numbers))
-    page = page + pages
-  end
-  lower_totals(log.back, 2 * math.max(0, in_ring - PAGE * log.pages) + 1, units)
-end
-
--- Removes a record from the ring: those of its page and later ones move up, and the last page, which would not be
--- full, to the back.
-local function remove_from_ring(log, index)
-  local place = index % PAGE
-  local page = (index - place) / PAGE
-  local numbers = numbers_of(page_of(log, page), 0, PAGE_WIDTH)
-  table.remove(numbers, 2 * place + 1)
-  table.remove(numbers, 2 * place + 1)
-  for next_page = page + 1, log.pages - 1 do
-    local moved = numbers_of(page_of(log, next_page), 0, PAGE_WIDTH)
-    numbers[2 * PAGE - 1], numbers[2 * PAGE] = moved[1], moved[2]
-    write(log, offset_of(log, next_page - 1), records_of(numbers, 1, 2 * PAGE))
-    numbers = { unpack(moved, 3) }
-  end
-  log.pages = log.pages - 1
-  for _, number in ipairs(log.back) do numbers[#numbers + 1] = number end
-  log.back = numbers
-end
-
--- Removes a record besides the newest.
-local function remove(log, index)
-  local front, back = log.front, log.back
-  log.count = log.count - 1
-  if index < #front / 2 then
-    table.remove(front, 2 * index + 1)
-    table.remove(front, 2 * index + 1)
-    if #front == 0 and log.pages > 0 then fill_front(log) end
-    return
-  end
-  index = index - #front / 2
-  if index < PAGE * log.pages then
-    remove_from_ring(log, index)
-    return
-  end
-  index = index - PAGE * log.pages
-  table.remove(back, 2 * index + 1)
-  table.remove(back, 2 * index + 1)
-end
-
--- Lowers all totals by what no longer needs to be told apart; forgets the oldest beyond 2^46 units.
-local function rebase(log, units)
-  local shift = math.max(log.base, log.total + units - MAX_UNITS)
-  drop(log, first_above(log, TOTAL, shift))
-  lower(log, 0, shift)
-  log.base = 0
-  log.total = log.total - shift
-end
-
--- Moves the newest record to the back.
-local function push(log)
-  if log.count >= MAX_RECORDS - 1 then
-    -- Merged into the next one: its units count for longer than they should, never for less.
-    local base = log.base
-    drop(log, 1)
-    log.base = base
-  end
-  log.back[#log.back + 1], log.back[#log.back + 2] = log.total, log.stamp
-  log.count = log.count + 1
-end
-
-local function subtract(log, stamp, units, records)
-  local index = first_above(log, STAMP, stamp - 1)
-  local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records))
-  if at(log, index, STAMP) ~= stamp or log.count - index > most then return 0 end
-  local held = at(log, index, TOTAL) - (index == 0 and log.base or at(log, index - 1, TOTAL))
-  -- A damaged log: no number below 0 may get into the reply, where it has a meaning.
-  if held <= 0 then return 0 end
-  local returned = math.min(units, held)
-  if index < log.count then lower(log, index, returned) end
-  log.total = log.total - returned
-  if returned < held then return returned end
-  -- A record left with nothing is removed, so that no log has more records than units.
-  if index < log.count then
-    remove(log, index)
-  elseif index > 0 then
-    log.stamp = at(log, index - 1, STAMP)
-    remove(log, index - 1)
-  end
-  return returned
-end
-
-function packed_window.restamp(log, words, p, now)
-  log.stamp, log.head, log.pages, log.slots, log.count, log.expires = now - now % words[p + 1], 0, 0, 0, 0, 0
-  log.front, log.back, log.ring = {}, {}, ''
-  log.since, log.leased = math.min(log.since, now), math.min(log.leased, now + log.lease)
-end
-
-function packed_window.commit(log, words, p, last, now, units, lease)
-  trim(log, now)
-  local longest, stamp = log.keep - log.lease, now - now % words[p + 1]
-  for i = p + 3, last, 2 do longest = math.max(longest, words[i]) end
-  if lease > 0 then
-    local is_in_force = now < log.leased + log.keep
-    log.lease = is_in_force and math.max(log.lease, lease) or lease
-    log.leased = math.max(log.leased, now + lease)
-  end
-  log.keep = longest + log.lease
-  units = math.min(units, MAX_UNITS)
-  if log.total + units > MAX_TOTAL then rebase(log, units) end
   if log.total == log.base then
     log.since = now
   elseif log.stamp ~= stamp then
-    push(log)
+    -- Merged into the next one: its units count for longer than they should, never for less.
+    if #log.records >= (MAX_RECORDS - 1) * WIDTH then log.records = string.sub(log.records, WIDTH + 1) end
+    log.records = log.records .. struct_pack(RECORD_FORMAT, log.total, log.stamp)
   end
-  log.stamp, log.total = stamp, log.total + units
+  log.total, log.stamp = log.total + units, stamp
 end
 
 function packed_window.refund(log, words, p, now, at_ms, units)
   local stamp = at_ms - at_ms % words[p + 1]
   if at_ms < log.since or stamp <= now - log.keep then return 0 end
-  return subtract(log, stamp, units, words[p + 2])
+  local index, newest = first_above(log, STAMP, stamp - 1), #log.records / WIDTH
+  local most = math.min(MAX_REFUND_RECORDS, math.max(MIN_REFUND_RECORDS, records_of(words, p, log.last)))
+  local total, found = at(log, index)
+  if found ~= stamp or newest - index > most then return 0 end
+  -- A damaged log: no number below 0 may get into the reply, where it has a meaning.
+  local held = total - total_before(log, index)
+  if held <= 0 then return 0 end
+  local returned = math.min(units, held)
+  -- A record left with nothing is removed, so that no log has more records than units.
+  local is_gone = returned == held
+  if is_gone and index == newest and index > 0 then
+    index = index - 1
+    log.total, log.stamp = at(log, index)
+    log.records = string.sub(log.records, 1, index * WIDTH)
+  else
+    log.records = string.sub(log.records, 1, index * WIDTH) .. lowered(log, is_gone and index + 1 or index, returned)
+    log.total = log.total - returned
+  end
+  return returned
 end
 
-function packed_window.charges(log, words, _, i, now, most)
-  local window = words[i]
+-- Stamp and units of the charges that count, in turn: the newest records, up to `most`, oldest first.
+function packed_window.charges(log, words, p, i, now, most)
+  if log.stamp > now then return { now - now % words[p + 1], log.total - log.base } end
+  local window, newest = words[i], #log.records / WIDTH
   if now < log.leased + window then window = window + log.lease end
-  return newest_after(log, now - math.min(window, log.keep), most)
+  local cut = now - math.min(window, log.keep)
+  if log.stamp <= cut then return {} end
+  local charges, from = {}, math.max(first_above(log, STAMP, cut), newest + 1 - most)
+  local before = total_before(log, from)
+  for index = from, newest do
+    local total, stamp = at(log, index)
+    charges[#charges + 1], charges[#charges + 2], before = stamp, total - before, total
+  end
+  return charges
 end

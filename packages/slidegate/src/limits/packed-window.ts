@@ -52,9 +52,8 @@ export const packedWindowKind: Kind<WindowLog> = {
     return fits(units, windowMs, precisionMs) ? { ...limit, limit: units, windowMs } : undefined
   },
 
-  words: ({ precision, records, windows, limits }) => [
+  words: ({ precision, windows, limits }) => [
     precision,
-    records,
     ...windows.flatMap((window, i) => [window, limits[i]!]),
   ],
 

@@ -15,29 +15,31 @@ local LAST_OF_TWO_WINDOWS = '27'
 local MOST_IN_WINDOW = 2 ^ 52
 local NO_TWO_WINDOWS = 'not a sliding counter of format 1'
 
---- load
-local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS)
-local window, most = words[p + 1], words[p + 3]
-local start, current, previous, since, is_new, is_restamped = now - now % window, 0, 0, 0, true, false
+--- read
+local raw = kinds[key]
+if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS) end
+local window, stamp, current, previous, since = words[p + 1], -1, 0, 0, 0
 if raw ~= '' then
   if #raw ~= TWO_WINDOWS_SIZE then return nil, raw.err or NO_TWO_WINDOWS end
-  local format, stamp
+  local format
   format, stamp, current, previous, since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
   if format ~= 1 or stamp % window ~= 0 or current > MOST_IN_WINDOW or previous > MOST_IN_WINDOW then
     return nil, NO_TWO_WINDOWS
   end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    current, previous, is_restamped = current + previous, 0, true
-    if since > now then since = now end
-  elseif stamp == start then
-    is_new = false
-  else
-    current, previous = 0, stamp == start - window and current or 0
-  end
-  if current > most then current = most end
-  if previous > most then previous = most end
 end
+--- load
+local most_units, start, is_new, is_restamped = words[p + 3], now - now % window, true, false
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  current, previous, is_restamped = current + previous, 0, true
+  if since > now then since = now end
+elseif stamp == start then
+  is_new = false
+else
+  current, previous = 0, stamp == start - window and current or 0
+end
+if current > most_units then current = most_units end
+if previous > most_units then previous = most_units end
 --- check
 local precision = words[p + 2]
 local elapsed, grains = (now - start) / precision, window / precision
@@ -58,7 +60,7 @@ end
 if mine > 0 or is_restamped and not is_look then
   if current == 0 and previous == 0 then since = now end
   current = current + cost * mine
-  if current > most then current = most end
+  if current > most_units then current = most_units end
   local value = struct_pack(TWO_WINDOWS_FORMAT, 1, start, current, previous, since)
   if is_new then
     call_redis('SET', key, value, 'PX', (ttl_of(2 * window, clock ~= reply[1])))
@@ -70,15 +72,9 @@ end
 local sliding_counter = {}
 
 function sliding_counter.load(counter, words, p)
-  local raw = pcall_redis('GETRANGE', counter.key, '0', LAST_OF_TWO_WINDOWS)
-  counter.stamp, counter.current, counter.previous, counter.since = 0, 0, 0, 0
-  if raw == '' then return nil end
-  if #raw ~= TWO_WINDOWS_SIZE then return raw.err or NO_TWO_WINDOWS end
-  local format
-  format, counter.stamp, counter.current, counter.previous, counter.since = struct_unpack(TWO_WINDOWS_FORMAT, raw)
-  local is_whole = format == 1 and counter.stamp % words[p + 1] == 0
-    and math.max(counter.current, counter.previous) <= MOST_IN_WINDOW
-  return not is_whole and NO_TWO_WINDOWS or nil
+  local key = counter.key
+  --- read
+  counter.stamp, counter.current, counter.previous, counter.since = stamp, current, previous, since
 end
 
 function sliding_counter.save(counter, words, p, _, is_clock_given)
@@ -86,9 +82,7 @@ function sliding_counter.save(counter, words, p, _, is_clock_given)
     call_redis('DEL', counter.key)
     return
   end
-  local raw = struct_pack(
-    TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous, counter.since
-  )
+  local raw = struct_pack(TWO_WINDOWS_FORMAT, 1, counter.stamp, counter.current, counter.previous, counter.since)
   if counter.is_new then
     call_redis('SET', counter.key, raw, 'PX', (ttl_of(2 * words[p + 1], is_clock_given)))
   else
@@ -98,13 +92,12 @@ end
 
 function sliding_counter.refund(counter, words, p, now, at_ms, units)
   if at_ms < counter.since then return 0 end
-  local window, most = words[p + 1], words[p + 3]
+  local window, most_units = words[p + 1], words[p + 3]
   local start, charged_in = now - now % window, at_ms - at_ms % window
-  local current, previous = math.min(counter.current, most), math.min(counter.previous, most)
+  local current, previous = math.min(counter.current, most_units), math.min(counter.previous, most_units)
   if counter.stamp ~= start then current, previous = 0, counter.stamp == start - window and current or 0 end
   local held = charged_in == start and current or charged_in == start - window and previous or 0
   local returned = math.min(units, held)
-  if returned == 0 then return 0 end
   if charged_in == start then current = current - returned else previous = previous - returned end
   counter.is_new = counter.stamp ~= start
   counter.stamp, counter.current, counter.previous = start, current, previous

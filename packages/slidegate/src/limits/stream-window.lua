@@ -81,20 +81,21 @@ local function time_of(key, wanted, low, below, high, above)
   return high
 end
 
---- load
+--- read
 local newest = pcall_redis('XREVRANGE', key, '+', '-', 'COUNT', '1')
 if newest.err then return nil, newest.err end
-local window, stamp, total, is_ahead = words[p + 1], 0, 0, false
-local cut = now - window
+local stamp, total, _ = 0, 0, nil
 if newest[1] then
-  local _
   stamp, _, total = read_entry(newest[1])
   if not stamp then return nil, NO_STREAM end
-  if stamp > now then
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    -- What counted as of the newest stamp counts from now on.
-    cut, is_ahead = stamp - window, true
-  end
+end
+--- load
+local window, is_ahead = words[p + 1], false
+local cut = now - window
+if stamp > now then
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  -- Entries that counted at the newest stamp count from now on.
+  cut, is_ahead = stamp - window, true
 end
 --- check
 -- The first entry that counts, and the total before it.
@@ -118,7 +119,6 @@ if mine < wanted then
   for i = p + 2, last do
     local limit, retry, reset = words[i], 0, window
     if units == 0 and not is_ahead then reset = total > 0 and stamp + window > now and stamp + window - now or 0 end
-    if is_ahead and live == 0 then reset = 0 end
     if mine < asked and live + units + cost > limit then
       if op and op.bans and not is_shadow then op.denied[k] = true end
       local needed = total + cost - limit
@@ -139,36 +139,31 @@ if mine < wanted then
 end
 if units > 0 or is_ahead and not is_look then
   local is_rewritten = is_ahead or live > 0 and total + units > MAX_STREAM_TOTAL
+  local id = string.format('%d', now) .. '-*'
   if is_rewritten then
-    local tables, log = tables_of(kinds, 6), { key = key }
-    tables.load(log)
-    if is_ahead then tables.restamp(log, words, p, now) else tables.rebase(log, cut, base) end
-    tables.rewrite(log)
-    total, live = log.total, log.total
+    tables_of(kinds, 6).rewrite(key, cut, base, is_ahead and id)
+    total = live
   end
   if units > 0 then
     local trimming, how, threshold = 'MINID', '~', string.format('%d', math.max(0, now - window + 1))
     -- Where there may be more entries than are kept: each has a unit at least.
     if live + units > MAX_STREAM then trimming, how, threshold = 'MAXLEN', '=', MAX_STREAM_TEXT end
     local entry = {
-      'XADD', key, trimming, how, threshold, string.format('%d', now) .. '-*', 'id', op and op.id or '',
+      'XADD', key, trimming, how, threshold, id, 'id', op and op.id or '',
       'cost', string.format('%d', units), 'total', string.format('%d', (live > 0 and total or 0) + units),
     }
     local added = pcall_redis(unpack(entry))
     if type(added) == 'table' then
       -- The last id is that of an entry that was removed, and later than now.
       if string.find(added.err, 'equal or smaller', 1, true) then
-        local tables, log = tables_of(kinds, 6), { key = key }
-        tables.load(log)
-        tables.keep(log, now - window)
-        tables.rewrite(log)
+        tables_of(kinds, 6).rewrite(key, now - window, 0)
         is_rewritten = true
       end
       call_redis(unpack(entry))
     end
   end
   -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
-  local part = math.max(2000, math.floor(window / 8))
+  local part = window < 16000 and 2000 or (window - window % 8) / 8
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
   end
@@ -176,112 +171,65 @@ end
 --- tables
 local stream_window = {}
 
--- The same without what is none of ours, and the units and total of each.
-local function readable_after(log, cut)
-  local entries = {}
-  for _, raw in ipairs(entries_after(log.key, cut)) do
-    local stamp, units, total = read_entry(raw)
-    if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end
-  end
-  return entries
-end
-
 function stream_window.load(log)
-  local raw = pcall_redis('XREVRANGE', log.key, '+', '-', 'COUNT', '1')
-  if raw.err then return raw.err end
-  log.stamp, log.total, log.newest, log.rewritten, log.removed = 0, 0, nil, nil, nil
-  if raw[1] then
-    local stamp, _, total = read_entry(raw[1])
-    if not stamp then return NO_STREAM end
-    log.newest, log.stamp, log.total = raw[1][1], stamp, total
-  end
-  return nil
+  local key = log.key
+  --- read
+  log.stamp, log.total, log.newest = stamp, total, newest[1] and newest[1][1]
 end
 
+-- Writes the stream again with what is ours and later than `cut`: under its ids, or all under this one. Its totals are less by
+-- `lower`, and if an entry is removed, those behind it also by its units.
 -- There is no way back to a lower id but by removing all; and a script that has removed something may write on when
 -- Redis is out of memory. So what is written first changes nothing that stays.
-function stream_window.rewrite(log)
-  local key, entries = log.key, log.rewritten
+function stream_window.rewrite(key, cut, lower, id, removed)
+  local entries = entries_after(key, cut)
   call_redis('XSETID', key, LAST_STREAM_ID)
   call_redis('DEL', key)
-  for i = 1, #entries do
-    local id, fields = entries[i][1], entries[i][2]
-    call_redis('XADD', key, id, 'id', fields[2], 'cost', fields[4], 'total', fields[6])
+  for _, raw in ipairs(entries) do
+    local stamp, units, total = read_entry(raw)
+    if raw[1] == removed then
+      lower = lower + units
+    elseif stamp then
+      local fields = raw[2]
+      fields[6] = string.format('%d', total - lower)
+      call_redis('XADD', key, id or raw[1], unpack(fields))
+    end
   end
 end
 
+-- After a refund.
 function stream_window.save(log, words, p, _, is_clock_given)
-  if log.removed then
-    call_redis('XDEL', log.key, log.removed)
-    if call_redis('XLEN', log.key) == 0 then call_redis('DEL', log.key) end
-  elseif log.rewritten then
-    stream_window.rewrite(log)
-    call_redis('PEXPIRE', log.key, (ttl_of(words[p + 1], is_clock_given)))
+  local key, window = log.key, words[p + 1]
+  if log.removed == log.newest then
+    call_redis('XDEL', key, log.removed)
+    if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end
+  else
+    stream_window.rewrite(key, log.stamp - window, 0, nil, log.removed)
+    call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given)))
   end
-end
-
--- Keeps what is later than `cut`.
-function stream_window.keep(log, cut)
-  log.rewritten = readable_after(log, cut)
-end
-
--- Lets totals begin anew.
-function stream_window.rebase(log, cut, base)
-  stream_window.keep(log, cut)
-  for _, each in ipairs(log.rewritten) do each[2][6] = string.format('%d', each.total - base) end
-  log.total = log.total - base
-end
-
--- What counted as of the newest stamp counts from now on; the rest is forgotten.
-function stream_window.restamp(log, words, p, now)
-  local entries, total, id = readable_after(log, log.stamp - words[p + 1]), 0, string.format('%d', now) .. '-*'
-  for _, entry in ipairs(entries) do
-    total = total + entry.units
-    entry[1], entry[2][6] = id, string.format('%d', total)
-  end
-  log.rewritten, log.stamp, log.total = entries, now, total
-end
-
--- The id of what a request of this name was charged.
-local function find_charge(log, at_ms, units, entry)
-  local at = string.format('%d', at_ms)
-  for _, raw in ipairs(call_redis('XRANGE', log.key, at, at)) do
-    local _, charged = read_entry(raw)
-    if charged == units and raw[2][2] == entry then return raw[1] end
-  end
-  return nil
 end
 
 function stream_window.refund(log, words, p, now, at_ms, units, entry)
-  local key, window, records = log.key, words[p + 1], 0
+  local key, window = log.key, words[p + 1]
   local gone = log.stamp - window
   if at_ms <= math.max(now - window, gone) then return 0 end
-  local id = find_charge(log, at_ms, units, entry)
+  local at, id = string.format('%d', at_ms), nil
+  for _, raw in ipairs(call_redis('XRANGE', key, at, at)) do
+    local _, charged = read_entry(raw)
+    if charged == units and raw[2][2] == entry then id = id or raw[1] end
+  end
   if not id then return 0 end
   -- What the newest has seen to leave the window must not come back with an older newest.
   call_redis('XTRIM', key, 'MINID', '=', string.format('%d', math.max(0, gone + 1)))
-  if id == log.newest then
-    log.removed = id
-    return units
-  end
-  for i = p + 2, log.last do records = math.max(records, words[i]) end
-  if call_redis('XLEN', key) > math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, records)) then return 0 end
-  local kept, returned = {}, 0
-  for _, each in ipairs(readable_after(log, gone)) do
-    if each[1] == id then
-      returned = units
-    else
-      if returned > 0 then each[2][6] = string.format('%d', each.total - returned) end
-      kept[#kept + 1] = each
-    end
-  end
-  log.rewritten = kept
+  local most = math.min(MAX_REFUND_ENTRIES, math.max(MIN_REFUND_ENTRIES, unpack(words, p + 2, log.last)))
+  if id ~= log.newest and call_redis('XLEN', key) > most then return 0 end
+  log.removed = id
   return units
 end
 
 -- Stamp and units, one behind the other; of the newest so many entries.
 function stream_window.charges(log, words, p, _, now, most)
-  local charges, cut = {}, (log.stamp > now and log.stamp or now) - words[p + 1]
+  local charges, cut = {}, math.max(log.stamp, now) - words[p + 1]
   local first, count = string.format('%d', math.max(0, cut + 1)), string.format('%d', most)
   local newest = call_redis('XREVRANGE', log.key, '+', first, 'COUNT', count)
   for i = #newest, 1, -1 do
@@ -293,12 +241,12 @@ function stream_window.charges(log, words, p, _, now, most)
 end
 
 function stream_window.list(log, words, p, now)
-  local flat, last = {}, 0
-  for _, entry in ipairs(log.rewritten or entries_after(log.key, now - words[p + 1])) do
+  local flat, last, at = {}, 0, log.stamp > now and string.format('%d', now)
+  for _, entry in ipairs(entries_after(log.key, math.max(log.stamp, now) - words[p + 1])) do
     -- Numbers take most of the time. Those that aren't computed with stay text.
     local fields = entry[2]
     if fields[3] == 'cost' and fields[6] and string.find(fields[4], '^[1-9]%d*$') then
-      flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], string.match(entry[1], '^%d+')
+      flat[last + 1], flat[last + 2], flat[last + 3] = fields[2], fields[4], at or string.match(entry[1], '^%d+')
       last = last + 3
     end
   end

@@ -12,27 +12,31 @@ local BUCKET_FORMAT = '>BI6I7I6I6I6'
 local BUCKET_SIZE = 32
 -- One byte more than it should have.
 local LAST_OF_BUCKET = '32'
-local MOST_PARTS = 2 ^ 52
+local MAX_PARTS = 2 ^ 52
+-- A bucket that isn't there.
+local EMPTY_BUCKET = '\1' .. string.rep('\0', 31)
 local NO_BUCKET = 'not a token bucket of format 1'
 
+--- read
+local raw = kinds[key]
+if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET) end
+if #raw ~= BUCKET_SIZE then
+  if raw ~= '' then return nil, raw.err or NO_BUCKET end
+  raw = EMPTY_BUCKET
+end
+local format, stamp, debt, since, last_refill, expires = struct_unpack(BUCKET_FORMAT, raw)
+if format ~= 1 or debt > MAX_PARTS then return nil, NO_BUCKET end
 --- load
-local raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET)
 local refill, parts, capacity = words[p + 1], words[p + 2], words[p + 4]
-local rate, debt, since, last_refill, expires, is_restamped = refill, 0, 0, refill, 0, false
-if raw ~= '' then
-  if #raw ~= BUCKET_SIZE then return nil, raw.err or NO_BUCKET end
-  local format, stamp
-  format, stamp, debt, since, last_refill, expires = struct_unpack(BUCKET_FORMAT, raw)
-  if format ~= 1 or debt > MOST_PARTS then return nil, NO_BUCKET end
-  if last_refill > refill then rate = last_refill end
-  if stamp <= now then
-    debt = debt - (now - stamp) * rate
-    if debt < 0 then debt = 0 end
-  else
-    if stamp <= clock + MAX_AHEAD then return nil, stamp end
-    expires, is_restamped = 0, true
-    if since > now then since = now end
-  end
+local rate, is_restamped = refill, false
+if last_refill > refill then rate = last_refill end
+if stamp <= now then
+  debt = debt - (now - stamp) * rate
+  if debt < 0 then debt = 0 end
+else
+  if stamp <= clock + MAX_AHEAD then return nil, stamp end
+  expires, is_restamped = 0, true
+  if since > now then since = now end
 end
 --- check
 local used = debt + parts - 1
@@ -47,8 +51,9 @@ end
 --- up
 if op and op.bans and not is_shadow and used + cost * mine + cost > capacity then op.denied[k] = true end
 if mine > 0 or is_restamped and not is_look then
+  local is_first = debt == 0 or last_refill ~= refill
   if mine > 0 then
-    if debt == 0 or last_refill ~= refill then since = now end
+    if is_first then since = now end
     debt, last_refill = debt + cost * mine * parts, refill
     if debt > words[p + 3] then debt = words[p + 3] end
   end
@@ -60,20 +65,18 @@ if mine > 0 or is_restamped and not is_look then
       'SET', key, struct_pack(BUCKET_FORMAT, 1, now, debt, since, last_refill, clock + lifetime), 'PX', ttl
     )
   else
-    call_redis('SETRANGE', key, '1', struct_pack('>I6I7I6I6', now, debt, since, last_refill))
+    local value = struct_pack('>I6I7', now, debt)
+    if is_first then value = struct_pack('>I6I7I6I6', now, debt, since, last_refill) end
+    call_redis('SETRANGE', key, '1', value)
   end
 end
 --- tables
 local token_bucket = {}
 
 function token_bucket.load(bucket)
-  local raw = pcall_redis('GETRANGE', bucket.key, '0', LAST_OF_BUCKET)
-  bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = 0, 0, 0, 0, 0
-  if raw == '' then return nil end
-  if #raw ~= BUCKET_SIZE then return raw.err or NO_BUCKET end
-  local format
-  format, bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = struct_unpack(BUCKET_FORMAT, raw)
-  return (format ~= 1 or bucket.debt > MOST_PARTS) and NO_BUCKET or nil
+  local key = bucket.key
+  --- read
+  bucket.stamp, bucket.debt, bucket.since, bucket.refill, bucket.expires = stamp, debt, since, last_refill, expires
 end
 
 -- After a refund: a TTL that was long enough still is.
@@ -90,7 +93,6 @@ function token_bucket.refund(bucket, words, p, now, at_ms, units)
   if at_ms > bucket.stamp or at_ms < bucket.since or bucket.refill ~= refill then return 0 end
   local debt = math.max(0, bucket.debt - math.max(0, now - bucket.stamp) * refill)
   local returned = math.max(0, math.min(units * parts - math.max(0, now - at_ms) * refill, debt))
-  if returned == 0 then return 0 end
   bucket.debt, bucket.stamp = debt - returned, math.max(bucket.stamp, now)
   return math.ceil(returned / parts)
 end

@@ -37,8 +37,7 @@ export function at(log: WindowLog, index: number, column: typeof STAMP | typeof 
 /** The total of all records up to and with `cut`. */
 export function totalUpTo(log: WindowLog, cut: number): number {
   if (log.stamp <= cut) return log.total
-  const index = firstAbove(log, STAMP, cut)
-  return index === 0 ? log.base : at(log, index - 1, TOTAL)
+  return totalBefore(log, firstAbove(log, STAMP, cut))
 }
 
 /**
@@ -61,11 +60,16 @@ export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, 
   return low
 }
 
+/** The total of all records before this one. */
+function totalBefore(log: WindowLog, index: number): number {
+  return index === 0 ? log.base : at(log, index - 1, TOTAL)
+}
+
 /** What was charged after `cut`: the newest records, so many at most, oldest first. */
 export function newestAfter(log: WindowLog, cut: number, most: number): Charged[] {
   if (log.stamp <= cut) return []
   const from = Math.max(firstAbove(log, STAMP, cut), log.count + 1 - most)
-  let before = from === 0 ? log.base : at(log, from - 1, TOTAL)
+  let before = totalBefore(log, from)
   const charges: Charged[] = []
   for (let index = from; index <= log.count; index++) {
     const total = at(log, index, TOTAL)
@@ -114,7 +118,7 @@ export function refundable(records: number): number {
 export function subtract(log: WindowLog, stamp: number, units: number, mostRecords: number): number {
   const index = firstAbove(log, STAMP, stamp - 1)
   if (at(log, index, STAMP) !== stamp || log.count - index > mostRecords) return 0
-  const held = at(log, index, TOTAL) - (index === 0 ? log.base : at(log, index - 1, TOTAL))
+  const held = at(log, index, TOTAL) - totalBefore(log, index)
   const returned = Math.min(units, held)
   // A record left with nothing is removed, so that no log has more records than units.
   const removed = returned === held ? 1 : 0

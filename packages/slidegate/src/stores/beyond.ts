@@ -3,39 +3,35 @@ import type { Log } from '../limits/limit-set.ts'
 import { type Loaded, type LoadedLog, stateOf } from './loaded.ts'
 import type { ConsumeOp, SettleOp } from './store.ts'
 
-// Bans, reservations and explanations, which few ops need. The Lua of it is in redis/rare.lua.
-
-/** What is to be told of bans, by part. */
-export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
-  const bans = new Array<BanState | undefined>(parts).fill(undefined)
-  for (const held of loaded) {
-    const { kind, params } = held.log
-    if (kind.ban !== undefined) bans[held.part] = kind.ban.look(stateOf(held), params, nowMs)
-  }
-  return bans
-}
+// Reservations, explanations and bans, which few ops need. The Lua of it is in redis/rare.lua.
 
 /**
- * So many requests were denied: each is counted where limits of the same part have denied it. Answers for how many
- * milliseconds any part is blocked now. A caller that waits does no wrong.
+ * Refunds the charge beyond the actual cost, or charges the rest, once. Answers the units returned per log, or nothing
+ * if it was settled before.
  */
-export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
-  if (denied === 0 || op.isWaiting) return 0
-  let blockedMs = 0
+export function settle(loaded: Loaded, nowMs: number, op: SettleOp): number[] | undefined {
+  const { reservation, units, actual } = op
+  const chargedAtMs = new Map<number, number>()
   for (const held of loaded) {
-    const { kind, params } = held.log
-    if (kind.ban === undefined) continue
-    if (!loaded.some((each) => each.part === held.part && hasDenied(each))) continue
-    blockedMs = Math.max(blockedMs, kind.ban.denied(stateOf(held), params, nowMs, denied))
+    if (held.log.role !== 'reservations') continue
+    const entry = held.log.kind.entries!.find(stateOf(held), held.log.params, nowMs, reservation)
+    if (entry === undefined) return undefined
+    chargedAtMs.set(held.part, entry.atMs)
   }
-  return blockedMs
-}
-
-/** Whether it has no room for one request more. */
-function hasDenied(held: LoadedLog): boolean {
-  const { log, used, charged, cost } = held
-  if (log.role !== 'count' || log.shadow) return false
-  return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
+  return loaded.map((held, i) => {
+    const { kind, params, role } = held.log
+    const state = stateOf(held)
+    if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
+    // Limits may have changed to a kind that keeps entries: the rest is charged as a request, but not as a holder.
+    const are = kind.entries?.are
+    if (actual > units && role === 'count' && are !== 'holder') {
+      const entry = are === undefined ? '' : reservation
+      kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
+    }
+    const atMs = op.instants[held.part]!
+    if (actual >= units || op.charged[i] !== true || chargedAtMs.get(held.part) !== atMs) return 0
+    return kind.refund(state, params, nowMs, atMs, units - actual, '')
+  })
 }
 
 const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -90,31 +86,35 @@ function joinedByStamp(charges: readonly Charged[]): readonly Charged[] {
   return joined
 }
 
-/**
- * Returns what was charged beyond what the request turned out to be, or charges the rest: once. Answers the units
- * returned per log, or nothing where it was settled before.
- */
-export function settle(loaded: Loaded, nowMs: number, op: SettleOp): number[] | undefined {
-  const { reservation, units, actual } = op
-  const chargedAtMs = new Map<number, number>()
+/** The state of each part's ban, if it has one. */
+export function bansOf(loaded: Loaded, parts: number, nowMs: number): (BanState | undefined)[] {
+  const bans = new Array<BanState | undefined>(parts).fill(undefined)
   for (const held of loaded) {
-    if (held.log.role !== 'reservations') continue
-    const entry = held.log.kind.entries!.find(stateOf(held), held.log.params, nowMs, reservation)
-    if (entry === undefined) return undefined
-    chargedAtMs.set(held.part, entry.atMs)
+    const { kind, params } = held.log
+    if (kind.ban !== undefined) bans[held.part] = kind.ban.look(stateOf(held), params, nowMs)
   }
-  return loaded.map((held, i) => {
-    const { kind, params, role } = held.log
-    const state = stateOf(held)
-    if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
-    // Limits may have changed to such that keep what they count: requests, but it is no holder.
-    const are = kind.entries?.are
-    if (actual > units && role === 'count' && are !== 'holder') {
-      const entry = are === undefined ? '' : reservation
-      kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
-    }
-    const atMs = op.instants[held.part]!
-    if (actual >= units || op.charged[i] !== true || chargedAtMs.get(held.part) !== atMs) return 0
-    return kind.refund(state, params, nowMs, atMs, units - actual, '')
-  })
+  return bans
+}
+
+/**
+ * Counts denied requests in the bans of the parts whose limits denied them. Answers for how many milliseconds any part
+ * is blocked now. A caller that waits does no wrong.
+ */
+export function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
+  if (denied === 0 || op.isWaiting) return 0
+  let blockedMs = 0
+  for (const held of loaded) {
+    const { kind, params } = held.log
+    if (kind.ban === undefined) continue
+    if (!loaded.some((each) => each.part === held.part && hasDenied(each))) continue
+    blockedMs = Math.max(blockedMs, kind.ban.denied(stateOf(held), params, nowMs, denied))
+  }
+  return blockedMs
+}
+
+/** Whether it has no room for one request more. */
+function hasDenied(held: LoadedLog): boolean {
+  const { log, used, charged, cost } = held
+  if (log.role !== 'count' || log.shadow) return false
+  return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
 }

@@ -79,10 +79,10 @@ export function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: n
       kind.commit(stateOf(held), params, nowMs, { units: 1, leaseMs: 0, entry: op.reservation })
     }
     if (role !== 'count') continue
-    const fitting = shadow ? roomIn(held, admitted) : admitted
+    const mine = shadow ? roomIn(held, admitted) : admitted
     // A request that a shadow limit knows is not renewed.
-    if (fitting === 0 || held.cost === 0) continue
-    held.charged = held.cost * fitting
+    if (mine === 0 || held.cost === 0) continue
+    held.charged = held.cost * mine
     kind.commit(stateOf(held), params, nowMs, {
       units: held.charged,
       leaseMs: op.leaseMs,
@@ -145,16 +145,6 @@ export function costsIn(loaded: Loaded, op: Named): number[] | undefined {
   return costs
 }
 
-/** Takes back what was charged; answers the units per log. */
-export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
-  if (op.mayRepeat && !isStillCharged(loaded, nowMs, op)) return loaded.map(() => 0)
-  return loaded.map((held, i) => {
-    const { kind, params } = held.log
-    if (op.charged[i] !== true) return 0
-    return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, op.requestId ?? '')
-  })
-}
-
 /**
  * Whether the logs that find requests by their ids still hold this one. Several decisions may have been made on it, and
  * each of them can be returned: by whether the entry is there, only the first is.
@@ -170,6 +160,16 @@ function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs 
   })
 }
 
+/** Refunds a charge; answers the units per log. */
+export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
+  if (op.mayRepeat && !isStillCharged(loaded, nowMs, op)) return loaded.map(() => 0)
+  return loaded.map((held, i) => {
+    const { kind, params } = held.log
+    if (op.charged[i] !== true) return 0
+    return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, op.requestId ?? '')
+  })
+}
+
 /** Renews or removes what is held; answers whether all enforced logs still counted it. */
 export function hold(loaded: Loaded, nowMs: number, op: HoldOp): boolean {
   let isHeld = true
@@ -177,11 +177,11 @@ export function hold(loaded: Loaded, nowMs: number, op: HoldOp): boolean {
     const { kind, params, shadow, role } = held.log
     if (role !== 'count' || kind.entries?.are !== 'holder') continue
     const state = stateOf(held)
-    const counted =
+    const isCounted =
       op.type === 'extend'
         ? kind.entries.renew(state, params, nowMs, op.requestId, op.units)
         : kind.refund(state, params, nowMs, 0, op.units, op.requestId) > 0
-    if (!counted && !shadow) isHeld = false
+    if (!isCounted && !shadow) isHeld = false
   }
   return isHeld
 }

@@ -91,16 +91,16 @@ export class MemoryOps {
         return this.#hold(op, clockMs)
       case 'list':
         return this.#list(op, clockMs)
-      case 'reset':
-        return this.#reset(op)
       case 'settle':
         return this.#settle(op, clockMs)
-      case 'explain':
-        return this.#explain(op, clockMs)
       case 'override':
         return this.#override(op, clockMs)
       case 'overrides':
         return this.#keys.overrides.page(op, clockMs)
+      case 'reset':
+        return this.#reset(op)
+      case 'explain':
+        return this.#explain(op, clockMs)
     }
   }
 
@@ -140,29 +140,6 @@ export class MemoryOps {
     })
   }
 
-  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
-    return this.#look(op.parts, clockMs, (loaded) => {
-      const nowMs = settleInstant(loaded, clockMs)
-      restamp(loaded, nowMs)
-      const outcome =
-        denialByBan(loaded, nowMs, op, this.#inForce) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
-      return {
-        ...outcome,
-        frees: freesOf(loaded, nowMs),
-        bans: bansOf(loaded, op.parts.length, nowMs),
-        ...(op.charges !== undefined && { charges: chargesOf(loaded, nowMs, op.charges) }),
-      }
-    })
-  }
-
-  #list({ parts }: ListOp, clockMs: number): ListOutcome {
-    return this.#look(parts, clockMs, (loaded) => {
-      const nowMs = settleInstant(loaded, clockMs)
-      restamp(loaded, nowMs)
-      return { lists: list(loaded, nowMs) }
-    })
-  }
-
   /** Writes nothing: what may have to be restamped is a copy. */
   #look<T>(parts: readonly Part[], clockMs: number, view: (loaded: Loaded) => T): T {
     const loaded = this.#load(parts)
@@ -198,6 +175,14 @@ export class MemoryOps {
     return { held: hold(loaded, nowMs, op) }
   }
 
+  #list({ parts }: ListOp, clockMs: number): ListOutcome {
+    return this.#look(parts, clockMs, (loaded) => {
+      const nowMs = settleInstant(loaded, clockMs)
+      restamp(loaded, nowMs)
+      return { lists: list(loaded, nowMs) }
+    })
+  }
+
   #settle(op: SettleOp, clockMs: number): SettleOutcome {
     const loaded = this.#load(op.parts)
     const nowMs = settleInstant(loaded, clockMs)
@@ -211,7 +196,7 @@ export class MemoryOps {
     const { parts, rule = '', blockMs = 0 } = op
     if (rule !== '' || blockMs > 0) this.#makeRoomForOverrides(parts, clockMs)
     parts.forEach(({ set }, i) => {
-      if (set.isOverridable) this.#keys.overrides.write(op, i, clockMs)
+      if (set.isOverridable) this.#keys.overrides.change(op, i, clockMs)
     })
     if (op.blockMs === 0 && op.rule === undefined) {
       for (const held of this.#load(parts)) if (held.number !== 0) held.log.kind.ban?.unblock(stateOf(held))
@@ -240,6 +225,21 @@ export class MemoryOps {
     })
   }
 
+  #explain(op: ExplainOp, clockMs: number): ExplainOutcome {
+    return this.#look(op.parts, clockMs, (loaded) => {
+      const nowMs = settleInstant(loaded, clockMs)
+      restamp(loaded, nowMs)
+      const outcome =
+        denialByBan(loaded, nowMs, op, this.#inForce) ?? decided(loaded, nowMs, check(loaded, nowMs, op), op)
+      return {
+        ...outcome,
+        frees: freesOf(loaded, nowMs),
+        bans: bansOf(loaded, op.parts.length, nowMs),
+        ...(op.charges !== undefined && { charges: chargesOf(loaded, nowMs, op.charges) }),
+      }
+    })
+  }
+
   /** Every key held is at its limit, so that none may be forgotten for a new one. */
   #whenFull(loaded: Loaded, nowMs: number, op: ConsumeOp): ConsumeOutcome {
     if (this.#onFull === 'throw') throw full(KEYS, op.parts)
@@ -257,7 +257,7 @@ export class MemoryOps {
 
   /** The logs of all parts. */
   #load(parts: readonly Part[]): Loaded {
-    const loaded = this.#logsOf(parts)
+    const loaded = this.#blankLogs(parts)
     let index = 0
     let first = 0
     for (let p = 0; p < parts.length; p++) {
@@ -282,7 +282,7 @@ export class MemoryOps {
     return loaded
   }
 
-  #logsOf(parts: readonly Part[]): LoadedLog[] {
+  #blankLogs(parts: readonly Part[]): LoadedLog[] {
     let count = 0
     for (let p = 0; p < parts.length; p++) count += parts[p]!.set.logs.length
     let loaded = this.#loaded[count]

@@ -1,15 +1,12 @@
 import type { LimitSet } from '../limits/limit-set.ts'
-import { FOREVER, type InForce, setInForce } from '../limits/override.ts'
+import { FOREVER, type InForce, inForceAt, type Kept, setInForce } from '../limits/override.ts'
 import { mapKey } from '../map-key.ts'
 import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from './store.ts'
 
-/** A stored override. Times are by the store's clock, {@link FOREVER} for never. */
-interface Override {
+/** A stored override. */
+interface Override extends Kept {
   readonly key: string
   readonly given: string | undefined
-  readonly rule: string
-  readonly endsAtMs: number
-  readonly blockedUntilMs: number
   /** Each new record gets the next one: `list` continues behind it. */
   readonly number: number
 }
@@ -17,7 +14,7 @@ interface Override {
 type Overrides = Map<string, Override>
 
 /** Overrides that a page reads at most, and characters on it. */
-const PAGE = 250
+const OVERRIDES_PAGE = 250
 /** Lists at the same time that are read without a search for each page. */
 const MOST_PAGES = 16
 const PAGE_CHARACTERS = 2 ** 16
@@ -60,31 +57,6 @@ export class OverrideRecords {
     return this.size > 0 && this.#of(part) !== undefined
   }
 
-  write({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
-    const part = parts[place]!
-    const known = this.#of(part)
-    // A half that has ended is dropped.
-    const before = known && inForceAt(known, nowMs)
-    const blockedUntilMs = before !== undefined && before.blockedMs > 0 ? known!.blockedUntilMs : 0
-    const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
-    const override: Override = {
-      key: part.key,
-      given: given?.[place] || known?.given,
-      rule: rule ?? before?.rule ?? '',
-      endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
-      blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
-      number: known?.number ?? ++this.#numbers,
-    }
-    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
-    else this.#put(part.set.limiter, override)
-  }
-
-  /** Drops it if it has ended. */
-  dropEnded(part: Part, nowMs: number): void {
-    const known = this.#of(part)
-    if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
-  }
-
   /** Checks the next `most` overrides and drops those that had ended. Returns how many. */
   sweep(byMs: number, most: number): number {
     const { size } = this
@@ -100,6 +72,31 @@ export class OverrideRecords {
     return size - this.size
   }
 
+  change({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
+    const part = parts[place]!
+    const known = this.#of(part)
+    // A half that has ended is dropped.
+    const before = known && inForceAt(known, nowMs)
+    const blockedUntilMs = before !== undefined && before.blockedMs > 0 ? known!.blockedUntilMs : 0
+    const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
+    const override: Override = {
+      key: part.key,
+      given: given?.[place] || known?.given,
+      rule: rule ?? before?.rule ?? '',
+      endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
+      blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
+      number: known?.number ?? ++this.#numbers,
+    }
+    if (inForceAt(override, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
+    else this.#write(part.set.limiter, override)
+  }
+
+  /** Drops it if it has ended. */
+  dropEnded(part: Part, nowMs: number): void {
+    const known = this.#of(part)
+    if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
+  }
+
   page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
     const { limiter } = parts[0]!.set
     const overrides: ListedOverride[] = []
@@ -113,7 +110,7 @@ export class OverrideRecords {
       const { key, given, number } = value
       if (inForce !== undefined) overrides.push({ key, ...(given !== undefined && { given }), ...inForce })
       characters += textsOf(value)
-      if (read < PAGE && characters < PAGE_CHARACTERS) continue
+      if (read < OVERRIDES_PAGE && characters < PAGE_CHARACTERS) continue
       this.#pages.push({ after: `${limiter} ${number}`, rest })
       if (this.#pages.length > MOST_PAGES) this.#pages.shift()
       return { overrides, next: `${number}`, buckets: 1 }
@@ -131,7 +128,7 @@ export class OverrideRecords {
     return set.isOverridable ? this.#limiters.get(set.limiter)?.get(mapKey(key)) : undefined
   }
 
-  #put(limiter: string, override: Override): void {
+  #write(limiter: string, override: Override): void {
     let overrides = this.#limiters.get(limiter)
     if (overrides === undefined) {
       overrides = new Map()
@@ -162,17 +159,6 @@ export class OverrideRecords {
   }
 }
 
-function inForceAt({ rule, endsAtMs, blockedUntilMs }: Override, nowMs: number): InForce | undefined {
-  const ruleMs = rule === '' ? 0 : leftOf(endsAtMs, nowMs)
-  const blockedMs = leftOf(blockedUntilMs, nowMs)
-  if (ruleMs === 0 && blockedMs === 0) return undefined
-  return { rule: ruleMs === 0 ? '' : rule, ruleMs, blockedMs }
-}
-
 function textsOf({ key, given = '', rule }: Override): number {
   return key.length + given.length + rule.length
-}
-
-function leftOf(endsAtMs: number, nowMs: number): number {
-  return endsAtMs === FOREVER ? FOREVER : Math.max(0, endsAtMs - nowMs)
 }

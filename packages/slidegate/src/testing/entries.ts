@@ -161,6 +161,24 @@ export const entries: readonly ConformanceCase[] = (['zset', 'stream'] as const)
       )
     }),
 
+    conformanceCase(`${log}: a list after a large step back`, async ({ clock, limiter }) => {
+      const limited = limiter([windowOf(9)])
+      await admits(limited, 'k')
+      clock.advance(10_500)
+      await admits(limited, 'k', 2)
+      clock.advance(500)
+      await admits(limited, 'k', 3)
+      clock.advance(-60_000)
+      const entries = await entriesOf(limited, 'k')
+      assert.deepEqual(
+        entries.map(({ units, atMs }) => [units, atMs]),
+        [
+          [2, clock.now()],
+          [3, clock.now()],
+        ],
+      )
+    }),
+
     conformanceCase(`${log}: after a small step back time stands still`, async ({ clock, limiter }) => {
       const limited = limiter([windowOf(3)])
       const { atMs } = await admits(limited, 'k')

@@ -167,6 +167,14 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     assert.equal(await left(limited, 'k'), 2)
   }),
 
+  conformanceCase('a token bucket refunds a charge after much larger ones', async ({ clock, limiter }) => {
+    const limited = limiter([tokenBucket({ capacity: 1000, refill: 1, interval: '1s' })])
+    const decision = await admits(limited, 'k', 9)
+    clock.advance(1)
+    await admits(limited, 'k', 900)
+    assert.equal(await limited.refund('k', decision), 9)
+  }),
+
   conformanceCase(
     'a refund to a token bucket that was full since mints nothing after the clock was set back',
     async ({ clock, limiter }) => {

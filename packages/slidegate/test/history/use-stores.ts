@@ -6,7 +6,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 import type { StoreOf } from './play.ts'
-import { rareWayClient } from './rare-way.ts'
+import { anewClient, rareWayClient } from './rare-way.ts'
 
 /** The ways in which a limiter may be backed, for all tests of a file: ended after the last. */
 export function useStores(): Record<string, StoreOf> {
@@ -22,13 +22,15 @@ export function useStores(): Record<string, StoreOf> {
     const nodeRedis = createClient({ url: server.url })
     await nodeRedis.connect()
     const cluster = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
-    const rare = await rareWayClient(ioredis)
+    const rare = rareWayClient(ioredis)
+    const anew = anewClient(ioredis)
     Object.assign(stores, {
       memory: (clock) => memoryStore({ clock: clock.now }),
       ioredis: (clock) => redisStore(ioredis, { clock: clock.now }),
       'node-redis': (clock) => redisStore(nodeRedis, { prefix: 'slidegate:node-redis', clock: clock.now }),
       'ioredis on a Cluster': (clock) => redisStore(cluster, { clock: clock.now }),
       'the rare way alone': (clock) => redisStore(rare, { prefix: 'slidegate:rare', clock: clock.now }),
+      'written anew': (clock) => redisStore(anew, { prefix: 'slidegate:anew', clock: clock.now }),
     } satisfies Record<string, StoreOf>)
     end = () => Promise.all([ioredis.quit(), nodeRedis.close(), cluster.quit()])
   })

@@ -10,32 +10,33 @@ import { SHAPES, type ShapeName } from '../support/shapes.ts'
 
 /** Thousand instructions per decision: one request at a time, 64 at once. */
 const FIGURES: Readonly<Record<ShapeName, readonly [lone: number, batch: number]>> = {
-  'window, admitted': [114, 36.7],
-  'window, denied': [90, 24.2],
-  'three windows': [132, 41.7],
-  bucket: [98.3, 24.3],
-  'fixed window': [92.6, 22.3],
-  'window and bucket': [155, 58.8],
-  'window and shadow window': [169, 71.6],
-  'window with ban': [162, 54.4],
-  'two keys': [167, 72.4],
-  'window, overrides, none set': [120, 40.9],
-  'window, overrides, one per key': [206, 64.1],
-  'everything on': [390, 163],
-  zset: [149, 55.5],
-  'zset, request id': [153, 61.2],
-  distinct: [151, 58.6],
-  stream: [210, 121],
-  'concurrency, acquire or release': [192, 67.9],
-  'sliding counter': [100, 25.7],
-  'calendar window': [108, 23.0],
-  'window, cost of 5': [122, 36.9],
-  'window, refund': [267, 84.8],
-  'window, peek': [119, 28.3],
+  'window, admitted': [109, 36.4],
+  'window, denied': [85, 21.6],
+  'three windows': [124, 41.2],
+  bucket: [94.5, 23.5],
+  'fixed window': [90, 20.4],
+  'window and bucket': [151, 58.2],
+  'window and shadow window': [164, 70.3],
+  'window with ban': [158, 54.3],
+  'two keys': [163, 71.2],
+  'window, overrides, none set': [119, 40.8],
+  'window, overrides, one per key': [153, 48.4],
+  'everything on': [315, 142],
+  zset: [146, 53.4],
+  'zset, request id': [152, 57.6],
+  distinct: [152, 57.6],
+  stream: [210, 118],
+  'concurrency, acquire or release': [185, 66.6],
+  'sliding counter': [99, 24.9],
+  'calendar window': [105, 22.2],
+  'window, cost of 5': [118, 36.7],
+  'window, refund': [230, 82.7],
+  'window, peek': [112, 25.5],
 }
 
-/** Repeats differ by 1%. */
+/** Repeats differ by 1%. TTLs that happen to be renewed while it counts add more: so the lowest of a few counts is compared. */
 const ROOM = 1.06
+const TRIES = 3
 
 const redis = await startCountingRedis()
 const client = new Redis(redis.url)
@@ -57,8 +58,13 @@ const scale = (await costOf(redis, script, 'lone')).thousands / YARDSTICK
 
 it.each(Object.entries(FIGURES))('%s takes no more instructions than its bound', async (name, figures) => {
   for (const [i, load] of LOADS.entries()) {
-    const shape = SHAPES[name as ShapeName](redisStore(client))
-    const { thousands } = await costOf(redis, shape, load)
-    expect(thousands / scale, load).toBeLessThanOrEqual(figures[i]! * ROOM)
+    const bound = figures[i]! * ROOM
+    let least = Number.POSITIVE_INFINITY
+    for (let tries = 0; tries < TRIES && least > bound; tries++) {
+      const shape = SHAPES[name as ShapeName](redisStore(client))
+      const { thousands } = await costOf(redis, shape, load)
+      least = Math.min(least, thousands / scale)
+    }
+    expect(least, load).toBeLessThanOrEqual(bound)
   }
 })

@@ -308,7 +308,7 @@ it('a blocked key is not dropped from memory for others', async () => {
 })
 
 describe('the key in Redis', () => {
-  const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+  const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
   async function ttl(): Promise<number> {
     const [key = ''] = await redis.keys('*:b')

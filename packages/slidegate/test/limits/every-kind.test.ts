@@ -246,6 +246,29 @@ describe.each(everywhere)('$name, $where, among the rest', ({ sample, storeOf })
     }
   })
 
+  it('keys in one batch each get their own result', async () => {
+    const limiter = create()
+    const ask = async (...asked: (readonly [key: string, cost?: number])[]) =>
+      (await Promise.all(asked.map(([key, cost = 1]) => limiter.consume(key, { cost, ...options() })))).map(
+        ({ remaining }) => remaining,
+      )
+    await ask(['b'], ['c'], ['c'])
+    expect(await ask(['a'], ['b'], ['c'], ['b'], ['a'])).toEqual([3, 2, 1, 1, 2])
+    if (!sample.isByCost) return
+    expect(await ask(['d'], ['g'], ['c'])).toEqual([3, 3, 0])
+    expect(await ask(['d'], ['g'], ['d', 2])).toEqual([2, 2, 0])
+    expect(await ask(['c'], ['f'], ['a', 2], ['f', 2])).toEqual([0, 3, 0, 1])
+    expect(await ask(['i'], ['j'], ['g', 2], ['k', 2])).toEqual([3, 3, 0, 2])
+    if (!sample.isRefundable) return
+    const [first, second] = [await limiter.consume('e'), await limiter.consume('e')]
+    const [, , third] = await Promise.all([
+      limiter.refund('e', first),
+      limiter.refund('e', second),
+      limiter.consume('e'),
+    ])
+    expect(third.remaining).toBe(3)
+  })
+
   it('is explained: what is used, and when it is free', async () => {
     const limiter = create()
     await limiter.consume('k', options())

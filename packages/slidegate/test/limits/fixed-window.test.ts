@@ -83,7 +83,7 @@ describe('the clock of this process may differ from that of Redis,', () => {
 })
 
 describe('a key lives for the rest of its window and a quarter more, at least 4 s', () => {
-  const lifetimeOf = (leftMs: number) => leftMs + Math.max(4000, leftMs / 4)
+  const lifetimeOf = (leftMs: number) => leftMs + Math.max(5000, leftMs / 4)
 
   it.each([
     ['a month', calendarWindow({ limit: 5, unit: 'month' }), '2026-02-27T00:00Z', 2 * DAY_MS],

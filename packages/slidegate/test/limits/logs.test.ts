@@ -11,18 +11,28 @@ import {
   type SlidingWindowOptions,
   slidingWindow,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
-import type { Store } from '../../src/stores/store.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
+import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import type { Op, RefundOp, Store } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { anewClient, rareWayClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // One window, kept in three ways, means the same.
 
 const { redis } = await useRedis()
 
+const redisBy =
+  (client: RedisClient) =>
+  (clock: ManualClock): Store =>
+    redisStore(client, { clock: clock.now, prefix: `slidegate:${randomUUID()}` })
+
 const STORES: Readonly<Record<string, (clock: ManualClock) => Store>> = {
   memory: (clock) => memoryStore({ clock: clock.now }),
-  Redis: (clock) => redisStore(redis, { clock: clock.now, prefix: `slidegate:${randomUUID()}` }),
+  Redis: redisBy(redis),
+  'Redis, written anew': redisBy(anewClient(redis)),
+  'Redis, the rare way alone': redisBy(rareWayClient(redis)),
 }
 const LOGS = ['packed', 'zset', 'stream'] as const
 type Log = (typeof LOGS)[number]
@@ -155,6 +165,126 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.peek('k')).remaining).toBe(log === 'packed' ? 4 : 2)
     })
 
+    if (log === 'packed')
+      it('a request is returned while no more than 256 were charged since, however few it may hold', async () => {
+        const { clock, limiterOf } = worldOf(storeOf, log)
+        const limiter = limiterOf({ limit: 3, window: '10s' })
+        const decisions = [await limiter.consume('k'), await limiter.consume('k')]
+        clock.advance(1)
+        const third = await limiter.consume('k')
+        for (let i = 0; i < 256; i++) {
+          clock.advance(1)
+          await limiter.charge('k', 1)
+        }
+        expect(await limiter.refund('k', decisions[0]!)).toBe(0)
+        expect(await limiter.refund('k', third)).toBe(1)
+        // The next is the oldest now.
+        expect(await limiter.refund('k', decisions[1]!)).toBe(1)
+        expect(await limiter.peek('k')).toMatchObject({ remaining: 0, retryAfterMs: 10_000 - 2 })
+      })
+
+    if (log === 'packed')
+      it('set back by an hour, what counted counts from the grain of now on', async () => {
+        const { clock, limiterOf } = worldOf(storeOf, log)
+        const limiter = limiterOf({ limit: 2, window: '10s', precision: '1s' })
+        clock.set(3_600_000_000)
+        for (let i = 0; i < 2; i++) {
+          clock.advance(11_000)
+          await limiter.consume('k', { cost: 2 })
+        }
+        clock.advance(-3_600_000 + 700)
+        expect((await limiter.explain('k', { charges: true })).limits[0]!.charges).toEqual([
+          { atMs: clock.now() - 700, units: 2 },
+        ])
+        for (const ask of ['peek', 'consume', 'consume', 'peek'] as const) {
+          expect(await limiter[ask]('k')).toMatchObject({ allowed: false, retryAfterMs: 10_999 - 700 })
+        }
+        await limiter.charge('k', 1)
+        clock.advance(10_999 - 701)
+        expect((await limiter.peek('k')).retryAfterMs).toBe(1)
+        clock.advance(1)
+        expect((await limiter.peek('k')).remaining).toBe(2)
+      })
+
+    if (log === 'packed')
+      it('after more than 2^46 units the newest count, also when the clock was set back', async () => {
+        const { clock, limiterOf } = worldOf(storeOf, log)
+        const limiter = limiterOf({ limit: 2 ** 40, window: '10s', precision: 10 })
+        const startMs = clock.now() - (clock.now() % 10)
+        clock.set(startMs)
+        for (let i = 0; i < 30; i++) {
+          await limiter.charge('k', i % 3 === 0 ? Number.MAX_SAFE_INTEGER : 2 ** 40 + i)
+          clock.advance(10)
+        }
+        expect(await limiter.peek('k')).toMatchObject({ remaining: 0, retryAfterMs: 10_009 - 10 })
+        clock.set(startMs + 9)
+        clock.advance(-3_600_000)
+        for (const waitMs of [0, 10, 20]) {
+          clock.advance(waitMs)
+          await limiter.charge('k', 1)
+        }
+        const last = await limiter.consume('k')
+        expect(last).toMatchObject({ allowed: false, retryAfterMs: 10_009 - 9 - 30 })
+        clock.advance(last.retryAfterMs)
+        expect(await limiter.peek('k')).toMatchObject({ remaining: 2 ** 40 - 2, resetAfterMs: 30 })
+        const next = await limiter.consume('k', { cost: 3 })
+        expect(await limiter.refund('k', next)).toBe(3)
+        expect((await limiter.peek('k')).remaining).toBe(2 ** 40 - 2)
+      })
+
+    if (log === 'packed')
+      it('units forgotten beyond 2^46 are neither returned nor explained', async () => {
+        const { clock, limiterOf } = worldOf(storeOf, log)
+        const limiter = limiterOf({ limit: 2 ** 40, window: '10s', precision: 10 })
+        clock.set(clock.now() - (clock.now() % 10))
+        const first = await limiter.consume('k', { cost: 5 })
+        await limiter.charge('k', 2 ** 46)
+        clock.advance(10)
+        await limiter.charge('k', 2 ** 46)
+        clock.advance(10)
+        await limiter.charge('k', 3)
+        clock.advance(1)
+        for (let i = 0; i < 2; i++) await limiter.charge('k', 2 ** 46)
+        expect(await limiter.refund('k', first)).toBe(0)
+        const { charges } = (await limiter.explain('k', { charges: true })).limits[0]!
+        expect(charges).toEqual([{ atMs: clock.now() - 1, units: 2 ** 47 }])
+        clock.advance(10_009 - 2)
+        expect((await limiter.peek('k')).remaining).toBe(0)
+        clock.advance(1)
+        expect((await limiter.peek('k')).remaining).toBe(2 ** 40)
+      })
+
+    it('a log in long use refunds any request, and takes its units from no other', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 60, window: 100 })
+      const decisions: Decision[] = []
+      for (let i = 0; i < 200; i++) {
+        decisions.push(await limiter.consume('k'))
+        clock.advance(2)
+        if (i < 60 || i % 7 > 0) continue
+        const { remaining } = await limiter.peek('k')
+        expect(await limiter.refund('k', decisions.at(-31 + (i % 5))!)).toBe(1)
+        expect((await limiter.peek('k')).remaining).toBe(remaining + 1)
+      }
+    })
+
+    if (log === 'packed')
+      it('after more than 2^46 units those that count leave one by one', async () => {
+        const { clock, limiterOf } = worldOf(storeOf, log)
+        const cost = 2 ** 37
+        const limiter = limiterOf({ limit: 8 * cost, window: 1000 })
+        const pending: Promise<Decision>[] = []
+        for (let i = 0; i < 1100; i++) {
+          pending.push(limiter.consume('k', { cost }))
+          clock.advance(125)
+        }
+        const decisions = await Promise.all(pending)
+        expect(decisions.every(({ allowed }) => allowed)).toBe(true)
+        expect(await costs(limiter, [cost, cost + 1, 5 * cost, 8 * cost])).toEqual([0, 125, 500, 875])
+        expect(await limiter.refund('k', decisions.at(-3)!)).toBe(cost)
+        expect(await costs(limiter, [2 * cost, 5 * cost, 7 * cost, 8 * cost])).toEqual([0, 375, 750, 875])
+      })
+
     it('several windows are charged together or not at all', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 3, window: '1s' }, { limit: 5, window: '10s' })
@@ -264,6 +394,24 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect((await limiter.consume('k')).remaining).toBe(4)
     })
 
+    it('set back by an hour, a log of many requests refunds those that come then', async () => {
+      const { clock, limiterOf } = worldOf(storeOf, log)
+      const limiter = limiterOf({ limit: 60, window: '10s' })
+      for (let i = 0; i < 40; i++) {
+        await limiter.consume('k')
+        clock.advance(1)
+      }
+      clock.advance(-3_600_000)
+      for (let i = 0; i < 15; i++) {
+        const decision = await limiter.consume('k')
+        expect(await limiter.refund('k', decision)).toBe(1)
+        clock.advance(1)
+        expect((await limiter.consume('k')).remaining).toBe(19 - i)
+      }
+      clock.advance(10_000 - 15)
+      expect((await limiter.peek('k')).remaining).toBe(60 - 15)
+    })
+
     it('set back by an hour, what counted counts from then on', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 6, window: '10s' })
@@ -348,3 +496,68 @@ it('a course of requests is decided alike by all logs on all stores, in every fi
     { numRuns: 60 },
   )
 })
+
+type LeasingStep =
+  | { readonly type: 'consume'; readonly who: number; readonly cost: number; readonly leaseMs: number }
+  | { readonly type: 'peek'; readonly who: number }
+  | { readonly type: 'explain'; readonly who: number }
+  | { readonly type: 'wait'; readonly ms: number }
+  | { readonly type: 'refund'; readonly which: number }
+
+const leasing: fc.Arbitrary<LeasingStep> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('consume' as const),
+      who: fc.nat(2),
+      cost: fc.integer({ min: 1, max: 3 }),
+      leaseMs: fc.constantFrom(0, 0, 30, 100, 400),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constantFrom('peek' as const, 'explain' as const), who: fc.nat(2) }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('refund' as const), which: fc.nat(5) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('wait' as const),
+      ms: fc.oneof(fc.nat(3), fc.nat(150), fc.constantFrom(100, 130, 200, 400, 500, -3000)),
+    }),
+  },
+)
+
+it('leases of limiters with windows of their own count alike in all stores', () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(leasing, { minLength: 5, maxLength: 40, size: 'max' }), async (steps) => {
+      const clock = new ManualClock()
+      const stores = Object.values(STORES).map((storeOf) => storeOf(clock))
+      const sets = [
+        [slidingWindow({ limit: 12, window: 100 })],
+        [slidingWindow({ limit: 30, window: 300 })],
+        [slidingWindow({ limit: 8, window: 50, name: 'short' }), slidingWindow({ limit: 20, window: 130 })],
+      ].map((limits) => limitSet('leases', limits))
+      const charges: RefundOp[] = []
+      const opOf = (step: Exclude<LeasingStep, { type: 'wait' }>): Op | undefined => {
+        if (step.type === 'refund') return charges.at(-1 - step.which)
+        const parts = [{ key: 'k', set: sets[step.who]! }]
+        if (step.type === 'explain') return { type: 'explain', parts, cost: 1, count: 1, charges: 9 }
+        if (step.type === 'peek') return { type: 'peek', parts, cost: 1, count: 1 }
+        const { cost, leaseMs } = step
+        charges.push({ type: 'refund', parts, units: 2, atMs: clock.now(), charged: [true] })
+        return { type: 'consume', parts, cost, count: 1, leaseMs }
+      }
+      for (const each of steps) {
+        if (each.type === 'wait') {
+          clock.advance(each.ms)
+          continue
+        }
+        const op = opOf(each)
+        if (op === undefined) continue
+        const answers = await Promise.all(stores.map((store) => outcomesOf(store, [op])))
+        for (const answer of answers) expect(answer).toEqual(answers[0])
+      }
+    }),
+    { numRuns: 60 },
+  ))

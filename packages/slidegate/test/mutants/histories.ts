@@ -8,6 +8,7 @@ import { historyOf } from '../history/histories.ts'
 import { type KeyedScale, keyedHistoryOf } from '../history/keyed-histories.ts'
 import { playKeyed } from '../history/keyed-play.ts'
 import { play, type StoreOf } from '../history/play.ts'
+import { anewClient, rareWayClient } from '../history/rare-way.ts'
 import type { Scale } from '../history/scale.ts'
 
 const small = { limit: 6, windowMs: 200, events: 60, longWaits: 5 }
@@ -79,7 +80,12 @@ const SEEDS = [1, 2, 3]
 
 /** Histories of fixed seeds, and the cases of the conformance suite, as checks of the script alone. */
 export function describeHistories(redis: Redis): void {
-  const stores: Record<string, StoreOf> = { Redis: (clock) => redisStore(redis, { clock: clock.now }) }
+  const [anew, rare] = [anewClient(redis), rareWayClient(redis)]
+  const stores: Record<string, StoreOf> = {
+    Redis: (clock) => redisStore(redis, { clock: clock.now }),
+    'written anew': (clock) => redisStore(anew, { clock: clock.now, prefix: 'slidegate:anew' }),
+    'the rare way alone': (clock) => redisStore(rare, { clock: clock.now, prefix: 'slidegate:rare' }),
+  }
 
   describe.each(SEEDS)('histories %i', (seed) => {
     test.each(Object.entries(SCALES))('%s', async (_, scale) => {

@@ -54,6 +54,19 @@ describe.each(Object.entries(stores))('overrides in %s', (_, storeOf) => {
     expect(await limiter.overrides.get('ann')).toEqual(override)
   })
 
+  it('a name changes no limit of another dimension', async () => {
+    const hour = slidingWindow({ limit: 20, window: '1h', name: 'hour' })
+    const dimensions = { user: () => [minute], ip: () => [hour] }
+    const limiter = createLimiter({ dimensions, ...common() })
+    await limiter.overrides.set({ user: 'k' }, { hour: { limit: 1 } })
+    const { limits } = await limiter.peek({ user: 'k', ip: 'k' })
+    expect(limits.map(({ name, limit }) => [name, limit])).toEqual([
+      ['user.minute', 10],
+      ['ip.hour', 20],
+    ])
+    expect((await limiter.consume({ user: 'k', ip: 'k' }, { cost: 2 })).allowed).toBe(true)
+  })
+
   it('dimensions have overrides of their own, and so have limiters of other names', async () => {
     const store = common()
     const limiter = createLimiter({ name: 'api', dimensions: { user: [minute], ip: [minute] }, ...store })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { createLimiter, StoreUnavailableError, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { storeConformance } from '../../src/testing.ts'
@@ -33,8 +33,12 @@ async function conform(client: RedisClient): Promise<void> {
   for (const { run } of storeConformance) {
     await run(({ clock }) => redisStore(client, { clock, prefix: `slidegate:${randomUUID()}` }))
   }
-  // Without a clock handed in it asks for the time.
+  // Without a clock passed in, it reads the time of Redis.
   await createLimiter({ limits, store: redisStore(client), timeoutMs: 30_000 }).consume('k')
+  // Small logs in one batch are read at once.
+  const buckets = [tokenBucket({ capacity: 2, refill: 2, interval: '1h' })]
+  const limiter = createLimiter({ limits: buckets, store: redisStore(client), timeoutMs: 30_000 })
+  await Promise.all(['k', 'l', 'm'].map((key) => limiter.consume(key)))
 }
 
 /** Those that last, that end, and that are removed. */

@@ -83,6 +83,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
 
   it.each(Object.entries(foreign))('%s in its place is unavailable, and left alone', async (_, put) => {
     const key = await filledLog(limiter)
+    const decision = await limiter.consume('bad')
     await redis.del(key)
     await put(key)
     const value = await redis.dumpBuffer(key)
@@ -91,6 +92,7 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
     expect(error).toMatchObject({ reason: 'state', message: expect.stringMatching(/\bbad\b/) })
     await expect(limiter.peek('bad')).rejects.toMatchObject({ reason: 'state' })
     await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
+    await expect(limiter.refund('bad', decision)).rejects.toMatchObject({ reason: 'state' })
     expect(await redis.dumpBuffer(key)).toEqual(value)
   })
 
@@ -137,13 +139,14 @@ describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
   })
 
   it('with any number of its header at its extremes it does not trouble the requests beside it', async () => {
-    const numbers = [1, 7, 13, 19, 25, 33, 39, 45].map((at) => [at, 6] as const)
-    const counts = [31, 51, 53].map((at) => [at, 2] as const)
+    // Numbers in the header of a window log, and of others.
+    const numbers = [1, 7, 9, 13, 15, 19, 21, 25, 27, 33, 39, 45].map((at) => [at, 6] as const)
+    const counts = [7, 31, 35, 37, 51, 53].map((at) => [at, 2] as const)
     for (const requests of [1, 4, 60]) {
       await redis.flushall()
       const key = await filledLog(limiter, requests)
       const value = (await redis.getBuffer(key))!
-      for (const [at, bytes] of [...numbers, ...counts, [55, 1] as const, [56, 1] as const]) {
+      for (const [at, bytes] of [...numbers, ...counts, ...[33, 34, 55, 56].map((at) => [at, 1] as const)]) {
         for (const extreme of [0, 1, 256 ** bytes - 1]) {
           if (at + bytes > value.length) continue
           const changed = Buffer.from(value)
@@ -365,9 +368,9 @@ it('a window log whose oldest total is above its newest is no log of ours', asyn
   const value = (await redis.getBuffer(key))!
   // All of it would be free, and far more.
   const base = Buffer.from(value)
-  base.writeUIntBE(2 ** 40, 33, 6)
+  base.writeUIntBE(2 ** 40, 15, 6)
   const record = Buffer.from(value)
-  record.writeUIntBE(2 ** 40, 69, 6)
+  record.writeUIntBE(2 ** 40, 51, 6)
   for (const [changed, laterMs] of [
     [base, 0],
     [record, 3_599_998],
@@ -380,6 +383,7 @@ it('a window log whose oldest total is above its newest is no log of ours', asyn
 })
 
 describe('an override', () => {
+  const minute = slidingWindow({ limit: 5, window: '1m', name: 'minute' })
   const create = (name = 'default') =>
     createLimiter({
       name,
@@ -459,6 +463,31 @@ describe('an override', () => {
     },
   )
 
+  it.each(['user', 'ip'])(
+    'a list or half a line as that of the %s is the affair of its requests',
+    async (damaged) => {
+      const dimensions = { user: [minute], ip: [minute] }
+      const store = redisStore(redis, { clock: clock.now, buckets: 1 })
+      const limiter = createLimiter({ dimensions, overrides: true, store, timeoutMs: 30_000 })
+      for (const dimension of ['user', 'ip']) await limiter.overrides.set({ [dimension]: 'k' }, { limit: 3 })
+      const [key = ''] = await redis.keys(`*/${damaged}:k:o`)
+      const state = { reason: { name: 'StoreUnavailableError', reason: 'state' } }
+      for (const write of [
+        () => redis.rpush(key, 'x'),
+        () => redis.set(key, '1 0 0'),
+        () => redis.set(key, ''),
+      ]) {
+        await redis.del(key)
+        await write()
+        const asked = await Promise.allSettled([
+          limiter.consume({ user: 'k', ip: 'k' }),
+          limiter.consume({ user: 'other', ip: 'other' }),
+        ])
+        expect(asked).toMatchObject([state, { value: { allowed: true } }])
+      }
+    },
+  )
+
   it.each(['a text', 'a list'])(
     '%s in place of an index: nothing is set, and decisions go on',
     async (what) => {
@@ -502,4 +531,87 @@ describe.each(['zzzzzzzzzzzzzzzz', '~'.repeat(100), '7', ''])('what is no receip
     for (const receipt of receipts) expect(await redis.type(receipt)).toBe('string')
     await resending.quit()
   })
+})
+
+function withByte(value: Buffer, at: number, byte: number): Buffer {
+  const changed = Buffer.from(value)
+  changed[at] = byte
+  return changed
+}
+
+/** Ways to damage a log with this many requests. With 41, its back and its ring are full. */
+const DAMAGES: Readonly<Record<string, readonly [requests: number, damage: (value: Buffer) => Buffer]>> = {
+  'cut off in its header': [3, (value) => value.subarray(0, 38)],
+  'cut off in its back': [3, (value) => value.subarray(0, 62)],
+  'cut off in its front': [7, (value) => value.subarray(0, 146)],
+  'cut off in its leases': [3, (value) => withByte(Buffer.concat([value, Buffer.alloc(30)]), 33, 16)],
+  'with a front that is longer than a page': [41, (value) => withByte(value, 33, 5)],
+  'with a back that is longer than a page': [41, (value) => withByte(value, 34, 5)],
+  'with pages, but no front': [41, (value) => withByte(value, 33, 0)],
+  'with more pages than there is room for': [41, (value) => withByte(value, 38, 100)],
+  'cut off in its ring': [41, (value) => value.subarray(0, value.length - 1)],
+  'with a byte too many': [41, (value) => Buffer.concat([value, Buffer.alloc(1)])],
+  'with a total that is below its base': [3, (value) => withByte(value, 15, 1)],
+  'of another format': [3, (value) => withByte(value, 0, 2)],
+}
+
+describe.each(Object.entries(DAMAGES))('a window log %s', (_, [requests, damage]) => {
+  const isTold = {
+    reason: 'state',
+    message: expect.stringMatching(/not a window log of format 1|a damaged window log/),
+  }
+  const create = () =>
+    createLimiter({
+      limits: [slidingWindow({ limit: 500, window: '1h' })],
+      store: redisStore(redis, { clock: clock.now }),
+      timeoutMs: 30_000,
+    })
+
+  it('each operation is rejected and leaves the log alone', async () => {
+    const limiter = create()
+    const key = await filledLog(limiter, requests - 1)
+    const decision = await limiter.consume('bad')
+    await redis.set(key, damage((await redis.getBuffer(key))!))
+    const value = await redis.dumpBuffer(key)
+    expect(await askBetween(limiter)).toMatchObject(isTold)
+    await expect(limiter.charge('bad', 1000)).rejects.toMatchObject(isTold)
+    await expect(limiter.refund('bad', decision)).rejects.toMatchObject(isTold)
+    await expect(limiter.explain('bad', { charges: true })).rejects.toMatchObject(isTold)
+    expect(await redis.dumpBuffer(key)).toEqual(value)
+  })
+})
+
+it('a refund returns nothing if the newest total of a window log is below the one before', async () => {
+  const store = redisStore(redis, { clock: clock.now })
+  const limits = [slidingWindow({ limit: 500, window: '1h' })]
+  const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })
+  const key = await filledLog(limiter, 2)
+  const decision = await limiter.consume('bad')
+  await redis.set(key, withByte((await redis.getBuffer(key))!, 51, 1))
+  expect(await limiter.refund('bad', decision)).toBe(0)
+})
+
+it('a window log that is cut off where a shorter window begins does not trouble the requests beside it', async () => {
+  const store = redisStore(redis, { clock: clock.now })
+  const limits = [
+    slidingWindow({ limit: 500, window: '1h' }),
+    slidingWindow({ limit: 500, window: 20, name: 'short' }),
+  ]
+  const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })
+  const key = await filledLog(limiter, 60)
+  await redis.set(key, (await redis.getBuffer(key))!.subarray(0, 200))
+  expect(await askBetween(limiter)).toMatchObject({ reason: 'state' })
+})
+
+it('a window log of more than 2^46 units, cut off, is left alone', async () => {
+  const store = redisStore(redis, { clock: clock.now })
+  const limits = [slidingWindow({ limit: 500, window: '1h' })]
+  const limiter = createLimiter({ limits, store, timeoutMs: 30_000 })
+  const key = await filledLog(limiter, 41)
+  await limiter.charge('bad', 2 ** 46)
+  await redis.set(key, (await redis.getBuffer(key))!.subarray(0, -1))
+  const value = await redis.dumpBuffer(key)
+  clock.advance(1)
+  await expect(limiter.charge('bad', 1)).rejects.toMatchObject({ reason: 'state' })
+  expect(await redis.dumpBuffer(key)).toEqual(value)
 })

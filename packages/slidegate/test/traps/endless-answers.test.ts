@@ -18,7 +18,7 @@ it('a list that has no end is read only as far as its reader goes on', async () 
   const store = redisStore({
     command: async () => {
       calls++
-      return [0, 0, JSON.stringify([`k${calls}`, `k${calls}`, '', 'exempt', '1', '0'])]
+      return [0, 0, JSON.stringify([`k${calls}`, `k${calls}`, `1 0 ${2 ** 52} exempt\n`])]
     },
   })
   const limits = [slidingWindow({ limit: 5, window: '1m' })]

@@ -38,7 +38,7 @@ function limiterWith(options: Partial<LimiterOptions> = {}, clock?: ManualClock)
 const keyOf = async (log: string, key = 'k') => (await redis.keys(`*:${key}:${log}`))[0] ?? 'slidegate:none'
 
 /** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
-const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
 async function expectLifetime(log: string, keepMs: number): Promise<void> {
   const ttlMs = await redis.pttl(await keyOf(log))

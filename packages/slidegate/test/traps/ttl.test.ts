@@ -1,4 +1,5 @@
 // tier: integration
+import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -12,9 +13,12 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
 import { ManualClock } from '../../src/testing.ts'
+import { anewClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { redis } = await useRedis()
@@ -93,7 +97,7 @@ function limitersOf(clock?: ManualClock): Limiter[] {
 }
 
 /** What a log is given to live for: what it must keep, a quarter more, and at least four seconds more. */
-const lifetimeOf = (keepMs: number) => keepMs + Math.max(4000, keepMs / 4)
+const lifetimeOf = (keepMs: number) => keepMs + Math.max(5000, keepMs / 4)
 
 /** Of those keys that have not expired since they were listed. */
 async function lifetimes(): Promise<{ log: string; ttlMs: number }[]> {
@@ -231,10 +235,17 @@ it('what is held, and the values that count, live as long as their window and a 
   limiter.close()
 })
 
-it('a log that outgrows its ring keeps its lifetime', async () => {
+it.each([
+  ['set rarely', redis],
+  ['set anew by each', anewClient(redis)],
+])('a log that outgrows its ring keeps its lifetime, %s', async (_, client) => {
   const clock = new ManualClock()
   const limits = [slidingWindow({ limit: 5000, window: '1h' })]
-  const limiter = createLimiter({ limits, store: redisStore(redis, { clock: clock.now }), timeoutMs: 30_000 })
+  const limiter = createLimiter({
+    limits,
+    store: redisStore(client, { clock: clock.now }),
+    timeoutMs: 30_000,
+  })
   for (let i = 0; i < 1200; i++) {
     await limiter.consume('k')
     clock.advance(1)
@@ -242,6 +253,84 @@ it('a log that outgrows its ring keeps its lifetime', async () => {
     const [key = ''] = await redis.keys('*')
     expect(await redis.pttl(key), `after ${i}`).toBeGreaterThan(3_600_000)
   }
+})
+
+describe('the TTL of a window log, by the clock of Redis', () => {
+  const hour = 3_600_000
+  /** Milliseconds that a key has left before a request. If renewed, it has more than the window. */
+  const leftMs = 9000
+
+  /** The TTL of a log whose last charge was at this time, after one more request. */
+  async function afterOneMore(window: number, stampOf: (nowMs: number) => number, longerMs = window) {
+    await redis.flushall()
+    const limiterOf = (ms: number) =>
+      createLimiter({
+        limits: [slidingWindow({ limit: 99, window: ms })],
+        store: redisStore(redis),
+        timeoutMs: 30_000,
+      })
+    await limiterOf(window).consume('k')
+    const [key = ''] = await redis.keys('*')
+    const value = (await redis.getBuffer(key))!
+    value.writeUIntBE(stampOf(Date.now()), 27, 6)
+    await redis.set(key, value, 'PX', leftMs)
+    await limiterOf(longerMs).consume('k')
+    return redis.pttl(key)
+  }
+
+  /** Waits for a time that isn't near an edge between parts of the slack. */
+  async function betweenEdges(partMs: number) {
+    const sinceMs = Date.now() % partMs
+    if (sinceMs > partMs - 1000) await delay(partMs - sinceMs + 400)
+    if (sinceMs < 400) await delay(400 - sinceMs)
+  }
+
+  it.each([
+    [hour, 899_000],
+    [10_000, 4000],
+  ])(
+    'only the first request in a part of its slack sets the TTL: a window of %i ms',
+    async (window, partMs) => {
+      await betweenEdges(partMs)
+      expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs) - 1)).toBeGreaterThan(window)
+      expect(await afterOneMore(window, (nowMs) => nowMs - (nowMs % partMs))).toBeLessThanOrEqual(leftMs)
+    },
+  )
+
+  it('a request that has to keep charges for longer sets the TTL', async () => {
+    expect(await afterOneMore(hour, (nowMs) => nowMs, 2 * hour)).toBeGreaterThan(2 * hour)
+  })
+
+  it('a request after the clock was set back sets the TTL', async () => {
+    expect(await afterOneMore(hour, (nowMs) => nowMs + hour)).toBeGreaterThan(hour)
+  })
+
+  it('counts leases', async () => {
+    const store = redisStore(redis)
+    const parts = [{ key: 'k', set: limitSet('l', [slidingWindow({ limit: 99, window: '1m' })]) }]
+    for (const leaseMs of [500_000, 700_000]) {
+      await outcomesOf(store, [{ type: 'consume', parts, cost: 1, count: 1, leaseMs }])
+      const [key = ''] = await redis.keys('*')
+      expect(await redis.pttl(key)).toBeGreaterThan(60_000 + leaseMs)
+    }
+  })
+
+  it('a charge to more than 2^46 units sets the TTL, and a refund does not', async () => {
+    const limits = [slidingWindow({ limit: 2 ** 40, window: hour })]
+    const limiter = createLimiter({ limits, store: redisStore(redis), timeoutMs: 30_000 })
+    for (let i = 0; i < 4; i++) await limiter.charge('k', 2 ** 46)
+    const [key = ''] = await redis.keys('*')
+    await redis.pexpire(key, leftMs)
+    await limiter.charge('k', 1)
+    expect(await redis.pttl(key)).toBeGreaterThan(hour)
+    await limiter.reset('k')
+    await limiter.consume('k')
+    const decision = await limiter.consume('k')
+    await redis.pexpire(key, leftMs)
+    expect(await limiter.refund('k', decision)).toBe(1)
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(leftMs)
+    expect(await redis.pttl(key)).toBeGreaterThan(0)
+  })
 })
 
 it('a token bucket lives until its debt is paid, and not much longer', async () => {
@@ -254,7 +343,7 @@ it('a token bucket lives until its debt is paid, and not much longer', async () 
     expect(ttlMs).toBeLessThanOrEqual(lifetimeOf(mostMs))
     // Meanwhile it is being paid, and the key grows older.
     const passedMs = performance.now() - startMs
-    expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 4000 - 2 * passedMs)
+    expect(ttlMs).toBeGreaterThan(lifetimeOf(debtMs) - 5000 - 2 * passedMs)
   }
   const decision = await limiter.consume('k', { cost: 50 })
   await expectDebt(5000)

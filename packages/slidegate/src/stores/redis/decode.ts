@@ -1,6 +1,6 @@
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
-import { type InForce, isReadable } from '../../limits/override.ts'
+import { type InForce, inForceAt, isReadable } from '../../limits/override.ts'
 import type { ListedOverride, Outcome, OverridesOutcome, Part, RequestOp } from '../store.ts'
 import { decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
@@ -10,7 +10,6 @@ import type { Request } from './encode.ts'
 /** What may stand in place of an op's first integer: see main.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
-const OVERRIDDEN = -3
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
@@ -31,6 +30,12 @@ class Reader {
     const number = Number(this.#words[this.#place++])
     if (!Number.isSafeInteger(number)) throw this.unexpected()
     return number
+  }
+
+  /** Whether lines of text are next. */
+  isText(): boolean {
+    const next = this.#words[this.#place]
+    return typeof next !== 'number' && String(next).endsWith('\n')
   }
 
   text(): string {
@@ -66,11 +71,8 @@ function outcomeOf(
   if (op.type === 'reset') return undefined
   let atMs = clockMs
   let overrides: (InForce | undefined)[] | undefined
+  if (reader.isText()) overrides = inForceOf(op.parts, reader.text(), clockMs)
   let first = next()
-  if (first === OVERRIDDEN) {
-    overrides = op.parts.map(({ set }) => (set.isOverridable ? inForceOf(reader) : undefined))
-    first = next()
-  }
   if (first === AHEAD) {
     atMs += next()
     first = next()
@@ -97,35 +99,48 @@ function outcomeOf(
     case 'override':
       return { existed: first === 1 }
     case 'overrides':
-      return overridesOf(reader.text(), buckets)
+      return overridesOf(reader.text(), clockMs, buckets)
     default:
       return undefined
   }
 }
 
-function inForceOf(reader: Reader): InForce | undefined {
-  const rule = reader.text()
-  const [ruleMs, blockedMs] = [reader.next(), reader.next()]
-  if (!isReadable(rule)) throw reader.unexpected()
-  return ruleMs > 0 || blockedMs > 0 ? { rule, ruleMs, blockedMs } : undefined
+/** The override in force for each part, by the stored first lines. `undefined` if there is none. */
+function inForceOf(
+  parts: readonly Part[],
+  stored: string,
+  clockMs: number,
+): (InForce | undefined)[] | undefined {
+  const lines = stored.split('\n')
+  const overrides = parts.map(({ set }) =>
+    set.isOverridable ? inForceIn(`${lines.shift()}\n`, clockMs) : undefined,
+  )
+  return overrides.some((inForce) => inForce !== undefined) ? overrides : undefined
+}
+
+/** The parts of a stored override that are in force: see override.lua. */
+function inForceIn(stored: string, clockMs: number): InForce | undefined {
+  const [, blocked, ends, rule] = /^1 (\d+) (\d+) (.*)\n/.exec(stored) ?? []
+  const [blockedUntilMs, endsAtMs] = [Number(blocked), Number(ends)]
+  const areTimes = Number.isSafeInteger(blockedUntilMs) && Number.isSafeInteger(endsAtMs)
+  if (!areTimes || rule === undefined || !isReadable(rule))
+    throw new StoreUnavailableError('error', `Redis answered ${show(stored)}`)
+  return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
 function unitsPerLog(parts: readonly Part[], first: number, next: () => number): number[] {
   return parts.flatMap(({ set }) => set.logs).map((_, i) => (i === 0 ? first : next()))
 }
 
-/** The JSON of a page: where the next begins, then of each override its key, as it was given, rule and times. */
-function overridesOf(json: string, buckets: number): OverridesOutcome {
+/** Reads a page from JSON. It has where the next begins, then the key and the stored text of each override. */
+function overridesOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []
-  for (let i = 0; i < words.length; i += 5) {
-    const [key, given, rule, ...times] = words.slice(i, i + 5)
-    const [ruleMs, blockedMs] = times.map(Number)
-    const areTimes = Number.isSafeInteger(ruleMs) && Number.isSafeInteger(blockedMs)
-    if (!areTimes || !isReadable(rule!))
-      throw new StoreUnavailableError('error', `Redis answered ${show(json)}`)
-    const named = { key: key!, ...(given !== '' && { given: given! }) }
-    overrides.push({ ...named, rule: rule!, ruleMs: ruleMs!, blockedMs: blockedMs! })
+  for (let i = 0; i < words.length; i += 2) {
+    const [key, stored] = [words[i]!, words[i + 1]!]
+    const inForce = inForceIn(stored, clockMs)
+    const given = stored.slice(stored.indexOf('\n') + 1)
+    if (inForce !== undefined) overrides.push({ key, ...(given !== '' && { given }), ...inForce })
   }
   return { overrides, ...(next !== '' && { next }), buckets }
 }

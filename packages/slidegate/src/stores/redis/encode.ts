@@ -12,9 +12,6 @@ export interface Request {
   readonly count: number
 }
 
-/** What the script is given as the time where the server's counts. */
-const SERVERS_OWN = '-1'
-
 /** What is unusual about an op. */
 const LOOK = 1
 const FORCED = 2
@@ -22,10 +19,11 @@ const WAITING = 4
 const MAY_REPEAT = 8
 const IDS = 16
 const LEASE = 32
-const RESERVATION = 64
+const RESERVATION_NAME = 64
 const EXPLAIN = 128
 const CHARGES = 256
 const RARE = 512
+const CLOCK = 1024
 
 /** Ops that write nothing. */
 const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'overrides']
@@ -36,8 +34,9 @@ export function encode(requests: readonly Request[], receipt?: string): string[]
   for (let first = 0; first < requests.length; ) {
     const { op, nowMs } = requests[first]!
     const unusual = unusualWords(op)
-    words.push(nowMs === undefined ? SERVERS_OWN : `${nowMs}`)
-    if (unusual !== undefined) words.push(`${-unusual.options}`)
+    const options = (unusual?.options ?? 0) + (nowMs === undefined ? 0 : CLOCK)
+    if (options > 0) words.push(`${-options}`)
+    if (nowMs !== undefined) words.push(`${nowMs}`)
     words.push(...setWords(op, nowMs))
     if (unusual !== undefined) words.push(...unusual.words)
     first = encodeGroups(requests, first, unusual, words)
@@ -122,7 +121,7 @@ function unusualWords(op: Op): Unusual | undefined {
         words.push(`${leaseMs}`)
       }
       if (reservation !== undefined) {
-        options += RESERVATION
+        options += RESERVATION_NAME
         words.push(reservation)
       }
       break

@@ -4,21 +4,21 @@
 --        end that of the receipt, if any
 -- ARGV   of a call that may be sent twice its number: 17 digits, which rises with each call of its receipt's key, and a letter
 --        behind them if the receipt's TTL has to be renewed. Then runs of ops that differ only in keys and ids:
---          time          -1 for that of the server
---          options       below 0: -1 times the sum of those below. Left out if it is plain consume
+--          options       below 0: -1 times the sum of those below. Left out if it is plain consume by the server's time
+--          time          with CLOCK
 --          per log       a code, and the words of its kind. The code is the sum of the kind's number; SHADOW; MORE if another
 --                        log follows; PER_WORD times the number of words; and for the first log PER_OVERRIDE times the
 --                        number of parts that may have an override
 --          names         of limits, if a part may have an override: see override.lua
---          lease         milliseconds, with LEASE; then its name with RESERVATION; then how many charges with CHARGES; then
+--          lease         milliseconds, with LEASE; then its name with RESERVATION_NAME; then how many charges with CHARGES; then
 --                        JSON with RARE: what is asked for; see rare.lua
 --          groups        the number of groups, and per group: ops, their cost, the number of requests per op, and with IDS
 --                        the id of each. Left out at the end if that is a single request of cost 1 for each key
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (NO_TIME if no op asked for it), then per op:
 --          requests admitted (0 for a charge), then per limit's log its answer: see its kind; then the times that kinds answer,
 --          those of the last log first; with EXPLAIN what rare.lua says. Before it may stand:
+--            text                 of each part that may have an override the first line that is stored: see override.lua
 --            UNREADABLE, reason   its state cannot be read. Nothing of it is written, and nothing more follows
---            OVERRIDDEN, ...      per part that may have an override its rule, and the milliseconds until that and the block end
 --            AHEAD, ms            the instant that counts for it is later than the time
 --          If it is not plain, EXTRAS less the requests admitted, and behind all answers: the instant of a request that comes
 --          again, after the time (mostly below 0); the units that it was charged, or 0 if it doesn't come again; for how long
@@ -43,9 +43,9 @@ local RESERVATION_NAME = 64
 local EXPLAIN = 128
 local CHARGES = 256
 local RARE = 512
+local CLOCK = 1024
 local UNREADABLE = -1
 local AHEAD = -2
-local OVERRIDDEN = -3
 local EXTRAS = -10
 local STALE = -1
 local NO_TIME = -2
@@ -60,16 +60,16 @@ local LAST_OF_NUMBER = '16'
 local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
 local KEYS, ARGV = KEYS, ARGV
 -- The functions that decide logs, by the number of their kind. And, from LATER on, by the last place of the words before
--- their log's.
+-- their log's. And what was read of small logs, by their keys.
 local kinds = { false, false, false, false, false, false, false, false }
 
 -- What rare operations need of a kind. Names from outside would make the function dearer.
-local function tables_of(known, kind)
-  local made = known[-kind]
+local function tables_of(kinds, kind)
+  local made = kinds[-kind]
   if not made then
     local call_redis, pcall_redis, struct_pack, struct_unpack = redis.call, redis.pcall, struct.pack, struct.unpack
     --- tables
-    known[-kind] = made
+    kinds[-kind] = made
   end
   return made
 end
@@ -78,7 +78,7 @@ local at, arguments, keys = 1, #ARGV, #KEYS
 local receipt, number, last_number
 -- Whether the call could be decided again and nobody would be charged twice.
 local is_repeatable = true
-local rare, override, raws
+local rare, in_force
 local size_of_number = arguments > 0 and #ARGV[1] or 0
 if size_of_number >= NUMBER_SIZE then
   receipt, number = KEYS[keys], ARGV[1]
@@ -99,8 +99,14 @@ if size_of_number >= NUMBER_SIZE then
 end
 while at <= arguments do
   -- Arithmetic makes numbers of text, at half of what tonumber takes.
-  local clock, code, options = ARGV[at] + 0, ARGV[at + 1] + 0, 0
-  if clock < 0 then
+  local code, options, clock = ARGV[at] + 0, 0, nil
+  at = at + 1
+  if code < 0 then
+    options = -code
+    if options >= CLOCK then options, clock, at = options - CLOCK, ARGV[at] + 0, at + 1 end
+    code, at = ARGV[at] + 0, at + 1
+  end
+  if not clock then
     if reply[1] == NO_TIME then
       local time = call_redis('TIME')
       local microseconds = time[2] + 0
@@ -108,16 +114,15 @@ while at <= arguments do
     end
     clock = reply[1]
   end
-  at = at + 2
-  if code < 0 then options, code, at = -code, ARGV[at] + 0, at + 1 end
   local overridable = 0
   if code >= PER_OVERRIDE then
     overridable, code = (code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE
   end
-  local words, codes, log, logs, decide = { 0, 0, 0, 0, 0, 0, 0, 0 }, nil, 1, 0, nil
+  local words, codes, log, logs, decide, kind = { 0, 0, 0, 0, 0, 0, 0, 0 }, nil, 1, 0, nil, nil
   while code > 0 do
-    local kind, last = code % SHADOW, log + (code - code % PER_WORD) / PER_WORD
+    local last = log + (code - code % PER_WORD) / PER_WORD
     local is_more = code % PER_WORD >= MORE
+    kind = code % SHADOW
     for i = log + 1, last do
       words[i], at = ARGV[at] + 0, at + 1
     end
@@ -139,7 +144,7 @@ while at <= arguments do
   end
   if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end
 
-  local op, names, run
+  local op, names, run, known
   if overridable > 0 then names, at = ARGV[at], at + 1 end
   if options > 0 or kinds[8] then
     local function has(option)
@@ -154,8 +159,9 @@ while at <= arguments do
     if has(CHARGES) then op.charges, at = ARGV[at] + 0, at + 1 end
     if has(RARE) then run, at = cjson.decode(ARGV[at]), at + 1 end
   end
+  -- Ops that list or change overrides have other keys.
+  local read = run and (run.keys or run.type == 'reset') and 0 or overridable
   local groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1
-  local is_plain = not op and overridable == 0
   local is_all = at > arguments
   if not is_all then groups, at = ARGV[at] + 0, at + 1 end
   for _ = 1, groups do
@@ -163,33 +169,50 @@ while at <= arguments do
       ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
       at = at + 3
     end
+    -- One log of an op, and a string of a few bytes.
+    if ops > 1 and logs == 1 and kind > 1 and kind < 5 and not op and overridable == 0 then
+      local found = call_redis('MGET', unpack(KEYS, k, k + ops - 1))
+      for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end
+    end
     for _ = 1, ops do
-      local all, done
+      local all, done, stored, damage
+      for i = 1, read do
+        local raw = pcall_redis('GET', KEYS[k + logs + i - 1])
+        if raw or stored then
+          raw = raw or NOTHING
+          local size = not raw.err and string.find(raw, '\n', 1, true)
+          if not size then damage, raw, size = raw.err or NO_OVERRIDE, '', 0 end
+          if size < #raw then raw = string.sub(raw, 1, size) end
+          if i > 1 then raw = (stored or string.rep(NOTHING, i - 1)) .. raw end
+          stored = raw
+        end
+      end
       -- Nearly every op. What keeps it from being decided is looked into below.
-      if is_plain then all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds) end
+      if not (op or stored) then
+        all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds)
+      end
       if all then
-        reply[filled + 1], filled, k = all, done, k + logs
+        reply[filled + 1], filled, k = all, done, k + logs + overridable
         if all > 0 then is_repeatable = false end
       else
         done = nil
         if op and op.has_ids then op.id, at = ARGV[at], at + 1 end
         local start, first, numbers, now, room = filled, filled + 1, words, clock, wanted
         local is_usual = true
-        for i = 1, run and 0 or overridable do
-          local raw = pcall_redis('GET', KEYS[k + logs + i - 1])
-          if raw then
-            raws = raws or {}
-            raws[i] = raw
+        if stored or run then
+          in_force = in_force or
+          --- override
+        end
+        if stored then
+          known = known or {}
+          numbers = known[stored]
+          if not (numbers or damage) then numbers, damage = in_force(stored, words, names, clock) end
+          known[stored] = numbers
+          if numbers and not run then
+            reply[first], first = stored, first + 1
+            if numbers.is_blocked then op, room = op or { lease_ms = 0 }, 0 end
           end
-        end
-        if raws or run then
-          override = override or (function()
-            --- override
-          end)()
-        end
-        if raws then
-          first, numbers, room, done, op = override.hold(raws, op, words, names, overridable, clock, wanted, first)
-          raws = nil
+          done = damage
         end
         while not (done or run) do
           if op then
@@ -223,7 +246,8 @@ while at <= arguments do
           end)()
           local is_written
           if run then
-            filled, is_written = rare.apply(run, op, words, codes, overridable, names, k, clock, filled), not run.isLook
+            filled = rare.apply(run, op, numbers or words, damage, codes, overridable, k, clock, filled)
+            is_written = not run.isLook
           else
             filled, is_written = rare.finish(op, numbers, codes, k, all, wanted, now, clock, start, first, filled)
           end

@@ -20,6 +20,6 @@ local NUMBER_FORMAT = '>I6'
 -- the clock. With a clock that was handed in, time may stand still, but Redis expires by its own.
 local function ttl_of(keep, is_clock_given)
   local slack = keep / 4
-  local lifetime = keep + (slack < 4000 and 4000 or slack - slack % 1)
+  local lifetime = keep + (slack < 5000 and 5000 or slack - slack % 1)
   return string.format('%d', is_clock_given and lifetime < MIN_GIVEN_TTL and MIN_GIVEN_TTL or lifetime), lifetime
 end

@@ -6,14 +6,20 @@ import type { Op, Part } from '../store.ts'
 
 /** The kinds by their tags, in the order of their numbers, from 1. */
 const KINDS = 'wtfczxeb'
+/** How far its first limit is behind a log's place. By the number of the kind less one. */
+const FIRST_LIMIT = [2, 4, 3, 4, 3, 2, 2]
 /** What reservations are among the entries of entry-window.lua. */
-const RESERVATIONS = 4
+const RESERVATION = 4
 
 /** What else the code of a log has besides the number of its kind. */
 const SHADOW = 16
 const MORE = 32
 const PER_WORD = 64
 const PER_OVERRIDE = 65_536
+
+/** The place of a limit consists of the number of its kind, and these. */
+const PER_PLACE = 65_536
+const PER_STEP = 16
 
 interface KnownWords {
   readonly sets: readonly LimitSet[]
@@ -43,17 +49,16 @@ function wordsOf(parts: readonly Part[], nowMs: number): string[] {
   let overridable = 0
   let logs = parts.reduce((sum, { set }) => sum + set.logs.length, 0)
   for (const { set } of parts) {
-    let ofPart = '|'
     set.logs.forEach((log, i) => {
       const own = logWords(log, i, nowMs)
       const place = words.length + 1
       const code = numberOf(log) + (log.shadow ? SHADOW : 0) + (--logs > 0 ? MORE : 0) + own.length * PER_WORD
-      if (log.role === 'count') ofPart += namesIn(set, log, place)
+      if (set.isOverridable && log.role === 'count') names += namesIn(set, log, place)
       words.push(`${code}`, ...own.map(String))
     })
     if (set.isOverridable) {
       overridable++
-      names += ofPart
+      names += '|'
     }
   }
   words[0] = `${Number(words[0] ?? 0) + overridable * PER_OVERRIDE}`
@@ -61,7 +66,7 @@ function wordsOf(parts: readonly Part[], nowMs: number): string[] {
 }
 
 function logWords({ kind, role, params }: Log, place: number, nowMs: number): readonly number[] {
-  if (role === 'reservations') return [params.windows[0]!, RESERVATIONS]
+  if (role === 'reservations') return [params.windows[0]!, RESERVATION]
   const words = kind.words(params, nowMs)
   return role === 'ban' ? [place, ...words] : words
 }
@@ -70,9 +75,15 @@ function numberOf({ kind }: Log): number {
   return KINDS.indexOf(kind.tag) + 1
 }
 
-/** The names of limits, and the most that an override may make of each. */
+/** The names of limits, their places, and the most that an override may set. See override.lua. */
 function namesIn({ limits }: LimitSet, log: Log, place: number): string {
   const served = log.serves.map((i) => limits[i]!)
-  const named = namesOf(served).map((name, i) => ` ${name}=${mostOf(served[i]!)}`)
-  return `;${numberOf(log)} ${place}${named.join('')}`
+  const width = log.kind.tag === 'w' ? 2 : 1
+  const number = numberOf(log)
+  const named = namesOf(served).map((name, i) => {
+    const where = place * PER_PLACE + (FIRST_LIMIT[number - 1]! + width * i) * PER_STEP + number
+    const numbers = ` ${where} ${mostOf(served[i]!)}`
+    return `/${name}${numbers}${limits.length === 1 ? `/${numbers}` : ''}`
+  })
+  return named.join('')
 }

@@ -35,8 +35,8 @@ export const distinctSketch: Mutants = {
       ],
     'conformance > an approximate limit counts a value to the end of a tenth': [
       ['sketch_of(key, place - age))\n', 'sketch_of(key, place + age))\n'],
-      ['oldest = SUB_WINDOWS - 1 - passed', 'oldest = SUB_WINDOWS - passed'],
-      ['oldest = SUB_WINDOWS - 1 - passed', 'oldest = SUB_WINDOWS - 2 - passed'],
+      ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - passed'],
+      ['oldest_age = SUB_WINDOWS - 1 - passed', 'oldest_age = SUB_WINDOWS - 2 - passed'],
       [
         'if limit - used < cost * fitting then fitting = limit - used < cost and 0 or math.floor((limit - used) / cost) end',
         '',

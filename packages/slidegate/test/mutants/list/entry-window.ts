@@ -3,6 +3,9 @@ import type { Mutants } from '../mutant.ts'
 export const entryWindow: Mutants = {
   part: 'limits/entry-window.lua',
   mutants: {
+    'conformance > zset: a list after a large step back': [
+      ['local flat, cut = {}, math.max(log.stamp, now)', 'local flat, cut = {}, now'],
+    ],
     'limits/logs-in-redis > zset > no more than 10,000 are kept, whatever is charged': [
       ['MAX_ENTRIES = 10000', 'MAX_ENTRIES = 10001'],
     ],
@@ -11,13 +14,12 @@ export const entryWindow: Mutants = {
       ['MAX_WORDS = 4000', 'MAX_WORDS = 3999'],
     ],
     'limits/every-kind > a sliding window as a sorted set in Redis > refuses "what is no log" in its place, and leaves it as it is':
-      [['if newest[2] then', 'if false then']],
+      [['newest[2] and newest[2] + 0 or 0', '0']],
     'limits/every-kind > a sliding window as a sorted set in Redis > leaves no key behind where nothing is left in it':
       [
-        ['log.before = log.stamp', ''],
         ['if log.removed then', 'if false then'],
-        ["0 and call_redis('ZSCORE',", "0 or call_redis('ZSCORE',"],
-        ['return stamp and now', 'return stamp or now'],
+        ['if not stamp or stamp + 0 <= cut then', 'if not stamp then'],
+        ['or held ~= units or', 'or'],
         ['log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp', ''],
       ],
     'limits/logs > Redis > zset > part of a request is not returned': [
@@ -26,32 +28,32 @@ export const entryWindow: Mutants = {
       ['written = written + call_redis(command, key, unpack(words, first, last))', ''],
     ],
     'conformance > what was consumed by an id is renewed and released by it, by anybody': [
-      ['if log.added then', 'if false then'],
+      ["entry_window.add(key, log.renewed, log.units, string.format('%d', log.stamp))", ''],
     ],
     'conformance > after a large step back holders are held for a ttl from now': [
-      ["write_all('ZADD', key, log.restamped.words)", ''],
+      ["write_all('ZADD', key, moved)", ''],
     ],
     'limits/logs-in-redis > zset > what had left the window by a clock that was set back stays away': [
-      ["write_all('ZREM', key, log.restamped.gone)", ''],
+      ["write_all('ZREM', key, gone)", ''],
       ['gone[#gone + 1] =', 'gone[#gone] ='],
     ],
     'conformance > sliding window of a sorted set: what was charged before can be returned after the limit changed':
       [["write_all('ZREM', key, members_of(log.removed, log.units))", '']],
     'limits/logs-in-redis > zset > what had left the window does not come back with it': [
-      ['if log.is_newest and not log.restamped then', 'if false then'],
+      ['if log.is_newest then', 'if false then'],
       ['units, stamp == log.stamp', 'units, stamp ~= log.stamp'],
     ],
     'limits/logs-in-redis > zset > lives as long again where it counts anew, though nothing is charged': [
-      ['log.restamped or log.added', 'log.added'],
+      ["if is_due then call_redis('PEXPIRE'", "if units > 0 and is_due then call_redis('PEXPIRE'"],
     ],
     'conformance > those who hold are shown, with the time of their last renewal': [
-      ['log.added, log.units, log.stamp = entry, units, now', ''],
-      ['return true', 'return false'],
-      ["'1', found[i + 1]", "'1', found[i - 1]"],
+      ['log.renewed, log.units, log.stamp = entry, units, now', ''],
+      ['return held == units and units or 0', 'return 0'],
+      ["'1', at or found[i + 1]", "'1', at or found[i - 1]"],
     ],
     'histories 2 > distinct, clock set back': [
-      ['{}\n  if log.restamped then', '{}\n  if false then'],
-      ['0 and i - 1 or i', '0 and i or i'],
+      ["'1', at or found[i + 1]", "'1', found[i + 1]"],
+      ['flat, cut = {}, math.max(log.stamp, now)', 'flat, cut = {}, now'],
     ],
   },
 }

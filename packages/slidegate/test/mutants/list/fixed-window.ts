@@ -9,8 +9,8 @@ export const fixedWindow: Mutants = {
       ['COUNTER_SIZE = 13', 'COUNTER_SIZE = 14'],
       ['  start = first_hit == 1 and now - length + 1 or', '  start = first_hit == 1 and now - length or'],
       ['  start = first_hit == 1 and now - length + 1 or', '  start ='],
-      ['since, used, is_new = stamp, units, false', 'used, is_new = units, false'],
-      ['since, used, is_new = stamp, units, false', 'since, is_new = stamp, false'],
+      ['since, used, is_new = now, 0, true', 'used, is_new = 0, true'],
+      ['since, used, is_new = now, 0, true', 'since, is_new = now, true'],
       ['for i = p + 3, end_of_limits do\n  local', 'for i = p + 4, end_of_limits do\n  local'],
       ['if length > 0 and first_hit == 1 then reply[answer], answer = since, answer + 1 end', ''],
       ['reply[answer], answer = since,', 'reply[answer], answer = now,'],
@@ -24,11 +24,9 @@ export const fixedWindow: Mutants = {
         ['or now >= words[last] then', 'then'],
         ['words[edge], words[edge + 1]', 'words[edge], words[edge]'],
         ['words[edge], words[edge + 1]', 'words[edge + 1], words[edge + 1]'],
-        ['is_restamped = now, 0, true, false', 'is_restamped = now, 0, false, false'],
-        ['is_restamped = now, 0, true, false', 'is_restamped = 0, 0, true, false'],
         ["if raw ~= '' then", "if raw == '' then"],
         ['ends = ends or (', 'ends = ('],
-        ['or ms >= words[last] then', 'then'],
+        ['or now >= words[last]) then', ') then'],
       ],
     'conformance > a fixed window opens at its edge, aligned to the epoch': [
       ['now - now % length', 'now + now % length'],
@@ -40,37 +38,37 @@ export const fixedWindow: Mutants = {
     'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by 4: nobody is told anything then, and nothing is charged':
       [
         ['now < words[end_of_limits + 1] or now', 'now'],
-        ['local first = last - first_hit + 1', 'local first = last - first_hit'],
-        ['if ms < words[first] or ms', 'if ms'],
+        ['words[last - words[p + 2] + 1]', 'words[last - words[p + 2]]'],
+        ['(now < words[last - words[p + 2] + 1] or now >= words[last])', 'now >= words[last]'],
       ],
     "limits/every-kind > 'a window of the calendar', 'Redis' > says when the same request is admitted, to the millisecond":
       [
         ['while now < words[edge] do', 'while now <= words[edge] do'],
         ['do edge = edge - 1 end\n  start', 'do edge = edge end\n  start'],
-        ['if stamp > now then', 'if stamp >= now then'],
+        ['if since > now then', 'if since >= now then'],
       ],
     'traps/what-is-wrong > a fixed window': [
       ['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER'],
       ['  if #raw ~= COUNTER_SIZE then return nil, raw.err or NO_COUNTER end\n', ''],
     ],
     'conformance > after the clock was set back, a window from the first hit on begins now': [
-      ['if stamp > now then', 'if false then'],
+      ['if since > now then', 'if false then'],
     ],
-    'histories 1 > fixed, clock set back': [['if stamp <= clock + MAX_AHEAD then return nil, stamp end', '']],
+    'histories 1 > fixed, clock set back': [['if since <= clock + MAX_AHEAD then return nil, since end', '']],
     'conformance > after the clock was set back, what a month holds counts in the one of now': [
-      ['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then'],
-      ['used, is_restamped = units, true', 'is_restamped = true'],
-      ['used, is_restamped = units, true', 'used = units'],
-      ['elseif stamp >= start and units > 0 then', 'elseif units > 0 then'],
-      ['elseif stamp >= start and', 'elseif stamp > start and'],
+      ['if since <= clock + MAX_AHEAD then', 'if since < clock + MAX_AHEAD then'],
+      ['since, is_new, is_restamped = now, true, true', 'is_new, is_restamped = true, true'],
+      ['since, is_new, is_restamped = now, true, true', 'since, is_new = now, true'],
+      ['elseif since < start or used == 0 then', 'elseif used == 0 then'],
+      ['elseif since < start or', 'elseif since <= start or'],
       ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
     ],
     'histories 3 > bans, clock set back': [
-      ['if stamp <= clock + MAX_AHEAD then', 'if stamp <= now + MAX_AHEAD then'],
+      ['if since <= clock + MAX_AHEAD then', 'if since <= now + MAX_AHEAD then'],
       ['op.bans and not is_shadow then', 'op.bans then'],
     ],
     "traps/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
-      ['since, used, is_new = stamp, units, false', 'since, used = stamp, units'],
+      ['since, used, is_new = now, 0, true', 'since, used = now, 0'],
       ['  if is_new then', '  if true then'],
     ],
     'histories 2 > few of fixed, charged beyond all': [
@@ -108,7 +106,7 @@ export const fixedWindow: Mutants = {
       ['if counter.units == 0 then\n    call', 'if true then\n    call'],
       ["call_redis('DEL', counter.key)", ''],
       ["call_redis('SETRANGE', counter.key, '7', struct_pack(NUMBER_FORMAT, counter.units))", ''],
-      ['or at_ms < stamp or', 'or'],
+      ['or at_ms < stamp then return 0 end', 'then return 0 end'],
       ['at_ms < stamp', 'at_ms <= stamp'],
     ],
     'limits/every-kind > a window from the first hit in Redis > has one key, which expires a while after it is empty':
@@ -124,39 +122,44 @@ export const fixedWindow: Mutants = {
         ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],
         ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],
       ],
-    'histories 2 > firstHit, clock set back': [
-      ['counter.stamp, counter.units = 0, 0', ''],
-      ["if raw == '' then return nil end", ''],
-    ],
     "limits/every-kind > 'a fixed window', 'Redis' > holds no time where all of it was returned": [
       ['if counter.units == 0 then\n    call', 'if false then\n    call'],
     ],
     "limits/every-kind > 'a window from the first hit', 'Redis' > takes back what was charged, once, and mints nothing":
       [
-        ['return ms - length + 1,', 'return ms - length,'],
-        ['since + length end', 'since end'],
+        ['and ms - length + 1 or', 'and ms - length or'],
+        ['  if stamp < earliest_start(words, p, last, at_ms) then return 0 end\n', ''],
       ],
-    'histories 1 > fixed, great': [
-      ['ms - ms % length, since', 'ms, since'],
-      ['since - since % length + length end', 'since - since % length end'],
-    ],
+    'histories 1 > fixed, great': [['or ms - ms % length end', 'or ms end']],
     "limits/every-kind > 'a window of the calendar', 'Redis' > takes back what was charged, once, and mints nothing":
       [
-        ['while ms < words[start] do', 'while ms <= words[start] do'],
-        ['while ms < words[start] do start = start - 1 end', ''],
-        ['or stamp < start or', 'or'],
+        ['while ms < words[edge] do', 'while ms <= words[edge] do'],
+        ['  while ms < words[edge] do edge = edge - 1 end\n  return', '  return'],
+        ['or stamp < earliest_start(words, p, last, now) or', 'or'],
       ],
-    'traps/damaged-state > a window of a calendar > with any byte changed a refund of it does not trouble the refunds beside it':
-      [['while ends < last and since', 'while since']],
     "limits/every-kind > 'a window of the calendar', 'Redis', among the rest > is reserved and settled": [
-      ['since >= words[ends] do', 'since > words[ends] do'],
-      ['while ends < last and since >= words[ends] do ends = ends + 1 end', ''],
-      ['stamp < start', 'stamp <= start'],
+      ['or stamp < earliest_start', 'or stamp <= earliest_start'],
     ],
-    'histories 1 > bans, clock set back': [['or at_ms >= ends then', 'then']],
+    'histories 1 > bans, clock set back': [
+      [
+        'if stamp < earliest_start(words, p, last, at_ms)',
+        'if stamp <= earliest_start(words, p, last, at_ms)',
+      ],
+    ],
     'conformance > a refund returns no more than was charged at its instant': [
       ['math.min(units, counter.units)', 'units'],
       ['counter.units = counter.units - returned', ''],
     ],
+    "limits/every-kind > 'a window from the first hit', 'Redis', among the rest > keys in one batch each get their own result":
+      [
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER) end",
+          "if not raw then raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER) end",
+        ],
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_COUNTER) end",
+          "kinds[key] = nil if not raw then raw = '' end",
+        ],
+      ],
   },
 }

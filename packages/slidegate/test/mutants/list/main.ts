@@ -11,10 +11,7 @@ export const main: Mutants = {
       ['EXPLAIN = 128\n', 'EXPLAIN = 256\n'],
       ['CHARGES = 256\n', 'CHARGES = 128\n'],
       ['EXTRAS = -10\n', 'EXTRAS = -9\n'],
-      [
-        'if code < 0 then options, code, at = -code, ARGV[at] + 0, at + 1 end',
-        'if code < 0 then code, at = ARGV[at] + 0, at + 1 end',
-      ],
+      ['options = -code', 'options = 0'],
       [
         '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE',
         '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code',
@@ -57,8 +54,8 @@ export const main: Mutants = {
       ["if not all and type(done) == 'number' then", 'if false then'],
     ],
     'conformance > a blocked key waits for its limits, too, if they open after the ban': [
-      ['OVERRIDDEN = -3\n', 'OVERRIDDEN = -4\n'],
-      ['is_plain = not op and overridable == 0', 'is_plain = not op'],
+      ['reply[first], first = stored, first + 1\n', 'reply[first], first = stored, first\n'],
+      ['if not (op or stored) then', 'if not op then'],
     ],
     'faults/receipts > a call that comes after a later one of its place is not executed': [
       ['STALE = -1\n', 'STALE = -2\n'],
@@ -88,8 +85,8 @@ export const main: Mutants = {
         ['elseif last_number > number then', 'elseif last_number < number then'],
       ],
     'conformance > a clock may begin at 0': [
-      ['  if clock < 0 then\n', '  if clock <= 0 then\n'],
-      ['  at = at + 2\n', '  at = at + 1\n'],
+      ['if not clock then', 'if not clock or clock == 0 then'],
+      ['options - CLOCK, ARGV[at] + 0, at + 1', 'options - CLOCK, ARGV[at] + 0, at'],
     ],
     'conformance > of several keys those are blocked whose limits have denied': [
       ['(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE', '1, code % PER_OVERRIDE'],
@@ -102,7 +99,6 @@ export const main: Mutants = {
       ['if overridable > 0 then names, at = ARGV[at], at + 1 end', 'if overridable > 0 then at = at + 1 end'],
       ['if options > 0 or kinds[8] then', 'if options > 0 then'],
       ['KEYS[k + logs + i - 1]', 'KEYS[k + logs]'],
-      ['first, numbers, room, done, op = override', 'first, numbers, room, op = override'],
       ['decide(numbers, 1, k, first + 1, room, now', 'decide(numbers, 1, k, first + 1, wanted, now'],
       ['not (op.is_explained or op.again_at or', 'not (op.again_at or'],
       ['or op.bans and (all < wanted or op.is_ban_restamped))', ')'],
@@ -121,7 +117,7 @@ export const main: Mutants = {
         'groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1',
         'groups, ops, cost, wanted = 1, 1, 1, 1',
       ],
-      ['is_plain = not op and overridable == 0', 'is_plain = overridable == 0'],
+      ['if not (op or stored) then', 'if not stored then'],
       ['is_all = at > arguments', 'is_all = false'],
       ['if not is_all then groups, at = ARGV[at] + 0, at + 1 end', 'if not is_all then at = at + 1 end'],
       [
@@ -142,7 +138,7 @@ export const main: Mutants = {
         'if op and op.has_ids then op.id, at = ARGV[at], at + 1 end',
         'if op and op.has_ids then op.id = ARGV[at] end',
       ],
-      ['for i = 1, run and 0 or overridable do', 'for i = 1, run and 0 or 1 do'],
+      ["run.type == 'reset') and 0 or overridable\n", "run.type == 'reset') and 0 or 1\n"],
     ],
     'conformance > what came back to a bucket at another refill is not returned again': [
       ['if has(RESERVATION_NAME) then op.reservation, at', 'if has(RESERVATION_NAME) then op.id, at'],
@@ -158,12 +154,15 @@ export const main: Mutants = {
         'reply[filled + 1], filled, k = wanted, done, k + logs',
       ],
     ],
+    'traps/damaged-state > an override > "" is unavailable, and is left alone': [
+      ['          done = damage\n', ''],
+    ],
     'conformance > a block denies in any dimension, leaves the numbers, and ends': [
-      ['raws = raws or {}', 'raws = {}'],
-      ['if raws or run then', 'if raws then'],
+      ['(stored or string.rep(NOTHING, i - 1)) ..', 'string.rep(NOTHING, i - 1) ..'],
+      ['if stored or run then', 'if stored then'],
     ],
     'conformance > an override is in force for its key, in every process, until it is deleted': [
-      ['          raws = nil\n', ''],
+      ['if numbers and not run then', 'if false then'],
       ['decide(numbers, 1, k, first + 1, room, now', 'decide(words, 1, k, first + 1, room, now'],
     ],
     'conformance > a request that comes again for more is refused, and charged nothing': [
@@ -190,7 +189,7 @@ export const main: Mutants = {
     'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: sliding windows':
       [
         ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
-        ['k, clock, filled), not run.isLook', 'k, clock, filled), false'],
+        ['is_written = not run.isLook', 'is_written = false'],
       ],
     'conformance > ops of a list are decided in its order': [
       ['if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end', ''],
@@ -207,5 +206,30 @@ export const main: Mutants = {
     ],
     'limits/fixed-window > the clock of this process may differ from that of Redis, > by 0 windows: the hour is that of Redis':
       [['time[1] * 1000 + (', 'time[1] * 1000000 - (']],
+    'traps/damaged-state > a sliding counter > a list in its place is unavailable, and left alone': [
+      [
+        "call_redis('MGET', unpack(KEYS, k, k + ops - 1))",
+        "call_redis('MGET', unpack(KEYS, k + 1, k + ops))",
+      ],
+      [
+        'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+        "for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] or '' end",
+      ],
+    ],
+    "limits/every-kind > 'a sliding counter', 'Redis', among the rest > keys in one batch each get their own result":
+      [
+        [
+          "call_redis('MGET', unpack(KEYS, k, k + ops - 1))",
+          "call_redis('MGET', unpack(KEYS, 1, k + ops - 1))",
+        ],
+        [
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i + 1] end',
+        ],
+        [
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[1] end',
+        ],
+      ],
   },
 }

@@ -5,74 +5,97 @@ export const override: Mutants = {
   mutants: {
     'conformance > an override is in force for its key, in every process, until it is deleted': [
       ['FOREVER = 4503599627370496', 'FOREVER = 450359962737'],
-      ['ends == FOREVER and FOREVER or ends > clock', 'ends > clock'],
-      ["rule_ms = rule == '' and 0 or left_of(ends, clock)", 'rule_ms = 0'],
-      ["return rule_ms == 0 and '' or rule, rule_ms,", "return '', rule_ms,"],
-      ['if own then renumber(words, kind, p, at, most + 0, own) end', ''],
-      ["if rule ~= '' then apply(changed, logs, rule, numbers) end", ''],
-      ['reply[first] = OVERRIDDEN', ''],
-      ['return after, numbers, wanted, nil, op', 'return after, words, wanted, nil, op'],
-      ['after = rule, rule_ms, blocked_ms,', "after = '', rule_ms, blocked_ms,"],
+      ['local first, is_named = last + 1, false', 'local first, is_named = last + 2, false'],
+      ['if found and found < last then', 'if false then'],
+      ["call_redis('DEL', key)\n", '\n'],
+      ["if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end", ''],
+      ["if run.rule then rule, ends = run.rule, run.rule == '' and 0 or ends_of(run.ruleMs) end", ''],
+      ['existed = blocked + ends > 0', 'existed = true'],
+      ['clock ~= reply[1]) then existed = 1 end', 'clock ~= reply[1]) then existed = 0 end'],
     ],
     'histories 1 > overrides': [
-      ['numbers[name], length = changed,', "numbers[''], length = changed,"],
-      ['is_any = is_any or rule_ms + blocked_ms > 0', 'is_any = is_any or rule_ms > 0'],
-      ["rules = rules .. '\\n' .. rule", "rules = '\\n' .. rule"],
+      ["string.find(names, '/' .. name .. ' ', first, true)", "string.find(names, '/' .. name, first, true)"],
+      ["NOTHING = '1 0 0 \\n'", "NOTHING = '1 0 0\\n'"],
     ],
+    'histories 1 > overrides and bans, clock set back': [['until at > #stored', 'until true']],
     'histories 2 > overrides': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
     'conformance > an override may end by itself, and what was used under it counts on': [
-      ['ends > clock and ends - clock or 0\n', 'ends - clock\n'],
-      ['ends > clock and ends - clock or 0\n', 'ends > clock and ends or 0\n'],
-    ],
-    'histories 1 > overrides and bans, clock set back': [
-      ["return rule_ms == 0 and '' or rule, rule_ms,", 'return rule, rule_ms,'],
+      ['if mark and ends > clock and', 'if mark and'],
+      ['ms >= FOREVER and FOREVER or clock + ms', 'ms >= FOREVER and FOREVER or ms'],
     ],
     'conformance > numbers of every kind change on the log that there is': [
-      ['local units, window = own.limit or words[at + 1],', 'local units, window = words[at + 1],'],
-      ['words[at], words[at + 1] = window + precision - 1, units', 'words[at] = window + precision - 1'],
-      ['words[at] = own.limit\n', '\n'],
-      ['(kind > 5 and 2 or kind == 4 and 4 or 3)', '(kind == 4 and 4 or 3)'],
-      ['(kind > 5 and 2 or kind == 4 and 4 or 3)', '(kind > 5 and 2 or 3)'],
+      [
+        'units, length = words[p + 1], limit or words[place + 1],',
+        'units, length = words[p + 1], words[place + 1],',
+      ],
+      ['changed[place], changed[place + 1] = length, units\n', 'changed[place] = length\n'],
+      ['is_fitting and limit or words[place]', 'words[place]'],
+      ['place = p + (where % 65536 - kind) / 16', 'place = p + 3'],
     ],
     'conformance > a bucket is given another capacity and refill': [
+      ['capacity, refill = capacity or words[p + 4],', 'capacity, refill = words[p + 4],'],
+      ['capacity or words[p + 4], refill or words[p + 1]', 'capacity or words[p + 4], words[p + 1]'],
+      ['changed[p + 1], changed[p + 4] = refill, capacity', 'changed[p + 1] = refill'],
       [
-        'local capacity, refill, parts = own.capacity or words[p + 4],',
-        'local capacity, refill, parts = words[p + 4],',
-      ],
-      ['own.refill or words[p + 1], words[p + 2]', 'words[p + 1], words[p + 2]'],
-      [
-        'math.max(most_parts - most_parts % parts, capacity * parts), capacity',
-        'math.max(most_parts - most_parts % parts, capacity * parts), words[p + 4]',
+        "elseif field == 'refill' then\n          refill = digits",
+        "elseif field == 'refill' then\n          capacity = digits",
       ],
     ],
     'conformance > a window is made longer and shorter': [
-      ['own.windowMs or words[at] - precision + 1', 'words[at] - precision + 1'],
-      ['words[at], words[at + 1] = window + precision - 1, units', 'words[at + 1] = units'],
+      ['changed[place], changed[place + 1] = length, units\n', 'changed[place + 1] = units\n'],
+      [
+        "elseif field == 'windowMs' then\n          window = digits",
+        "elseif field == 'windowMs' then\n          limit = digits",
+      ],
     ],
     'conformance > names that a plan does not have are unused, and used again when it has': [
-      ['and not (own.windowMs or own.capacity or own.refill) then', 'then'],
+      ['and not (window or capacity or refill)\n', '\n'],
     ],
-    'conformance > the limits of an exempt key only count': [
-      ["if rule == 'exempt' then words[p] = -math.abs(words[p]) end", ''],
-    ],
+    'conformance > the limits of an exempt key only count': [['changed[p] = -math.abs(changed[p])', '']],
     'conformance > a block denies in any dimension, leaves the numbers, and ends': [
-      ['rule_ms, left_of(blocked, clock), ends, blocked', 'rule_ms, 0, ends, blocked'],
-      ['if blocked_ms > most_blocked then most_blocked = blocked_ms end', ''],
-      ['if most_blocked > 0 then op, wanted = op or { lease_ms = 0 }, 0 end', ''],
+      ['if blocked > clock then changed.is_blocked = true end', ''],
+      [
+        'if blocked > clock then changed.is_blocked = true end',
+        'if blocked > 0 then changed.is_blocked = true end',
+      ],
+      ['run.blockMs == 0 and 0 or ends_of(run.blockMs) end', '0 end'],
     ],
-    'conformance > what would not survive a change of numbers is refused, with what to write': [
-      ["numbers[name] or limits == 1 and numbers['']", 'numbers[name]'],
-    ],
+    'overrides/overrides > overrides in Redis with one bucket > a name changes no limit of another dimension':
+      [['if found and found < last then', 'if found then']],
     'overrides/overrides > overrides in Redis with one bucket > a list of more than a page is whole, and has each once':
-      [['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9']],
+      [
+        ['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9'],
+        ["run.after == '' and '-' or '(' .. run.after", "run.after == '' and '-' or '[' .. run.after"],
+        ['if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then', 'if bytes >= PAGE_BYTES then'],
+        ['told[1] = name\n', '\n'],
+      ],
     'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
-      ['if not blocked then return nil, NO_OVERRIDE end', ''],
-      ['if not rule then return first, words, 0, rule_ms, op end', ''],
+      ['if not mark then return nil, NO_OVERRIDE end', ''],
     ],
     'traps/damaged-state > an override > "1 0 4503599627370496 null\\n" is unavailable, and is left alone': [
-      ['if not numbers then return first, words, 0, NO_OVERRIDE, op end', ''],
+      [
+        "mark, at = string.match(stored, '^exempt(\\n)()', at)",
+        "mark, at = string.match(stored, '(\\n)()', at)",
+      ],
     ],
     'traps/damaged-state > an override > "1 0 4503599627370496 {\\"hour\\":5}\\n" is unavailable, and is left alone':
-      [['return length == #rule and numbers or nil', 'return numbers']],
+      [
+        [
+          "if mark ~= '\\n' and mark ~= '{}\\n' and mark ~= '}}\\n' then return nil, NO_OVERRIDE end",
+          'at = at or #stored + 1',
+        ],
+      ],
+    'conformance > overrides are listed with the keys that they were set for': [
+      ["call_redis('ZADD', index, '0', name)", ''],
+      ['string.sub(index, 1, -1 - INDEX_LENGTH)', 'string.sub(index, 1, -INDEX_LENGTH)'],
+      ['(given or known)', "''"],
+      ['told[#told + 1], told[#told + 2] = name, raw', 'told[#told + 1], told[#told + 2] = raw, raw'],
+      ['run, run.given and run.given[i], clock', 'run, nil, clock'],
+    ],
+    'conformance > a ban is lifted with a block, and an exempt key is not banned': [
+      ['if run.blockMs == 0 and not run.rule then', 'if false then'],
+      ['log.tables.unblock(log)', ''],
+      ['log.tables.unblock(log)\n        save(log, words, clock)', 'log.tables.unblock(log)'],
+    ],
   },
 }

@@ -28,8 +28,8 @@ export const prelude: Mutants = {
       ['slack = keep / 4', 'slack = keep / 8'],
       ['slack = keep / 4', 'slack = keep'],
       ['keep + (slack', '(slack'],
-      ['slack < 4000 and 4000 or slack - slack % 1', '4000'],
-      ['slack < 4000 and', 'slack > 4000 and'],
+      ['slack < 5000 and 5000 or slack - slack % 1', '5000'],
+      ['slack < 5000 and', 'slack > 5000 and'],
     ],
     'traps/ttl > every key has a time to live, and not a longer one than it needs > by the clock of Redis': [
       ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'lifetime < MIN_GIVEN_TTL and'],

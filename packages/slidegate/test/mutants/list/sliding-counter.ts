@@ -7,17 +7,14 @@ export const slidingCounter: Mutants = {
       ["'>BI6I7I7I6'", "'<BI6I7I7I6'"],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 26'],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 28'],
-      [
-        'local window, most = words[p + 1], words[p + 3]\nlocal',
-        'local window, most = words[p + 1], words[p + 2]\nlocal',
-      ],
-      ['is_restamped = now - now % window, 0,', 'is_restamped = now, 0,'],
+      ['is_restamped = words[p + 3],', 'is_restamped = words[p + 2],'],
+      ['is_restamped = words[p + 3], now - now % window,', 'is_restamped = words[p + 3], now,'],
     ],
     'traps/what-is-wrong > a sliding counter with a byte too many': [
       ["LAST_OF_TWO_WINDOWS = '27'", "LAST_OF_TWO_WINDOWS = '26'"],
     ],
     'traps/ttl > a sliding counter lives until its window and the next are over': [
-      ['0, 0, 0, true, false', '0, 0, 0, false, false'],
+      ['now - now % window, true, false', 'now - now % window, false, false'],
       ["if raw ~= '' then", "if raw == '' then"],
       ['if stamp > now then', 'if stamp >= now then'],
       ['if counter.is_new then', 'if false then'],
@@ -49,8 +46,8 @@ export const slidingCounter: Mutants = {
       ['is_restamped = current + previous, 0, true', 'is_restamped = current, 0, true'],
       ['is_restamped = current + previous, 0, true', 'is_restamped = current + previous, 0, false'],
       ['elseif stamp == start then', 'elseif false then'],
-      ['previous = 0, stamp == start - window and current or 0\n  end', 'previous = 0, 0\n  end'],
-      ['previous = 0, stamp == start - window and current or 0\n  end', 'previous = 0, current\n  end'],
+      ['previous = 0, stamp == start - window and current or 0\nend', 'previous = 0, 0\nend'],
+      ['previous = 0, stamp == start - window and current or 0\nend', 'previous = 0, current\nend'],
       ['current, previous = 0, stamp == start', 'previous = stamp == start'],
       ['used = current + previous -', 'used = previous -'],
       ['used = current + previous - (faded', 'used = current + previous + (faded'],
@@ -61,7 +58,7 @@ export const slidingCounter: Mutants = {
       ['1, start, current, previous, since)\n  if', '1, now, current, previous, since)\n  if'],
     ],
     "traps/ttl > the first charge in a window gives a key its time, and no other does: 'counter'": [
-      ['    is_new = false\n', ''],
+      ['  is_new = false\n', ''],
       ['  if is_new then', '  if true then'],
       ['  if is_new then', '  if false then'],
       ['(ttl_of(2 * window,', '(ttl_of(window,'],
@@ -104,7 +101,7 @@ export const slidingCounter: Mutants = {
     'conformance > a sliding counter counts no more units than its limit can tell apart': [
       ['if mine > 0 or is_restamped and not is_look then', 'if true then'],
       [
-        'current = current + cost * mine\n  if current > most then current = most end\n',
+        'current = current + cost * mine\n  if current > most_units then current = most_units end\n',
         'current = current + cost * mine\n',
       ],
     ],
@@ -129,8 +126,7 @@ export const slidingCounter: Mutants = {
       ['ttl_of(2 * window, clock ~= reply[1])', 'ttl_of(2 * window, true)'],
     ],
     'conformance > a refund to a sliding counter mints nothing': [
-      ['counter.stamp, counter.current, counter.previous, counter.since = 0, 0, 0, 0', ''],
-      ["if raw == '' then return nil end", ''],
+      ['words[p + 1], -1, 0, 0, 0', 'words[p + 1], 0, 0, 0, 0'],
     ],
     "limits/every-kind > 'a sliding counter', 'Redis' > holds no time where all of it was returned": [
       ['if counter.current == 0 and counter.previous == 0 then', 'if false then'],
@@ -151,5 +147,16 @@ export const slidingCounter: Mutants = {
     'histories 2 > bans by counter of several keys': [['op.bans and not is_shadow then', 'op.bans then']],
     'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [['ttl_of(2 * window, clock ~= reply[1])', 'ttl_of(2 * window, false)']],
+    "limits/every-kind > 'a sliding counter', 'Redis', among the rest > keys in one batch each get their own result":
+      [
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS) end",
+          "if not raw then raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS) end",
+        ],
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_TWO_WINDOWS) end",
+          "kinds[key] = nil if not raw then raw = '' end",
+        ],
+      ],
   },
 }

@@ -3,17 +3,20 @@ import type { Mutants } from '../mutant.ts'
 export const streamWindow: Mutants = {
   part: 'limits/stream-window.lua',
   mutants: {
+    'conformance > stream: a list after a large step back': [
+      ['at or string.match(entry[1]', 'string.match(entry[1]'],
+    ],
     "limits/every-kind > 'a sliding window as a stream', 'Redis', among the rest > is explained: what is used, and when it is free":
       [['for i = #newest, 1, -1 do', 'for i = 1, #newest do']],
     'limits/logs > Redis > stream > of what is charged beyond what a log keeps, that is listed': [
       ['MAX_STREAM = 10000', 'MAX_STREAM = 10001'],
       ['flat[last + 1], flat[last', 'flat[last], flat[last'],
     ],
-    'histories 1 > stream': [['if raw[1] then', 'if true then']],
+    'histories 1 > stream': [['if newest[1] then', 'if true then']],
     'limits/logs-in-redis > stream > takes back the newest at any time, another while no more than 1,024 count':
       [
         ['units and raw[2][2]', 'units or raw[2][2]'],
-        ['if id == log.newest then', 'if false then'],
+        ['if log.removed == log.newest then', 'if false then'],
       ],
     'limits/logs-in-redis > stream > totals begin anew where nothing counts any more, and before they are more than text can tell':
       [['MAX_STREAM_TOTAL = 2 ^ 52', 'MAX_STREAM_TOTAL = 2 ^ 54']],
@@ -25,29 +28,26 @@ export const streamWindow: Mutants = {
         ['low, below = math.max(low, stamp - 1), total - units', ''],
       ],
     'limits/logs > Redis > stream > set back by an hour, what had left the window before is not returned': [
-      ["call_redis('DEL', key)", ''],
+      ["  call_redis('DEL', key)\n  for", '  for'],
     ],
     'histories 1 > stream, clock set back': [
-      ['total = total + entry.units', ''],
-      [
-        'if stamp then entries[#entries + 1] = { raw[1], raw[2], stamp = stamp, units = units, total = total } end',
-        '',
-      ],
+      ["string.format('%d', total - lower)", "string.format('%d', total)"],
+      ['elseif stamp then', 'elseif false then'],
     ],
     'limits/logs-in-redis > stream > one that another program has emptied goes on': [
-      ['log.rewritten = readable_after(log, cut)', ''],
+      ['tables_of(kinds, 6).rewrite(key, now - window, 0)', ''],
     ],
     'conformance > stream: a shadow limit keeps only what it has room for': [
-      ['if log.removed then', 'if false then'],
-      ["call_redis('XDEL', log.key, log.removed)", ''],
-      ['if charged == units and raw[2][2] == entry then return raw[1] end', ''],
+      ['key, id or raw[1], unpack', 'key, raw[1], unpack'],
+      ["call_redis('XDEL', key, log.removed)", ''],
+      ['if charged == units and raw[2][2] == entry then id = id or raw[1] end', ''],
       ['log.removed = id', ''],
-      ['if each[1] == id then', 'if true then'],
-      ['kept[#kept + 1] =', 'kept[#kept - 1] ='],
-      ['log.rewritten = kept', ''],
+      ['if raw[1] == removed then', 'if true then'],
+      ["if id ~= log.newest and call_redis('XLEN', key) > most", "if call_redis('XLEN', key) > most"],
+      ['stream_window.rewrite(key, log.stamp - window, 0, nil, log.removed)', ''],
     ],
     'limits/every-kind > a sliding window as a stream in Redis > leaves no key behind where nothing is left in it':
-      [["if call_redis('XLEN', log.key) == 0 then call_redis('DEL', log.key) end", '']],
+      [["if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end", '']],
     'traps/stored-format > a log that is followed': [['high, above = middle, total - units', '']],
     'conformance > stream: a charge beyond the limit is waited for': [
       ['if guesses < STREAM_GUESSES then', 'if true then'],
@@ -58,7 +58,9 @@ export const streamWindow: Mutants = {
       ['if not id then return 0 end', ''],
     ],
     'conformance > stream: a refund returns one request, wherever it stands, once': [
-      ['returned = units', ''],
+      ['lower = lower + units', ''],
+      ['at or string.match(entry[1]', 'string.match(entry[1]'],
+      ['math.max(MIN_REFUND_ENTRIES, unpack(words, p + 2, log.last))', 'MIN_REFUND_ENTRIES'],
     ],
   },
 }

@@ -7,16 +7,19 @@ export const tokenBucket: Mutants = {
       ["'>BI6I7I6I6I6'", "'<BI6I7I6I6I6'"],
       ['BUCKET_SIZE = 32', 'BUCKET_SIZE = 31'],
       ['BUCKET_SIZE = 32', 'BUCKET_SIZE = 33'],
-      ['is_restamped = refill, 0,', 'is_restamped = 0, 0,'],
-      ["if raw ~= '' then", "if raw == '' then"],
+      ['local rate, is_restamped = refill, false', 'local rate, is_restamped = 0, false'],
+      [
+        "if raw ~= '' then return nil, raw.err or NO_BUCKET end",
+        "if raw == '' then return nil, NO_BUCKET end",
+      ],
       ['if stamp <= now then', 'if stamp < now then'],
     ],
     'traps/what-is-wrong > a token bucket with a byte too many': [
       ["LAST_OF_BUCKET = '32'", "LAST_OF_BUCKET = '31'"],
     ],
     'conformance > the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days': [
-      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 51'],
-      ['if format ~= 1 or debt > MOST_PARTS then', 'if format ~= 1 or debt >= MOST_PARTS then'],
+      ['MAX_PARTS = 2 ^ 52', 'MAX_PARTS = 2 ^ 51'],
+      ['if format ~= 1 or debt > MAX_PARTS then', 'if format ~= 1 or debt >= MAX_PARTS then'],
       ['if last_refill > refill then rate = last_refill end', ''],
       ['if last_refill > refill then', 'if last_refill < refill then'],
       ['if rate == refill then', 'if true then'],
@@ -24,17 +27,18 @@ export const tokenBucket: Mutants = {
       ['if debt > words[p + 3] then debt = words[p + 3] end', ''],
     ],
     'traps/damaged-state > a debt beyond all that may be is no log of ours': [
-      ['MOST_PARTS = 2 ^ 52', 'MOST_PARTS = 2 ^ 53'],
-      ['if format ~= 1 or debt > MOST_PARTS then', 'if format ~= 1 then'],
+      ['MAX_PARTS = 2 ^ 52', 'MAX_PARTS = 2 ^ 53'],
+      ['if format ~= 1 or debt > MAX_PARTS then', 'if format ~= 1 then'],
     ],
     'traps/what-is-wrong > a token bucket': [
       ['return nil, raw.err or NO_BUCKET', 'return nil, NO_BUCKET'],
-      ['  if #raw ~= BUCKET_SIZE then return nil, raw.err or NO_BUCKET end\n', ''],
+      ['if #raw ~= BUCKET_SIZE then', 'if #raw == 0 then'],
     ],
     'conformance > a refund to a token bucket that was full since mints nothing after the clock was set back':
       [
         ['if stamp <= now then', 'if true then'],
         ['if debt < 0 then debt = 0 end', ''],
+        ["EMPTY_BUCKET = '\\1' .. string.rep('\\0', 31)", "EMPTY_BUCKET = '\\1' .. string.rep('\\1', 31)"],
       ],
     'conformance > a bucket keeps its debt when its refill changes': [
       ['(now - stamp) * rate', '(now - stamp) * refill'],
@@ -88,22 +92,22 @@ export const tokenBucket: Mutants = {
       ['if at_ms > bucket.stamp or at_ms < bucket.since', 'if at_ms < bucket.since'],
     ],
     'conformance > a refund to a token bucket mints nothing': [
-      ['if debt == 0 or last_refill ~= refill then since = now end', ''],
-      ['if debt == 0 or last_refill ~= refill then since', 'if last_refill ~= refill then since'],
-      ["if raw == '' then return nil end", ''],
+      ['if is_first then since = now end', ''],
+      ['is_first = debt == 0 or last_refill ~= refill', 'is_first = last_refill ~= refill'],
       ['or at_ms < bucket.since ', ''],
     ],
     'conformance > what came back to a bucket at another refill is not returned again': [
-      ['if debt == 0 or last_refill ~= refill then since', 'if debt == 0 then since'],
+      ['is_first = debt == 0 or last_refill ~= refill', 'is_first = debt == 0'],
       ['cost * mine * parts, refill', 'cost * mine * parts, last_refill'],
       ['cost * mine * parts,', 'mine * parts,'],
       ['cost * mine * parts,', 'cost * mine,'],
       ['or bucket.refill ~= refill then', 'then'],
     ],
+    'conformance > a token bucket refunds a charge after much larger ones': [
+      ['if is_first then since = now end', 'since = now'],
+    ],
     'conformance > what is returned is what was charged, whatever came before and after': [
-      ['if debt == 0 or last_refill ~= refill then since', 'do since'],
-      ["'>I6I7I6I6', now, debt, since, last_refill", "'>I6I7I6I6', now, debt, now, last_refill"],
-      ["    call_redis('SETRANGE', key, '1', struct_pack('>I6I7I6I6', now, debt, since, last_refill))\n", ''],
+      ["    call_redis('SETRANGE', key, '1', value)\n", ''],
       ['if bucket.debt == 0 then', 'if true then'],
       ["call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', bucket.stamp, bucket.debt))", ''],
     ],
@@ -139,6 +143,17 @@ export const tokenBucket: Mutants = {
       [
         ['debt - returned, math.max(bucket.stamp, now)', 'debt - returned, now'],
         ['= debt - returned,', '= debt,'],
+      ],
+    "limits/every-kind > 'a token bucket', 'Redis', among the rest > keys in one batch each get their own result":
+      [
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET) end",
+          "if not raw then raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET) end",
+        ],
+        [
+          "if raw then kinds[key] = nil else raw = pcall_redis('GETRANGE', key, '0', LAST_OF_BUCKET) end",
+          "kinds[key] = nil if not raw then raw = '' end",
+        ],
       ],
   },
 }

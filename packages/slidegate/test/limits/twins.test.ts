@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { fixedWindow, slidingCounter, slidingWindow, tokenBucket } from '../../src/index.ts'
+import { banLog } from '../../src/limits/ban.ts'
+import { distinctSketchKind } from '../../src/limits/distinct-sketch.ts'
+import type { Kind } from '../../src/limits/limit.ts'
+
+// The two files of a pair have the same names in the same order. Other tests compare what they do.
+
+const minute = { limit: 1, window: '1m' } as const
+
+/** The kinds by their Lua file. Names that only one file needs follow, with the reason. */
+const KINDS: Readonly<Record<string, readonly [kind: Kind, alone?: Readonly<Record<string, string>>]>> = {
+  'packed-window': [slidingWindow(minute).kind, { lowered: 'memory changes totals where they stand' }],
+  'token-bucket': [tokenBucket({ capacity: 1, refill: 1, interval: '1m' }).kind],
+  'fixed-window': [fixedWindow(minute).kind],
+  'sliding-counter': [slidingCounter(minute).kind],
+  'entry-window': [
+    slidingWindow({ ...minute, log: 'zset' }).kind,
+    {
+      membersOf: 'in a sorted set each unit is a member',
+      writeAll: 'a command takes only so many members',
+    },
+  ],
+  'stream-window': [
+    slidingWindow({ ...minute, log: 'stream' }).kind,
+    {
+      rewrite: 'a stream cannot be changed in its midst',
+      find: 'nobody looks for a record',
+      renew: 'nobody holds a record',
+    },
+  ],
+  'distinct-sketch': [
+    distinctSketchKind,
+    {
+      reset: 'sketches are keys',
+      refund: 'no value is returned',
+      find: 'or found',
+      renew: 'or held',
+      list: 'or listed',
+    },
+  ],
+  ban: [
+    banLog({ after: 1, within: '1m', for: '1m' }).kind,
+    { denialAt: 'in memory denials are numbers', refund: 'nothing is charged' },
+  ],
+}
+
+/** Names in one file only, for all kinds. Lua gets parameters as words, and has sections for the steps of a decision. */
+const USUAL = new Set(
+  (
+    'load save tag isOneByOne isUnshared keepsTimes logName params most renumber share words read createLogs newest restamp ' +
+    'check commit admit retryAfter resetAfter expiresAt entries are ban'
+  ).split(' '),
+)
+
+/** The TypeScript files of a Lua file. The default is the file of its name. */
+const SOURCES: Readonly<Record<string, string>> = {
+  'limits/packed-window': 'limits/packed-window limits/window-log',
+  'limits/stream-window': 'limits/entry-window',
+  'limits/override': 'limits/override stores/override-records',
+  'stores/redis/rare': 'stores/memory-ops stores/driver stores/beyond stores/override-records',
+  'stores/redis/main':
+    'stores/redis/encode stores/redis/decode stores/redis/decode-decision stores/redis/set-words',
+  'stores/redis/prelude': 'limits/declare stores/instant stores/redis/decode-decision',
+}
+
+const read = (part: string) => readFileSync(new URL(`../../src/${part}`, import.meta.url), 'utf8')
+
+const found = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name!)
+
+/** The functions of a Lua file, with their names in camel case. */
+const luaNames = (lua: string) =>
+  found(lua, /^(?:local )?function (?:\w+\.)?(\w+)/gm).map((name) =>
+    name.replace(/_[a-z]/g, ([, letter]) => letter!.toUpperCase()),
+  )
+
+/** The functions, public methods and private methods of a TypeScript file. */
+const NAMES = [/^(?:export )?function (\w+)/gm, /^ {2}(\w+)\(.*\{$/gm, /^ {2}#(\w+)\(.*\{$/gm]
+
+const CONSTANT =
+  /^(?:export )?(?:const|local) ([A-Z_]+?)(?:_MS)?(?:: number)? = (-?[\d_]+)(?: (?:\*\*|\^) (\d+))?$/gm
+
+const constantsIn = (text: string) =>
+  Array.from(text.matchAll(CONSTANT), ([, name, base, power = '1']): [string, number] => [
+    name!,
+    Number(base!.replaceAll('_', '')) ** Number(power),
+  ])
+
+const parts = new Set([...Object.keys(KINDS).map((name) => `limits/${name}`), ...Object.keys(SOURCES)])
+
+it.each(Array.from(parts))('%s', (part) => {
+  const [kind, alone = {}] = KINDS[part.replace('limits/', '')] ?? []
+  const lua = read(`${part}.lua`)
+  const sources = (SOURCES[part] ?? part).split(' ').map((source) => read(`${source}.ts`))
+  const members = [kind, kind?.entries, kind?.ban].map((each) => Object.keys(each ?? {}))
+  const groups = [...members, ...sources.flatMap((source) => NAMES.map((each) => found(source, each)))]
+  const names = luaNames(lua)
+  for (const group of groups) {
+    expect(group.filter((name) => names.includes(name))).toEqual(names.filter((name) => group.includes(name)))
+  }
+
+  const constants = new Map(constantsIn(lua))
+  const known = sources.flatMap(constantsIn).filter(([name]) => constants.has(name))
+  expect(known).toEqual(known.map(([name]) => [name, constants.get(name)]))
+
+  if (kind === undefined) return
+  expect(found(lua, /^--- (\w+)/gm).join(' ')).toMatch(/^(shared )?(before )?(read )?load check up tables$/)
+  const onlyInLua = luaNames(lua.split('--- tables')[1]!).filter((name) => !groups.flat().includes(name))
+  const onlyInMemory = members.flat().filter((name) => !names.includes(name))
+  const only = [...onlyInLua, ...onlyInMemory].filter((name) => !USUAL.has(name))
+  expect(only.sort()).toEqual(Object.keys(alone).sort())
+})
+
+it('operations', () => {
+  const ofMemory = found(read('stores/memory-ops.ts'), /^ +case '(\w+)':/gm)
+  const ofLua = ['stores/redis/rare', 'limits/override'].flatMap((part) =>
+    found(read(`${part}.lua`), /\bops\.(\w+)/g),
+  )
+  // main.lua has the first three itself. The last two are parts of larger functions.
+  expect(ofMemory).toEqual(['consume', 'peek', 'charge', ...ofLua, 'reset', 'explain'])
+})
