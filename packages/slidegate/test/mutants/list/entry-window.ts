@@ -3,9 +3,6 @@ import type { Mutants } from '../mutant.ts'
 export const entryWindow: Mutants = {
   part: 'limits/entry-window.lua',
   mutants: {
-    'conformance > zset: a list after a large step back': [
-      ['local flat, cut = {}, math.max(log.stamp, now)', 'local flat, cut = {}, now'],
-    ],
     'limits/logs-in-redis > zset > no more than 10,000 are kept, whatever is charged': [
       ['MAX_ENTRIES = 10000', 'MAX_ENTRIES = 10001'],
     ],
