@@ -123,7 +123,7 @@ if units > 0 then
   if over > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
-  -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
+  -- The first charge in a part of the slack renews the TTL. With a clock that was passed in, each charge does.
   local part = window < 16000 and 2000 or (window - window % 8) / 8
   is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end

@@ -162,7 +162,7 @@ if units > 0 or is_ahead and not is_look then
       call_redis(unpack(entry))
     end
   end
-  -- Once in a part of what keys outlive their logs by. If the clock was handed in, it isn't known how long ago that was.
+  -- The first charge in a part of the slack renews the TTL. With a clock that was passed in, each charge does.
   local part = window < 16000 and 2000 or (window - window % 8) / 8
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))

@@ -169,7 +169,7 @@ while at <= arguments do
       ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
       at = at + 3
     end
-    -- One log of an op, and a string of a few bytes.
+    -- Logs of a few bytes are read together if each op has just one.
     if ops > 1 and logs == 1 and kind > 1 and kind < 5 and not op and overridable == 0 then
       local found = call_redis('MGET', unpack(KEYS, k, k + ops - 1))
       for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end
