@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { DISTINCT_VALUES, FIELD_SCRIPTS, SEMAPHORE } from '../src/redis/field.ts'
+import { DISTINCT_VALUES, FIELD_SCRIPTS, ONCE, SEMAPHORE } from '../src/redis/field.ts'
 import { withRedis } from '../src/redis/with-redis.ts'
 
-const ALL_SCRIPTS = [...FIELD_SCRIPTS, SEMAPHORE, DISTINCT_VALUES]
+const ALL_SCRIPTS = [...FIELD_SCRIPTS, SEMAPHORE, DISTINCT_VALUES, ...Object.values(ONCE)]
 const POLICY = { limit: 3, windowMs: 60_000 }
 
 /** The start of a fixed window, so that all kinds of window begin here. */
@@ -50,6 +50,30 @@ describe.each(ALL_SCRIPTS.filter(({ isLog }) => !isLog))('$name, no log', (scrip
     const answers = await remainingAt(script, [0, ...edge])
     const admitted = answers.slice(1).filter((answer, i) => answer !== 'denied' && edge[i]! < 119_900)
     expect(admitted.length).toBeGreaterThan(POLICY.limit)
+  })
+})
+
+describe.each(Object.values(ONCE))('$name', (script) => {
+  it('answers a call that is sent twice as before, and charges it once', async () => {
+    await withRedis(async (redis) => {
+      const twice = Object.create(redis, {
+        evalsha: {
+          value: async (...words: [string, number, ...string[]]) => {
+            const answer = await redis.evalsha(...words)
+            expect(await redis.evalsha(...words)).toEqual(answer)
+            return answer
+          },
+        },
+      })
+      const { consume } = await script.open(twice, POLICY)
+      expect(await consume('user:1', START_MS)).toEqual([1, 2])
+      expect(await consume('user:1', START_MS)).toEqual([1, 1])
+    })
+  })
+
+  it('holds on to the time of the newest entry if the clock is set back', async () => {
+    const answers = await remainingAt(script, [0, 0, 70_000, 20_000, 130_000])
+    expect(answers).toEqual([2, 1, 2, 1, 2])
   })
 })
 

@@ -28,6 +28,9 @@ export interface FieldScript extends RedisPeer {
   open(redis: Redis, policy: Policy, writer?: string): Promise<FieldLimiter>
 }
 
+/** As many calls may be under way. */
+const RECEIPTS = 64
+
 type KeysOf = (key: string, nowMs: number, windowMs: number) => string[]
 
 const oneKey: KeysOf = (key) => [key]
@@ -57,13 +60,24 @@ export const FIELD_SCRIPTS: readonly FieldScript[] = [
 export const SEMAPHORE: FieldScript = fieldScript('semaphore', 'ZSET semaphore', oneKey, true)
 export const DISTINCT_VALUES: FieldScript = fieldScript('distinct-values', 'ZSET of values', oneKey, true)
 
+/** The exact ones, wrapped so that they promise as much as ours: see field/once.lua. */
+export const ONCE: Readonly<Record<'log' | 'values', FieldScript>> = {
+  log: fieldScript('zset-log', 'ZSET log, charged once', oneKey, true, true),
+  values: fieldScript('distinct-values', 'ZSET of values, charged once', oneKey, true, true),
+}
+
+function textOf(file: string): string {
+  return readFileSync(new URL(`./field/${file}.lua`, import.meta.url), 'utf8')
+}
+
 function fieldScript(
   file: string,
   algorithm: string,
   keysOf: KeysOf,
   isLog: boolean = file.endsWith('-log'),
+  isOnce = false,
 ): FieldScript {
-  const script = readFileSync(new URL(`./field/${file}.lua`, import.meta.url), 'utf8')
+  const script = isOnce ? textOf('once').replace('  --- script\n', () => textOf(file)) : textOf(file)
   const usesOurTime = keysOf !== oneKey
   const prefix = `${file}:`
   return {
@@ -78,8 +92,12 @@ function fieldScript(
       const consume = (key: string, nowMs?: number, name: string = writer + ++requests) => {
         const ourMs = nowMs ?? (usesOurTime ? Date.now() : undefined)
         const keys = keysOf(prefix + key, ourMs ?? 0, windowMs)
-        const words = [...keys, limit, windowMs, name, ourMs ?? '']
-        return redis.evalsha(sha1, keys.length, ...words) as Promise<FieldAnswer>
+        const words = [limit, windowMs, name, ourMs ?? '']
+        if (isOnce) {
+          keys.push(`receipt:${requests % RECEIPTS}`)
+          words.push(`${requests++}`.padStart(17, '0'))
+        }
+        return redis.evalsha(sha1, keys.length, ...keys, ...words) as Promise<FieldAnswer>
       }
       return {
         consume,

@@ -10,7 +10,7 @@ import {
   startCountingRedis,
 } from '../../../packages/slidegate/test/support/instructions.ts'
 import { SHAPES, type ShapeName } from '../../../packages/slidegate/test/support/shapes.ts'
-import { DISTINCT_VALUES, type FieldScript, ZSET_LOG } from '../redis/field.ts'
+import { type FieldScript, ONCE } from '../redis/field.ts'
 import type { Figure, Scenario } from '../scenario.ts'
 
 /** The most that a shape may cost: thousand instructions, or times the cost of another. */
@@ -34,8 +34,8 @@ const BOUNDS: readonly Bound[] = [
   bound('window, overrides, none set', 102 + 6, 34 + 5),
   bound('window, overrides, one per key', 102 + 12, 34 + 10),
   bound('everything on', 330, 150),
-  bound('zset', 1.2, 1.2, ZSET_LOG),
-  bound('distinct', 1.2, 1.2, DISTINCT_VALUES),
+  bound('zset', 1.2, 1.2, ONCE.log),
+  bound('distinct', 1.2, 1.2, ONCE.values),
   bound('concurrency, acquire or release', 1, 1, 'zset'),
   bound('stream', 216, 121),
   bound('sliding counter', 105, 25.8),

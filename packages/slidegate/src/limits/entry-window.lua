@@ -52,7 +52,7 @@ if stamp > now then
   cut, is_ahead = stamp - window, true
 end
 --- check
-local card, live, price, is_free, id = 0, 0, cost, false, op and op.id
+local card, live, price, is_free, id, held_at = 0, 0, cost, false, op and op.id, nil
 if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
   -- Redis counts the few that are gone faster than the many that are not.
   card = call_redis('ZCARD', key)
@@ -60,9 +60,15 @@ if stamp > 0 and (entries ~= RESERVATION or op and op.reservation) then
 end
 local used, first_limit = live, p + 3
 if entries > 0 and entries < RESERVATION and id then
-  local score = stamp > 0 and (entries == VALUE or op.may_repeat) and call_redis('ZSCORE', key, id)
+  local score = stamp > 0 and (entries == VALUE or op.may_repeat or op.hold) and call_redis('ZSCORE', key, id)
   local is_known = score and score + 0 > cut
-  if entries == VALUE then
+  if op.hold then
+    if is_known and entries == HOLDER and units_of(key, id, cut) == cost then
+      held_at = score + 0
+    elseif entries == HOLDER and not is_shadow then
+      op.is_held = 0
+    end
+  elseif entries == VALUE then
     -- A value that counts has its place, whatever the limit is by now.
     if is_known then live, used = live - 1, math.min(live, words[first_limit]) - 1 end
   elseif is_shadow and op.may_repeat then
@@ -86,6 +92,9 @@ local added, units = id, math.min(price * mine, MAX_ENTRIES)
 if entries == RESERVATION then
   added = op and op.reservation
   units = added and not op.is_forced and mine > 0 and 1 or 0
+elseif op and op.hold then
+  if entries == HOLDER then is_look = false end
+  units = held_at and op.hold == RENEWED and cost or 0
 elseif mine < wanted or is_free then
   for i = first_limit, last do
     local limit, retry, reset = words[i], 0, window
@@ -123,11 +132,18 @@ if units > 0 then
   if over > 0 then
     call_redis('ZREMRANGEBYRANK', key, '0', string.format('%d', math.min(over, units + PRUNED) - 1))
   end
-  -- The first charge in a part of the slack renews the TTL. With a clock that was passed in, each charge does.
-  local part = window < 16000 and 2000 or (window - window % 8) / 8
+  -- The first charge in a part that is a second less than the slack renews the TTL. With a clock that was passed in, each does.
+  local part = window < 20000 and 4000 or window / 4 - 1000
   is_due = is_due or clock ~= reply[1] or now - now % part > stamp
 end
 if is_due then call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1]))) end
+if held_at and op.hold ~= RENEWED then
+  if cost == 1 then call_redis('ZREM', key, id) else tables_of(kinds, 5).remove(key, id, cost) end
+  -- Entries that the newest has pushed out of the window must not count again if an older one becomes the newest.
+  if held_at == stamp and card > live then
+    call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', stamp - window))
+  end
+end
 --- tables
 local entry_window = {}
 
@@ -175,16 +191,11 @@ function entry_window.restamp(key, cut, now)
   write_all('ZREM', key, gone)
 end
 
--- After a refund, or where an entry was renewed.
-function entry_window.save(log, words, p, _, is_clock_given)
-  local key, window = log.key, words[p + 1]
-  if log.removed then
-    write_all('ZREM', key, members_of(log.removed, log.units))
-    -- Entries that the newest has pushed out of the window must not count again if an older one becomes the newest.
-    if log.is_newest then call_redis('ZREMRANGEBYSCORE', key, '-inf', string.format('%d', log.stamp - window)) end
-  else
-    entry_window.add(key, log.renewed, log.units, string.format('%d', log.stamp))
-    call_redis('PEXPIRE', key, (ttl_of(window, is_clock_given)))
+-- After a refund.
+function entry_window.save(log, words, p)
+  entry_window.remove(log.key, log.removed, log.units)
+  if log.is_newest then
+    call_redis('ZREMRANGEBYSCORE', log.key, '-inf', string.format('%d', log.stamp - words[p + 1]))
   end
 end
 
@@ -195,18 +206,16 @@ function entry_window.find(log, words, p, now, entry)
   return stamp + 0, units_of(log.key, entry, cut)
 end
 
+function entry_window.remove(key, entry, units)
+  write_all('ZREM', key, members_of(entry, units))
+end
+
 function entry_window.refund(log, words, p, now, at_ms, units, entry)
   local entries, stamp, held = words[p + 2], entry_window.find(log, words, p, now, entry)
   -- Holders and reservations may have been renewed.
   if entries == VALUE or held ~= units or entries < HOLDER and stamp ~= at_ms then return 0 end
   log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp
   return units
-end
-
-function entry_window.renew(log, words, p, now, _, units, entry)
-  local _, held = entry_window.find(log, words, p, now, entry)
-  log.renewed, log.units, log.stamp = entry, units, now
-  return held == units and units or 0
 end
 
 -- Stamp and units, one behind the other; of the newest so many units.

@@ -162,8 +162,8 @@ if units > 0 or is_ahead and not is_look then
       call_redis(unpack(entry))
     end
   end
-  -- The first charge in a part of the slack renews the TTL. With a clock that was passed in, each charge does.
-  local part = window < 16000 and 2000 or (window - window % 8) / 8
+  -- The first charge in a part that is a second less than the slack renews the TTL. With a clock that was passed in, each does.
+  local part = window < 20000 and 4000 or window / 4 - 1000
   if is_rewritten or clock ~= reply[1] or now - now % part > stamp then
     call_redis('PEXPIRE', key, (ttl_of(window, clock ~= reply[1])))
   end

@@ -172,14 +172,16 @@ export function refund(loaded: Loaded, nowMs: number, op: RefundOp): number[] {
 
 /** Renews or removes what is held; answers whether all enforced logs still counted it. */
 export function hold(loaded: Loaded, nowMs: number, op: HoldOp): boolean {
+  // All else is left as it is.
+  const holders = loaded.filter(({ log }) => log.role === 'count' && log.kind.entries?.are === 'holder')
+  restamp(holders, nowMs)
   let isHeld = true
-  for (const held of loaded) {
-    const { kind, params, shadow, role } = held.log
-    if (role !== 'count' || kind.entries?.are !== 'holder') continue
+  for (const held of holders) {
+    const { kind, params, shadow } = held.log
     const state = stateOf(held)
     const isCounted =
       op.type === 'extend'
-        ? kind.entries.renew(state, params, nowMs, op.requestId, op.units)
+        ? kind.entries!.renew(state, params, nowMs, op.requestId, op.units)
         : kind.refund(state, params, nowMs, 0, op.units, op.requestId) > 0
     if (!isCounted && !shadow) isHeld = false
   }

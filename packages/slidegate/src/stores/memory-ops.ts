@@ -170,9 +170,7 @@ export class MemoryOps {
 
   #hold(op: HoldOp, clockMs: number): HoldOutcome {
     const loaded = this.#load(op.parts)
-    const nowMs = settleInstant(loaded, clockMs)
-    restamp(loaded, nowMs)
-    return { held: hold(loaded, nowMs, op) }
+    return { held: hold(loaded, settleInstant(loaded, clockMs), op) }
   }
 
   #list({ parts }: ListOp, clockMs: number): ListOutcome {

@@ -270,7 +270,7 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     expect((await limiter.peek('k')).retryAfterMs).toBe(60_000 - 4)
   })
 
-  it('has a lifetime of the window and a quarter more, renewed after an eighth', async () => {
+  it('has a lifetime of the window and a quarter more, renewed within that quarter', async () => {
     const limiter = limiterOf(log, 9, 3_600_000, true)
     const decision = await limiter.consume('k')
     await limiter.consume('k', { cost: 2 })
@@ -290,8 +290,8 @@ describe.each(['zset', 'stream'] as const)('%s', (log) => {
     await limiter.peek('k')
     await limiter.list('k')
     expect(await redis.pttl(key)).toBeLessThanOrEqual(3_000_000)
-    // As if the newest charge had been made ten minutes ago.
-    const before = Date.now() - 600_000
+    // As if the newest charge had been made a quarter of an hour ago.
+    const before = Date.now() - 900_000
     await redis.del(key)
     if (log === 'zset') await redis.zadd(key, before, 'id')
     else await redis.xadd(key, `${before}-0`, 'id', 'id', 'cost', '1', 'total', '1')

@@ -109,6 +109,28 @@ describe.each(Object.entries(stores))('%s', (_, storeOf) => {
     expect(await next.release()).toBe(true)
   })
 
+  it('expired holders stay expired when the newest is released', async () => {
+    const { clock, limiter } = setUp(300)
+    await limiter.acquire('k', { cost: 250 })
+    clock.advance(200)
+    await limiter.acquire('k')
+    clock.advance(TTL_MS - 100)
+    const newest = await limiter.acquire('k')
+    await newest.release()
+    clock.advance(-200)
+    expect((await limiter.peek('k')).remaining).toBe(299)
+  })
+
+  it('after a large step back only those still held are listed', async () => {
+    const { clock, limiter } = setUp(300)
+    await limiter.acquire('k', { cost: 250 })
+    clock.advance(TTL_MS)
+    await limiter.acquire('k')
+    clock.advance(-5000)
+    const [{ entries } = { entries: [] }] = await limiter.list('k')
+    expect(entries.map(({ units, atMs }) => [units, atMs - clock.now()])).toEqual([[1, 0]])
+  })
+
   it('a renewed one counts from then on, and one that was lost is told', async () => {
     const { clock, limiter } = setUp(1)
     const permit = await limiter.acquire('k')

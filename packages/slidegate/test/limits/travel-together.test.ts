@@ -18,7 +18,11 @@ import { useRedis } from '../support/use-redis.ts'
 const { redis } = await useRedis()
 beforeEach(() => redis.flushall())
 
-const limits = [slidingWindow({ limit: 5, window: '1m' }), concurrency({ limit: 5, ttl: '1m', name: 'held' })]
+const limits = [
+  slidingWindow({ limit: 5, window: '1m' }),
+  concurrency({ limit: 5, ttl: '1m', name: 'held' }),
+  slidingWindow({ limit: 7, window: '1m', name: 'each', log: 'zset' }),
+]
 const logs = [banLog({ after: 3, within: '1m', for: ['10s'] }), reservationLog(60_000)]
 const set = withOverrides(logs.reduce(withLog, limitSet('l', limits)))
 /** Windows over one log: what most requests are asked for. */

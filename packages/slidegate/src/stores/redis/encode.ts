@@ -22,8 +22,9 @@ const LEASE = 32
 const RESERVATION_NAME = 64
 const EXPLAIN = 128
 const CHARGES = 256
-const RARE = 512
-const CLOCK = 1024
+const HOLD = 512
+const RARE = 1024
+const CLOCK = 2048
 
 /** Ops that write nothing. */
 const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'overrides']
@@ -95,7 +96,7 @@ function haveSameSets(a: readonly Part[], b: readonly Part[]): boolean {
 }
 
 function costOf(op: Op): number {
-  if (op.type === 'charge') return op.units
+  if (op.type === 'charge' || op.type === 'extend' || op.type === 'release') return op.units
   return 'cost' in op ? op.cost : 1
 }
 
@@ -138,6 +139,11 @@ function unusualWords(op: Op): Unusual | undefined {
         words.push(`${op.charges}`)
       }
       break
+    case 'extend':
+    case 'release':
+      options += LOOK + HOLD
+      words.push(op.type === 'extend' ? '1' : '0')
+      break
     default:
       options += RARE
       words.push(JSON.stringify(rareOp(op)))
@@ -146,7 +152,9 @@ function unusualWords(op: Op): Unusual | undefined {
 }
 
 /** The JSON of a rare op: see rare.lua. */
-function rareOp(op: Exclude<Op, { type: 'consume' | 'peek' | 'charge' | 'explain' }>): object {
+function rareOp(
+  op: Exclude<Op, { type: 'consume' | 'peek' | 'charge' | 'explain' | 'extend' | 'release' }>,
+): object {
   const { parts, requestId, ...fields } = op as typeof op & Named
   const common = { ...fields, isLook: LOOKS.includes(op.type) }
   switch (op.type) {

@@ -11,12 +11,13 @@
 --                        number of parts that may have an override
 --          names         of limits, if a part may have an override: see override.lua
 --          lease         milliseconds, with LEASE; then its name with RESERVATION_NAME; then how many charges with CHARGES; then
---                        JSON with RARE: what is asked for; see rare.lua
+--                        with HOLD 1 to renew the entry of the id, 0 to return it; then JSON with RARE: see rare.lua
 --          groups        the number of groups, and per group: ops, their cost, the number of requests per op, and with IDS
 --                        the id of each. Left out at the end if that is a single request of cost 1 for each key
 -- Reply  integers, and perhaps some zeros behind them: first the server's time (NO_TIME if no op asked for it), then per op:
 --          requests admitted (0 for a charge), then per limit's log its answer: see its kind; then the times that kinds answer,
---          those of the last log first; with EXPLAIN what rare.lua says. Before it may stand:
+--          those of the last log first; with EXPLAIN what rare.lua says. With HOLD just 1 if its units were held, else 0.
+--          Before it may stand:
 --            text                 of each part that may have an override the first line that is stored: see override.lua
 --            UNREADABLE, reason   its state cannot be read. Nothing of it is written, and nothing more follows
 --            AHEAD, ms            the instant that counts for it is later than the time
@@ -42,8 +43,11 @@ local LEASE = 32
 local RESERVATION_NAME = 64
 local EXPLAIN = 128
 local CHARGES = 256
-local RARE = 512
-local CLOCK = 1024
+local HOLD = 512
+local RARE = 1024
+local CLOCK = 2048
+-- HOLD is 0 to return an entry, or
+local RENEWED = 1
 local UNREADABLE = -1
 local AHEAD = -2
 local EXTRAS = -10
@@ -147,17 +151,17 @@ while at <= arguments do
   local op, names, run, known
   if overridable > 0 then names, at = ARGV[at], at + 1 end
   if options > 0 or kinds[8] then
-    local function has(option)
-      return options % (2 * option) >= option
-    end
-    op = {
-      lease_ms = 0, is_look = has(LOOK), is_forced = has(FORCED), is_waiting = has(WAITING), may_repeat = has(MAY_REPEAT),
-      has_ids = has(IDS), is_explained = has(EXPLAIN),
-    }
-    if has(LEASE) then op.lease_ms, at = ARGV[at] + 0, at + 1 end
-    if has(RESERVATION_NAME) then op.reservation, at = ARGV[at], at + 1 end
-    if has(CHARGES) then op.charges, at = ARGV[at] + 0, at + 1 end
-    if has(RARE) then run, at = cjson.decode(ARGV[at]), at + 1 end
+    op = { lease_ms = 0 }
+  end
+  if options > 0 then
+    op.is_look, op.is_forced = options % (2 * LOOK) >= LOOK, options % (2 * FORCED) >= FORCED
+    op.is_waiting, op.may_repeat = options % (2 * WAITING) >= WAITING, options % (2 * MAY_REPEAT) >= MAY_REPEAT
+    op.has_ids, op.is_explained = options % (2 * IDS) >= IDS, options % (2 * EXPLAIN) >= EXPLAIN
+    if options % (2 * LEASE) >= LEASE then op.lease_ms, at = ARGV[at] + 0, at + 1 end
+    if options % (2 * RESERVATION_NAME) >= RESERVATION_NAME then op.reservation, at = ARGV[at], at + 1 end
+    if options % (2 * CHARGES) >= CHARGES then op.charges, at = ARGV[at] + 0, at + 1 end
+    if options % (2 * HOLD) >= HOLD then op.hold, at = ARGV[at] + 0, at + 1 end
+    if options >= RARE then run, at = cjson.decode(ARGV[at]), at + 1 end
   end
   -- Ops that list or change overrides have other keys.
   local read = run and (run.keys or run.type == 'reset') and 0 or overridable
@@ -216,7 +220,7 @@ while at <= arguments do
         end
         while not (done or run) do
           if op then
-            op.again_at, op.is_ban_restamped, op.is_blocked = nil, false, room == 0
+            op.again_at, op.is_ban_restamped, op.is_blocked, op.is_held = nil, false, room == 0, 1
             if kinds[8] then op.bans, op.denied = {}, {} end
           end
           all, done = decide(numbers, 1, k, first + 1, room, now, clock, cost, wanted, reply, kinds, op)
@@ -235,7 +239,10 @@ while at <= arguments do
           -- Anything but a plain denial.
           if all > 0 and not (op and op.is_look) then is_repeatable = false end
           reply[first], filled = all, done
-          if op then
+          if op and op.hold then
+            reply[first], filled = op.is_held, first
+            is_repeatable = false
+          elseif op then
             if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end
             is_usual = not (op.is_explained or op.again_at or op.bans and (all < wanted or op.is_ban_restamped))
           end

@@ -4,7 +4,6 @@
 -- JSON of an operation: { type, isLook: it writes nothing, keys: how many it has, if not the usual ones }, and what is in the
 -- op; see store.ts. `instants` are per log.
 -- Reply  refund               per log: units returned
---        extend, release      1 if it was still held, else 0
 --        list                 0, then per log: JSON of its entries, oldest first: name, units and time of each, as text
 --        settle               1, then per log: units returned; or 0 if it was settled before
 --        override             1 if anything was in force before, else 0
@@ -102,12 +101,12 @@ local function restamp(logs, words, now, clock)
   end
 end
 
--- Returns what a log still holds of a charge, or renews it, by the kind's function of this name, if any. Answers the units.
-local function change_charge(how, log, words, now, clock, at_ms, units, id)
-  local by = log.tables[how]
-  local changed = by and by(log, words, log.p, now, at_ms, units, id) or 0
-  if changed > 0 then save(log, words, clock) end
-  return changed
+-- Takes a charge back, if the log still holds it. Answers the units.
+local function return_charge(log, words, now, clock, at_ms, units, id)
+  local refund = log.tables.refund
+  local returned = refund and refund(log, words, log.p, now, at_ms, units, id) or 0
+  if returned > 0 then save(log, words, clock) end
+  return returned
 end
 
 -- Whether the logs that find requests by their ids still hold this one: several decisions may have been made on it.
@@ -129,25 +128,10 @@ function ops.refund(logs, words, run, id, clock, now, filled)
   local is_charged = not run.mayRepeat or is_still_charged(logs, words, now, run, id)
   for i, log in ipairs(logs) do
     local is_mine = is_charged and run.charged[i]
-    reply[filled + i] = is_mine and change_charge('refund', log, words, now, clock, run.atMs, run.units, id) or 0
+    reply[filled + i] = is_mine and return_charge(log, words, now, clock, run.atMs, run.units, id) or 0
   end
   return filled + #logs
 end
-
-local function hold(logs, words, run, id, clock, now, filled)
-  restamp(logs, words, now, clock)
-  local is_held, how = 1, run.type == 'extend' and 'renew' or 'refund'
-  for _, log in ipairs(logs) do
-    if log.entries == HOLDER then
-      local changed = change_charge(how, log, words, now, clock, 0, run.units, id)
-      if changed == 0 and not log.is_shadow then is_held = 0 end
-    end
-  end
-  reply[filled + 1] = is_held
-  return filled + 1
-end
-
-ops.extend, ops.release = hold, hold
 
 function ops.list(logs, words, _, _, _, now, filled)
   for i, log in ipairs(logs) do
@@ -174,12 +158,12 @@ function ops.settle(logs, words, run, _, clock, now, filled)
   for i, log in ipairs(logs) do
     reply[first + i] = 0
     if log.entries == RESERVATION then
-      change_charge('refund', log, words, now, clock, 0, 1, name)
+      return_charge(log, words, now, clock, 0, 1, name)
     elseif rest > 0 and log.kind ~= 8 and log.entries ~= HOLDER then
       -- Limits may have changed to such that keep what they count: requests, but it is no holder.
       decide_one(log, words, now, clock, rest, { requests = 1, lease_ms = 0, is_forced = true, id = name })
     elseif rest < 0 and run.charged[i] and charged_at[run.parts[i]] == run.instants[i] then
-      reply[first + i] = change_charge('refund', log, words, now, clock, run.instants[i], -rest, '')
+      reply[first + i] = return_charge(log, words, now, clock, run.instants[i], -rest, '')
     end
   end
   reply[first] = 1

@@ -14,7 +14,6 @@ export const entryWindow: Mutants = {
       [['newest[2] and newest[2] + 0 or 0', '0']],
     'limits/every-kind > a sliding window as a sorted set in Redis > leaves no key behind where nothing is left in it':
       [
-        ['if log.removed then', 'if false then'],
         ['if not stamp or stamp + 0 <= cut then', 'if not stamp then'],
         ['or held ~= units or', 'or'],
         ['log.removed, log.units, log.is_newest = entry, units, stamp == log.stamp', ''],
@@ -25,7 +24,31 @@ export const entryWindow: Mutants = {
       ['written = written + call_redis(command, key, unpack(words, first, last))', ''],
     ],
     'conformance > what was consumed by an id is renewed and released by it, by anybody': [
-      ["entry_window.add(key, log.renewed, log.units, string.format('%d', log.stamp))", ''],
+      ['units = held_at and op.hold == RENEWED and cost or 0', 'units = 0'],
+      ['op.may_repeat or op.hold)', 'op.may_repeat)'],
+      ["if cost == 1 then call_redis('ZREM', key, id)", "if cost == 1 then call_redis('ZREM', key, '')"],
+    ],
+    "conformance > a release that comes too late frees nobody else's": [
+      ['      op.is_held = 0\n', ''],
+      ['and units_of(key, id, cut) == cost then', 'then'],
+    ],
+    'limits/permits > Redis > expired holders stay expired when the newest is released': [
+      ['if held_at == stamp and card > live then', 'if false then'],
+    ],
+    'limits/permits > Redis > after a large step back only those still held are listed': [
+      ['flat, cut = {}, math.max(log.stamp, now)', 'flat, cut = {}, now'],
+    ],
+    'limits/permits > Redis > is held where a shadow limit had no room for it': [
+      ['elseif entries == HOLDER and not is_shadow then', 'elseif entries == HOLDER then'],
+    ],
+    'limits/travel-together > extend': [
+      ['if is_known and entries == HOLDER and', 'if is_known and'],
+      ['elseif entries == HOLDER and not is_shadow then', 'elseif not is_shadow then'],
+    ],
+    'histories 1 > concurrency': [
+      ['if entries == HOLDER then is_look = false end', ''],
+      ['if held_at and op.hold ~= RENEWED then', 'if held_at then'],
+      ['tables_of(kinds, 5).remove(key, id, cost)', 'tables_of(kinds, 5).remove(key, id, 1)'],
     ],
     'conformance > after a large step back holders are held for a ttl from now': [
       ["write_all('ZADD', key, moved)", ''],
@@ -35,7 +58,7 @@ export const entryWindow: Mutants = {
       ['gone[#gone + 1] =', 'gone[#gone] ='],
     ],
     'conformance > sliding window of a sorted set: what was charged before can be returned after the limit changed':
-      [["write_all('ZREM', key, members_of(log.removed, log.units))", '']],
+      [['entry_window.remove(log.key, log.removed, log.units)', '']],
     'limits/logs-in-redis > zset > what had left the window does not come back with it': [
       ['if log.is_newest then', 'if false then'],
       ['units, stamp == log.stamp', 'units, stamp ~= log.stamp'],
@@ -44,13 +67,8 @@ export const entryWindow: Mutants = {
       ["if is_due then call_redis('PEXPIRE'", "if units > 0 and is_due then call_redis('PEXPIRE'"],
     ],
     'conformance > those who hold are shown, with the time of their last renewal': [
-      ['log.renewed, log.units, log.stamp = entry, units, now', ''],
-      ['return held == units and units or 0', 'return 0'],
       ["'1', at or found[i + 1]", "'1', at or found[i - 1]"],
     ],
-    'histories 2 > distinct, clock set back': [
-      ["'1', at or found[i + 1]", "'1', found[i + 1]"],
-      ['flat, cut = {}, math.max(log.stamp, now)', 'flat, cut = {}, now'],
-    ],
+    'histories 2 > distinct, clock set back': [["'1', at or found[i + 1]", "'1', found[i + 1]"]],
   },
 }

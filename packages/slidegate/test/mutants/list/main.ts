@@ -38,9 +38,12 @@ export const main: Mutants = {
     'conformance > leased units count for the window and the lease': [
       ['LEASE = 32\n', 'LEASE = 64\n'],
       ['RESERVATION_NAME = 64\n', 'RESERVATION_NAME = 32\n'],
-      ['if has(LEASE) then op.lease_ms, at = ARGV[at] + 0, at + 1 end', 'if has(LEASE) then at = at + 1 end'],
+      [
+        'if options % (2 * LEASE) >= LEASE then op.lease_ms, at = ARGV[at] + 0, at + 1 end',
+        'if options % (2 * LEASE) >= LEASE then at = at + 1 end',
+      ],
     ],
-    'conformance > a refund returns the very units that were charged': [['RARE = 512\n', 'RARE = 1024\n']],
+    'conformance > a refund returns the very units that were charged': [['RARE = 1024\n', 'RARE = 4096\n']],
     'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
       [
         ['UNREADABLE = -1\n', 'UNREADABLE = -2\n'],
@@ -104,15 +107,21 @@ export const main: Mutants = {
       ['or op.bans and (all < wanted or op.is_ban_restamped))', ')'],
       ['op.bans and (all < wanted or op.is_ban_restamped)', 'op.bans and op.is_ban_restamped'],
     ],
+    'histories 1 > concurrency': [
+      ['reply[first], filled = op.is_held, first', 'reply[first], filled = 1, first'],
+      ['HOLD = 512', 'HOLD = 4096'],
+      ['RENEWED = 1', 'RENEWED = 2'],
+    ],
+    'limits/travel-together > release': [
+      ['reply[first], filled = op.is_held, first', 'reply[first] = op.is_held'],
+    ],
     'histories 1 > several keys': [
       ['if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end', ''],
-      ['lease_ms = 0, is_look', 'lease_ms = 1, is_look'],
+      ['op = { lease_ms = 0 }', 'op = { lease_ms = 1 }'],
       [
-        'if has(CHARGES) then op.charges, at = ARGV[at] + 0, at + 1 end',
-        'if has(CHARGES) then at = at + 1 end',
+        'if options % (2 * CHARGES) >= CHARGES then op.charges, at = ARGV[at] + 0, at + 1 end',
+        'if options % (2 * CHARGES) >= CHARGES then at = at + 1 end',
       ],
-      ['options % (2 * option) >= option', 'options >= option'],
-      ['options % (2 * option) >= option', 'options % (2 * option) > option'],
       [
         'groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1',
         'groups, ops, cost, wanted = 1, 1, 1, 1',
@@ -141,7 +150,7 @@ export const main: Mutants = {
       ["run.type == 'reset') and 0 or overridable\n", "run.type == 'reset') and 0 or 1\n"],
     ],
     'conformance > what came back to a bucket at another refill is not returned again': [
-      ['if has(RESERVATION_NAME) then op.reservation, at', 'if has(RESERVATION_NAME) then op.id, at'],
+      ['RESERVATION_NAME then op.reservation, at', 'RESERVATION_NAME then op.id, at'],
     ],
     'conformance > of requests made at once the first are admitted, in their order': [
       [
@@ -167,8 +176,8 @@ export const main: Mutants = {
     ],
     'conformance > a request that comes again for more is refused, and charged nothing': [
       [
-        'op.again_at, op.is_ban_restamped, op.is_blocked = nil, false, room == 0',
-        'op.is_ban_restamped, op.is_blocked = false, room == 0',
+        'op.again_at, op.is_ban_restamped, op.is_blocked, op.is_held = nil, false, room == 0, 1',
+        'op.is_ban_restamped, op.is_blocked, op.is_held = false, room == 0, 1',
       ],
       ['not (op.is_explained or op.again_at or', 'not (op.is_explained or'],
     ],

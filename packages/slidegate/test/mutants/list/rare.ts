@@ -17,33 +17,21 @@ export const rare: Mutants = {
     'limits/repeats > Redis > nor is the other when the first has left its window': [
       ['is_charged and run.charged[i]', 'run.charged[i]'],
       ['if log.entries == entries and not log.is_shadow then', 'if false then'],
-      ["is_mine and change_charge('refund', log, words, now, clock, run.atMs, run.units, id) or 0", '0'],
-    ],
-    "conformance > a release that comes too late frees nobody else's": [
-      ['if changed == 0 and not log.is_shadow then is_held = 0 end', ''],
-    ],
-    'limits/permits > Redis > is held where a shadow limit had no room for it': [
-      ['if changed == 0 and not log.is_shadow then', 'if changed == 0 then'],
+      ['is_mine and return_charge(log, words, now, clock, run.atMs, run.units, id) or 0', '0'],
     ],
     'conformance > those who hold are shown, with the time of their last renewal': [
-      ["run.type == 'extend' and 'renew' or 'refund'", "'refund'"],
       ['list and list(log, words, log.p, now) or {}', '{}'],
     ],
-    'histories 1 > concurrency': [
-      ["run.type == 'extend' and 'renew' or 'refund'", "'renew'"],
-      ['reply[filled + 1] = is_held', 'reply[filled + 1] = 1'],
-      ['if changed > 0 then save(log, words, clock) end', ''],
-    ],
-    'limits/travel-together > extend': [
-      ['if log.entries == HOLDER then\n      local changed', 'if log.entries then\n      local changed'],
+    'conformance > a refund returns the very units that were charged': [
+      ['if returned > 0 then save(log, words, clock) end', ''],
     ],
     'limits/travel-together > refund': [['return filled + #logs\n', 'return filled\n']],
     'limits/travel-together > settle': [
       ['elseif rest < 0 and run.charged[i] and charged_at', 'elseif rest < 0 and charged_at'],
     ],
     'conformance > of several who settle at once one does': [
-      ["change_charge('refund', log, words, now, clock, 0, 1, name)", ''],
-      ['reply[first + i] = change_charge(', 'local _ = change_charge('],
+      ['return_charge(log, words, now, clock, 0, 1, name)', ''],
+      ['reply[first + i] = return_charge(', 'local _ = return_charge('],
       ['return first + #logs', 'return first'],
     ],
     'conformance > after a reset nothing is to be settled, and nothing is minted': [
@@ -112,7 +100,7 @@ export const rare: Mutants = {
         ["call_redis('DEL', log.key)\n", '\n'],
         ['if log.tables.reset then log.tables.reset(log) end', ''],
         ['if reason or other then', 'if reason then'],
-        ['local changed = by and by(', 'local changed = by('],
+        ['local returned = refund and refund(', 'local returned = refund('],
       ],
   },
 }
