@@ -6,6 +6,7 @@ import { headOf, tableOf } from './report/console.ts'
 import { readResults, writeReport } from './report/write.ts'
 import { inJson, type Results, type Run, resultOf, type ScenarioResult, summaryOf } from './results.ts'
 import type { Scenario } from './scenario.ts'
+import { allocations } from './scenarios/allocations.ts'
 import { bound } from './scenarios/bound.ts'
 import { bytes } from './scenarios/bytes.ts'
 import { cluster } from './scenarios/cluster.ts'
@@ -39,6 +40,7 @@ const SCENARIOS: readonly Scenario[] = [
   processes,
   local,
   memory,
+  allocations,
   http,
   service,
   telemetry,

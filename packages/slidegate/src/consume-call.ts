@@ -10,6 +10,20 @@ export interface Decider {
   decided(key: AnyKey, decision: Decision): void
 }
 
+const forget = (): void => {}
+
+/** The functions that settle the newest promise. */
+const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) => void } = {
+  resolve: forget,
+  reject: forget,
+}
+
+/** The executor of all promises: a closure for each would be garbage. */
+function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
+  kept.resolve = resolve
+  kept.reject = reject
+}
+
 /** A decision that is waited for, as the store sees it. Where the store has answered at once, there is nothing to wait for. */
 export class ConsumeCall implements Call {
   isSettled = false
@@ -20,7 +34,8 @@ export class ConsumeCall implements Call {
   readonly #decider: Decider
   readonly #key: AnyKey
   readonly #op: ConsumeOp
-  #settled: (() => void) | undefined
+  #resolve: ((decision: Decision) => void) | undefined
+  #reject: ((error: unknown) => void) | undefined
 
   constructor(decider: Decider, key: AnyKey, op: ConsumeOp) {
     this.#decider = decider
@@ -31,15 +46,21 @@ export class ConsumeCall implements Call {
   promise(): Promise<Decision> {
     if (this.decision !== undefined) return Promise.resolve(this.decision)
     if (this.isSettled) return Promise.reject(this.error)
-    return new Promise((resolve, reject) => {
-      this.#settled = () => (this.decision === undefined ? reject(this.error) : resolve(this.decision))
-    })
+    const promise = new Promise<Decision>(keep)
+    this.#resolve = kept.resolve
+    this.#reject = kept.reject
+    kept.resolve = kept.reject = forget
+    return promise
   }
 
   /** Calls back once it is settled: at once if it is. */
   whenSettled(settled: () => void): void {
-    if (this.isSettled) settled()
-    else this.#settled = settled
+    if (this.isSettled) {
+      settled()
+      return
+    }
+    this.#resolve = settled
+    this.#reject = settled
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
@@ -54,13 +75,13 @@ export class ConsumeCall implements Call {
     this.isSettled = true
     this.decision = decision
     this.#decider.decided(this.#key, decision)
-    this.#settled?.()
+    this.#resolve?.(decision)
   }
 
   reject(error: unknown): void {
     this.isSettled = true
     this.error = error
-    this.#settled?.()
+    this.#reject?.(error)
   }
 }
 

@@ -15,6 +15,8 @@ const HASH_LENGTH = 22
 export interface Spelling {
   /** Whether nobody can tell the text from it. */
   readonly isSecret: boolean
+  /** Whether a key found in a store under this text is stored as given. Then its characters needn't be checked again. */
+  isSame(key: unknown): key is string
   /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
   key(key: unknown): string
   /** The same for any other text; `what` says what it is, in errors. */
@@ -22,7 +24,12 @@ export interface Spelling {
 }
 
 /** As it is where it is short and printable, else `~` and its SHA-256. */
-export const plainSpelling: Spelling = { isSecret: false, key: storedKey, text: storedText }
+export const plainSpelling: Spelling = {
+  isSecret: false,
+  isSame: (key): key is string => typeof key === 'string' && key.charCodeAt(0) !== TILDE,
+  key: storedKey,
+  text: storedText,
+}
 
 /**
  * `~` and the first 132 bits of its HMAC-SHA-256 (RFC 2104).
@@ -36,7 +43,8 @@ function secretSpelling(secret: unknown): Spelling {
     // A value is not to be known by a key that is the same text.
     return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
   }
-  return { isSecret: true, key: (given) => text(given, 'key', 'invalid_key'), text }
+  const isSame = (_: unknown): _ is string => false
+  return { isSecret: true, isSame, key: (given) => text(given, 'key', 'invalid_key'), text }
 }
 
 /**

@@ -11,6 +11,8 @@ const MARK = '#'
  * could have thousands of them in one bucket, through which each look-up walks. With a character before it, a text is none.
  */
 export function mapKey(text: string): string {
+  // Most begin with a letter.
+  if (text.charCodeAt(0) > NINE) return text
   return isIndex(text) || text.startsWith(MARK) ? MARK + text : text
 }
 

@@ -1,4 +1,7 @@
 import type { Decision, Source } from './decision.ts'
+import type { Spelling } from './key.ts'
+import type { LimitSet } from './limits/limit-set.ts'
+import { NAMELESS } from './names.ts'
 import type { Debit, Named, Part } from './stores/store.ts'
 
 /** What a limiter remembers of a request that it admitted. A refund goes by this, not by what the caller holds. */
@@ -21,6 +24,30 @@ export interface Origin {
   askedAtMs?: number
 }
 
+const CHARGED: readonly boolean[] = [true]
+
+/** What the origins of a limiter's fast path have in common. */
+export interface FastPathOrigin {
+  readonly limiter: object
+  readonly set: LimitSet
+  readonly spelling: Spelling
+}
+
+/** An origin as the fast path keeps it. It becomes an {@link Origin} when it is first read, since few are. */
+interface FastOrigin {
+  readonly of: FastPathOrigin
+  /** As it was given. */
+  readonly key: unknown
+  readonly cost: number
+  readonly atMs: number
+}
+
+function originFrom({ of, key, cost, atMs }: FastOrigin): Origin {
+  const { limiter, set, spelling } = of
+  const parts = [{ key: spelling.key(key), set }]
+  return { limiter, parts, names: NAMELESS, cost, atMs, source: 'store', charged: CHARGED, left: cost }
+}
+
 class Returned {
   constructor(decision: object) {
     // biome-ignore lint/correctness/noConstructorReturn: the private field below is put on what this returns
@@ -31,19 +58,24 @@ class Returned {
 // A private field on an object that stays plain data in every other respect: it goes wherever the decision
 // goes, and nobody else can make one. A WeakMap would do the same, at many times the cost of the decision.
 class Mark extends Returned {
-  readonly #origin: Origin
+  #origin: Origin | FastOrigin
 
-  constructor(decision: Decision, origin: Origin) {
+  constructor(decision: Decision, origin: Origin | FastOrigin) {
     super(decision)
     this.#origin = origin
   }
 
   static of(decision: object): Origin | undefined {
-    return #origin in decision ? decision.#origin : undefined
+    if (!(#origin in decision)) return undefined
+    const origin = decision.#origin
+    if (!('of' in origin)) return origin
+    const made = originFrom(origin)
+    decision.#origin = made
+    return made
   }
 }
 
-export function markOrigin(decision: Decision, origin: Origin): void {
+export function markOrigin(decision: Decision, origin: Origin | FastOrigin): void {
   new Mark(decision, origin)
 }
 

@@ -121,6 +121,11 @@ export function warn(message: string, code: string): void {
   nodeProcess?.emitWarning(message, { type: 'SlidegateWarning', code })
 }
 
+/** Runs it at the end of the current tick. Makes less garbage than `queueMicrotask`, which makes a resource for async hooks. */
+export function endOfTick(run: () => void): void {
+  void Promise.resolve().then(run)
+}
+
 /** Runs it when what has arrived meanwhile has been read: in the next turn of the event loop. */
 export function nextTurn(run: () => void): Turn {
   return hasTurns ? globalThis.setImmediate(run) : setTimeout(run, 0)

@@ -1,6 +1,6 @@
 import { chargedLogs } from './charged.ts'
 import { allSettled, ConsumeCall } from './consume-call.ts'
-import { type Decision, decisionOf, isCounted } from './decision.ts'
+import { type Decision, decisionBy, decisionOf, isCounted } from './decision.ts'
 import { type Duration, parseWindow } from './duration.ts'
 import { invalidOption, SlidegateError, show } from './errors.ts'
 import type { Announcer, LimiterEvent, LimiterListener } from './events.ts'
@@ -17,7 +17,7 @@ import type {
 import type { Limit } from './limits/limit.ts'
 import type { LimitSet } from './limits/limit-set.ts'
 import { areHeld, areKept, NAMELESS, Names, refuseValues } from './names.ts'
-import { markOrigin, originOf } from './origin.ts'
+import { type FastPathOrigin, markOrigin, originOf } from './origin.ts'
 import {
   type Change,
   type OneKey,
@@ -35,6 +35,7 @@ import {
   type ConsumeOutcome,
   type ExplainOp,
   type ExplainOutcome,
+  type FastPath,
   type HoldOp,
   type HoldOutcome,
   type ListOutcome,
@@ -76,7 +77,11 @@ export class StoreLimiter implements Limiter<AnyKey> {
   readonly #reservations: Reservations
   /** The limits of all keys, where all have the same, and there are no other keys. */
   readonly #set: LimitSet | undefined
-  #lastOp: { readonly key: string; readonly op: ConsumeOp } | undefined
+  #lastKey: string | undefined
+  /** The last op that has no name of its own, as stores are given it. */
+  #lastOps: readonly [ConsumeOp] | undefined
+  readonly #fastPath: FastPath | undefined
+  readonly #fastOrigin: FastPathOrigin | undefined
   #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
   #isClosed = false
 
@@ -107,11 +112,17 @@ export class StoreLimiter implements Limiter<AnyKey> {
       counts: announcer.tally.waits,
     })
     this.#set = keys.set
+    if (keys.set !== undefined) {
+      this.#fastPath = store.fastPath?.(keys.set)
+      this.#fastOrigin = { limiter: this, set: keys.set, spelling: keys.spelling }
+    }
   }
 
   // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
   consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
     try {
+      const decision = this.#decideFast(key, options)
+      if (decision !== undefined) return Promise.resolve(decision)
       return this.#send(key, this.#consumeOp(key, options)).promise()
     } catch (error) {
       return Promise.reject(error)
@@ -120,11 +131,13 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   #send(key: AnyKey, op: ConsumeOp): ConsumeCall {
     const call = new ConsumeCall(this, key, op)
-    this.#store.apply([op], call)
+    this.#store.apply(op === this.#lastOps?.[0] ? this.#lastOps : [op], call)
     return call
   }
 
   consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
+    const fast = this.#decideFast(key, options)
+    if (fast !== undefined) return fast
     const op = this.#consumeOp(key, options)
     if (this.#store.applySync === undefined) {
       throw new SlidegateError(
@@ -135,6 +148,21 @@ export class StoreLimiter implements Limiter<AnyKey> {
     }
     const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
     const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
+    this.decided(key, decision)
+    return decision
+  }
+
+  /** The usual request on a store in this process. Returns nothing if it needs an op. */
+  #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
+    const isNamed =
+      options !== undefined && (options?.requestId !== undefined || options?.value !== undefined)
+    if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
+    const cost = parseCost(options)
+    const of = this.#fastOrigin!
+    const outcome = this.#fastPath(key, cost, of.spelling)
+    if (outcome === undefined) return undefined
+    const decision = decisionBy(of.set.limits, cost, outcome, 0, true)
+    if (decision.allowed) markOrigin(decision, { of, key, cost, atMs: outcome.atMs })
     this.decided(key, decision)
     return decision
   }
@@ -365,16 +393,16 @@ export class StoreLimiter implements Limiter<AnyKey> {
   #consumeOp(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
     const cost = parseCost(options)
     // Whoever hammers a key asks the same again and again.
-    const last = this.#lastOp
+    const last = this.#lastOps?.[0]
     const isUnnamed = options?.requestId === undefined && options?.value === undefined
-    if (last !== undefined && last.key === key && last.op.cost === cost && isUnnamed && !this.#isClosed) {
-      return last.op
-    }
+    if (last?.cost === cost && this.#lastKey === key && isUnnamed && !this.#isClosed) return last
     const parts = this.#parts(key, options)
     const names = this.#names.of(options, parts)
     const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
     if (names !== NAMELESS) return { ...op, ...names }
-    if (this.#set !== undefined) this.#lastOp = { key: key as string, op }
+    if (this.#set === undefined) return op
+    this.#lastKey = key as string
+    this.#lastOps = [op]
     return op
   }
 

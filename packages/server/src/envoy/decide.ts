@@ -16,11 +16,13 @@ export interface Verdicts {
  * Decides a request: all of its limits have room, or none is charged. Descriptors of different rules that cost the same are
  * one step of the store; others come after them, and where one of these is denied, what was charged is returned.
  */
-export async function decide(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
-  const verdicts = await (areOneStep(asks) ? decideAtOnce(limiters, asks) : decideInSteps(limiters, asks))
-  // Shadow limits deny nothing, also where a store that has failed is a denial.
-  if (!verdicts.isDenied || asks.some(({ rule }) => !rule.isShadow)) return verdicts
-  return { ...verdicts, isDenied: false }
+export function decide(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
+  return areOneStep(asks) ? decideAtOnce(limiters, asks) : decideInSteps(limiters, asks)
+}
+
+/** Shadow limits deny nothing, also where a store that has failed is a denial. */
+function verdictsOn(asks: readonly Ask[], isDenied: boolean, decision: Decision | undefined): Verdicts {
+  return { isDenied: isDenied && asks.some(({ rule }) => !rule.isShadow), decision }
 }
 
 async function decideAtOnce(limiters: RuleLimiters, asks: readonly Ask[]): Promise<Verdicts> {
@@ -28,7 +30,7 @@ async function decideAtOnce(limiters: RuleLimiters, asks: readonly Ask[]): Promi
   try {
     const decision = await limiters.consume(group)
     tell(group, decision)
-    return { isDenied: !decision.allowed, decision }
+    return verdictsOn(asks, !decision.allowed, decision)
   } finally {
     limiters.letGo(group)
   }
@@ -80,7 +82,7 @@ async function decideInSteps(limiters: RuleLimiters, asks: readonly Ask[]): Prom
   } finally {
     for (const group of [...checks, ...charges, ...settlements]) limiters.letGo(group)
   }
-  return { isDenied, decision: first }
+  return verdictsOn(asks, isDenied, first)
 }
 
 /** Of quotas one is enough. */

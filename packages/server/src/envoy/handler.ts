@@ -1,4 +1,4 @@
-import { type handleUnaryCall, type ServerUnaryCall, status } from '@grpc/grpc-js'
+import { type handleUnaryCall, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
 import { errorBodyOf } from '../http/problems.ts'
@@ -36,40 +36,35 @@ export function handlerOf(options: HandlerOptions): handleUnaryCall<Call['reques
     const decide = () => rateLimits.shouldRateLimit(request, caller, () => isGone(call))
     return tracing === undefined ? decide() : tracing.within(traceHeadersOf(call), decide)
   }
-  return (call, callback) => {
-    const refuse = (error: unknown): void => {
-      const code = codeOf(error)
-      if (code !== status.INTERNAL) {
-        // The message of a store's error has the address of Redis.
-        const isOutage = error instanceof StoreUnavailableError
-        callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
-        return
-      }
-      log.error({ err: error }, 'a call of ShouldRateLimit has failed')
-      callback({ code, details: 'it is in the log of the service' })
+  const refuse = (callback: sendUnaryData<RateLimitResponse>, error: unknown): void => {
+    const code = codeOf(error)
+    if (code !== status.INTERNAL) {
+      // The message of a store's error has the address of Redis.
+      const isOutage = error instanceof StoreUnavailableError
+      callback({ code, details: isOutage ? errorBodyOf(error).detail : (error as Error).message })
+      return
     }
+    log.error({ err: error }, 'a call of ShouldRateLimit has failed')
+    callback({ code, details: 'it is in the log of the service' })
+  }
+  return async (call, callback) => {
     if (calls.underWay >= maxInFlight) {
-      refuse(new ServiceError(429, 'overload', `${maxInFlight} calls are under way already`))
+      refuse(callback, new ServiceError(429, 'overload', `${maxInFlight} calls are under way already`))
       return
     }
     calls.underWay++
+    let response: RateLimitResponse | undefined
     try {
-      answer(call).then(
-        (response) => {
-          calls.underWay--
-          if (response !== undefined) callback(null, response)
-          // Nobody reads it.
-          else callback({ code: status.CANCELLED, details: 'the call was over before it was decided' })
-        },
-        (error) => {
-          calls.underWay--
-          refuse(error)
-        },
-      )
+      response = await answer(call)
     } catch (error) {
+      refuse(callback, error)
+      return
+    } finally {
       calls.underWay--
-      refuse(error)
     }
+    if (response !== undefined) callback(null, response)
+    // Nobody reads it.
+    else callback({ code: status.CANCELLED, details: 'the call was over before it was decided' })
   }
 }
 

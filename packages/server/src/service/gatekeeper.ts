@@ -168,9 +168,9 @@ export class Gatekeeper {
    * @throws {ServiceError} `unauthorized`
    */
   admit(authorization: string | undefined): Caller {
+    if (authorization === undefined && this.#anonymous !== undefined) return this.#anonymous
     const secret = /^Bearer +([^\s]+) *$/i.exec(authorization ?? '')?.[1]
     if (secret === undefined) {
-      if (this.#anonymous !== undefined && authorization === undefined) return this.#anonymous
       throw new ServiceError(401, 'unauthorized', 'a token is needed: Authorization: Bearer <token>')
     }
     const digest = digestOf(secret)

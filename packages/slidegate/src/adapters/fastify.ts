@@ -8,8 +8,7 @@ import type {
 import { checkOptions } from '../errors.ts'
 import { gate } from '../http/gate.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
-import type { HeaderAccess } from '../http/headers.ts'
-import { drop, nodeBinding, whenOver } from '../http/node.ts'
+import { drop, nodeBinding, ReplyFields, whenOver } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
@@ -85,8 +84,8 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
 }
 
 const enter = gate<Args>({
-  fields: (_, reply) => fieldsOf(reply),
-  whenOver: (over, _, reply) => whenOver(reply.raw, over, fieldsOf(reply)),
+  fields: (_, reply) => new ReplyFields(reply),
+  whenOver: (over, _, reply) => whenOver(reply.raw, over, new ReplyFields(reply)),
   answer({ status, body }, _, reply) {
     // To JSON in a string Fastify would add a charset, which JSON does not have.
     reply.code(status).send(Buffer.from(body))
@@ -97,13 +96,6 @@ const enter = gate<Args>({
   },
   next: (_, __, next) => next,
 })
-
-function fieldsOf(reply: FastifyReply): HeaderAccess {
-  return {
-    get: (name) => reply.getHeader(name)?.toString(),
-    set: (name, value) => void reply.header(name, value),
-  }
-}
 
 /** What fastify-plugin would set: the hook is for the instance that registers the plugin, not for one of its own. */
 const PLUGIN = {

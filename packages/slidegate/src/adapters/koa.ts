@@ -1,9 +1,9 @@
 import type { Middleware, Next, ParameterizedContext } from 'koa'
 import { checkOptions } from '../errors.ts'
-import { promised } from '../http/at-once.ts'
-import { createGuard, type Denial } from '../http/guard.ts'
+import { asError, promised } from '../http/at-once.ts'
+import { createGuard, type Denial, type Verdict } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
-import { drop, fieldsOf, nodeBinding, whenOver } from '../http/node.ts'
+import { drop, NodeFields, nodeBinding, whenOver } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { believesAnybody, spoofableAddress } from '../http/trust.ts'
 
@@ -31,8 +31,14 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   )
   const guard = createGuard(options, { ...node, address: clientAddress })
   return async (ctx, next) => {
-    const { headers, denial, over } = await promised(() => guard(ctx, next))
-    placeHeaders(headers, fieldsOf(ctx.res))
+    let verdict: Verdict
+    try {
+      verdict = await guard(ctx, next)
+    } catch (reason) {
+      throw asError(reason)
+    }
+    const { headers, denial, over } = verdict
+    placeHeaders(headers, new NodeFields(ctx.res))
     if (over !== undefined) whenOver(ctx.res, over)
     return denial === undefined ? await next() : await deny(ctx, denial)
   }

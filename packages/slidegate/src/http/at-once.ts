@@ -37,7 +37,7 @@ export async function promised<T>(attempt: () => T | PromiseLike<T>): Promise<T>
   }
 }
 
-function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+export function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as PromiseLike<T>).then === 'function'
 }
 
@@ -45,7 +45,7 @@ function isPending<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
  * What was thrown, as frameworks take it for an error: to their callbacks nothing, and words like `route`, mean
  * to go on, and must not lead around the limit; and Koa never answers a request for which nothing was thrown.
  */
-function asError(reason: unknown): Error {
+export function asError(reason: unknown): Error {
   return typeof reason === 'object' && reason !== null
     ? (reason as Error)
     : new Error(`thrown: ${String(reason)}`, { cause: reason })

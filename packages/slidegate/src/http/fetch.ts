@@ -80,24 +80,35 @@ export function answerToNobody(): Response {
 export function placed<R extends Answer>({ headers, denial }: Verdict, answer: R): R | Response {
   // Upgrades, and errors of the network.
   if (!answer || answer.status < 200) return answer
-  let response: Response = answer
-  const on: HeaderAccess = {
-    get: (name) => response.headers.get(name) ?? undefined,
-    set(name, value) {
-      try {
-        response.headers.set(name, value)
-      } catch {
-        // It was fetched, or is a redirect.
-        response = new Response(response.body, response)
-        response.headers.set(name, value)
-      }
-    },
-  }
-  placeHeadersBefore(headers, on, denial === undefined && isDenial(response))
+  const on = new ResponseFields(answer)
+  placeHeadersBefore(headers, on, denial === undefined && isDenial(answer))
   for (const { name, value } of denial?.action === 'custom' ? denial.headers : []) {
     if (on.get(name) === undefined) on.set(name, value)
   }
-  return response
+  return on.response
+}
+
+class ResponseFields implements HeaderAccess {
+  /** A copy once a field was set where it cannot be written to. */
+  response: Response
+
+  constructor(response: Response) {
+    this.response = response
+  }
+
+  get(name: string): string | undefined {
+    return this.response.headers.get(name) ?? undefined
+  }
+
+  set(name: string, value: string): void {
+    try {
+      this.response.headers.set(name, value)
+    } catch {
+      // It was fetched, or is a redirect.
+      this.response = new Response(this.response.body, this.response)
+      this.response.headers.set(name, value)
+    }
+  }
 }
 
 /** Whether a limiter behind has denied the request, as far as its response says. */

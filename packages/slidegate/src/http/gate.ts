@@ -1,7 +1,7 @@
-import { after, settle } from './at-once.ts'
+import { asError, isPending } from './at-once.ts'
 import type { Answered, HandlerArguments } from './binding.ts'
 import type { DenialAnswer } from './denial-body.ts'
-import type { Denial, Guard } from './guard.ts'
+import type { Denial, Guard, Verdict } from './guard.ts'
 import { type HeaderAccess, placeHeaders } from './headers.ts'
 
 /** How verdicts are carried out on the responses of a framework that goes on by a callback. */
@@ -17,17 +17,24 @@ export interface Responses<Args extends HandlerArguments> {
   next(...args: Args): (error?: Error) => void
 }
 
-/** Lets through whom the guard admits. */
+/** Lets through whom the guard admits. No promise is returned: Express 5 would pass its rejection to next once more. */
 export function gate<Args extends HandlerArguments>(
   responses: Responses<Args>,
 ): (guard: Guard<Args>, ...args: Args) => void {
-  function admits(guard: Guard<Args>, args: Args): boolean | PromiseLike<boolean> {
-    return after(guard(...args), ({ headers, denial, over }) => {
+  function carryOut({ headers, denial, over }: Verdict, args: Args): void {
+    let answered: unknown
+    try {
       placeHeaders(headers, responses.fields(...args))
       if (over !== undefined) responses.whenOver(over, ...args)
-      if (denial === undefined) return true
-      return after(deny(denial, args), () => false)
-    })
+      if (denial !== undefined) answered = deny(denial, args)
+    } catch (reason) {
+      fail(reason, args)
+      return
+    }
+    // What is thrown downstream of next() is not ours to handle.
+    if (denial === undefined) responses.next(...args)()
+    // A reply of Fastify has a then, too, which calls whatever it is given.
+    else if (isPending(answered)) answered.then(ignore, (reason) => fail(reason, args))
   }
 
   function deny(denial: Denial, args: Args): unknown {
@@ -37,16 +44,25 @@ export function gate<Args extends HandlerArguments>(
     return denial.action === 'custom' ? denial.answer() : responses.answer(denial, ...args)
   }
 
-  // What is thrown downstream of next() is not ours to handle. And no promise is returned, for Express 5 would
-  // pass its rejection to next once more.
+  function fail(reason: unknown, args: Args): void {
+    responses.next(...args)(asError(reason))
+  }
+
   return (guard, ...args) => {
-    const next = responses.next(...args)
-    settle(
-      () => admits(guard, args),
-      (admitted) => {
-        if (admitted) next()
-      },
-      next,
-    )
+    let verdict: Verdict | PromiseLike<Verdict>
+    try {
+      verdict = guard(...args)
+    } catch (reason) {
+      fail(reason, args)
+      return
+    }
+    if (!isPending(verdict)) carryOut(verdict, args)
+    else
+      verdict.then(
+        (known) => carryOut(known, args),
+        (reason) => fail(reason, args),
+      )
   }
 }
+
+function ignore(): void {}

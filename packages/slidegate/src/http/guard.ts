@@ -3,7 +3,7 @@ import { SlidegateError } from '../errors.ts'
 import type { AnyKey } from '../key-limits.ts'
 import type { Limiter } from '../limiter.ts'
 import { addressKey } from './address.ts'
-import { after } from './at-once.ts'
+import { after, isPending } from './at-once.ts'
 import type { Answered, Binding, HandlerArguments } from './binding.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
 import { type DenialAnswer, denialBody, denialOf } from './denial-body.ts'
@@ -81,37 +81,55 @@ export function createGuard<Args extends HandlerArguments>(
 
   function keyed(args: Args): Verdict | PromiseLike<Verdict> {
     const whom = key === undefined ? addressKey(addressOf(args), options.address) : key(args[0])
-    return after(whom, (whom) => {
-      // The limiter refuses an invalid key.
-      if (limitsOf === undefined || typeof whom !== 'string' || whom === '')
-        return priced(whom, args[0], args)
-      return after(limitsOf(whom, args[0]), (limits) => priced(whom, limits, args))
-    })
+    return isPending(whom) ? whom.then((known) => limited(known, args)) : limited(whom, args)
+  }
+
+  function limited(whom: AnyKey, args: Args): Verdict | PromiseLike<Verdict> {
+    // The limiter refuses an invalid key.
+    if (limitsOf === undefined || typeof whom !== 'string' || whom === '') return priced(whom, args[0], args)
+    return after(limitsOf(whom, args[0]), (limits) => priced(whom, limits, args))
   }
 
   /** @param request passed to the function that returns the limiter's limits */
   function priced(whom: AnyKey, request: unknown, args: Args): Verdict | PromiseLike<Verdict> {
-    if (cost === undefined) return ask(whom, isTold ? { request } : undefined, args)
-    return after(cost(args[0]), (units) => ask(whom, { cost: checkedCost(units), request }, args))
+    if (cost === undefined) return treated(whom, isTold ? { request } : undefined, args)
+    return after(cost(args[0]), (units) => treated(whom, { cost: checkedCost(units), request }, args))
   }
 
-  function ask(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
-    return after(treatmentOf(args[0]), (treatment) => {
-      const goOn = (decision: Decision | undefined) =>
-        decision === undefined ? DROPPED : verdictOf(whom, what, decision, treatment, args)
-      if (treatment.maxWaitMs === 0) return after(decide(whom, what), goOn)
-      return waiters.decide(whom, what, treatment, binding.signal(...args)).then(goOn)
-    })
+  function treated(whom: AnyKey, what: Ask | undefined, args: Args): Verdict | PromiseLike<Verdict> {
+    const treatment = treatmentOf(args[0])
+    return isPending(treatment)
+      ? treatment.then((known) => ask(whom, what, known, args))
+      : ask(whom, what, treatment, args)
+  }
+
+  function ask(
+    whom: AnyKey,
+    what: Ask | undefined,
+    treatment: Treatment,
+    args: Args,
+  ): Verdict | PromiseLike<Verdict> {
+    if (treatment.maxWaitMs > 0) {
+      return waiters
+        .decide(whom, what, treatment, binding.signal(...args))
+        .then((decision) =>
+          decision === undefined ? DROPPED : verdictOf(whom, what, decision, treatment, args),
+        )
+    }
+    const decision = decide(whom, what)
+    return isPending(decision)
+      ? decision.then((known) => verdictOf(whom, what, known, treatment, args))
+      : verdictOf(whom, what, decision, treatment, args)
   }
 
   function verdictOf(
     whom: AnyKey,
     what: Ask | undefined,
     decision: Decision,
-    treatment: Treatment,
+    { isDropped }: Treatment,
     args: Args,
   ): Verdict | PromiseLike<Verdict> {
-    if (!decision.allowed && treatment.isDropped) return DROPPED
+    if (!decision.allowed && isDropped) return DROPPED
     const headers = isDecided(decision.source) ? headersOf(decision) : []
     if (!decision.allowed) return { headers, denial: denied(decision, args) }
     const verdict =

@@ -134,15 +134,18 @@ export function generationsOf(headers: HeaderGenerations): readonly HeaderGenera
 export function draft11Headers(decision: Decision): readonly Header[] {
   const policies = policiesOf(decision.limits)
   if (policies === undefined) return []
-  const bans = bansIn(decision)
-  let states = bans.map((ban) => `"${ban}";r=0${banTime(decision)}`).join(', ')
+  let states = ''
   for (const limit of decision.limits) {
     if (limit.shadow) continue
     states += `${states && ', '}"${limit.name}";r=${limit.remaining}${timeParameter(decision, limit)}`
   }
-  const { name, value } = policies
-  const inForce = bans.length === 0 ? policies : { name, value: [...bans.map(policyOfBan), value].join(', ') }
-  return [inForce, { name: 'RateLimit', value: states }]
+  const bans = bansIn(decision)
+  if (bans.length === 0) return [policies, { name: 'RateLimit', value: states }]
+  const banned = bans.map((ban) => `"${ban}";r=0${banTime(decision)}`)
+  return [
+    { name: policies.name, value: [...bans.map(policyOfBan), policies.value].join(', ') },
+    { name: 'RateLimit', value: [...banned, states].join(', ') },
+  ]
 }
 
 function policyOfBan(ban: string): string {

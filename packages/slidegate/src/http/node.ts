@@ -37,10 +37,12 @@ function hangUp(res: NodeResponse): AbortSignal {
 export function whenOver(
   res: NodeResponse,
   over: (response: Answered) => void,
-  fields: HeaderAccess = fieldsOf(res),
+  fields: HeaderAccess = new NodeFields(res),
 ): void {
   const isComplete = completeness(res)
-  whenClosed(res, () => over({ status: res.statusCode, isComplete: isComplete(), header: fields.get }))
+  whenClosed(res, () =>
+    over({ status: res.statusCode, isComplete: isComplete(), header: (name) => fields.get(name) }),
+  )
 }
 
 /** Responses that were cut off, or never begun, are finished for Node, too. */
@@ -89,11 +91,43 @@ function onClose(closing: NodeResponse | Socket, tell: () => void): () => void {
   return () => all.delete(tell)
 }
 
-export function fieldsOf(res: NodeResponse): HeaderAccess {
-  return {
-    get: (name) => res.getHeader(name)?.toString(),
-    set: (name, value) => void res.setHeader(name, value),
+/** The fields of a response, before it is sent. */
+export class NodeFields implements HeaderAccess {
+  readonly #res: NodeResponse
+
+  constructor(res: NodeResponse) {
+    this.#res = res
   }
+
+  get(name: string): string | undefined {
+    return this.#res.getHeader(name)?.toString()
+  }
+
+  set(name: string, value: string): void {
+    this.#res.setHeader(name, value)
+  }
+}
+
+/** The same of a reply of Fastify, and of what Nest has as a response. */
+export class ReplyFields implements HeaderAccess {
+  readonly #reply: Reply
+
+  constructor(reply: Reply) {
+    this.#reply = reply
+  }
+
+  get(name: string): string | undefined {
+    return this.#reply.getHeader(name)?.toString()
+  }
+
+  set(name: string, value: string): void {
+    this.#reply.header(name, value)
+  }
+}
+
+interface Reply {
+  getHeader(name: string): number | string | string[] | undefined
+  header(name: string, value: string): unknown
 }
 
 /** Closes the connection; of HTTP/2 only the stream, for others share the connection. */
@@ -112,7 +146,7 @@ export function connect<Req, Res extends NodeResponse, Next extends (error?: unk
   guard: Guard<Connected<Req, Res, Next>>,
 ): (req: Req, res: Res, next: Next) => void {
   const enter = gate<Connected<Req, Res, Next>>({
-    fields: (_, res) => fieldsOf(res),
+    fields: (_, res) => new NodeFields(res),
     whenOver: (over, _, res) => whenOver(res, over),
     answer: ({ status, body }, _, res) => {
       res.statusCode = status

@@ -5,6 +5,7 @@ import {
   append,
   at,
   clear,
+  countUpTo,
   drop,
   firstAbove,
   MAX_RECORDS,
@@ -92,7 +93,7 @@ export const packedWindowKind: Kind<WindowLog> = {
 
   admit(log, params, nowMs, cost, used) {
     const { windows, limits } = params
-    const { stamp, total, base, keepMs, count } = log
+    const { stamp, total, base, keepMs } = log
     let longestMs = 0
     let hasRoom = true
     let gone = 0
@@ -103,8 +104,8 @@ export const packedWindowKind: Kind<WindowLog> = {
       const cut = nowMs - spanMs
       let before = base
       if (stamp <= cut) before = total
-      else if (count > 0) {
-        const index = firstAbove(log, STAMP, cut)
+      else {
+        const index = countUpTo(log, cut)
         if (index > 0) before = at(log, index - 1, TOTAL)
         // What has left the window that it was kept for is what `trim` would find.
         if (spanMs === keepMs) gone = index
@@ -152,6 +153,7 @@ function spanOf(log: WindowLog, windowMs: number, nowMs: number): number {
 
 /** When a charge made at `stamp` stops counting in this window. */
 function expiryOf(log: WindowLog, windowMs: number, stamp: number): number {
+  if (!log.isLeased) return stamp + Math.min(log.keepMs, windowMs)
   const { leaseMs, leasedUntil } = log.lease
   const lease = Math.min(leaseMs, Math.max(0, leasedUntil - stamp))
   return stamp + Math.min(log.keepMs, windowMs + lease)

@@ -11,13 +11,14 @@ const MAX_REFUND_RECORDS = 4096
 /** Totals are rebased before they pass this. */
 const MAX_TOTAL: number = 2 ** 47
 
-/** A ring of up to so many slots is kept when its log has run empty: where one was needed, it will be again. */
+/** An empty log keeps a ring of up to this many slots. It keeps a larger one if a quarter of it was in use. */
 const KEPT_SLOTS = 64
 
 /** Slots of a log's first ring; each further one has twice as many. */
 const FIRST_SLOTS = 4
 
 export function clear(log: WindowLog): void {
+  if (log.slots > KEPT_SLOTS && 4 * log.count < log.slots) log.resize(0)
   log.keepMs = 0
   log.base = 0
   log.stamp = 0
@@ -25,7 +26,6 @@ export function clear(log: WindowLog): void {
   log.lease = NO_LEASE
   log.head = 0
   log.count = 0
-  if (log.slots > KEPT_SLOTS) log.resize(0)
 }
 
 /** Stamp or total of a record, counted from the oldest; `count` is the newest. */
@@ -36,8 +36,12 @@ export function at(log: WindowLog, index: number, column: typeof STAMP | typeof 
 
 /** The total of all records up to and with `cut`. */
 export function totalUpTo(log: WindowLog, cut: number): number {
-  if (log.stamp <= cut) return log.total
-  return totalBefore(log, firstAbove(log, STAMP, cut))
+  return log.stamp <= cut ? log.total : totalBefore(log, countUpTo(log, cut))
+}
+
+/** How many records of the ring have stamps up to and with `cut`. */
+export function countUpTo(log: WindowLog, cut: number): number {
+  return log.count === 0 || log.oldest > cut ? 0 : firstAbove(log, STAMP, cut)
 }
 
 /**
@@ -45,16 +49,23 @@ export function totalUpTo(log: WindowLog, cut: number): number {
  * newest is. Searched from the oldest on in growing steps: what leaves a window mostly lies near it.
  */
 export function firstAbove(log: WindowLog, column: typeof STAMP | typeof TOTAL, bound: number): number {
+  const { count } = log
+  if (count === 0) return 0
+  const { records, recordsAt, head } = log
+  const mask = log.slots - 1
   let low = 0
   let step = 1
-  while (low + step <= log.count && at(log, low + step - 1, column) <= bound) {
+  while (
+    low + step <= count &&
+    records[recordsAt + ((head + low + step - 1) & mask) * WIDTH + column]! <= bound
+  ) {
     low += step
     step *= 2
   }
-  let high = Math.min(low + step - 1, log.count)
+  let high = Math.min(low + step - 1, count)
   while (low < high) {
     const middle = (low + high) >>> 1
-    if (at(log, middle, column) <= bound) low = middle + 1
+    if (records[recordsAt + ((head + middle) & mask) * WIDTH + column]! <= bound) low = middle + 1
     else high = middle
   }
   return low
@@ -83,7 +94,7 @@ export function newestAfter(log: WindowLog, cut: number, most: number): Charged[
 export function trim(log: WindowLog, nowMs: number): void {
   const cut = nowMs - log.keepMs
   if (log.stamp <= cut) clear(log)
-  else drop(log, firstAbove(log, STAMP, cut))
+  else drop(log, countUpTo(log, cut))
 }
 
 /** Adds units that are charged now, at `stamp`, which is not before the newest record's. */
@@ -145,6 +156,7 @@ export function drop(log: WindowLog, records: number): void {
   log.base = at(log, records - 1, TOTAL)
   log.head = (log.head + records) & (log.slots - 1)
   log.count -= records
+  if (log.count > 0) log.oldest = at(log, 0, STAMP)
 }
 
 /**
@@ -171,6 +183,7 @@ function push(log: WindowLog): void {
     log.resize(Math.max(2 * log.slots, FIRST_SLOTS))
   }
   set(log, log.count, log.stamp, log.total)
+  if (log.count === 0) log.oldest = log.stamp
   log.count++
 }
 

@@ -6,12 +6,14 @@ export const STAMP = 0
 export const TOTAL = 1
 export const WIDTH = 2
 
-/** Doubles in a header. It holds five doubles, then four 32-bit integers. */
+/** Doubles in a header: six, and two 32-bit integers that pack two numbers each. */
 const HEADER = 7
-const RING = 10
-const SLOTS = 11
-const HEAD = 12
-const COUNT = 13
+const RING_AND_POWER = 12
+const HEAD_AND_COUNT = 13
+
+/** Bits for the logarithm of the slots, 0 if there is no ring. */
+const POWER_BITS = 5
+const COUNT_BITS = 16
 
 /** Records in a chunk of rings, as a power of two; a larger ring has a chunk of its own. */
 const CHUNK_RECORDS_SHIFT = 13
@@ -23,10 +25,13 @@ interface Lease {
 
 export const NO_LEASE: Lease = { leaseMs: 0, leasedUntil: 0 }
 
+const NO_RECORDS = new Float64Array(0)
+
 /**
  * Records in time order, each a stamp and the running total of all units up to and with it: so the units of
  * any stretch of time are one subtraction, and both "where does the window start" and "when are n units
- * free" are binary searches. The newest record stands in the header; the older ones are a ring.
+ * free" are binary searches. The newest record stands in the header; the older ones are a ring. The header also has the
+ * ring's oldest stamp, so a request that finds nothing expired doesn't read the ring.
  *
  * In an empty log all is 0: with a `keepMs` of 0, nothing in it counts.
  *
@@ -42,9 +47,9 @@ export class WindowLog {
   #ints!: Int32Array
   #at = 0
   #intsAt = 0
-  /** The numbers of the ring, from `recordsAt` on. */
-  records!: Float64Array
-  recordsAt = 0
+  /** The chunk with the ring, which begins at `#recordsAt`. It is empty until the ring is read. */
+  #records: Float64Array = NO_RECORDS
+  #recordsAt = 0
 
   constructor(headers: Slab, rings: Rings, leases: Map<number, Lease>) {
     this.#headers = headers
@@ -59,7 +64,7 @@ export class WindowLog {
     this.#ints = ints[number >>> shift]!
     this.#at = (number & mask) * HEADER
     this.#intsAt = 2 * this.#at
-    if (this.slots > 0) this.#showRing()
+    this.#records = NO_RECORDS
   }
 
   /** The newest record. */
@@ -101,24 +106,32 @@ export class WindowLog {
     this.#doubles[this.#at + 4] = since
   }
 
-  /** Records that the ring has room for: 0, or a power of two. */
+  /** No record in the ring has an earlier stamp. Usually the oldest record has this one. */
+  get oldest(): number {
+    return this.#doubles[this.#at + 5]!
+  }
+  set oldest(oldest: number) {
+    this.#doubles[this.#at + 5] = oldest
+  }
+
+  /** Records that the ring has room for: 0, or a power of two above 1. */
   get slots(): number {
-    return this.#ints[this.#intsAt + SLOTS]!
+    return (1 << (this.#ints[this.#intsAt + RING_AND_POWER]! & (2 ** POWER_BITS - 1))) & ~1
   }
 
   /** Slot of the oldest record in the ring, and how many there are. */
   get head(): number {
-    return this.#ints[this.#intsAt + HEAD]!
+    return this.#ints[this.#intsAt + HEAD_AND_COUNT]! >>> COUNT_BITS
   }
   set head(head: number) {
-    this.#ints[this.#intsAt + HEAD] = head
+    this.#ints[this.#intsAt + HEAD_AND_COUNT] = (head << COUNT_BITS) | this.count
   }
 
   get count(): number {
-    return this.#ints[this.#intsAt + COUNT]!
+    return this.#ints[this.#intsAt + HEAD_AND_COUNT]! & (2 ** COUNT_BITS - 1)
   }
   set count(count: number) {
-    this.#ints[this.#intsAt + COUNT] = count
+    this.#ints[this.#intsAt + HEAD_AND_COUNT] = (this.head << COUNT_BITS) | count
   }
 
   /** Units taken on lease may be spent elsewhere. So few logs have a lease that it is not in the header. */
@@ -134,35 +147,49 @@ export class WindowLog {
     return this.#leases.size > 0 && this.#leases.has(this.#number)
   }
 
-  /** Moves the records to a ring of another size, 0 or a power of two, with room for them. */
-  resize(slots: number): void {
-    const { slots: oldSlots, head, count, records, recordsAt } = this
-    const oldRing = this.#ints[this.#intsAt + RING]!
-    this.#ints[this.#intsAt + SLOTS] = slots
-    this.head = 0
-    if (slots > 0) {
-      this.#ints[this.#intsAt + RING] = this.#rings.create(slots)
-      this.#showRing()
-      // First those up to the end of the old ring, then those from its beginning on.
-      const before = Math.min(count, oldSlots - head)
-      for (const [from, moved, to] of [
-        [head, before, 0],
-        [0, count - before, before],
-      ] as const) {
-        const start = recordsAt + from * WIDTH
-        if (moved > 0) {
-          this.records.set(records.subarray(start, start + moved * WIDTH), this.recordsAt + to * WIDTH)
-        }
-      }
-    }
-    if (oldSlots > 0) this.#rings.delete(oldSlots, oldRing)
+  /** The numbers of the ring, from {@link recordsAt} on. Only while there are slots. */
+  get records(): Float64Array {
+    if (this.#records === NO_RECORDS) this.#showRing()
+    return this.#records
+  }
+
+  get recordsAt(): number {
+    if (this.#records === NO_RECORDS) this.#showRing()
+    return this.#recordsAt
   }
 
   #showRing(): void {
-    const ring = this.#ints[this.#intsAt + RING]!
     const { shift, mask, width, doubles } = this.#rings.ofSize(this.slots)
-    this.records = doubles[ring >>> shift]!
-    this.recordsAt = (ring & mask) * width
+    const ring = this.#ring
+    this.#records = doubles[ring >>> shift]!
+    this.#recordsAt = (ring & mask) * width
+  }
+
+  get #ring(): number {
+    return this.#ints[this.#intsAt + RING_AND_POWER]! >>> POWER_BITS
+  }
+
+  /** Moves the records to a ring of another size, 0 or a power of two, with room for them. */
+  resize(slots: number): void {
+    const { slots: oldSlots, head, count } = this
+    const oldRing = this.#ring
+    if (slots > 0) {
+      const from = count > 0 ? this.records : NO_RECORDS
+      const fromAt = count > 0 ? this.recordsAt : 0
+      this.#ints[this.#intsAt + RING_AND_POWER] = (this.#rings.create(slots) << POWER_BITS) | powerOf(slots)
+      this.#showRing()
+      // Most have few, so that a call of set() would take longer.
+      for (let i = 0; i < count; i++) {
+        const record = fromAt + ((head + i) & (oldSlots - 1)) * WIDTH
+        this.#records[this.#recordsAt + i * WIDTH + STAMP] = from[record + STAMP]!
+        this.#records[this.#recordsAt + i * WIDTH + TOTAL] = from[record + TOTAL]!
+      }
+    } else {
+      this.#ints[this.#intsAt + RING_AND_POWER] = 0
+      this.#records = NO_RECORDS
+    }
+    this.head = 0
+    if (oldSlots > 0) this.#rings.delete(oldSlots, oldRing)
   }
 }
 
@@ -206,9 +233,10 @@ export class WindowLogs implements Logs<WindowLog> {
     log.keepMs = original.keepMs
     log.since = original.since
     log.lease = original.lease
-    const { slots, records, recordsAt } = original
+    const { slots } = original
     if (slots > 0) {
       log.resize(slots)
+      const { records, recordsAt } = original
       log.records.set(records.subarray(recordsAt, recordsAt + slots * WIDTH), log.recordsAt)
       log.head = original.head
       log.count = original.count
@@ -223,6 +251,11 @@ export class WindowLogs implements Logs<WindowLog> {
     if (log.slots > 0) log.resize(0)
     this.#headers.delete(number)
   }
+}
+
+/** The logarithm to base 2. */
+function powerOf(slots: number): number {
+  return 31 - Math.clz32(slots)
 }
 
 /** The rings of all sizes. */
@@ -243,7 +276,7 @@ class Rings {
   }
 
   ofSize(slots: number): Slab {
-    const power = 31 - Math.clz32(slots)
+    const power = powerOf(slots)
     let slab = this.#slabs[power]
     if (slab === undefined) {
       slab = new Slab(slots * WIDTH, Math.max(0, CHUNK_RECORDS_SHIFT - power))

@@ -1,4 +1,4 @@
-import { asyncOrigin, backgroundTimer, nextTurn, type Timer } from '../platform.ts'
+import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../platform.ts'
 
 /** One who has to be told when his time is up. */
 export interface Due {
@@ -26,36 +26,39 @@ const MAX_AT_ONCE = 1024
  * does not keep the process alive.
  */
 export class Deadlines {
-  #calls: (Due | undefined)[] = []
+  readonly #calls: (Due | undefined)[] = []
   /** What is before it is done. */
   #oldest = 0
-  /** Length at which those that are settled are taken out. */
+  /** Where the next one goes. */
+  #end = 0
+  /** Where those that are settled are taken out. */
   #sweepAt = MIN_SWEEP
   #timer: Timer | undefined
   #tickAtMs: number | undefined
   readonly #origin = asyncOrigin('slidegate.deadline')
+  readonly #endTick = (): void => {
+    this.#tickAtMs = undefined
+  }
 
   /** The time, read once for all that is called in the same tick. */
   now(): number {
     if (this.#tickAtMs === undefined) {
       this.#tickAtMs = performance.now()
-      queueMicrotask(() => {
-        this.#tickAtMs = undefined
-      })
+      endOfTick(this.#endTick)
     }
     return this.#tickAtMs
   }
 
   watch(call: Due): void {
     this.#forgetSettled()
-    this.#calls.push(call)
+    this.#calls[this.#end++] = call
     if (this.#timer === undefined) this.#wake(call.dueAtMs - this.now())
   }
 
   /** Calls that still wait keep their deadline. */
   close(): void {
     this.#forgetSettled()
-    if (this.#oldest === this.#calls.length) clearTimeout(this.#timer)
+    if (this.#oldest === this.#end) clearTimeout(this.#timer)
   }
 
   #wake(ms: number): void {
@@ -77,7 +80,7 @@ export class Deadlines {
   }
 
   #giveUpDue(nowMs: number): void {
-    const end = Math.min(this.#calls.length, this.#oldest + MAX_AT_ONCE)
+    const end = Math.min(this.#end, this.#oldest + MAX_AT_ONCE)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
       // Whoever is given up may ask again at once, which takes out what is settled.
@@ -93,13 +96,20 @@ export class Deadlines {
   }
 
   #forgetSettled(): void {
-    while (this.#oldest < this.#calls.length && this.#calls[this.#oldest]!.isSettled) {
+    while (this.#oldest < this.#end && this.#calls[this.#oldest]!.isSettled) {
       this.#calls[this.#oldest++] = undefined
     }
-    if (this.#calls.length < this.#sweepAt) return
-    // Behind one that waits for long, most have been answered.
-    this.#calls = this.#calls.filter((call) => call?.isSettled === false)
+    if (this.#end < this.#sweepAt) return
+    // Behind one that waits for long, most have been answered. The list itself stays: a new one would be garbage soon.
+    let kept = 0
+    for (let i = this.#oldest; i < this.#end; i++) {
+      const call = this.#calls[i]!
+      if (!call.isSettled) this.#calls[kept++] = call
+    }
+    this.#calls.fill(undefined, kept, this.#end)
     this.#oldest = 0
-    this.#sweepAt = Math.max(MIN_SWEEP, 2 * this.#calls.length)
+    this.#end = kept
+    this.#sweepAt = Math.max(MIN_SWEEP, 2 * kept)
+    if (this.#calls.length > this.#sweepAt) this.#calls.length = this.#sweepAt
   }
 }

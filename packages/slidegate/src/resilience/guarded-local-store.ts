@@ -1,7 +1,8 @@
 import { StoreUnavailableError } from '../errors.ts'
 import type { Announcer } from '../events.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
 import type { Call } from '../stores/call.ts'
-import type { Op, Outcome } from '../stores/store.ts'
+import type { FastPath, Op, Outcome } from '../stores/store.ts'
 import { Answers, MIN_WAIT_MS } from './answers.ts'
 import type { FailurePolicy } from './failure-policy.ts'
 import type { LocalStore } from './local-share.ts'
@@ -38,6 +39,11 @@ export class GuardedLocalStore implements LocalStore {
       if (answers === undefined) throw named
       return answers
     }
+  }
+
+  /** What can fail needs an op. */
+  fastPath(set: LimitSet): FastPath | undefined {
+    return this.#store.fastPath?.(set)
   }
 
   close(): void {}

@@ -5,10 +5,9 @@ import { Slab } from '../slab.ts'
 import { BLOCK_SLOTS, Expiry } from './expiry.ts'
 import { KeyMap } from './key-map.ts'
 import { OverrideRecords } from './override-records.ts'
-import { Parking } from './parking.ts'
 import { UseOrder } from './use-order.ts'
 
-/** The row of a slot: two integers of the order of use, its first log, and its group or 0 where it is free. */
+/** A row has a tick (use-order.ts), then two integers: the first log, and the group, 0 if the slot is free. */
 const ROW_DOUBLES = 2
 const LOG = 2
 const GROUP = 3
@@ -19,6 +18,8 @@ export interface Group {
   readonly set: LimitSet
   /** Where its logs are kept, one for each. */
   readonly logs: readonly Logs[]
+  /** Its only log, if that admits requests in one step. */
+  readonly alone: Log | undefined
   /** All keys of the limiter's name. */
   keys: KeyMap
   /** What rows know it by, 0 while there are none. */
@@ -73,7 +74,6 @@ export class KeyTable {
   readonly #graceMs: number
   readonly #slots = new Slab(ROW_DOUBLES)
   readonly #order: UseOrder
-  readonly #parking = new Parking()
   readonly #expiry = new Expiry()
   /** By slot. In pieces, since to enlarge one array for all of them, or a map, would take long. */
   readonly #keys: string[][] = []
@@ -110,7 +110,7 @@ export class KeyTable {
     this.#maxKeys = maxKeys
     this.#maxBytes = maxBytes
     this.#graceMs = graceMs
-    // Slot 0 is nobody's: the order of use begins and ends there.
+    // Slot 0 stays unused.
     this.#slots.create()
     this.#order = new UseOrder(this.#slots)
   }
@@ -136,7 +136,7 @@ export class KeyTable {
         throw invalidOption(`a limit set of ${show(set.limiter)} has no logs; it needs at least one`)
       }
       const logs = set.logs.map(({ kind }) => this.#logsOf(kind))
-      group = { set, logs, keys: NO_KEYS, id: 0, size: 0 }
+      group = { set, logs, alone: aloneIn(set), keys: NO_KEYS, id: 0, size: 0 }
       this.#groupOf.set(set, group)
     }
     this.#lastGroup = group
@@ -154,17 +154,23 @@ export class KeyTable {
     this.isHeavy = this.bytes > this.#maxBytes
   }
 
-  /** The slot of a key, 0 where it has none; marked as just used, and arranged for the group's limits. */
+  /** Finds the slot of a key, 0 if it has none, and marks it as just used. */
   use(group: Group, key: string): number {
-    const slot = this.#keysOf(group).get(key)
-    if (slot === undefined) return 0
-    if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
-    if (slot !== this.#order.newest) {
-      if (this.#order.has(slot)) this.#order.remove(slot)
-      else this.#parking.leave(slot)
-      this.#order.append(slot)
-    }
+    const slot = this.find(group, key)
+    if (slot !== 0) this.useSlot(slot, group)
     return slot
+  }
+
+  /** The slot of a key, 0 if it has none. */
+  find(group: Group, key: string): number {
+    return this.#keysOf(group).get(key) ?? 0
+  }
+
+  /** Marks a slot as just used, arranged for the group's limits. Returns the number of its first log. */
+  useSlot(slot: number, group: Group): number {
+    if (this.#read(slot, GROUP) !== group.id) this.#arrange(slot, group)
+    this.#order.use(slot)
+    return this.#read(slot, LOG)
   }
 
   /** The number of a log of the slot, in the order of its group's. */
@@ -194,7 +200,7 @@ export class KeyTable {
    * {@link makeRoom} found none.
    */
   get opensAtMs(): number {
-    return this.#lookingLeft > 0 ? this.#parking.opensAtMs : 0
+    return this.#lookingLeft > 0 ? this.#order.opensAtMs : 0
   }
 
   /** Only after {@link makeRoom}; `logs` are those of the group, which are the table's from then on. */
@@ -208,15 +214,14 @@ export class KeyTable {
     this.#write(slot, LOG, logs[0]!)
     if (logs.length > 1) this.#keepOthers(slot, heldBy(group.set, logs).slice(1))
     this.#join(slot, group)
-    this.#order.append(slot)
+    this.#order.use(slot)
     this.#expiry.lower(slot, this.#expiresAt(slot))
   }
 
   delete(slot: number): void {
     for (const { log, number } of this.#held(slot)) this.#logsOf(log.kind).delete(number)
     this.#keepOthers(slot, NONE)
-    if (this.#order.has(slot)) this.#order.remove(slot)
-    else this.#parking.leave(slot)
+    this.#order.forget(slot)
     const group = this.#group(slot)
     const keys = this.#keysOf(group)
     const key = this.#nameOf(slot)[slot & this.#slots.mask]!
@@ -346,8 +351,7 @@ export class KeyTable {
   /** Drops the least recently used key that is not at its limit; false where none was found. */
   #dropLeastRecent(nowMs: number): boolean {
     while (this.#lookingLeft > 0) {
-      // Who is parked was used before all who are not.
-      const slot = this.#parking.open(nowMs) || this.#order.oldest
+      const slot = this.#order.oldest(nowMs)
       if (slot === 0 || this.#inUse.includes(slot)) return false
       const opensInMs = this.#untilOpen(slot, nowMs)
       if (opensInMs === 0) {
@@ -355,8 +359,7 @@ export class KeyTable {
         this.evicted++
         return true
       }
-      if (this.#order.has(slot)) this.#order.remove(slot)
-      this.#parking.park(slot, nowMs + opensInMs)
+      this.#order.park(slot, nowMs + opensInMs)
     }
     return false
   }
@@ -435,6 +438,10 @@ export class KeyTable {
     const { ints, shift, mask } = this.#slots
     ints[slot >>> shift]![2 * (slot & mask) * ROW_DOUBLES + column] = value
   }
+}
+
+function aloneIn({ logs: [log, another] }: LimitSet): Log | undefined {
+  return another === undefined && !log!.shadow && log!.kind.admit !== undefined ? log : undefined
 }
 
 function bytesOf({ limits, logs }: LimitSet): number {

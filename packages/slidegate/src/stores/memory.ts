@@ -1,10 +1,11 @@
 import { type Clock, monotonicClock } from '../clock.ts'
 import { checkOptions, invalidOption, show } from '../errors.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
 import type { Call } from './call.ts'
 import { checkClock, MAX_AHEAD_MS, readClock } from './instant.ts'
-import { KeyTable } from './key-table.ts'
+import { type Group, KeyTable } from './key-table.ts'
 import { MemoryOps, type OnFull } from './memory-ops.ts'
-import type { ConsumeOutcome, Op, Outcome, Store } from './store.ts'
+import type { ConsumeOutcome, FastPath, Op, Outcome, Store } from './store.ts'
 
 export type { OnFull }
 
@@ -73,7 +74,7 @@ class KeyTableStore implements MemoryStore {
   readonly #keys: KeyTable
   readonly #now: Clock
   readonly #ops: MemoryOps
-  /** What {@link applySync} answers to the usual op. */
+  /** What {@link applySync} returns for the usual op. */
   readonly #outcomes: readonly [OutcomeInMaking] = [newOutcome()]
   /** Units within each limit's window before the op. */
   readonly #used: number[] = []
@@ -92,6 +93,24 @@ class KeyTableStore implements MemoryStore {
         : [this.#ops.apply(ops[0]!, clockMs)]
     }
     return ops.map((op) => this.#ops.apply(op, this.#now()))
+  }
+
+  fastPath(set: LimitSet): FastPath | undefined {
+    const group = this.#keys.groupOf(set)
+    if (group.alone === undefined) return undefined
+    const keys = this.#keys
+    const outcome = newOutcome()
+    return (given, cost, spelling) => {
+      const clockMs = this.#now()
+      keys.sweep(clockMs)
+      let slot = spelling.isSame(given) ? keys.find(group, given) : 0
+      let key = given as string
+      if (slot === 0) {
+        key = spelling.key(given)
+        slot = keys.find(group, key)
+      }
+      return this.#decide(group, key, slot, cost, clockMs, outcome) ? outcome : undefined
+    }
   }
 
   apply(ops: readonly Op[], call: Call): void {
@@ -117,25 +136,33 @@ class KeyTableStore implements MemoryStore {
     return this.#decideAlone(op, clockMs, outcome) ? outcome : this.#ops.apply(op, clockMs)
   }
 
-  /**
-   * What nearly every op is, in one piece: one request, against limits that share one log. What is unusual it
-   * leaves to the general driver, and answers false, before anything is charged.
-   */
   #decideAlone(op: Op, clockMs: number, outcome: OutcomeInMaking): boolean {
     this.#keys.sweep(clockMs)
     if (op.type !== 'consume' || op.count !== 1 || op.leaseMs > 0 || op.parts.length > 1) return false
-    const { cost } = op
-    const { set, key } = op.parts[0]!
-    if (set.isOverridable && this.#keys.overrides.has(op.parts[0]!)) return false
-    const keys = this.#keys
-    const group = keys.groupOf(set)
-    const log = set.logs[0]!
-    const { kind, params, serves } = log
-    if (set.logs.length > 1 || log.shadow || kind.admit === undefined) return false
+    const { key, set } = op.parts[0]!
+    const group = this.#keys.groupOf(set)
+    return this.#decide(group, key, this.#keys.find(group, key), op.cost, clockMs, outcome)
+  }
 
+  /**
+   * Decides one request against limits that share one log, in one piece.
+   *
+   * Returns false, before anything is charged, if the general driver has to decide.
+   */
+  #decide(
+    group: Group,
+    key: string,
+    slot: number,
+    cost: number,
+    clockMs: number,
+    outcome: OutcomeInMaking,
+  ): boolean {
+    const keys = this.#keys
+    const { set, alone } = group
+    if (alone === undefined || (set.isOverridable && keys.overrides.has({ key, set }))) return false
+    const { kind, params } = alone
     const logs = group.logs[0]!
-    const slot = keys.use(group, key)
-    let number = slot === 0 ? 0 : keys.logOf(slot, 0)
+    let number = slot === 0 ? 0 : keys.useSlot(slot, group)
     let state = logs.at(number)
     const newest = kind.newest(state)
     if (newest > clockMs + MAX_AHEAD_MS || keys.isHeavy) return false
@@ -149,7 +176,7 @@ class KeyTableStore implements MemoryStore {
       number = logs.create()
       state = logs.at(number)
     }
-    const isAdmitted = kind.admit(state, params, nowMs, cost, used)
+    const isAdmitted = kind.admit!(state, params, nowMs, cost, used)
     if (slot === 0 && isAdmitted !== true) logs.delete(number)
     if (isAdmitted === undefined) return false
     if (slot === 0) {
@@ -160,15 +187,22 @@ class KeyTableStore implements MemoryStore {
     outcome.atMs = nowMs
     outcome.admitted = isAdmitted ? 1 : 0
     const numbers = outcome.limits
-    for (let i = 0; i < serves.length; i++) {
-      const place = 3 * serves[i]!
+    // It serves all limits, in their order.
+    for (let i = 0; i < limits.length; i++) {
+      const place = 3 * i
       const isFull = !isAdmitted && used[i]! + cost > limits[i]!
-      numbers[place] = used[i]!
-      numbers[place + 1] = isFull ? kind.retryAfter(state, params, i, nowMs, cost) : 0
-      numbers[place + 2] = kind.resetAfter(state, params, i, nowMs)
+      numbers[place] = unboxed(used[i]!)
+      numbers[place + 1] = isFull ? unboxed(kind.retryAfter(state, params, i, nowMs, cost)) : 0
+      numbers[place + 2] = unboxed(kind.resetAfter(state, params, i, nowMs))
     }
     return true
   }
+}
+
+/** Returns the same number. V8 allocates an object for a small integer that comes from floating-point arithmetic. */
+function unboxed(number: number): number {
+  const integer = number | 0
+  return integer === number ? integer : number
 }
 
 function newOutcome(): OutcomeInMaking {

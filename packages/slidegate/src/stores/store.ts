@@ -1,4 +1,5 @@
 import type { Source } from '../decision.ts'
+import type { Spelling } from '../key.ts'
 import type { BanState, Charged, Entry } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
@@ -327,6 +328,15 @@ export interface StoreConnection {
 }
 
 /**
+ * Decides one request for a key as given, without an op.
+ *
+ * Returns nothing, and has charged nothing, if the request needs an op. The outcome is good until the next call.
+ *
+ * @throws {SlidegateError} `invalid_key`
+ */
+export type FastPath = (key: unknown, cost: number, spelling: Spelling) => ConsumeOutcome | undefined
+
+/**
  * Where the state lives and whose clock counts. Stores know no kind of limit, kinds know no store; every
  * present and later need of a limiter is an op, so that there is one door.
  *
@@ -338,6 +348,8 @@ export interface Store {
   apply(ops: readonly Op[], call: Call): void
   /** Only where the state is in this process. What it answers is good until its next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
+  /** Returns the fast path for these limits, if there is one. Only stores in this process have any. */
+  fastPath?(set: LimitSet): FastPath | undefined
   /**
    * Where the op's keys live, as a number: what lives elsewhere may be down on its own. Left out where all share one
    * fate.

@@ -40,7 +40,7 @@ function drain(queue: Queue): ConsumeOp[][] {
   const calls: ConsumeOp[][] = []
   while (!queue.isEmpty) {
     const batch = new Batch(0, OF_SCRIPT)
-    queue.fill(batch, Number.POSITIVE_INFINITY)
+    queue.fill(batch)
     calls.push(batch.ops.map(({ op }) => op as ConsumeOp))
   }
   return calls

@@ -77,6 +77,14 @@ describe('a key is stored', () => {
   })
 })
 
+it('in memory the stored text of a long key is a key of its own', () => {
+  const alone = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })] })
+  const long = 'x'.repeat(129)
+  expect(alone.consumeSync(long).allowed).toBe(true)
+  expect(alone.consumeSync(hashOf(long)).allowed).toBe(true)
+  expect(alone.consumeSync(long).allowed).toBe(false)
+})
+
 const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 300 }),
   fc.string({ unit: 'grapheme', maxLength: 300 }),

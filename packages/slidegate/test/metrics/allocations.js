@@ -1,25 +1,18 @@
 // @ts-check
-// How many bytes are allocated for each of 100,000 of these, on the package as it was built. The heap is so large that nothing
-// is collected meanwhile, so all that was allocated is still there.
+// How many bytes are allocated for each of 100,000 of these, on the package as it was built.
 import { createLimiter, memoryStore, slidingWindow } from 'slidegate'
 import { DecisionCounts } from 'slidegate/metrics'
 import { measure } from 'slidegate/opentelemetry'
 import { CallCounts } from '../../dist/stores/redis/call-counts.js'
+import { bytesEach } from '../support/allocated.js'
 
 const TIMES = 100_000
 
 /** @param {(i: number) => void} work */
-function bytesEach(work) {
-  // Until the compiler has looked at it.
-  for (let i = 0; i < TIMES; i++) work(i)
-  let least = Number.POSITIVE_INFINITY
-  for (let round = 0; round < 5; round++) {
-    globalThis.gc?.()
-    const before = process.memoryUsage().heapUsed
+function each(work) {
+  return bytesEach(TIMES, () => {
     for (let i = 0; i < TIMES; i++) work(i)
-    least = Math.min(least, (process.memoryUsage().heapUsed - before) / TIMES)
-  }
-  return least
+  })
 }
 
 function create() {
@@ -31,7 +24,7 @@ function create() {
 }
 
 function consumed(limiter = create()) {
-  return bytesEach(() => void limiter.consumeSync('user:1'))
+  return each(() => void limiter.consumeSync('user:1'))
 }
 
 const stopped = create()
@@ -45,16 +38,16 @@ const counts = new DecisionCounts()
 const calls = new CallCounts()
 
 // The first leave feedback for the compiler that the others have, too: of one that nobody measures, and of one that somebody does.
-consumed()
+await consumed()
 const first = create()
 measure(first)
-consumed(first)
+await consumed(first)
 const bytes = {
-  never: consumed(),
-  stopped: consumed(stopped),
-  measured: consumed(measured),
-  counting: bytesEach((i) => counts.add(decisions[i % 100] ?? decision)),
-  calls: bytesEach((i) => {
+  never: await consumed(),
+  stopped: await consumed(stopped),
+  measured: await consumed(measured),
+  counting: await each((i) => counts.add(decisions[i % 100] ?? decision)),
+  calls: await each((i) => {
     calls.sent(i % 300, i % 100)
     calls.answered(i / 7)
   }),

@@ -5,14 +5,12 @@ import { promisify } from 'node:util'
 import { expect, it, vi } from 'vitest'
 import { Announcer } from '../../src/events.ts'
 import { createLimiter, slidingWindow } from '../../src/index.ts'
+import { FLAGS } from '../support/allocated.js'
 
 const SCRIPT = fileURLToPath(new URL('allocations.js', import.meta.url))
 
 it('nothing is allocated for a decision that nobody measures, and no more than an event for one that somebody does', async () => {
-  const heap = ['--expose-gc', '--min-semi-space-size=256', '--max-semi-space-size=256']
-  // A compiler beside the work would be done at another time on each machine, and what is not compiled allocates more.
-  const flags = [...heap, '--no-concurrent-recompilation']
-  const { stdout } = await promisify(execFile)(process.execPath, [...flags, SCRIPT])
+  const { stdout } = await promisify(execFile)(process.execPath, [...FLAGS, SCRIPT])
   const { never, stopped, measured, counting, calls } = JSON.parse(stdout)
   // A decision itself: that the heap was read at all.
   expect(never).toBeGreaterThan(100)

@@ -21,7 +21,10 @@ const CALLERS = [
   'resilience/named-requests.test.ts',
 ]
 
-const REDIS = ['mutation/conformance-redis.ts', 'limits/repeats.test.ts', 'traps/keyspace.test.ts']
+const REDIS = [
+  ...['mutation/conformance-redis.ts', 'limits/repeats.test.ts', 'traps/keyspace.test.ts'],
+  ...['clients/batcher.test.ts', 'clients/queue.test.ts'],
+]
 
 const RESILIENCE = [
   'resilience/asked-again.test.ts',
@@ -114,7 +117,7 @@ export const GROUPS = {
     skip: WITHOUT_RANDOM,
   },
   keys: {
-    mutate: ['stores/{key-table,key-map,use-order,expiry,parking}.ts'],
+    mutate: ['stores/{key-table,key-map,use-order,expiry}.ts'],
     tests: ['mutation/conformance.ts', 'limits/expiry.test.ts', ...MEMORY],
     skip: IN_MEMORY,
   },

@@ -37,6 +37,16 @@ it('keys that have expired are let go of while others come', () => {
   expect(store.stats().keys).toBe(5000)
 })
 
+it('expired keys go while only one other key is used', () => {
+  const clock = new ManualClock()
+  const store = memoryStore({ clock: clock.now })
+  const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1m' })], store })
+  for (let i = 0; i < 10_000; i++) limiter.consumeSync(`first${i}`)
+  clock.advance(86_400_000)
+  for (let i = 0; i < 20_000; i++) limiter.consumeSync('second')
+  expect(store.stats().keys).toBe(1)
+})
+
 it('and their memory is given back', () => {
   const clock = new ManualClock()
   const limiter = createLimiter({

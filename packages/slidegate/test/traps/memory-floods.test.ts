@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, distinct, memoryStore, slidingWindow } from '../../src/index.ts'
 import { mapKey } from '../../src/map-key.ts'
-import { Parking } from '../../src/stores/parking.ts'
+import { Slab } from '../../src/slab.ts'
+import { UseOrder } from '../../src/stores/use-order.ts'
 import { ManualClock } from '../../src/testing.ts'
 
 // Whoever floods a store chooses when all of its keys are at their limit, open, expire, or collide: no single request
@@ -61,28 +62,39 @@ describe('the search for room in a store full of keys at their limit', () => {
   })
 })
 
-it('keys that all open at once are taken note of some at a time', () => {
-  const parking = new Parking()
-  for (let slot = 1; slot <= 1000; slot++) parking.park(slot, 2000 - slot)
+/** Slots from 1 to `count`, used in turn and parked. */
+function parked(count: number, opensAtMs: (slot: number) => number) {
+  const slab = new Slab(2)
+  slab.create()
+  const order = new UseOrder(slab)
+  for (let i = 0; i < count; i++) order.use(slab.create())
+  for (let slot = 1; slot <= count; slot++) {
+    expect(order.oldest(0)).toBe(slot)
+    order.park(slot, opensAtMs(slot))
+  }
+  return order
+}
+
+it('keys that all open at once are noted some at a time', () => {
   // The one used longest ago is the last to open.
-  expect(parking.open(999)).toBe(0)
-  expect(parking.open(2000)).toBe(1000 - 255)
-  expect(parking.open(2000)).toBe(1000 - 511)
-  for (let i = 0; i < 2; i++) parking.open(2000)
-  expect(parking.open(2000)).toBe(1)
+  const order = parked(1000, (slot) => 2000 - slot)
+  expect(order.oldest(999)).toBe(0)
+  expect(order.oldest(2000)).toBe(1000 - 255)
+  expect(order.oldest(2000)).toBe(1000 - 511)
+  for (let i = 0; i < 2; i++) order.oldest(2000)
+  expect(order.oldest(2000)).toBe(1)
 })
 
-it('who is parked may leave in any order', () => {
-  const parking = new Parking()
-  for (let slot = 1; slot <= 500; slot++) parking.park(slot, (slot * 7919) % 1009)
-  for (let slot = 1; slot <= 500; slot += 3) parking.leave(slot)
+it('parked keys may be used or deleted in any order', () => {
+  const opensAtMs = (slot: number) => 1 + ((slot * 7919) % 1009)
+  const order = parked(500, opensAtMs)
+  for (let slot = 1; slot <= 500; slot += 3) order.use(slot)
   const left = Array.from({ length: 500 }, (_, i) => i + 1).filter((slot) => slot % 3 !== 1)
-  const opensAtMs = (slot: number) => (slot * 7919) % 1009
   for (const slot of left.toSorted((a, b) => opensAtMs(a) - opensAtMs(b))) {
-    expect(parking.opensAtMs).toBe(opensAtMs(slot))
-    parking.leave(slot)
+    expect(order.opensAtMs).toBe(opensAtMs(slot))
+    order.forget(slot)
   }
-  expect([parking.opensAtMs, parking.open(Number.MAX_SAFE_INTEGER)]).toEqual([0, 0])
+  expect([order.opensAtMs, order.oldest(0)]).toEqual([0, 1])
 })
 
 it('keys that might all have expired are looked through some at a time', () => {

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { Slab } from '../../src/slab.ts'
 import { BLOCK_SLOTS, Expiry } from '../../src/stores/expiry.ts'
 import { KeyMap } from '../../src/stores/key-map.ts'
-import { Parking } from '../../src/stores/parking.ts'
+import { UseOrder } from '../../src/stores/use-order.ts'
 
 // What a memory store knows its keys by, against what is too simple to be wrong.
 
@@ -34,34 +35,90 @@ it('a block of slots is due as soon as the first of them, and none that is not i
   )
 })
 
-it('of those who are parked and may be open the least recently used is found first', () => {
-  const op = fc.record({ what: fc.constantFrom('park', 'park', 'leave', 'open'), slot: slots, ms: times })
+/** The same by brute force. */
+class OrderModel {
+  readonly #usedAt = new Map<number, number>()
+  readonly #opensAtMs = new Map<number, number>()
+  #uses = 0
+
+  get slots(): number[] {
+    return [...this.#usedAt.keys()]
+  }
+
+  use(slot: number): void {
+    this.#usedAt.set(slot, ++this.#uses)
+    this.#opensAtMs.delete(slot)
+  }
+
+  forget(slot: number): void {
+    this.#usedAt.delete(slot)
+    this.#opensAtMs.delete(slot)
+  }
+
+  park(slot: number, opensAtMs: number): void {
+    this.#opensAtMs.set(slot, opensAtMs)
+  }
+
+  oldest(nowMs: number): number {
+    for (const [slot, opensAtMs] of this.#opensAtMs) if (opensAtMs <= nowMs) this.#opensAtMs.delete(slot)
+    const open = [...this.#usedAt].filter(([slot]) => !this.#opensAtMs.has(slot))
+    return open.reduce((a, b) => (b[1] < a[1] ? b : a), [0, Number.POSITIVE_INFINITY])[0]
+  }
+
+  get opensAtMs(): number {
+    return this.#opensAtMs.size === 0 ? 0 : Math.min(...this.#opensAtMs.values())
+  }
+}
+
+it('the least recently used slot that may not be at its limit is found', () => {
+  const op = fc.record({
+    what: fc.constantFrom('add', 'add', 'add', 'use', 'use', 'forget', 'park', 'park', 'wait'),
+    which: fc.nat(),
+    ms: times,
+  })
   fc.assert(
-    fc.property(fc.array(op, { minLength: 1, maxLength: 300, size: 'max' }), (ops) => {
-      const parking = new Parking()
-      const closed = new Map<number, number>()
-      // In the order in which they were parked first.
-      let parked: number[] = []
-      let nowMs = 0
-      for (const { what, slot, ms } of ops) {
-        if (what === 'park' && !closed.has(slot)) {
-          parking.park(slot, nowMs + ms)
-          closed.set(slot, nowMs + ms)
-          if (!parked.includes(slot)) parked.push(slot)
-        } else if (what === 'leave') {
-          parking.leave(slot)
-          closed.delete(slot)
-          parked = parked.filter((other) => other !== slot)
-        } else {
-          nowMs += Math.floor(ms / 10)
-          for (const [other, opensAtMs] of closed) if (opensAtMs <= nowMs) closed.delete(other)
-          expect(parking.open(nowMs)).toBe(parked.find((other) => !closed.has(other)) ?? 0)
+    // Few keys, or so many that a search looks at a sample, and finds some of them.
+    fc.property(
+      fc.constantFrom(0, 20, 300, 3000),
+      fc.array(op, { maxLength: 300, size: 'max' }),
+      (held, ops) => {
+        // Chunks of 64 rows, so some are freed.
+        const slab = new Slab(2, 6)
+        slab.create()
+        const order = new UseOrder(slab)
+        const model = new OrderModel()
+        const add = () => {
+          const slot = slab.create()
+          order.use(slot)
+          model.use(slot)
         }
-        if (what === 'open')
-          expect(parking.opensAtMs).toBe(closed.size === 0 ? 0 : Math.min(...closed.values()))
-      }
-    }),
-    { numRuns: 200 },
+        for (let i = 0; i < held; i++) add()
+        let nowMs = 0
+        for (const { what, which, ms } of ops) {
+          const { slots } = model
+          const slot = slots[which % slots.length]
+          if (what === 'add') add()
+          else if (what === 'wait') nowMs += ms
+          else if (what === 'park') {
+            const oldest = order.oldest(nowMs)
+            expect(oldest).toBe(model.oldest(nowMs))
+            if (oldest === 0) continue
+            order.park(oldest, nowMs + ms)
+            model.park(oldest, nowMs + ms)
+          } else if (slot !== undefined && what === 'use') {
+            order.use(slot)
+            model.use(slot)
+          } else if (slot !== undefined) {
+            order.forget(slot)
+            slab.delete(slot)
+            model.forget(slot)
+          }
+          expect(order.oldest(nowMs)).toBe(model.oldest(nowMs))
+          expect(order.opensAtMs).toBe(model.opensAtMs)
+        }
+      },
+    ),
+    { numRuns: 100 },
   )
 })
 

@@ -2,9 +2,9 @@ import type { ExecutionContext } from '@nestjs/common'
 import { invalidOption, show } from '../../errors.ts'
 import { gate } from '../../http/gate.ts'
 import type { Guard } from '../../http/guard.ts'
-import { drop, whenOver } from '../../http/node.ts'
+import { drop, ReplyFields, whenOver } from '../../http/node.ts'
 import { CONTENT_TYPE, RateLimitException } from './exception.ts'
-import { fieldsOf, type HttpRequest, type HttpResponse, type NestArguments, rawOf } from './platform.ts'
+import { type HttpRequest, type HttpResponse, type NestArguments, rawOf } from './platform.ts'
 
 /** Tells the request and the response of what Nest is about to handle. */
 export type RequestOf<Request = HttpRequest, Response = HttpResponse> = (
@@ -26,8 +26,8 @@ export const httpOf: RequestOf = (context) => {
 type Passing = [...handler: NestArguments, next: (error?: Error) => void]
 
 const enter = gate<Passing>({
-  fields: (_, response) => fieldsOf(response),
-  whenOver: (over, _, response) => whenOver(rawOf(response), over, fieldsOf(response)),
+  fields: (_, response) => new ReplyFields(response),
+  whenOver: (over, _, response) => whenOver(rawOf(response), over, new ReplyFields(response)),
   answer(answer, _, response) {
     // What the answer is, only the filter knows that answers.
     for (const each of [response, rawOf(response)]) each.removeHeader(CONTENT_TYPE)

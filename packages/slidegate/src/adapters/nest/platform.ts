@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ExecutionContext } from '@nestjs/common'
 import type { Binding } from '../../http/binding.ts'
-import type { HeaderAccess } from '../../http/headers.ts'
 import { type NodeRequest, type NodeResponse, nodeBinding } from '../../http/node.ts'
 import { type IsTrusted, unlessAnybody, unlessSpoofed } from '../../http/trust.ts'
 
@@ -19,7 +18,7 @@ export interface HttpRequest {
 export interface HttpResponse {
   status(code: number): HttpResponse
   header(name: string, value: string): HttpResponse
-  getHeader(name: string): unknown
+  getHeader(name: string): number | string | string[] | undefined
   removeHeader(name: string): unknown
   send(body?: unknown): unknown
 }
@@ -65,12 +64,5 @@ export function httpBinding(): Binding<NestArguments> {
     ...node,
     address: (request, response) =>
       isFastify(response) ? ofFastify(request) : ofExpress(request as ExpressRequest),
-  }
-}
-
-export function fieldsOf(response: HttpResponse): HeaderAccess {
-  return {
-    get: (name) => (response.getHeader(name) as number | string | string[] | undefined)?.toString(),
-    set: (name, value) => void response.header(name, value),
   }
 }

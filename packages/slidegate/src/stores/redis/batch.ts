@@ -1,7 +1,7 @@
 import type { Entries } from '../../limits/limit.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
-import type { Request } from './encode.ts'
+import { isJoinable, type Request } from './encode.ts'
 import type { Line } from './queue.ts'
 
 /** What travels in one call at most. */
@@ -43,7 +43,7 @@ export class Pending implements Request {
   readonly mayRemove: boolean
   calls: Call[]
   /** Whether others may join it. */
-  isOpen = true
+  isOpen: boolean
   /** Whether it stands in the queue; else it waits in its line for others of it to leave. */
   isQueued = false
   /** The one behind it. */
@@ -56,6 +56,7 @@ export class Pending implements Request {
     this.weight = weightOf(op)
     this.mayRemove = MAY_REMOVE.has(op.type)
     this.calls = [call]
+    this.isOpen = isJoinable(op)
   }
 
   get count(): number {
@@ -94,6 +95,11 @@ export class Batch {
   /** Who waits for them, all in all. */
   get requests(): number {
     return this.#requests
+  }
+
+  /** The time that they take Redis, in usual ops. */
+  get weight(): number {
+    return this.#weight
   }
 
   get hasRoom(): boolean {

@@ -1,5 +1,5 @@
 import { asUnavailable, SlidegateError, StoreUnavailableError } from '../../errors.ts'
-import { asyncOrigin, backgroundTimer, nextTurn, type Timer } from '../../platform.ts'
+import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../../platform.ts'
 import type { Call } from '../call.ts'
 import type { Op } from '../store.ts'
 import { Batch, type CallSize, OF_SCRIPT } from './batch.ts'
@@ -25,6 +25,9 @@ const PROBE_MS = 25
 /** A client that would queue what it is given is looked at again after so long. */
 const READY_MS = 10
 
+/** As many ops, waiting or in flight, are divided between two calls. Fewer leave together: a call costs more than they do. */
+const MIN_DIVIDED = 8
+
 /** Milliseconds that Redis should take for all that is in flight: whoever comes then waits for it. */
 const IN_FLIGHT_MS = 16
 
@@ -32,10 +35,14 @@ const IN_FLIGHT_MS = 16
  * Sends ops that wait at the same time in one call. A lone one is sent at once (at the end of the current
  * tick, or of this turn of the event loop): nobody waits for company, so batches grow just as Redis becomes the
  * bottleneck. Equal requests for one key become one op with a count: the first to ask are the first to be admitted.
+ *
+ * A call takes at most half of the ops that wait or are in flight. With all of them in one call, this process and Redis
+ * would work in turns: callers whose requests return together send the next ones together.
  */
 export class Batcher {
   readonly #transport: Transport
   readonly #width: Width
+  readonly #size: CallSize
   readonly #waiting: Queue
   readonly #counts: CallCounts | undefined
   /** Calls in flight, the oldest first. */
@@ -61,7 +68,8 @@ export class Batcher {
     this.#transport = transport
     this.#counts = counts
     this.#width = width
-    this.#waiting = new Queue(backlog, width.size)
+    this.#size = width.size ?? OF_SCRIPT
+    this.#waiting = new Queue(backlog, this.#size)
     this.#places = Array.from({ length: width.most }, (_, i) => width.most - 1 - i)
   }
 
@@ -84,16 +92,24 @@ export class Batcher {
   #schedule(): void {
     if (this.#isScheduled || !this.#isDue()) return
     this.#isScheduled = true
-    const later = this.#width.readsFirst ? nextTurn : queueMicrotask
-    later(() => {
-      this.#isScheduled = false
-      // What a client cannot send it would keep, and send when nobody waits for it any more.
-      if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
-      while (this.#isDue()) {
-        // What all have given up takes no turn: nothing was asked.
-        if (this.#sendBatch() && this.#isSilent) this.#startPause(PROBE_MS)
-      }
-    })
+    if (this.#width.readsFirst) nextTurn(this.#sendDue)
+    else endOfTick(this.#sendDue)
+  }
+
+  readonly #sendDue = (): void => {
+    this.#isScheduled = false
+    // If the client can't send a call, it would keep it and send it when nobody waits for it any more.
+    if (!this.#transport.isReady && this.#isDue()) this.#startPause(READY_MS)
+    while (this.#isDue()) {
+      // A batch whose requests have all timed out isn't sent.
+      if (!this.#sendBatch()) continue
+      if (this.#isSilent) this.#startPause(PROBE_MS)
+      // The other half leaves in the next turn of the event loop, when Redis is at work on this one.
+      if (this.#waiting.fillsCall || !this.#isDue()) continue
+      this.#isScheduled = true
+      nextTurn(this.#sendDue)
+      return
+    }
   }
 
   #isDue(): boolean {
@@ -153,37 +169,64 @@ export class Batcher {
 
   /** Answers whether anybody still waited for it. */
   #sendBatch(): boolean {
-    const batch = new Batch(performance.now(), this.#width.size ?? OF_SCRIPT)
-    this.#waiting.fill(batch, this.#isSilent ? 1 : Number.POSITIVE_INFINITY)
+    const { requests } = this.#size
+    const batch = new Batch(performance.now(), { ops: this.#mostOps(), requests })
+    this.#waiting.fill(batch)
     if (batch.ops.length === 0) return false
-    void this.#execute(batch)
+    this.#execute(batch)
     return true
   }
 
-  async #execute(batch: Batch): Promise<void> {
+  /** The most that the next call takes, in usual ops. */
+  #mostOps(): number {
+    const { ops } = this.#size
+    if (this.#isSilent) return 1
+    if (this.#width.eager < 2 || this.#callsAtOnce() < 2) return ops
+    let weight = this.#waiting.weight
+    for (const call of this.#calls) weight += call.weight
+    return weight < MIN_DIVIDED ? ops : Math.min(ops, Math.ceil(weight / 2))
+  }
+
+  #execute(batch: Batch): void {
     const { ops } = batch
     batch.place = this.#places.pop()!
     this.#calls.push(batch)
     this.#counts?.sent(batch.requests, ops.length)
     this.#owesSinceMs = Math.min(this.#owesSinceMs, batch.sentAtMs)
+    this.#transport.send(ops, batch.place).then(
+      (results) => this.#answered(batch, results),
+      (error: unknown) => this.#failed(batch, error),
+    )
+  }
+
+  #answered(batch: Batch, results: readonly Result[]): void {
+    const { ops } = batch
     try {
-      const results = await this.#transport.send(ops, batch.place)
       this.#heard(batch)
       for (let i = 0; i < ops.length; i++) settle(ops[i]!.calls, results[i])
     } catch (error) {
-      this.#counts?.failed()
-      // A client that is not installed is no outage.
-      const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
-      for (const { calls } of ops) settle(calls, failure)
-    } finally {
-      const index = this.#calls.indexOf(batch)
-      if (index >= 0) {
-        this.#calls.splice(index, 1)
-        this.#places.push(batch.place)
-      }
-      if (this.#calls.length === 0 && this.#lost === 0) this.#owesSinceMs = Number.POSITIVE_INFINITY
-      this.#schedule()
+      this.#failed(batch, error)
+      return
     }
+    this.#ended(batch)
+  }
+
+  #failed(batch: Batch, error: unknown): void {
+    this.#counts?.failed()
+    // A client that is not installed is no outage.
+    const failure = error instanceof SlidegateError ? error : asUnavailable(error, this.#transport.server)
+    for (const { calls } of batch.ops) settle(calls, failure)
+    this.#ended(batch)
+  }
+
+  #ended(batch: Batch): void {
+    const index = this.#calls.indexOf(batch)
+    if (index >= 0) {
+      this.#calls.splice(index, 1)
+      this.#places.push(batch.place)
+    }
+    if (this.#calls.length === 0 && this.#lost === 0) this.#owesSinceMs = Number.POSITIVE_INFINITY
+    this.#schedule()
   }
 }
 

@@ -23,7 +23,7 @@ const NEVER = -1
 /** An op's first integer, if it isn't plain: this less the requests admitted. */
 const EXTRAS = -10
 
-/** The answer of a log that limits read. */
+/** The answer of a log that limits read. Its numbers are among those of all limits: see `ConsumeOutcome.limits`. */
 interface Answer {
   readonly log: Log
   /** Where its set's limits begin among those of all parts. */
@@ -32,11 +32,8 @@ interface Answer {
   readonly cost: number
   /** What it held, if the times are computed here. */
   readonly state: unknown
-  /** Units used before the op, per limit. */
-  readonly used: number[]
-  /** Whether its times were answered; per limit until the cost fits, and until all is free. */
+  /** Whether its times were answered. */
   readonly isTimed: boolean
-  readonly times: number[]
 }
 
 export function decisionOf(
@@ -48,19 +45,20 @@ export function decisionOf(
   next: () => number,
 ): ConsumeOutcome {
   const parts = partsInForce(op.parts, overrides)
-  const answers = answersOf(op, parts, nowMs, next)
-  for (let i = answers.length - 1; i >= 0; i--) if (answers[i]!.isTimed) readTimes(answers[i]!, next)
+  const limits = zeros(parts)
+  const answers = answersOf(op, parts, nowMs, limits, next)
+  for (let i = answers.length - 1; i >= 0; i--) if (answers[i]!.isTimed) readTimes(answers[i]!, limits, next)
   const extras = code <= EXTRAS ? extrasOf(parts, next) : undefined
   const isAgain = extras !== undefined && extras.repeats > 0
   const admitted = isAgain ? 1 : extras === undefined ? code : EXTRAS - code
   const atMs = isAgain ? clockMs + extras.againMs : nowMs
   const charged = op.type !== 'consume' || isAgain ? 0 : admitted
-  const limits = limitsOf(answers, charged, isAgain ? 0 : count, nowMs)
+  computeTimes(answers, limits, charged, isAgain ? 0 : count, nowMs)
   if (isAgain) for (let i = 2; i < limits.length; i += 3) if (limits[i]! > 0) limits[i]! += nowMs - atMs
   const outcome: ConsumeOutcome = { source: 'store', atMs, admitted, limits, waitMs: 0 }
-  const explained = op.type === 'explain' ? explanation(op, parts, answers, nowMs, next) : undefined
+  const explained = op.type === 'explain' ? explanation(op, parts, answers, limits, nowMs, next) : undefined
   // Nearly all have nothing more to say.
-  const isTakenOnce = answers.some(({ log }) => takesOnce(log, op))
+  const isTakenOnce = op.mayRepeat === true && answers.some(({ log }) => takesOnce(log, op))
   if (!isTakenOnce && extras === undefined && overrides === undefined && explained === undefined)
     return outcome
   const blocked = explained?.bans.map((ban) => ban?.blockedMs ?? 0) ?? extras?.blocked ?? parts.map(() => 0)
@@ -76,38 +74,79 @@ export function decisionOf(
   }
 }
 
-/** Two times per limit. */
-function readTimes({ log, times }: Answer, next: () => number): void {
-  for (let i = 0; i < log.serves.length; i++) times.push(next(), next())
+/** Reads two times per limit. */
+function readTimes({ log, first }: Answer, limits: number[], next: () => number): void {
+  for (let i = 0; i < log.serves.length; i++) {
+    const place = 3 * (first + log.serves[i]!)
+    const waitMs = next()
+    limits[place + 1] = waitMs === NEVER ? Number.POSITIVE_INFINITY : waitMs
+    limits[place + 2] = next()
+  }
 }
 
-/** The answers of all logs, without the times. */
-function answersOf(op: RequestOp, parts: readonly Part[], nowMs: number, next: () => number): Answer[] {
-  const answers: Answer[] = []
+/** Three numbers per limit. */
+function zeros(parts: readonly Part[]): number[] {
+  let count = 0
+  for (let part = 0; part < parts.length; part++) count += parts[part]!.set.limits.length
+  // All that most limiters have is one.
+  const limits = count > 0 ? [0, 0, 0] : []
+  for (let i = limits.length; i < 3 * count; i++) limits.push(0)
+  return limits
+}
+
+/** Reads the answers of all logs, without the times. */
+function answersOf(
+  op: RequestOp,
+  parts: readonly Part[],
+  nowMs: number,
+  limits: number[],
+  next: () => number,
+): Answer[] {
+  let answers: Answer[] = []
   let first = 0
-  for (const { set } of parts) {
-    for (const log of set.logs) {
+  for (let part = 0; part < parts.length; part++) {
+    const { set } = parts[part]!
+    for (let place = 0; place < set.logs.length; place++) {
+      const log = set.logs[place]!
       if (log.role !== 'count') continue
-      const { kind, params, serves } = log
-      const cost = takesOnce(log, op) ? next() : op.cost
-      const used: number[] = []
-      let isTimed = false
-      let state: unknown
-      if (kind.read !== undefined) {
-        state = kind.read(next, params, nowMs)
-        kind.check(state, params, nowMs, used)
-      } else {
-        for (let i = 0; i < serves.length; i++) {
-          const units = next()
-          isTimed = units < 0
-          used[i] = isTimed ? -1 - units : units
-        }
-      }
-      answers.push({ log, first, cost, state, used, isTimed, times: [] })
+      const answer = answerOf(op, log, first, nowMs, limits, next)
+      // An array that begins empty makes room for 17 at the first.
+      if (answers.length === 0) answers = [answer]
+      else answers.push(answer)
     }
     first += set.limits.length
   }
   return answers
+}
+
+/** Units used per limit of a log, as its kind finds them. One list for all logs, since it is read at once. */
+const found: number[] = []
+
+function answerOf(
+  op: RequestOp,
+  log: Log,
+  first: number,
+  nowMs: number,
+  limits: number[],
+  next: () => number,
+): Answer {
+  const { kind, params, serves } = log
+  const cost = takesOnce(log, op) ? next() : op.cost
+  let isTimed = false
+  let state: unknown
+  if (kind.read !== undefined) {
+    state = kind.read(next, params, nowMs)
+    kind.check(state, params, nowMs, found)
+  }
+  for (let i = 0; i < serves.length; i++) {
+    let units = state === undefined ? next() : found[i]!
+    if (units < 0) {
+      isTimed = true
+      units = -1 - units
+    }
+    limits[3 * (first + serves[i]!)] = units
+  }
+  return { log, first, cost, state, isTimed }
 }
 
 /** What isn't plain about a decision. */
@@ -127,43 +166,48 @@ function extrasOf(parts: readonly Part[], next: () => number): Extras {
 }
 
 /**
- * Three numbers per limit: see `ConsumeOutcome.limits`.
+ * Computes the times of all limits whose logs didn't answer them.
  *
  * @param admitted requests that were charged
  * @param asked those that were to be
  */
-function limitsOf(answers: readonly Answer[], admitted: number, asked: number, nowMs: number): number[] {
-  // Room for one limit: all that most limiters have.
-  const limits = answers.length > 0 ? [0, 0, 0] : []
-  for (const { log, first, cost, state, used, isTimed, times } of answers) {
+function computeTimes(
+  answers: readonly Answer[],
+  limits: number[],
+  admitted: number,
+  asked: number,
+  nowMs: number,
+): void {
+  for (let place = 0; place < answers.length; place++) {
+    const answer = answers[place]!
+    if (answer.isTimed) continue
+    const { log, first, cost, state } = answer
     const { kind, params, serves } = log
-    const fitting = log.shadow && state !== undefined ? roomIn(log, used, cost, admitted) : admitted
+    const fitting = log.shadow && state !== undefined ? roomIn(answer, limits, admitted) : admitted
     if (state !== undefined && fitting > 0) {
       kind.commit(state, params, nowMs, { units: cost * fitting, leaseMs: 0, entry: '' })
     }
     for (let i = 0; i < serves.length; i++) {
       const place = 3 * (first + serves[i]!)
-      limits[place] = used[i]!
-      if (isTimed) {
-        limits[place + 1] = times[2 * i] === NEVER ? Number.POSITIVE_INFINITY : times[2 * i]!
-        limits[place + 2] = times[2 * i + 1]!
-      } else if (state === undefined) {
-        limits[place + 1] = 0
+      if (state === undefined) {
         // From the grain of now on, which has the newest charge.
         limits[place + 2] = params.windows[i]! - (nowMs % params.precision)
-      } else {
-        const isFull = fitting < asked && used[i]! + cost * (fitting + 1) > params.limits[i]!
-        limits[place + 1] = isFull ? kind.retryAfter(state, params, i, nowMs, cost) : 0
-        limits[place + 2] = kind.resetAfter(state, params, i, nowMs)
+        continue
       }
+      const isFull = fitting < asked && limits[place]! + cost * (fitting + 1) > params.limits[i]!
+      if (isFull) limits[place + 1] = kind.retryAfter(state, params, i, nowMs, cost)
+      limits[place + 2] = kind.resetAfter(state, params, i, nowMs)
     }
   }
-  return limits
 }
 
 /** How many of `count` requests fit all limits of a log. */
-function roomIn({ params }: Log, used: readonly number[], cost: number, count: number): number {
-  const rooms = params.limits.map((limit, i) => Math.floor(Math.max(0, limit - used[i]!) / cost))
+function roomIn({ log, first, cost }: Answer, limits: readonly number[], count: number): number {
+  const { params, serves } = log
+  const rooms = params.limits.map((limit, i) => {
+    const used = limits[3 * (first + serves[i]!)]!
+    return Math.floor(Math.max(0, limit - used) / cost)
+  })
   return Math.min(count, ...rooms)
 }
 
@@ -182,15 +226,17 @@ function explanation(
   { charges: most }: ExplainOp,
   parts: readonly Part[],
   answers: readonly Answer[],
+  limits: readonly number[],
   nowMs: number,
   next: () => number,
 ): Pick<ExplainOutcome, 'frees' | 'bans' | 'charges'> {
   const frees: number[][] = []
   const charges: (Charged[] | undefined)[] = []
-  for (const { log, first, state, used } of answers) {
+  for (const { log, first, state } of answers) {
     log.serves.forEach((limit, i) => {
+      const used = limits[3 * (first + limit)]!
       const keepsCharges = most !== undefined && log.kind.charges !== undefined
-      frees[first + limit] = state === undefined ? listOf(next) : freesIn(log, state, i, used[i]!, nowMs)
+      frees[first + limit] = state === undefined ? listOf(next) : freesIn(log, state, i, used, nowMs)
       charges[first + limit] = keepsCharges ? chargesOf(nowMs, next) : undefined
     })
   }

@@ -185,28 +185,26 @@ function keysOf({ parts }: Op): number {
   return parts.reduce((sum, { set }) => sum + set.logs.length + (set.isOverridable ? 2 : 0), 0)
 }
 
-/** Whether an op may be decided together with a request of the same key that waits, as one with a count. */
+/** Whether others may join an op: it is then decided as one with a count. */
+export function isJoinable(op: Op): boolean {
+  return isSingle(op) && !op.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
+}
+
+/** Whether an op asks the same as a request of the same key that waits, which others may join. */
 export function canJoin(
   { op: waiting, nowMs: waitingMs }: Request,
   op: Op,
   nowMs: number | undefined,
 ): boolean {
-  return (
-    waiting.type === 'consume' &&
-    op.type === 'consume' &&
-    waiting.cost === op.cost &&
-    waitingMs === nowMs &&
-    waiting.parts[0]!.key === op.parts[0]!.key &&
-    waiting.parts[0]!.set === op.parts[0]!.set &&
-    isSingle(waiting) &&
-    isSingle(op) &&
-    !waiting.parts[0]!.set.logs.some(({ kind }) => kind.isOneByOne === true)
-  )
+  if (waitingMs !== nowMs) return false
+  if (op === waiting) return true
+  const { key, set } = waiting.parts[0]!
+  return isSingle(op) && op.cost === costOf(waiting) && op.parts[0]!.key === key && op.parts[0]!.set === set
 }
 
-function isSingle(op: ConsumeOp): boolean {
-  const isNamed = op.requestId !== undefined
-  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isNamed && !isPersonal(op)
+function isSingle(op: Op): op is ConsumeOp {
+  if (op.type !== 'consume' || op.requestId !== undefined) return false
+  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isPersonal(op)
 }
 
 /** Whether it brings what no other does. */

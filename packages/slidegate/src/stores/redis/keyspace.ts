@@ -47,15 +47,16 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
     buckets,
     append(op, keys) {
       const { type, parts } = op
-      for (const { key, set } of parts) {
-        const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
-        if (type !== 'overrides') {
-          for (const log of set.logs) keys.push(`${head}${key}:${log.name}`)
+      if (type !== 'overrides') {
+        for (const { key, set } of parts) {
+          const head = `${heads[bucketIn(op, key)]!}${set.limiter}:${key}:`
+          for (const log of set.logs) keys.push(head + log.name)
         }
       }
       for (const { key, set } of parts) {
+        if (type !== 'overrides' && !set.isOverridable) continue
         const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
-        if (type !== 'overrides' && set.isOverridable) keys.push(`${head}${key}:o`)
+        if (type !== 'overrides') keys.push(`${head}${key}:o`)
         if (type === 'overrides' || (type === 'override' && set.isOverridable)) keys.push(`${head}~overrides`)
       }
     },

@@ -108,6 +108,11 @@ export class Queue {
     return this.#first === undefined
   }
 
+  /** The time that all that waits takes Redis, in usual ops. */
+  get weight(): number {
+    return this.#weight
+  }
+
   /** Whether more waits than one call takes. */
   get fillsCall(): boolean {
     return this.#weight >= this.#size.ops || this.#requests >= this.#size.requests
@@ -142,15 +147,15 @@ export class Queue {
     return true
   }
 
-  /** Those that leave next, up to so many ops: the first, and of the others those that may travel with it. */
-  fill(batch: Batch, mostOps: number): void {
+  /** Those that leave next: the first, and of the others those that may travel with it. */
+  fill(batch: Batch): void {
     const number = ++this.#calls
     let isAnyLeft = false
     let before: Pending | undefined
     let pending = this.#first
     const most = LOOKS * this.#size.ops
     for (let looks = 0; pending !== undefined && looks < most; looks++) {
-      if (!batch.hasRoom || batch.ops.length === mostOps) return
+      if (!batch.hasRoom) return
       const { line, op } = pending
       // Ops of several keys share some with others, and are decided in their order.
       const mustStay = isAnyLeft && (line.leftBehindBy === number || op.parts.length > 1)

@@ -55,10 +55,14 @@ export class ScriptTransport implements Transport {
     return this.#connection.isReady
   }
 
-  async send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
+  send(batch: readonly Request[], place: number): Promise<readonly Result[]> {
     const { isCluster, resends } = this.#connection
     const receipt = resends ? this.#receiptFor(batch, place) : undefined
     if (!isCluster || (batch.length === 1 && receipt === undefined)) return this.#call(batch, receipt)
+    return this.#sendToSlot(batch, receipt)
+  }
+
+  async #sendToSlot(batch: readonly Request[], receipt: Receipt | undefined): Promise<readonly Result[]> {
     if (performance.now() < this.#singlyUntilMs) return this.#sendSingly(batch)
     try {
       const results = await this.#call(batch, receipt)
