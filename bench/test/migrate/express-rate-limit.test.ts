@@ -4,7 +4,7 @@ import { rateLimit as theirs } from 'express-rate-limit'
 import { describe, expect, it, vi } from 'vitest'
 import { rateLimit as ours } from '../../../packages/slidegate/src/adapters/express.ts'
 import { memoryStore, slidingWindow } from '../../../packages/slidegate/src/index.ts'
-import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { START, setDate } from './fake-date.ts'
 import { admitted, aroundAnEdge, serve, statuses } from './serve.ts'
 

@@ -13,7 +13,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { SlidegateThrottlerStorage } from '../../../examples/nest-throttler/storage.ts'
 import { RateLimit, RateLimitModule, SkipRateLimit } from '../../../packages/slidegate/src/adapters/nest.ts'
 import { memoryStore, slidingWindow } from '../../../packages/slidegate/src/index.ts'
-import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { START, setDate } from './fake-date.ts'
 import { admitted, statuses } from './serve.ts'
 

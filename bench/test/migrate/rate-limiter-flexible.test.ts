@@ -13,7 +13,7 @@ import {
   tokenBucket,
 } from '../../../packages/slidegate/src/index.ts'
 import { redisStore } from '../../../packages/slidegate/src/stores/redis/index.ts'
-import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis.ts'
 import { START, setDate } from './fake-date.ts'
 

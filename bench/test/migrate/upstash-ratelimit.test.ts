@@ -9,7 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../../packages/slidegate/src/index.ts'
-import { ManualClock } from '../../../packages/slidegate/src/testing.ts'
+import { ManualClock } from '../../../packages/slidegate/src/testing/index.ts'
 import { type OpenRedis, startOpenRedis } from '../../../packages/slidegate/test/docs/open-redis.ts'
 import { startUpstashShim, type UpstashShim } from '../upstash-shim.ts'
 import { START, setDate } from './fake-date.ts'

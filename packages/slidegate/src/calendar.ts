@@ -3,5 +3,5 @@
  *
  * @module
  */
-export type { CalendarUnit } from './limits/calendar.ts'
-export { type CalendarWindowOptions, calendarWindow } from './limits/calendar-window.ts'
+export type { CalendarUnit, CalendarWindowOptions } from './limits/calendar.ts'
+export { calendarWindow } from './limits/calendar-window.ts'

@@ -109,6 +109,15 @@ export function plainError(error: unknown): Error {
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain
 }
 
+/**
+ * Why somebody does not wait, or no longer:
+ * - `full`: as many wait as the limiter's `maxWaiting` allows
+ * - `late`: there is no room for the request within its `maxWaitMs`
+ * - `aborted`: its signal was aborted; the signal's reason is the error's `cause`
+ * - `never`: it costs more than a limit ever admits, or the key is blocked without an end
+ */
+export type WaitErrorReason = 'full' | 'late' | 'aborted' | 'never'
+
 /** Whether it is an error of ours, be it from another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate

@@ -1,7 +1,7 @@
 import type { Decision } from './decision.ts'
 import { invalidOption, StoreUnavailableError, show } from './errors.ts'
-import type { AnyKey } from './key-limits.ts'
-import { Tally } from './tally.ts'
+import type { AnyKey } from './key.ts'
+import { Tally } from './stats.ts'
 
 /** What a limiter tells those who listen. */
 export interface LimiterEvents<Key extends AnyKey = string> {

@@ -1,5 +1,17 @@
 import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
-import { hmacSha256, sha256, utf8 } from './platform.ts'
+import { hmacSha256, sha256, utf8 } from './runtime/platform.ts'
+
+/** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */
+export type Keys<Dimension extends string = string> = Readonly<Record<Dimension, string | null>>
+
+/** Whom a limiter counts. */
+export type AnyKey = string | Keys
+
+/** What is asked about a key rather than for it. */
+export interface KeyOptions {
+  /** Handed to functions that tell limits. */
+  readonly request?: unknown
+}
 
 export const MAX_KEY_BYTES: number = 64 * 1024
 

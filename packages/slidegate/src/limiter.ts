@@ -1,37 +1,24 @@
 import type { Decision } from './decision.ts'
-import type { Duration } from './duration.ts'
-import { checkOptions, invalidOption, type Names, show } from './errors.ts'
 import type { LimiterEvent, LimiterListener, Logger } from './events.ts'
-import type { Explanation } from './explanation.ts'
-import { guardedStore } from './guarded-store.ts'
-import { spellingBy } from './key.ts'
-import {
-  type AnyKey,
-  Dimension,
-  KeyLimits,
-  type Keys,
-  type LimitsOf,
-  ownOf,
-  parseDimension,
-} from './key-limits.ts'
+import type { AnyKey, KeyOptions } from './key.ts'
+import type { LimitsOf } from './limiter/dimensions.ts'
+import type { Explanation } from './limiter/explanation.ts'
+import type { RequestNames } from './limiter/names.ts'
+import type { Overrides } from './limiter/overrides.ts'
+import type { Permit } from './limiter/permit.ts'
+import type { Reservation, Settlement } from './limiter/reservation.ts'
+import type { WaitOptions } from './limiter/waiting/wait-options.ts'
+import type { WaitingState } from './limiter/waiting/waiting.ts'
 import type { BanOptions } from './limits/ban.ts'
-import { parseName } from './limits/declare.ts'
 import type { Entry, Limit } from './limits/limit.ts'
-import type { RequestNames } from './names.ts'
-import type { Overrides } from './overrides.ts'
-import type { Permit } from './permit.ts'
-import type { Reservation, Settlement } from './reservation.ts'
-import { acrossDomains } from './resilience/across-domains.ts'
 import type { OnStoreError } from './resilience/answers.ts'
 import type { BreakerOptions } from './resilience/breaker.ts'
-import { StoreLimiter } from './store-limiter.ts'
+import type { Duration } from './runtime/duration.ts'
+import type { LimiterStats } from './stats.ts'
 import type { Store } from './stores/store.ts'
-import type { LimiterStats } from './tally.ts'
-import type { WaitOptions } from './waiting/wait-options.ts'
-import type { WaitingState } from './waiting/waiting.ts'
 
 /** The options of every limiter. */
-interface CommonOptions {
+export interface CommonOptions {
   /** Namespace of the keys and label of the metrics: 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: `default`. */
   readonly name?: string
   /** Where the state lives. Default: a memory store of its own. */
@@ -117,12 +104,6 @@ export interface ConsumeOptions extends RequestNames {
 export interface ExplainOptions extends Pick<ConsumeOptions, 'cost' | 'request'> {
   /** Whether the charges that count are told one by one: for pictures, at the price of some 500 records read. Default: false. */
   readonly charges?: boolean
-}
-
-/** What is asked about a key rather than for it. */
-export interface KeyOptions {
-  /** Handed to functions that tell limits. */
-  readonly request?: unknown
 }
 
 /** What one limit keeps one by one. */
@@ -249,81 +230,4 @@ export interface Limiter<Key extends AnyKey = string> {
 /** One of several requests that are decided in one call. */
 export interface BulkRequest<Key extends AnyKey = string> extends ConsumeOptions {
   readonly key: Key
-}
-
-/** Of the options of every limiter. */
-export const COMMON_NAMES: Names<CommonOptions> = {
-  ...{ name: true, store: true, timeoutMs: true, onStoreError: true, instances: true, breaker: true },
-  ...{ logger: true, overrides: true, maxWaiting: true, reservationTtl: true, hashKeys: true },
-}
-
-const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
-  ...{ limits: true, dimensions: true, ban: true },
-  ...COMMON_NAMES,
-}
-
-/**
- * A limiter of these limits, whose counts live in its store.
- *
- * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_window`, `invalid_option`
- */
-export function createLimiter<Dimension extends string>(
-  options: DimensionOptions<Dimension>,
-): Limiter<Keys<Dimension>>
-export function createLimiter(options: LimiterOptions): Limiter
-export function createLimiter(options: LimiterOptions | DimensionOptions<string>): Limiter<AnyKey> {
-  checkOptions(options, 'createLimiter', NAMES)
-  const name = parseName(options.name ?? 'default')
-  const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
-  const { store, announcer } = guardedStore(name, options)
-  // Keys of one request may live on several servers.
-  const domainOf = keys.dimensions.length > 1 ? options.store?.domainOf : undefined
-  const whole = domainOf === undefined ? store : acrossDomains(store, domainOf.bind(options.store))
-  return new StoreLimiter(name, keys, whole, announcer, options)
-}
-
-const MAX_DIMENSIONS = 16
-
-function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<string>): Dimension[] {
-  const { dimensions, limits, ban, overrides: isOverridable = false } = options
-  if (typeof isOverridable !== 'boolean') {
-    throw invalidOption(`overrides is ${show(isOverridable)}; it must be true or false`, isOverridable)
-  }
-  if (dimensions === undefined) {
-    const { limits, ban } = options as LimiterOptions
-    return [new Dimension(name, undefined, { limits, ban, isOverridable })]
-  }
-  if (limits !== undefined) {
-    throw invalidOption('both limits and dimensions are given; give one of them', limits)
-  }
-  const given = isRecord(dimensions) ? Object.entries(dimensions) : []
-  if (given.length === 0 || given.length > MAX_DIMENSIONS) {
-    throw invalidOption(
-      `dimensions is ${show(dimensions)} of ${given.length}; it must be an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
-      dimensions,
-    )
-  }
-  if (ban !== undefined && !isRecord(ban)) {
-    const right = given.map(([name]) => name).join(', ')
-    throw invalidOption(
-      `ban is ${show(ban)}; with dimensions it must be an object with some of ${right}`,
-      ban,
-    )
-  }
-  for (const dimension of Object.keys(ban ?? {})) {
-    if (Object.hasOwn(dimensions, dimension)) continue
-    throw invalidOption(`ban has ${show(dimension)}, which is no dimension`, ban)
-  }
-  return given.map(([dimension, limitsOf]) => {
-    const rules = {
-      limits: limitsOf,
-      isOverridable,
-      ban: ownOf((ban ?? {}) as NonNullable<DimensionOptions<string>['ban']>, dimension),
-    }
-    return new Dimension(name, parseDimension(dimension), rules)
-  })
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, it } from 'vitest'
 import { type RedisClient, redisStore } from '../src/stores/redis/index.ts'
 import type { Store } from '../src/stores/store.ts'
-import { type CreateStore, storeConformance } from '../src/testing.ts'
+import { type CreateStore, storeConformance } from '../src/testing/index.ts'
 
 /** A connected client, and how to end it. */
 export interface Connection {

@@ -2,13 +2,12 @@ import { useId, useState } from 'preact/hooks'
 import { askBlob } from '../api.ts'
 import { sentenceOf } from '../components/status.tsx'
 import { useLive } from '../live.tsx'
-import type { Source } from './log-panel.tsx'
 
 /** As many as the service gives at once. */
 const COUNT = 100_000
 
 /** The requests of one limiter that the running service has captured. */
-export function CapturedChoice({ onChoose }: { readonly onChoose: (source: Source) => void }) {
+export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string, file: Blob) => void }) {
   const { overview } = useLive()
   const names = overview?.limiters.map(({ name }) => name) ?? []
   const [chosen, setChosen] = useState<string>()
@@ -22,7 +21,7 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (source: Sourc
     setBusy(true)
     setProblem(undefined)
     try {
-      onChoose({ name: `captured of ${limiter}`, file: await capturedOf(limiter) })
+      onChoose(`captured of ${limiter}`, await capturedOf(limiter))
     } catch (error) {
       setProblem(sentenceOf(error as Error))
     }

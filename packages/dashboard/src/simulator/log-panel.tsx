@@ -8,7 +8,7 @@ import type { Simulator } from './use-simulator.ts'
 import { utc } from './utc.ts'
 
 /** Where the requests come from. */
-export interface Source {
+interface Source {
   readonly name: string
   readonly file: Blob | 'sample'
 }
@@ -74,7 +74,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
         <button type="button" onClick={() => open({ name: 'the sample', file: 'sample' }, USUAL)}>
           Load the sample
         </button>
-        <CapturedChoice onChoose={(chosen) => open(chosen, CAPTURED)} />
+        <CapturedChoice onChoose={(name, file) => open({ name, file }, CAPTURED)} />
       </div>
       <LineChoice options={options} fields={log?.fields ?? []} onChange={readAs} />
       {loading !== undefined && (

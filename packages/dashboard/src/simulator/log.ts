@@ -1,4 +1,5 @@
-import { type LineOptions, lineParser, type ParseLine } from '../../../server/src/log/parse-line.ts'
+import type { ParseLine } from '../../../server/src/log/json-line.ts'
+import { type LineOptions, lineParser } from '../../../server/src/log/parse-line.ts'
 import { splitLines } from '../../../server/src/log/split-lines.ts'
 import { ReorderBuffer } from '../../../server/src/replay/reorder-buffer.ts'
 import { Skipped } from '../../../server/src/replay/skipped.ts'

@@ -6,8 +6,6 @@ import { messageOf } from '../errors.ts'
 import { checkRules } from '../gateway/rules.ts'
 import { addressOf, isLoopback } from '../service/listeners.ts'
 import { openStore, storeConfigOf } from '../service/store.ts'
-import { checkCapture } from './capture-checks.ts'
-import { checkLimiters } from './limiter-checks.ts'
 import type { Path } from './reader.ts'
 import { ADDRESS, type Config, type RuleConfig } from './schema.ts'
 import { suggestion } from './suggestion.ts'
@@ -26,13 +24,12 @@ export interface Checked {
   complain(path: Path, message: string, at?: 'value' | 'key'): void
 }
 
-export function checkConfig(checked: Checked): void {
-  checkLimiters(checked)
+/** Checks forward auth, the store, listeners and tokens. */
+export function checkService(checked: Checked): void {
   checkForwardAuth(checked)
   checkStore(checked)
   checkListeners(checked)
   checkTokens(checked)
-  checkCapture(checked)
 }
 
 function checkForwardAuth(checked: Checked): void {

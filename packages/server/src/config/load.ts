@@ -1,8 +1,10 @@
 import { dirname, resolve } from 'node:path'
 import { type Domains, readDomains } from '../envoy/domains.ts'
 import { isObject } from '../objects.ts'
-import { checkConfig } from './checks.ts'
+import { checkCapture } from './capture-checks.ts'
+import { type Checked, checkService } from './checks.ts'
 import { readDocument, readText, type SourceDocument } from './document.ts'
+import { checkLimiters } from './limiter-checks.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import type { Path } from './reader.ts'
 import type { Config } from './schema.ts'
@@ -50,14 +52,18 @@ export function loadText(file: string, text: string, options: LoadOptions = {}):
   if (config === undefined) throw problems.error()
   const { http, grpc } = options.listen ?? {}
   if (http || grpc) config.listen = { ...config.listen, ...(http && { http }), ...(grpc && { grpc }) }
-  checkConfig({
+  const checked: Checked = {
     config,
     folder,
     environment,
     looksAtFiles,
     isSound: (path) => problems.areNoneIn(path),
     complain: (path, message, at) => problems.add(path, message, at),
-  })
+  }
+  // Limiters come first: rules are only checked against sound ones.
+  checkLimiters(checked)
+  checkService(checked)
+  checkCapture(checked)
   const domains =
     looksAtFiles && problems.areNoneIn(['envoy']) ? domainsOf(config, folder, problems) : undefined
   if (problems.areSome()) throw problems.error()

@@ -1,12 +1,12 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { Ajv, type AnySchema, type ValidateFunction } from 'ajv'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyServerOptions } from 'fastify'
+import type { TlsOptions } from '../service/listeners.ts'
 import type { TraceHeaders } from '../tracing/tracing.ts'
 import { captureRoutes } from './capture.ts'
 import { changingRoutes } from './changing.ts'
 import { consumeRoutes } from './consume.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { describeRoutes } from './description.ts'
 import { guardEntrance } from './entrance.ts'
 import { forwardAuthRoutes } from './forward-auth.ts'
@@ -21,24 +21,6 @@ import { reservationRoutes } from './reservations.ts'
 import { storeRoutes } from './store.ts'
 import { validationError } from './validation.ts'
 import { waitRoutes } from './wait.ts'
-
-/** With types taken from the schemas of routes. */
-export type App = FastifyInstance<
-  Server,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->
-
-/** Certificates, as `node:https` takes them. */
-export interface TlsOptions {
-  readonly cert: string
-  readonly key: string
-  /** With an authority of clients, only those with a certificate of it are let in. */
-  readonly ca?: string
-  readonly requestCert?: boolean
-}
 
 /** For so long a client may take to say what it wants, and to send all of it. */
 const HEADERS_MS = 10_000

@@ -1,7 +1,6 @@
 import Type from 'typebox'
 import { ServiceError } from '../service/service-error.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { mustSee } from './readers.ts'
 import { closed, LimiterName } from './schemas.ts'
 

@@ -1,3 +1,6 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Admin } from '../admin/admin.ts'
 import type { Capture } from '../capture/capture.ts'
@@ -8,6 +11,15 @@ import type { Peers } from '../service/peers.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
 import type { Tracing } from '../tracing/tracing.ts'
+
+/** The Fastify instance, which takes types from the schemas of routes. */
+export type App = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
 
 /** What all routes work with. `service.config` is read anew for each request: a reload changes it. */
 export interface Context {

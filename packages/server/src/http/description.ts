@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import { VERSION } from '../version.ts'
-import type { App } from './app.ts'
+import type { App } from './context.ts'
 import { problemAnswer, SHARED } from './schemas.ts'
 
 /** What any route may answer. */

@@ -6,8 +6,7 @@ import type { AuthConfig, Role } from '../config/schema.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import { fits } from '../service/pattern.ts'
 import { ServiceError } from '../service/service-error.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -4,8 +4,7 @@ import { denialOf, draft11Headers, retryAfterHeaders } from 'slidegate/http'
 import type { Config } from '../config/schema.ts'
 import { AskedRequest } from '../gateway/asked.ts'
 import { Rules } from '../gateway/rules.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 
 /** Where gateways show their token: `Authorization` is their clients'. */
 const GATEWAY_TOKEN = 'x-slidegate-token'

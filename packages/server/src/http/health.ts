@@ -1,6 +1,5 @@
 import Type from 'typebox'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { closed } from './schemas.ts'
 
 const tags = ['service']

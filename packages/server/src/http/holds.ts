@@ -1,7 +1,6 @@
 import type { AnyKey } from 'slidegate'
 import Type, { type Static } from 'typebox'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { checkPlan, limiterFor } from './requests.ts'
 import { Cost, closed, Key, LimiterName, Plan, RequestId } from './schemas.ts'
 

@@ -10,8 +10,7 @@ import {
   Overview,
   WhoAmI,
 } from './admin-schemas.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { mustSee, namesFor, readerNow, sendEvents } from './readers.ts'
 
 const read = { role: 'read' } as const

@@ -13,8 +13,7 @@ import {
   TopQuery,
   UsageAnswer,
 } from './admin-schemas.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { mustSee, namesFor, readerNow, sendEvents } from './readers.ts'
 
 const read = { role: 'read' } as const

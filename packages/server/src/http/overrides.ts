@@ -14,8 +14,7 @@ import {
   OverrideLines,
   OverridesQuery,
 } from './admin-schemas.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { limiterFor } from './requests.ts'
 import { problemAnswer } from './schemas.ts'
 

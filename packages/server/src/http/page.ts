@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { App } from './app.ts'
+import type { App } from './context.ts'
 
 /** Built by packages/dashboard; as far from here as from where this is when it was built. */
 const ROOT = fileURLToPath(new URL('../../page', import.meta.url))

@@ -1,6 +1,5 @@
 import Type from 'typebox'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { announceState, decidedBody } from './decisions.ts'
 import { limiterFor, optionsOf, type RequestBody } from './requests.ts'
 import { Cost, closed, Key, LimiterName, Plan, shared, Value } from './schemas.ts'

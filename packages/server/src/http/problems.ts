@@ -11,8 +11,7 @@ import {
 import { retryAfterHeaders } from 'slidegate/http'
 import { loggedKey } from '../logged.ts'
 import { ServiceError } from '../service/service-error.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 import { FailureLog } from './failure-log.ts'
 
 /** For a client to read why its connection is closed. */

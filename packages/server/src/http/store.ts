@@ -3,8 +3,7 @@ import Type from 'typebox'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { Service } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
-import type { App } from './app.ts'
-import type { Context } from './context.ts'
+import type { App, Context } from './context.ts'
 
 /** Names of limiters that the service has for itself: the probe of readiness, and those of Envoy's domains. */
 const OWN = /^(slidegate|envoy)(\.|$)/

@@ -1,6 +1,6 @@
 import { addressKey, UNKNOWN_ADDRESS } from 'slidegate/http'
+import type { ParseLine } from './json-line.ts'
 import { detachedKey } from './key.ts'
-import type { ParseLine } from './parse-line.ts'
 import { parseAccessLogTime } from './time.ts'
 
 // host ident authuser [time] "request" status bytes "referer" "agent": the common format, which the combined

@@ -1,7 +1,20 @@
 import { printable } from '../text.ts'
 import { detachedKey } from './key.ts'
-import type { ParseLine } from './parse-line.ts'
 import { parseJsonTime } from './time.ts'
+
+/** A request as a line of a log tells of it, or why the line tells of none. */
+type ParsedLine =
+  | {
+      readonly timeMs: number
+      readonly key: string
+      /** Where the line tells it; else it is 1. */
+      readonly cost?: number
+      /** Of a request that the service has captured: which limiter has decided it. */
+      readonly limiter?: string
+    }
+  | { readonly bad: string }
+
+export type ParseLine = (text: string) => ParsedLine
 
 /** Reads lines of which each is a JSON object. */
 export function jsonLineParser(keyField: string, timeField: string, costField?: string): ParseLine {

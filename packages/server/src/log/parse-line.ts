@@ -1,20 +1,6 @@
 import { accessLogParser } from './access-log.ts'
-import { jsonLineParser } from './json-line.ts'
+import { jsonLineParser, type ParseLine } from './json-line.ts'
 import { MAX_LINE_CHARS } from './split-lines.ts'
-
-/** A request as a line of a log tells of it, or why the line tells of none. */
-type ParsedLine =
-  | {
-      readonly timeMs: number
-      readonly key: string
-      /** Where the line tells it; else it is 1. */
-      readonly cost?: number
-      /** Of a request that the service has captured: which limiter has decided it. */
-      readonly limiter?: string
-    }
-  | { readonly bad: string }
-
-export type ParseLine = (text: string) => ParsedLine
 
 export const LOG_FORMATS = ['auto', 'clf', 'json'] as const
 

@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.ts'
-import type { ParseLine } from '../log/parse-line.ts'
+import type { ParseLine } from '../log/json-line.ts'
 import { printable } from '../text.ts'
 
 /**

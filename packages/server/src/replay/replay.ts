@@ -1,4 +1,4 @@
-import type { ParseLine } from '../log/parse-line.ts'
+import type { ParseLine } from '../log/json-line.ts'
 import type { Decider } from './decider.ts'
 import type { ReorderBuffer } from './reorder-buffer.ts'
 import type { LoggedRequest } from './request.ts'

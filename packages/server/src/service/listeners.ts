@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../errors.ts'
-import type { TlsOptions } from '../http/app.ts'
 
 /** `127.0.0.1:8080`, `[::1]:8080` */
 export function addressOf(text: string): { readonly host: string; readonly port: number } {
@@ -20,6 +19,15 @@ export function listenError(name: 'http' | 'grpc', address: string, cause: unkno
   const why = said.includes('EADDRINUSE') ? 'something else listens there already (EADDRINUSE)' : said
   const settings = `--${name}, SLIDEGATE_${name.toUpperCase()} or listen.${name}`
   return new Error(`cannot listen on ${address}: ${why}; ${settings} sets another address`, { cause })
+}
+
+/** Certificates, as `node:https` takes them. */
+export interface TlsOptions {
+  readonly cert: string
+  readonly key: string
+  /** With an authority of clients, only those with a certificate of it are let in. */
+  readonly ca?: string
+  readonly requestCert?: boolean
 }
 
 export function tlsOptions(

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { App } from '../../src/http/app.ts'
+import type { App } from '../../src/http/context.ts'
 import { pageRoutes } from '../../src/http/page.ts'
 import { type TestService, testService } from '../support/service.ts'
 

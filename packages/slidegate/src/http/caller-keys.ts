@@ -1,4 +1,4 @@
-import { sha256 } from '../platform.ts'
+import { sha256 } from '../runtime/platform.ts'
 
 // Keys of callers who are known by something else than their address. Each says what it is, so that a user who is called
 // like an address or a route is still somebody else. Where there is nothing to tell callers by, all share one key, which

@@ -1,10 +1,10 @@
 import type { Decision } from '../decision.ts'
-import { type Duration, parseDuration } from '../duration.ts'
-import { checkNames, invalidOption, type SlidegateError, show } from '../errors.ts'
-import type { AnyKey } from '../key-limits.ts'
+import { checkNames, invalidOption, type SlidegateError, show, type WaitErrorReason } from '../errors.ts'
+import type { AnyKey } from '../key.ts'
+import { WaitError } from '../limiter/waiting/wait-error.ts'
+import type { WaitOptions } from '../limiter/waiting/wait-options.ts'
 import type { Limiter } from '../limiter.ts'
-import { WaitError, type WaitErrorReason } from '../waiting/wait-error.ts'
-import type { WaitOptions } from '../waiting/wait-options.ts'
+import { type Duration, parseDuration } from '../runtime/duration.ts'
 
 /**
  * What happens to requests for which there is no room:

@@ -1,6 +1,6 @@
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
-import type { AnyKey } from '../key-limits.ts'
+import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import { addressKey } from './address.ts'
 import { after, isPending } from './at-once.ts'

@@ -1,4 +1,5 @@
-import { createLimiter, type Limiter } from '../limiter.ts'
+import { createLimiter } from '../limiter/create-limiter.ts'
+import type { Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { HandlerArguments } from './binding.ts'
 import type { GuardOptions } from './options.ts'

@@ -1,6 +1,6 @@
 import { checkOptions } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
-import { sha256 } from '../platform.ts'
+import { sha256 } from '../runtime/platform.ts'
 import type { Store } from '../stores/store.ts'
 import type { Binding, HandlerArguments } from './binding.ts'
 import { createGuard, type Guard } from './guard.ts'

@@ -1,6 +1,6 @@
 import type { Decision } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
-import type { AnyKey } from '../key-limits.ts'
+import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Answered, HandlerArguments } from './binding.ts'
 import type { Ask } from './denied.ts'

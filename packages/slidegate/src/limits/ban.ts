@@ -1,5 +1,5 @@
-import { type Duration, parseWindow } from '../duration.ts'
 import { checkNames, invalidOption, show } from '../errors.ts'
+import { type Duration, parseWindow } from '../runtime/duration.ts'
 import type { Kind, LogParams } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
 import { ObjectLogs } from './object-logs.ts'

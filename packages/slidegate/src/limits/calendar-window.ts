@@ -1,28 +1,9 @@
 import { SlidegateError, show } from '../errors.ts'
-import { Calendar, type CalendarUnit, isUnit } from './calendar.ts'
+import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
-import { checkDeclaration, declareLimit, type NameOptions, parseLimit } from './declare.ts'
+import { checkDeclaration, declareLimit, parseLimit } from './declare.ts'
 import { type Counter, commonParams, type FixedWindowParams, fixedWindowKind } from './fixed-window.ts'
 import type { Kind, Limit } from './limit.ts'
-
-/** The options of {@link calendarWindow}. */
-export interface CalendarWindowOptions extends NameOptions {
-  /** Units admitted per window: an integer from 1 to 2^40. */
-  readonly limit: number
-  /**
-   * The windows are local hours, days, ISO weeks (from Monday) or months. If the local clock is set, an hour ends, and a day
-   * is shorter or longer than others. `windowMs` of the limit is nominal: 24 hours for a day, 31 days for a month. The
-   * default name is like `10000-per-month`.
-   */
-  readonly unit: CalendarUnit
-  /**
-   * An IANA name such as `Europe/Berlin`, by the rules that this process has. Default: `UTC`.
-   *
-   * With Redis the time is that of Redis. If it is more than two windows from that of this process, requests fail as if the
-   * store were unavailable, with the reason `state`.
-   */
-  readonly timeZone?: string
-}
 
 /**
  * Limits each window of a calendar to `limit` units.

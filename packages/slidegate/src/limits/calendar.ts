@@ -2,9 +2,29 @@ import * as Instant from 'temporal-polyfill/fns/Instant'
 import * as PlainDate from 'temporal-polyfill/fns/PlainDate'
 import * as ZonedDateTime from 'temporal-polyfill/fns/ZonedDateTime'
 import { SlidegateError, show } from '../errors.ts'
+import type { NameOptions } from './declare.ts'
 
 /** Windows that a calendar knows. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
+
+/** The options of calendarWindow. */
+export interface CalendarWindowOptions extends NameOptions {
+  /** Units admitted per window: an integer from 1 to 2^40. */
+  readonly limit: number
+  /**
+   * The windows are local hours, days, ISO weeks (from Monday) or months. If the local clock is set, an hour ends, and a day
+   * is shorter or longer than others. `windowMs` of the limit is nominal: 24 hours for a day, 31 days for a month. The
+   * default name is like `10000-per-month`.
+   */
+  readonly unit: CalendarUnit
+  /**
+   * An IANA name such as `Europe/Berlin`, by the rules that this process has. Default: `UTC`.
+   *
+   * With Redis the time is that of Redis. If it is more than two windows from that of this process, requests fail as if the
+   * store were unavailable, with the reason `state`.
+   */
+  readonly timeZone?: string
+}
 
 const HOUR_MS = 3_600_000
 

@@ -1,4 +1,4 @@
-import { type Duration, parseWindow } from '../duration.ts'
+import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { Limit } from './limit.ts'

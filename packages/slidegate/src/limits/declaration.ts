@@ -1,5 +1,5 @@
 import { SlidegateError, show } from '../errors.ts'
-import type { CalendarWindowOptions } from './calendar-window.ts'
+import type { CalendarWindowOptions } from './calendar.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'
 import { declaredOptions, showNoLimit } from './declare.ts'
 import { type DistinctOptions, distinct } from './distinct.ts'

@@ -1,5 +1,5 @@
-import { type Duration, formatDuration } from '../duration.ts'
 import { checkNames, isBranded, type Names, SlidegateError, show } from '../errors.ts'
+import { type Duration, formatDuration } from '../runtime/duration.ts'
 import type { Limit } from './limit.ts'
 
 /** Units that a window may admit at most: 2^40. */

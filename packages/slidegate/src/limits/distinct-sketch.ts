@@ -1,5 +1,5 @@
-import { startOf } from '../duration.ts'
-import { mapKey } from '../map-key.ts'
+import { startOf } from '../runtime/duration.ts'
+import { mapKey } from '../runtime/map-key.ts'
 import type { Kind, LogParams } from './limit.ts'
 import { ObjectLogs } from './object-logs.ts'
 

@@ -1,5 +1,5 @@
-import { parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
 import { distinctSketchKind, MAX_VALUES, tenthOf } from './distinct-sketch.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'

@@ -1,4 +1,4 @@
-import { mapKey } from '../map-key.ts'
+import { mapKey } from '../runtime/map-key.ts'
 import type { Charge, Charged, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
 import { ObjectLogs } from './object-logs.ts'
 import { packedWindowKind } from './packed-window.ts'

@@ -1,5 +1,5 @@
-import { parseWindow, startOf } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { parseWindow, startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
 import {
   checkDeclaration,

@@ -1,4 +1,14 @@
-import type { LimitNumbers } from './override.ts'
+/** Numbers that replace the declared ones of a limit. */
+export interface LimitNumbers {
+  /** The limit, of all kinds but token buckets. */
+  readonly limit?: number
+  /** Length of a sliding window in milliseconds. */
+  readonly windowMs?: number
+  /** Tokens that a token bucket holds. */
+  readonly capacity?: number
+  /** Tokens that come back per interval of a token bucket. */
+  readonly refill?: number
+}
 
 /** One limit as the user declared it, checked and completed. Made by {@link slidingWindow} and its like. */
 export interface Limit {

@@ -1,20 +1,8 @@
 import { adapt, adaptedFrom, declaredName, isName, MAX_LIMIT } from './declare.ts'
-import type { Limit } from './limit.ts'
+import type { Limit, LimitNumbers } from './limit.ts'
 import type { LimitSet } from './limit-set.ts'
 
 // The effect of an override. Its stored form: see override.lua.
-
-/** Numbers that replace the declared ones of a limit. */
-export interface LimitNumbers {
-  /** The limit, of all kinds but token buckets. */
-  readonly limit?: number
-  /** Length of a sliding window in milliseconds. */
-  readonly windowMs?: number
-  /** Tokens that a token bucket holds. */
-  readonly capacity?: number
-  /** Tokens that come back per interval of a token bucket. */
-  readonly refill?: number
-}
 
 /** The stored rule: `''` for none, `exempt`, or JSON with numbers by the name of their limit. */
 export type Rule = string

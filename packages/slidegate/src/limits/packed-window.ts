@@ -1,4 +1,4 @@
-import { isWindow, startOf } from '../duration.ts'
+import { isWindow, startOf } from '../runtime/duration.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import {

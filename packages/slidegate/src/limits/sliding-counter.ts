@@ -1,4 +1,4 @@
-import { parseWindow, startOf } from '../duration.ts'
+import { parseWindow, startOf } from '../runtime/duration.ts'
 import {
   checkDeclaration,
   declareLimit,

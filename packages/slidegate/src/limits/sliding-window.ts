@@ -1,5 +1,5 @@
-import { type Duration, parseDuration, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { type Duration, parseDuration, parseWindow } from '../runtime/duration.ts'
 import {
   checkDeclaration,
   declareLimit,

@@ -1,5 +1,5 @@
-import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../duration.ts'
 import { SlidegateError, show } from '../errors.ts'
+import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
 import { mostOf } from './override.ts'

@@ -1,4 +1,4 @@
-import { Slab } from '../slab.ts'
+import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
 
 /** The two numbers of a record. */

@@ -1,6 +1,6 @@
 import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
+import { isForHandlers } from '../limiter/names.ts'
 import type { Limiter } from '../limiter.ts'
-import { isForHandlers } from '../names.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
 /** A request that is about to be sent, as the functions of the options see it. */

@@ -1,9 +1,10 @@
-import { type Duration, parseWindow } from '../duration.ts'
 import { checkOptions, invalidOption, type Names, SlidegateError, show } from '../errors.ts'
-import { COMMON_NAMES, createLimiter, type Limiter, type LimiterOptions } from '../limiter.ts'
+import { COMMON_NAMES, createLimiter } from '../limiter/create-limiter.ts'
+import type { Limiter, LimiterOptions } from '../limiter.ts'
 import { checkDeclaration, nameOf, parseLimit } from '../limits/declare.ts'
 import type { Limit } from '../limits/limit.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
+import { type Duration, parseWindow } from '../runtime/duration.ts'
 
 /** A limit as the upstream has published it. */
 export interface UpstreamLimit {

@@ -1,6 +1,6 @@
-import { mapKey } from '../map-key.ts'
+import { textHash } from '../runtime/hash.ts'
+import { mapKey } from '../runtime/map-key.ts'
 import type { Part } from '../stores/store.ts'
-import { textHash } from '../text-hash.ts'
 
 /**
  * Entries by limiter name and key: whatever the limit sets, they may share logs. In two steps, since a string put

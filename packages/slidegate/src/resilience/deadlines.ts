@@ -1,4 +1,4 @@
-import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../platform.ts'
+import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
 /** One who has to be told when his time is up. */
 export interface Due {

@@ -1,7 +1,7 @@
-import { limitsInForce } from '../decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
 import { FOREVER } from '../limits/override.ts'
+import { limitsInForce } from '../stores/outcome.ts'
 import type { ConsumeOp, ConsumeOutcome, Outcome, Part } from '../stores/store.ts'
 import { KeyRing, placeOf } from './by-key.ts'
 

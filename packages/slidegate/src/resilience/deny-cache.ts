@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts'
-import { type Call, outcomeAt } from '../stores/call.ts'
-import type { ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { outcomeAt } from '../stores/outcome.ts'
+import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
 import { Denials } from './denials.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 

@@ -1,8 +1,8 @@
 import { checkOptions, invalidOption, show } from '../errors.ts'
-import type { Logger } from '../events.ts'
+import type { Announcer, Logger } from '../events.ts'
 import type { OnStoreError } from './answers.ts'
 import type { BreakerOptions } from './breaker.ts'
-import type { FailurePolicy } from './failure-policy.ts'
+import type { LocalStore } from './local-share.ts'
 import { checkInteger } from './options.ts'
 
 const POLICIES: readonly unknown[] = ['throw', 'deny', 'allow', 'local'] satisfies OnStoreError[]
@@ -13,6 +13,18 @@ export interface FailureOptions {
   readonly instances?: number
   readonly breaker?: BreakerOptions
   readonly logger?: Logger | false
+}
+
+/** What a limiter does when its store fails. */
+export interface FailurePolicy {
+  readonly onStoreError: OnStoreError
+  /** Milliseconds after which the store is given up. */
+  readonly timeoutMs: number
+  readonly breaker: Required<BreakerOptions>
+  /** Processes that share the limits, with `local`. */
+  readonly instances: number
+  readonly createLocalStore: () => LocalStore
+  readonly announcer: Announcer
 }
 
 /** What a limiter does when its store fails: checked and completed. */

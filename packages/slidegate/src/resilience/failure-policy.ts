@@ -7,28 +7,17 @@ import {
   type StoreUnavailableReason,
 } from '../errors.ts'
 import type { Announcer } from '../events.ts'
-import type { Call } from '../stores/call.ts'
-import type { ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
-import { Answers, MIN_WAIT_MS, type OnStoreError } from './answers.ts'
+import type { Call, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
+import { Answers, MIN_WAIT_MS } from './answers.ts'
 import { Breaker, type BreakerOptions } from './breaker.ts'
 import { ClockWatch } from './clock-watch.ts'
 import { Deadlines, type Due } from './deadlines.ts'
+import type { FailurePolicy } from './failure-options.ts'
 import { GuardedLocalStore } from './guarded-local-store.ts'
 import { LateCharges } from './late-charges.ts'
 import type { LocalStore } from './local-share.ts'
 import { SeenOverrides } from './seen-overrides.ts'
 import { StoreHealth } from './store-health.ts'
-
-export interface FailurePolicy {
-  readonly onStoreError: OnStoreError
-  /** Milliseconds after which the store is given up. */
-  readonly timeoutMs: number
-  readonly breaker: Required<BreakerOptions>
-  /** Processes that share the limits, with `local`. */
-  readonly instances: number
-  readonly createLocalStore: () => LocalStore
-  readonly announcer: Announcer
-}
 
 /** What has these reasons is the matter of one key, or of this process. */
 const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']

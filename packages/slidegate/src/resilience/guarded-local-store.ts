@@ -1,10 +1,9 @@
 import { StoreUnavailableError } from '../errors.ts'
 import type { Announcer } from '../events.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
-import type { Call } from '../stores/call.ts'
-import type { FastPath, Op, Outcome } from '../stores/store.ts'
+import type { Call, FastPath, Op, Outcome } from '../stores/store.ts'
 import { Answers, MIN_WAIT_MS } from './answers.ts'
-import type { FailurePolicy } from './failure-policy.ts'
+import type { FailurePolicy } from './failure-options.ts'
 import type { LocalStore } from './local-share.ts'
 
 /** One in this process: it answers at once, or not at all. */

@@ -1,5 +1,5 @@
 import type { ConsumeOp, ConsumeOutcome, Op, Store } from '../stores/store.ts'
-import { ReturnCall } from './lease-call.ts'
+import { ReturnCall } from './leases/lease-call.ts'
 import { refundsOf } from './refunds.ts'
 
 /** Requests that were decided together and came too late: from this position on, up to another. */

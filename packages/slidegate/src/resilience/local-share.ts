@@ -1,6 +1,6 @@
-import { limitsOf } from '../decision.ts'
 import type { Limit } from '../limits/limit.ts'
 import type { LimitSet } from '../limits/limit-set.ts'
+import { limitsOf } from '../stores/outcome.ts'
 import type {
   ChargeOp,
   ConsumeOp,

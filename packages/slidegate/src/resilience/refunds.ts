@@ -1,5 +1,6 @@
-import { costsOf, isCounted } from '../decision.ts'
+import { isCounted } from '../decision.ts'
 import type { Log } from '../limits/limit-set.ts'
+import { costsOf } from '../stores/outcome.ts'
 import { type ConsumeOp, type ConsumeOutcome, partsInForce, type RefundOp } from '../stores/store.ts'
 
 /**

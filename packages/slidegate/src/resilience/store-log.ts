@@ -1,5 +1,5 @@
 import type { Logger } from '../events.ts'
-import { backgroundTimer } from '../platform.ts'
+import { backgroundTimer } from '../runtime/platform.ts'
 import type { Store } from '../stores/store.ts'
 
 /** Lines in a stretch, at most. Later changes are logged at its end. */

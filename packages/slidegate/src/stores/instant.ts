@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts'
 import { invalidOption, show } from '../errors.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /**
  * How far the newest stamp may lie ahead of the clock. Up to here time is held still until the clock has

@@ -1,4 +1,4 @@
-import { backgroundTimer } from '../platform.ts'
+import { backgroundTimer } from '../runtime/platform.ts'
 
 /** Milliseconds that a first connection may take. */
 export const START_MS = 2000

@@ -3,7 +3,6 @@ import type { Spelling } from '../key.ts'
 import type { BanState, Charged, Entry } from '../limits/limit.ts'
 import type { LimitSet, Log } from '../limits/limit-set.ts'
 import { FOREVER, type InForce, type Rule, setInForce } from '../limits/override.ts'
-import type { Call } from './call.ts'
 
 /** A key and the limits that it is held to. */
 export interface Part {
@@ -325,6 +324,24 @@ export interface StoreConnection {
   whenStarted(): Promise<void> | undefined
   /** Why a request was not answered in time. */
   silence(): { readonly message: string; readonly cause?: Error | undefined }
+}
+
+/**
+ * One who waits for the outcomes of ops. Whoever comes first settles it: the store, or a deadline. After that
+ * nobody waits any more, and what has not been sent by then need not be. What is decided all the same is told, by
+ * `resolve`, to a call that is settled already: it may have been charged.
+ */
+export interface Call {
+  readonly isSettled: boolean
+  /**
+   * The outcomes of its ops, in their order.
+   *
+   * @param position which of the requests that were decided together this one was, from 0: a store may join
+   * equal ops of several calls into one with a count
+   */
+  resolve(outcomes: readonly Outcome[], position: number): void
+  /** Nothing is known of any op of the call. */
+  reject(error: unknown): void
 }
 
 /**

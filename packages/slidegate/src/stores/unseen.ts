@@ -1,4 +1,4 @@
-import { limitsOf } from '../decision.ts'
+import { limitsOf } from './outcome.ts'
 import type { Part } from './store.ts'
 
 /** The numbers of limits that were not looked at: as of keys of which nothing is known. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
+import type { Permit } from '../limiter/permit.ts'
 import type { Limiter } from '../limiter.ts'
 import { concurrency } from '../limits/concurrency.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import type { Permit } from '../permit.ts'
 import { type ConformanceCase, conformanceCase, left } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../runtime/clock.ts'
 
 /** A clock that stands still until it is moved: `memoryStore({ clock: clock.now })`. */
 export class ManualClock {

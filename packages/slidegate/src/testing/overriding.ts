@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
+import type { Override } from '../limiter/overrides.ts'
 import type { Limiter } from '../limiter.ts'
 import { concurrency } from '../limits/concurrency.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
@@ -7,7 +8,6 @@ import type { Limit } from '../limits/limit.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import type { Override } from '../overrides.ts'
 import {
   admits,
   type ConformanceCase,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
-import type { Keys } from '../key-limits.ts'
+import type { Keys } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'

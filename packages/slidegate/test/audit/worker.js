@@ -14,7 +14,7 @@ import {
 } from 'slidegate'
 import { redisStore } from 'slidegate/redis'
 // What a decision remembers of its instants is told to nobody else.
-import { originOf } from '../../dist/origin.js'
+import { originOf } from '../../dist/limiter/origin.js'
 import { allReady } from '../support/all-ready.js'
 
 /** @typedef {import('./audit.ts').Order} Order */

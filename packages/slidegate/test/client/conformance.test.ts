@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { memoryStore, type Store } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { type CreateStore, storeConformance } from '../../src/testing.ts'
+import { type CreateStore, storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { type Served, served } from './served.ts'
 

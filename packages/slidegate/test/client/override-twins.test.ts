@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { WIRE_VERSION } from '../../src/client/bodies.ts'
-import { serveStore } from '../../src/client/index.ts'
 import { memoryStore } from '../../src/index.ts'
 import { FOREVER } from '../../src/limits/override.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { WIRE_VERSION } from '../../src/stores/remote/bodies.ts'
+import { serveStore } from '../../src/stores/remote/index.ts'
 import type { OverridesOutcome } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // Whatever rules a client writes, however little they fit: both stores are held to the same of it.

@@ -1,8 +1,6 @@
 // tier: integration
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WIRE_VERSION } from '../../src/client/bodies.ts'
-import { type ServedStore, serveStore } from '../../src/client/index.ts'
 import {
   createLimiter,
   fixedWindow,
@@ -14,7 +12,9 @@ import {
 } from '../../src/index.ts'
 import { FOREVER } from '../../src/limits/override.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { WIRE_VERSION } from '../../src/stores/remote/bodies.ts'
+import { type ServedStore, serveStore } from '../../src/stores/remote/index.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { held } from '../resilience/stores.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'

@@ -1,13 +1,13 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { SlidegateError } from '../../src/errors.ts'
 import {
   type ServedStore,
   type ServiceStoreOptions,
   serveStore,
   serviceStore,
-} from '../../src/client/index.ts'
-import { SlidegateError } from '../../src/errors.ts'
+} from '../../src/stores/remote/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 /** A store behind HTTP, as a service has it: on a free port of loopback. */

@@ -1,7 +1,6 @@
 // tier: integration
 import { Cluster } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type ServiceStoreOptions, serviceStore } from '../../src/client/index.ts'
 import {
   createLimiter,
   type LimiterOptions,
@@ -13,7 +12,8 @@ import {
   withLeases,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { type ServiceStoreOptions, serviceStore } from '../../src/stores/remote/index.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { recorded } from '../resilience/stores.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { type Served, served } from './served.ts'

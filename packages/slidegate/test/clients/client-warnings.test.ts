@@ -6,8 +6,8 @@ import { Redis as Iovalkey, Cluster as IovalkeyCluster } from 'iovalkey'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis5'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { RedisClient } from '../../src/stores/redis/client.ts'
 import { warnOfClient } from '../../src/stores/redis/client-warnings.ts'
+import type { RedisClient } from '../../src/stores/redis/clients.ts'
 import { type RedisServer, startRedis } from '../support/redis-server.ts'
 
 Logger.init('off')

@@ -1,6 +1,6 @@
 // Makes a connection, and never uses it: `node idle-store.js <port> <node-redis | ioredis> <ms>`.
 import { connectionTo } from '../../dist/stores/redis/connect.js'
-import { loadIoredis, loadNodeRedis } from '../../dist/stores/redis/own-clients.js'
+import { loadIoredis, loadNodeRedis } from '../../dist/stores/redis/create-client.js'
 
 const [, , port, kind, ms] = process.argv
 const connection = connectionTo(

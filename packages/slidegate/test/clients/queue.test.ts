@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest'
 import { slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import type { Call } from '../../src/stores/call.ts'
 import { Batch, OF_SCRIPT } from '../../src/stores/redis/batch.ts'
 import { Backlog, Queue } from '../../src/stores/redis/queue.ts'
-import type { ConsumeOp } from '../../src/stores/store.ts'
+import type { Call, ConsumeOp } from '../../src/stores/store.ts'
 
 const MAX_WAITING = 65_536
 

@@ -5,7 +5,8 @@ import { Redis as Iovalkey } from 'iovalkey'
 import { createClientPool, createClient as createNodeRedis6, createSentinel } from 'redis'
 import { createClient as createNodeRedis5 } from 'redis5'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { connectionOf, type RedisClient } from '../../src/stores/redis/client.ts'
+import type { RedisClient } from '../../src/stores/redis/clients.ts'
+import { connectionOf } from '../../src/stores/redis/connection.ts'
 import { startRedis } from '../support/redis-server.ts'
 
 interface Lazy {

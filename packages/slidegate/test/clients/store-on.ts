@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createLimiter, type Limiter, slidingWindow } from '../../src/index.ts'
 import { Batcher } from '../../src/stores/redis/batcher.ts'
-import type { Connection } from '../../src/stores/redis/client.ts'
+import type { Connection } from '../../src/stores/redis/connection.ts'
 import { keyspace } from '../../src/stores/redis/keyspace.ts'
 import { Backlog } from '../../src/stores/redis/queue.ts'
 import { ScriptTransport } from '../../src/stores/redis/transport.ts'

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { type History, START_MS } from './histories.ts'
 import { type Json, Player, type Step } from './player.ts'
 

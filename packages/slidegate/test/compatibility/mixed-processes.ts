@@ -22,7 +22,7 @@ export interface Answer {
   readonly error?: { readonly name: string; readonly reason?: string; readonly message: string }
 }
 
-const BODIES = 'client/bodies.js'
+const BODIES = 'stores/remote/bodies.js'
 const VERSION = /VERSION = (\d+);/
 
 /** A build of the package: its `dist`. */

@@ -12,7 +12,7 @@ const build = process.argv[2]
 const load = (/** @type {string} */ file) => import(pathToFileURL(`${build}/${file}`).href)
 const { createLimiter, memoryStore, slidingWindow } = await load('index.js')
 const { redisStore } = await load('stores/redis/index.js')
-const { serveStore, serviceStore } = await load('client/index.js')
+const { serveStore, serviceStore } = await load('stores/remote/index.js')
 
 let nowMs = 0
 const clock = () => nowMs

@@ -19,7 +19,7 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp } from '../../src/stores/store.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 

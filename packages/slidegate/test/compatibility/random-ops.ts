@@ -2,7 +2,7 @@ import type { LimitSet } from '../../src/limits/limit-set.ts'
 import type { ConsumeOutcome, Debit } from '../../src/stores/store.ts'
 import { type Family, FEATURES, type Feature, Random, RandomSets, type SetJson } from './random-sets.ts'
 
-/** An op as JSON, as in client/ops.ts. A part is the place of its set in a list, and a key. */
+/** An op as JSON, as in stores/remote/ops.ts. A part is the place of its set in a list, and a key. */
 export interface OpJson {
   readonly type: string
   readonly parts: readonly (readonly [place: number, key: string])[]

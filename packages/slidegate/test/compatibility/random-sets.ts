@@ -1,6 +1,6 @@
 import type { LimitSet } from '../../src/limits/limit-set.ts'
 
-// Random limit sets as JSON, in the form of client/sets.ts.
+// Random limit sets as JSON, in the form of stores/remote/sets.ts.
 
 export class Random {
   #state: number

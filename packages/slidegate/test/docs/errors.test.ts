@@ -33,7 +33,7 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
   'of the store': membersOf('slidegate/src/errors.ts', 'StoreUnavailableReason').map(
     (reason) => `store_${reason}`,
   ),
-  'of those who wait': membersOf('slidegate/src/waiting/wait-error.ts', 'WaitErrorReason').map(
+  'of those who wait': membersOf('slidegate/src/errors.ts', 'WaitErrorReason').map(
     (reason) => `wait_${reason}`,
   ),
   'of warnings': found(sourcesIn('slidegate/src'), /code: '(SLIDEGATE_\w+)'/g),

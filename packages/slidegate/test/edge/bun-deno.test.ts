@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { storeConformance } from '../../src/testing.ts'
+import { storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { installRuntime } from './installed.ts'
 

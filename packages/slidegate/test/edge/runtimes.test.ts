@@ -8,7 +8,7 @@ import * as nodeCalendar from '../../src/calendar.ts'
 import * as nodeHttp from '../../src/http/index.ts'
 import * as nodeCore from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import {
   bareRuntime,

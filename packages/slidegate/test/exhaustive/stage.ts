@@ -1,6 +1,6 @@
 import { createLimiter, type Limiter } from '../../src/index.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { ruledBy } from '../history/declarations.ts'
 import type { Ruled } from '../history/oracle.ts'
 import type { Result } from '../history/result.ts'

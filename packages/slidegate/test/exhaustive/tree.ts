@@ -1,4 +1,4 @@
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { OraclePlayer } from '../history/oracle-player.ts'
 import type { Result } from '../history/result.ts'
 import { type Limiters, START_MS, type Step } from './alphabet.ts'

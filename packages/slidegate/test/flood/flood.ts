@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { memoryStore } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { bytesInUse } from '../matrix/meter.ts'
 import { Collections, Pauses, type Spread, spreadOf } from './pauses.ts'
 import { VICTIMS, type Wave, wavesOn } from './waves.ts'

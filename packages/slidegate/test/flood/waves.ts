@@ -9,7 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 
 /** A flood of one kind, and those who are at their limit meanwhile. */
 export interface Wave {

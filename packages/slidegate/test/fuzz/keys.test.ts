@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { createLimiter, type Limiter, memoryStore, SlidegateError, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { fuzz } from './harness.ts'
 import { type Given, hostile, mutated, plain, texts } from './hostile.ts'

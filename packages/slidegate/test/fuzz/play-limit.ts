@@ -1,5 +1,5 @@
 import { createLimiter, type Decision, type Limit, type Limiter, type Store } from '../../src/index.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 import { expectSense } from './sense.ts'
 
 /** Where a limit keeps its entries one by one, more than these take too long. */

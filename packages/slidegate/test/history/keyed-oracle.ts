@@ -1,5 +1,5 @@
 import type { BanExplanation, Decision, Explanation, Override, Settlement } from '../../src/index.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 import { ruledBy } from './declarations.ts'
 import type { Asked, KeyChoice, KeyedAsking, KeyedHistory } from './keyed-histories.ts'
 import { HELD, isAny, LISTED, unitsOf, VALUED, WHOLE } from './kind-traits.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { edgesOf, type KeyedHistory, type KeyedScale, keyedHistoryOf } from './keyed-histories.ts'
 import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
 import { KeyedStorePlayer } from './keyed-store-player.ts'

@@ -14,7 +14,7 @@ import {
   withLeases,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
 import { type HeldStore, held } from '../resilience/stores.ts'
 import { useRedis } from '../support/use-redis.ts'

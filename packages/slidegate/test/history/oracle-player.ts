@@ -1,5 +1,5 @@
 import type { Decision } from '../../src/index.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 import { type Declaration, ruledBy } from './declarations.ts'
 import { FOUND, HELD, isAny, LISTED, unitsOf, WHOLE } from './kind-traits.ts'
 import type { Request } from './models/log-model.ts'

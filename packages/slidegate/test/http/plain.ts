@@ -1,5 +1,11 @@
-import type { Binding, GuardOptions, HeaderSet, Verdict } from '../../src/http/index.ts'
-import { createGuard, type Guard } from '../../src/http/index.ts'
+import {
+  type Binding,
+  createGuard,
+  type Guard,
+  type GuardOptions,
+  type HeaderSet,
+  type Verdict,
+} from '../../src/http/index.ts'
 
 // A framework whose requests are the keys of callers, or addresses.
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { createLimiter, type Decision, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 const clock = new ManualClock()
 const window = slidingWindow({ limit: 1, window: '1m' })

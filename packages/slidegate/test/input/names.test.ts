@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import { serveStore, serviceStore } from '../../src/client/index.ts'
 import { clientAddress } from '../../src/http/index.ts'
 import {
   concurrency,
@@ -14,9 +13,10 @@ import {
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
-import { measure, traced } from '../../src/opentelemetry/index.ts'
+import { measure, traced } from '../../src/observe/opentelemetry.ts'
 import { limitedFetch, limitedInterceptor, upstreamLimiter } from '../../src/outbound/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
+import { serveStore, serviceStore } from '../../src/stores/remote/index.ts'
 import { expectRefusal } from './refusal.ts'
 
 // A misspelt option would do nothing, and say nothing: `shadw: true` would be a limit that denies.

@@ -9,7 +9,7 @@ import {
   type Limiter,
   slidingWindow,
 } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { expectRefusal } from './refusal.ts'

@@ -4,7 +4,7 @@ import { createLimiter, distinct, type Limiter, type LimitOptions } from '../../
 import { MAX_VALUES } from '../../src/limits/distinct-sketch.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { TwinStores } from './twin-stores.ts'

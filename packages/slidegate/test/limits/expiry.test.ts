@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, memoryStore } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
 // A full memory store drops who has expired before anybody else, without counting it as evicted: a key has expired when

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { fullestWindow } from '../audit/fullest-window.ts'
 import { admissionsOf, steps } from './admissions.ts'
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // What was charged is given back once, whichever way it is asked for, and never what others were charged.

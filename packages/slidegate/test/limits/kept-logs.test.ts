@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
 import type { Kind } from '../../src/limits/limit.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
 // Where a store in this process keeps its logs: each has a number, and what is written to one is in no other.

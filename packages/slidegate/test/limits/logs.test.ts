@@ -15,7 +15,7 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import type { Op, RefundOp, Store } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { anewClient, rareWayClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 

@@ -5,7 +5,7 @@ import { append, MAX_RECORDS, merge, totalUpTo, trim } from '../../src/limits/wi
 import { WindowLogs } from '../../src/limits/window-logs.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOutcome } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 // One log for all windows of a precision: what one of them no longer needs, another may.
 

@@ -15,7 +15,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'
 

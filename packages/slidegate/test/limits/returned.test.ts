@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limit, memoryStore, slidingCounter } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 
 // Whatever is returned is as if it had never been charged.

@@ -10,7 +10,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { expectRefusal } from '../input/refusal.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 import { storesOn } from '../support/stores.ts'

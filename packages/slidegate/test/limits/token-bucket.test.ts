@@ -4,7 +4,7 @@ import { createLimiter, type Limit, memoryStore, tokenBucket } from '../../src/i
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOutcome } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import type { Admission } from '../audit/fullest-window.ts'
 import { admissionsOf, steps, waitsChecked } from './admissions.ts'
 

@@ -8,7 +8,7 @@ import { reservationLog } from '../../src/limits/reservations.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOutcome, Op, Part } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { SAMPLES } from '../support/kinds.ts'
 import { useRedis } from '../support/use-redis.ts'
 

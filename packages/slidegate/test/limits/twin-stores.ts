@@ -6,7 +6,7 @@ import type { LimitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp, ConsumeOutcome, ExplainOutcome, Op, Outcome, Store } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 /** A memory store and one in Redis that are asked the same, and have to answer the same. */
 export class TwinStores {

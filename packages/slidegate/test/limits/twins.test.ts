@@ -59,8 +59,9 @@ const USUAL = new Set(
 const SOURCES: Readonly<Record<string, string>> = {
   'limits/packed-window': 'limits/packed-window limits/window-log',
   'limits/stream-window': 'limits/entry-window',
-  'limits/override': 'limits/override stores/override-records',
-  'stores/redis/rare': 'stores/memory-ops stores/driver stores/beyond stores/override-records',
+  'limits/override': 'limits/override stores/memory/override-records',
+  'stores/redis/rare':
+    'stores/memory/memory-ops stores/memory/driver stores/memory/beyond stores/memory/override-records',
   'stores/redis/main':
     'stores/redis/encode stores/redis/decode stores/redis/decode-decision stores/redis/set-words',
   'stores/redis/prelude': 'limits/declare stores/instant stores/redis/decode-decision',
@@ -114,7 +115,7 @@ it.each(Array.from(parts))('%s', (part) => {
 })
 
 it('operations', () => {
-  const ofMemory = found(read('stores/memory-ops.ts'), /^ +case '(\w+)':/gm)
+  const ofMemory = found(read('stores/memory/memory-ops.ts'), /^ +case '(\w+)':/gm)
   const ofLua = ['stores/redis/rare', 'limits/override'].flatMap((part) =>
     found(read(`${part}.lua`), /\bops\.(\w+)/g),
   )

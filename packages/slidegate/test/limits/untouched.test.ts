@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 // What is not charged leaves no stamp: what was charged before goes when it would have gone.
 

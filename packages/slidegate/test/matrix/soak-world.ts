@@ -1,6 +1,5 @@
 import type { Random } from '../simulation/random.ts'
-import type { ClusterNode } from '../support/redis-cluster.ts'
-import { startCluster } from '../support/redis-cluster.ts'
+import { type ClusterNode, startCluster } from '../support/redis-cluster.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import * as clusterCourses from './cluster-courses.ts'

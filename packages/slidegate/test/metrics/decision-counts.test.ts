@@ -14,8 +14,8 @@ import {
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
-import { DecisionCounts, type DecisionCountsRead } from '../../src/metrics/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { DecisionCounts, type DecisionCountsRead } from '../../src/observe/metrics.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 
 const clock = new ManualClock()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Histogram } from '../../src/metrics/index.ts'
+import { Histogram } from '../../src/observe/metrics.ts'
 import { errorOf } from '../input/refusal.ts'
 
 it('a value that is equal to a bound lies below it', () => {

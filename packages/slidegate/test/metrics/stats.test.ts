@@ -2,9 +2,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { concurrency, createLimiter, memoryStore, slidingWindow, WaitError } from '../../src/index.ts'
-import type { HistogramCounts } from '../../src/metrics/index.ts'
+import type { HistogramCounts } from '../../src/observe/metrics.ts'
 import { type RedisStore, redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 import { useRedis } from '../support/use-redis.ts'
 

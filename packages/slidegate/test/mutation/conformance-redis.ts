@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'vitest'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { storeConformance } from '../../src/testing.ts'
+import { storeConformance } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 const { redis } = await useRedis()

@@ -91,7 +91,7 @@ export const GROUPS = {
     skip: IN_MEMORY,
   },
   bans: {
-    mutate: ['limits/{ban,override}.ts', 'overrides.ts', 'stores/override-records.ts'],
+    mutate: ['limits/{ban,override}.ts', 'limiter/overrides.ts', 'stores/memory/override-records.ts'],
     tests: [
       ...KEYED,
       'limits/ban-kind.test.ts',
@@ -102,7 +102,10 @@ export const GROUPS = {
     skip: WITHOUT_RANDOM,
   },
   driver: {
-    mutate: ['stores/{driver,beyond,memory,memory-ops,loaded,unseen,instant}.ts'],
+    mutate: [
+      'stores/memory/{driver,beyond,memory,memory-ops,loaded}.ts',
+      'stores/{outcome,unseen,instant}.ts',
+    ],
     tests: [
       ...KEYED,
       'limits/ban-kind.test.ts',
@@ -117,12 +120,16 @@ export const GROUPS = {
     skip: WITHOUT_RANDOM,
   },
   keys: {
-    mutate: ['stores/{key-table,key-map,use-order,expiry}.ts'],
+    mutate: ['stores/memory/{key-table,key-map,use-order,expiry}.ts'],
     tests: ['mutation/conformance.ts', 'limits/expiry.test.ts', ...MEMORY],
     skip: IN_MEMORY,
   },
   decisions: {
-    mutate: ['{decision,duration,key,key-limits,charged,refund,names,units,sliding-count}.ts'],
+    mutate: [
+      '{decision,key}.ts',
+      'runtime/duration.ts',
+      'limiter/{decide,dimensions,charged,refund,names,units,sliding-count}.ts',
+    ],
     tests: [
       'mutation/conformance.ts',
       ...UNITS,
@@ -134,9 +141,12 @@ export const GROUPS = {
     ],
     skip: IN_MEMORY,
   },
-  redis: { mutate: ['stores/redis/{protocol,keyspace,batch,batcher}.ts'], tests: REDIS },
+  redis: { mutate: ['stores/redis/{encode,decode,keyspace,batch,batcher}.ts'], tests: REDIS },
   resilience: {
-    mutate: ['resilience/{breaker,denials,deny-cache,lease*,answers,local-share,by-key}.ts'],
+    mutate: [
+      'resilience/{breaker,denials,deny-cache,answers,local-share,by-key}.ts',
+      'resilience/leases/*.ts',
+    ],
     tests: RESILIENCE,
     skip: /100,000 keys/,
   },

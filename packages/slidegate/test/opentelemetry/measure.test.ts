@@ -9,10 +9,10 @@ import {
   memoryStore,
   slidingWindow,
 } from '../../src/index.ts'
-import { DecisionCounts } from '../../src/metrics/index.ts'
-import { type MeasureOptions, measure, traced } from '../../src/opentelemetry/index.ts'
+import { DecisionCounts } from '../../src/observe/metrics.ts'
+import { type MeasureOptions, measure, traced } from '../../src/observe/opentelemetry.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 import { useRedis } from '../support/use-redis.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Histogram } from '../../src/metrics/index.ts'
-import { ReplayedHistogram } from '../../src/opentelemetry/replayed-histogram.ts'
+import { Histogram } from '../../src/observe/metrics.ts'
+import { ReplayedHistogram } from '../../src/observe/replayed-histogram.ts'
 import { meterOf } from './sdk.ts'
 
 const BOUNDS = [1, 5, 10, 100]

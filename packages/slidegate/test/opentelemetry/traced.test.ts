@@ -21,7 +21,7 @@ import {
   StoreUnavailableError,
   slidingWindow,
 } from '../../src/index.ts'
-import { traced } from '../../src/opentelemetry/index.ts'
+import { traced } from '../../src/observe/opentelemetry.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { listen } from '../adapters/listen.ts'
 import { errorOf } from '../input/refusal.ts'

@@ -4,7 +4,7 @@ import type { Decision } from '../../src/decision.ts'
 import { HEADER_GENERATIONS } from '../../src/http/headers.ts'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { type Advice, adviceOf } from '../../src/outbound/advice.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5)
 

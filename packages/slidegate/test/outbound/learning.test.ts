@@ -5,7 +5,7 @@ import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound
 import { laneOf } from '../../src/outbound/lane.ts'
 import { lessonOf } from '../../src/outbound/lesson.ts'
 import { upstreamTerms } from '../../src/outbound/upstream-limiter.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { answer, ok, SENDERS, upstreamOf } from './senders.ts'
 

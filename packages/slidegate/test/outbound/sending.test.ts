@@ -20,7 +20,7 @@ import {
   upstreamLimiter,
 } from '../../src/outbound/index.ts'
 import { laneOf } from '../../src/outbound/lane.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { held } from '../resilience/stores.ts'
 import { freePort } from '../support/ports.ts'

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { listed } from '../support/overrides.ts'
 import { useRedis } from '../support/use-redis.ts'
 

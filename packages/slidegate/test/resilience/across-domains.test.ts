@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { guardedStore } from '../../src/guarded-store.ts'
 import {
   createLimiter,
   type Limit,
@@ -14,7 +13,8 @@ import {
 } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
-import { acrossDomains } from '../../src/resilience/across-domains.ts'
+import { acrossDomains } from '../../src/resilience/cluster/across-domains.ts'
+import { guardedStore } from '../../src/resilience/guarded-store.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -29,7 +29,7 @@ import type {
   Part,
   RefundOutcome,
 } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { until } from '../support/until.ts'
 import { useRedis } from '../support/use-redis.ts'

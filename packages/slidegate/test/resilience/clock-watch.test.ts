@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
 import { ClockWatch } from '../../src/resilience/clock-watch.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { failing } from './failing-store.ts'
 

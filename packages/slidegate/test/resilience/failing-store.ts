@@ -1,6 +1,5 @@
 import { type Store, StoreUnavailableError, type StoreUnavailableReason } from '../../src/index.ts'
-import type { Call } from '../../src/stores/call.ts'
-import type { Op } from '../../src/stores/store.ts'
+import type { Call, Op } from '../../src/stores/store.ts'
 
 /** A way to fail, and the reason that callers are given for it. */
 export interface Failure {

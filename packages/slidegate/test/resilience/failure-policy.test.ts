@@ -13,7 +13,7 @@ import {
   withLeases,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { FAILURES, type FailingStore, type Failure, failing } from './failing-store.ts'
 

@@ -12,7 +12,7 @@ import {
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { LocalShare } from '../../src/resilience/local-share.ts'
 import type { ConsumeOp } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { FAILURES, type FailingStore, failing } from './failing-store.ts'
 
 const UNBREAKABLE = { minRequests: 2 ** 20 }

@@ -8,7 +8,7 @@ import {
   withDenyCache,
   withLeases,
 } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { type HeldStore, held, recorded } from './stores.ts'
 
 // Requests that are known by an id or a value: no wrapper may answer one by what it knows of another.

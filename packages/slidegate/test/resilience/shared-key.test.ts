@@ -2,10 +2,10 @@ import TinyQueue from 'tinyqueue'
 import { expect, it } from 'vitest'
 import { memoryStore, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { acrossDomains } from '../../src/resilience/across-domains.ts'
+import { acrossDomains } from '../../src/resilience/cluster/across-domains.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Part, Store } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { Random } from '../simulation/random.ts'
 
 // A request whose `user` denies it holds units of the `shared` key for a round trip. How many other requests does that

@@ -1,5 +1,4 @@
-import type { Call } from '../../src/stores/call.ts'
-import type { Op, Outcome, Store } from '../../src/stores/store.ts'
+import type { Call, Op, Outcome, Store } from '../../src/stores/store.ts'
 
 /** A store, and the ops that have reached it. */
 export function recorded(store: Store): Store & { readonly ops: Op[] } {

@@ -7,7 +7,7 @@ import { simulate } from './simulation.ts'
 // `npm run simulate -- --seed 7` plays one and prints it, `-- --seeds 10000 --from 1` plays many.
 
 // These two take hold of real time before it can be replaced.
-vi.mock('../../src/clock.ts', () => ({ monotonicClock: () => Date.now() }))
+vi.mock('../../src/runtime/clock.ts', () => ({ monotonicClock: () => Date.now() }))
 vi.mock('node:timers/promises', () => ({
   setTimeout: (ms: number) =>
     new Promise((resolve) => {

@@ -1,6 +1,5 @@
 import { createLimiter, type Decision, type Limiter, type Store } from '../../src/index.ts'
-import type { Call } from '../../src/stores/call.ts'
-import type { ConsumeOutcome, Op } from '../../src/stores/store.ts'
+import type { Call, ConsumeOutcome, Op } from '../../src/stores/store.ts'
 import { expectAnswer } from './answers.ts'
 import { type Asked, type Question, wordsOf, wordsOfAnswer } from './asked.ts'
 import { expectDenialIsRight } from './denials.ts'

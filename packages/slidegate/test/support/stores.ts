@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import type { ManualClock } from '../../src/testing.ts'
+import type { ManualClock } from '../../src/testing/index.ts'
 
 /** Both ways to keep counts, by a clock that is set by hand. */
 export const storesOn = (redis: Redis) => ({

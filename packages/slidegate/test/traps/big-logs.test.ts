@@ -1,7 +1,7 @@
 // tier: system
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, slidingWindow } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { storesOn } from '../support/stores.ts'
 import { useRedis } from '../support/use-redis.ts'
 

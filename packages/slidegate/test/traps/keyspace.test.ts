@@ -16,7 +16,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { storedKey } from '../../src/key.ts'
-import { Dimension } from '../../src/key-limits.ts'
+import { Dimension } from '../../src/limiter/dimensions.ts'
 import { withLog } from '../../src/limits/limit-set.ts'
 import { reservationLog } from '../../src/limits/reservations.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

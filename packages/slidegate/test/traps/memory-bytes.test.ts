@@ -10,8 +10,8 @@ import {
 import { banLog } from '../../src/limits/ban.ts'
 import { type ExtraLog, limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
 import { FOREVER } from '../../src/limits/override.ts'
-import { KeyTable } from '../../src/stores/key-table.ts'
-import { MemoryOps } from '../../src/stores/memory-ops.ts'
+import { KeyTable } from '../../src/stores/memory/key-table.ts'
+import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
 import type { Op } from '../../src/stores/store.ts'
 import { bytesInUse } from '../matrix/meter.ts'
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { fixedWindow, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { KeyTable } from '../../src/stores/key-table.ts'
+import { KeyTable } from '../../src/stores/memory/key-table.ts'
 
 it('logs of limits that a key is not held to any more are forgotten with what they hold', () => {
   const table = new KeyTable(10, 0)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createLimiter, memoryStore, slidingWindow } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 const LIMIT = 2
 const WINDOW_MS = 60_000

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, distinct, memoryStore, slidingWindow } from '../../src/index.ts'
-import { mapKey } from '../../src/map-key.ts'
-import { Slab } from '../../src/slab.ts'
-import { UseOrder } from '../../src/stores/use-order.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { mapKey } from '../../src/runtime/map-key.ts'
+import { Slab } from '../../src/runtime/slab.ts'
+import { UseOrder } from '../../src/stores/memory/use-order.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 // Whoever floods a store chooses when all of its keys are at their limit, open, expire, or collide: no single request
 // is to pay for all of them. The work is what is looked at here; how long it takes, by `npm run flood`.

@@ -10,7 +10,7 @@ import {
   StoreUnavailableError,
   slidingWindow,
 } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 interface Table {
   readonly clock: ManualClock

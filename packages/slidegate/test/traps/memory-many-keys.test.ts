@@ -1,7 +1,7 @@
 // tier: system
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, slidingWindow } from '../../src/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 // More keys than fit one chunk of rows, or one map.
 const KEYS = 40_000

@@ -2,11 +2,11 @@
 import { expect, it } from 'vitest'
 import { createLimiter, memoryStore, SlidegateError, slidingWindow } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { KeyTable } from '../../src/stores/key-table.ts'
-import { MemoryOps } from '../../src/stores/memory-ops.ts'
+import { KeyTable } from '../../src/stores/memory/key-table.ts'
+import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
 import { keyspace } from '../../src/stores/redis/keyspace.ts'
 import type { Op } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { bytesInUse } from '../matrix/meter.ts'
 
 // Others may choose the names of limiters: see serveStore.

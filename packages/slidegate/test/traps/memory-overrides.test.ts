@@ -9,10 +9,10 @@ import {
 } from '../../src/index.ts'
 import { limitSet, withOverrides } from '../../src/limits/limit-set.ts'
 import { FOREVER } from '../../src/limits/override.ts'
-import { KeyTable } from '../../src/stores/key-table.ts'
-import { MemoryOps } from '../../src/stores/memory-ops.ts'
+import { KeyTable } from '../../src/stores/memory/key-table.ts'
+import { MemoryOps } from '../../src/stores/memory/memory-ops.ts'
 import type { Op, OverrideOp, OverridesOutcome } from '../../src/stores/store.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = { name: 'StoreUnavailableError', reason: 'full' }

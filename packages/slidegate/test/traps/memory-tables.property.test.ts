@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Slab } from '../../src/slab.ts'
-import { BLOCK_SLOTS, Expiry } from '../../src/stores/expiry.ts'
-import { KeyMap } from '../../src/stores/key-map.ts'
-import { UseOrder } from '../../src/stores/use-order.ts'
+import { Slab } from '../../src/runtime/slab.ts'
+import { BLOCK_SLOTS, Expiry } from '../../src/stores/memory/expiry.ts'
+import { KeyMap } from '../../src/stores/memory/key-map.ts'
+import { UseOrder } from '../../src/stores/memory/use-order.ts'
 
 // What a memory store knows its keys by, against what is too simple to be wrong.
 

@@ -13,7 +13,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { useRedis } from '../support/use-redis.ts'
 
 // State as format 1, byte for byte. Every version after the first release reads it: in a rolling deploy old and new

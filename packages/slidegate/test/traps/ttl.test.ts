@@ -17,7 +17,7 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { SCRIPT } from '../../src/stores/redis/script.generated.ts'
-import { ManualClock } from '../../src/testing.ts'
+import { ManualClock } from '../../src/testing/index.ts'
 import { anewClient } from '../history/rare-way.ts'
 import { useRedis } from '../support/use-redis.ts'
 

@@ -1,12 +1,13 @@
-import { type Decision, decisionOf } from '../../src/decision.ts'
+import type { Decision } from '../../src/decision.ts'
 import type { Limit } from '../../src/index.ts'
+import { decisionOf } from '../../src/limiter/decide.ts'
+import type { Asker } from '../../src/limiter/waiting/queue.ts'
+import { parseWaitOptions, type WaitOptions } from '../../src/limiter/waiting/wait-options.ts'
+import { WaitingRoom } from '../../src/limiter/waiting/waiting.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOp, ConsumeOutcome, Op, Part, Store } from '../../src/stores/store.ts'
-import type { Asker } from '../../src/waiting/queue.ts'
-import { parseWaitOptions, type WaitOptions } from '../../src/waiting/wait-options.ts'
-import { WaitingRoom } from '../../src/waiting/waiting.ts'
 
 /** A waiting room on a store, as a limiter has one. */
 export interface Room {

@@ -13,8 +13,8 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../src/index.ts'
-import { WaitError } from '../../src/waiting/wait-error.ts'
-import { parseWaitOptions } from '../../src/waiting/wait-options.ts'
+import { WaitError } from '../../src/limiter/waiting/wait-error.ts'
+import { parseWaitOptions } from '../../src/limiter/waiting/wait-options.ts'
 import { errorOf } from '../input/refusal.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 import { held } from '../resilience/stores.ts'

@@ -1,8 +1,6 @@
 import type { Entries } from '../../limits/limit.ts'
-import type { Call } from '../call.ts'
-import type { Op } from '../store.ts'
+import type { Call, Op, Part } from '../store.ts'
 import { isJoinable, type Request } from './encode.ts'
-import type { Line } from './queue.ts'
 
 /** What travels in one call at most. */
 export interface CallSize {
@@ -28,6 +26,53 @@ export const OF_SCRIPT: CallSize = { ops: MAX_BATCH, requests: MAX_REQUESTS }
 
 /** Ops that may remove a key. */
 const MAY_REMOVE: ReadonlySet<Op['type']> = new Set(['reset', 'refund', 'release', 'settle', 'override'])
+
+export const NOBODYS: readonly Part[] = []
+
+/** What waits for the same keys: its last op is the one that others may join. */
+export class Line {
+  readonly #size: CallSize
+  /** Where it is among the lines of a queue, and another that is there, too. */
+  readonly place: number
+  next: Line | undefined
+  /** Whose it is; or was, where nobody waits in it but has been crowded. */
+  parts: readonly Part[] = NOBODYS
+  last: Pending | undefined
+  /** Those that are not in the queue yet, from here to the last. */
+  aside: Pending | undefined
+  asideRequests = 0
+  /** Who waits for its ops in the queue, and the time that these take Redis. */
+  queuedRequests = 0
+  queuedWeight = 0
+  /** The last call that an op of it was left behind by. */
+  leftBehindBy = 0
+  /** When more than its share of a call was last seen to wait in it. */
+  crowdedAtMs: number = Number.NEGATIVE_INFINITY
+
+  /** @param size of a call: the ops of a key that stand in the queue may take half of it */
+  constructor(size: CallSize, place: number, next: Line | undefined) {
+    this.#size = size
+    this.place = place
+    this.next = next
+  }
+
+  /** Whether it is that of these keys. */
+  isOf(parts: readonly Part[]): boolean {
+    if (this.parts.length !== parts.length) return false
+    for (let i = 0; i < parts.length; i++) if (this.parts[i]!.key !== parts[i]!.key) return false
+    return true
+  }
+
+  get requests(): number {
+    return this.queuedRequests + this.asideRequests
+  }
+
+  /** Whether more waits in it than its share of a call. */
+  get isCrowded(): boolean {
+    const { ops, requests } = this.#size
+    return this.queuedWeight >= ops / 2 || this.queuedRequests >= requests
+  }
+}
 
 /** An op that waits to be sent, and who waits for it, in the order in which they asked. */
 export class Pending implements Request {

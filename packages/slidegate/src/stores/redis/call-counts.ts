@@ -1,4 +1,4 @@
-import { Histogram, type HistogramCounts } from '../../metrics/histogram.ts'
+import { Histogram, type HistogramCounts } from '../../runtime/histogram.ts'
 
 const MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500]
 const REQUESTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]

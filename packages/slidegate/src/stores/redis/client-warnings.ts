@@ -1,5 +1,4 @@
-import type { RedisClient } from './client.ts'
-import { has } from './dialects.ts'
+import { has, type RedisClient } from './clients.ts'
 
 const PAGE = 'docs/production.md#client-settings'
 

@@ -9,9 +9,9 @@ import {
 } from '../../errors.ts'
 import { Start } from '../start.ts'
 import type { CallCounts } from './call-counts.ts'
-import { type Connection, type ScriptRunner, scriptRunner, serverOf, silenceOf } from './client.ts'
-import { type Dialect, dialectOf, hostPort, type Send } from './dialects.ts'
-import { loadClients, type OwnClient, type OwnSettings } from './own-clients.ts'
+import { type Dialect, dialectOf, hostPort, type Send } from './clients.ts'
+import { type Connection, type ScriptRunner, scriptRunner, serverOf, silenceOf } from './connection.ts'
+import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
 import { type Address, addressOf } from './url.ts'
 
 /** Where Redis is, for a store that makes its own client. */

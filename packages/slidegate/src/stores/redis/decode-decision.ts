@@ -1,7 +1,7 @@
 import type { BanState, Charged } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import type { InForce } from '../../limits/override.ts'
-import { freesIn } from '../beyond.ts'
+import { freesIn } from '../memory/beyond.ts'
 import {
   banOf,
   type ConsumeOutcome,

@@ -1,7 +1,7 @@
 import { asUnavailable, noAnswer, SlidegateError } from '../../errors.ts'
 import { START_MS, Start } from '../start.ts'
 import type { CallCounts } from './call-counts.ts'
-import type { Connection } from './client.ts'
+import type { Connection } from './connection.ts'
 
 const RETRY_MS = 20
 

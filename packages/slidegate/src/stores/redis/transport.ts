@@ -1,7 +1,7 @@
 import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '../../errors.ts'
 import type { Outcome } from '../store.ts'
 import type { CallCounts } from './call-counts.ts'
-import type { Connection, ScriptRunner } from './client.ts'
+import type { Connection, ScriptRunner } from './connection.ts'
 import { decode } from './decode.ts'
 import { encode, type Request } from './encode.ts'
 import type { Keyspace } from './keyspace.ts'

@@ -1,0 +1,85 @@
+import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
+import { type AnyKey, type Keys, spellingBy } from '../key.ts'
+import type { CommonOptions, DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
+import { parseName } from '../limits/declare.ts'
+import { acrossDomains } from '../resilience/cluster/across-domains.ts'
+import { guardedStore } from '../resilience/guarded-store.ts'
+import { Dimension, KeyLimits, ownOf, parseDimension } from './dimensions.ts'
+import { StoreLimiter } from './store-limiter.ts'
+
+/** Of the options of every limiter. */
+export const COMMON_NAMES: Names<CommonOptions> = {
+  ...{ name: true, store: true, timeoutMs: true, onStoreError: true, instances: true, breaker: true },
+  ...{ logger: true, overrides: true, maxWaiting: true, reservationTtl: true, hashKeys: true },
+}
+
+const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
+  ...{ limits: true, dimensions: true, ban: true },
+  ...COMMON_NAMES,
+}
+
+/**
+ * A limiter of these limits, whose counts live in its store.
+ *
+ * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_window`, `invalid_option`
+ */
+export function createLimiter<Dimension extends string>(
+  options: DimensionOptions<Dimension>,
+): Limiter<Keys<Dimension>>
+export function createLimiter(options: LimiterOptions): Limiter
+export function createLimiter(options: LimiterOptions | DimensionOptions<string>): Limiter<AnyKey> {
+  checkOptions(options, 'createLimiter', NAMES)
+  const name = parseName(options.name ?? 'default')
+  const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
+  const { store, announcer } = guardedStore(name, options)
+  // Keys of one request may live on several servers.
+  const domainOf = keys.dimensions.length > 1 ? options.store?.domainOf : undefined
+  const whole = domainOf === undefined ? store : acrossDomains(store, domainOf.bind(options.store))
+  return new StoreLimiter(name, keys, whole, announcer, options)
+}
+
+const MAX_DIMENSIONS = 16
+
+function dimensionsOf(name: string, options: LimiterOptions | DimensionOptions<string>): Dimension[] {
+  const { dimensions, limits, ban, overrides: isOverridable = false } = options
+  if (typeof isOverridable !== 'boolean') {
+    throw invalidOption(`overrides is ${show(isOverridable)}; it must be true or false`, isOverridable)
+  }
+  if (dimensions === undefined) {
+    const { limits, ban } = options as LimiterOptions
+    return [new Dimension(name, undefined, { limits, ban, isOverridable })]
+  }
+  if (limits !== undefined) {
+    throw invalidOption('both limits and dimensions are given; give one of them', limits)
+  }
+  const given = isRecord(dimensions) ? Object.entries(dimensions) : []
+  if (given.length === 0 || given.length > MAX_DIMENSIONS) {
+    throw invalidOption(
+      `dimensions is ${show(dimensions)} of ${given.length}; it must be an object with the limits of 1 to ${MAX_DIMENSIONS} dimensions`,
+      dimensions,
+    )
+  }
+  if (ban !== undefined && !isRecord(ban)) {
+    const right = given.map(([name]) => name).join(', ')
+    throw invalidOption(
+      `ban is ${show(ban)}; with dimensions it must be an object with some of ${right}`,
+      ban,
+    )
+  }
+  for (const dimension of Object.keys(ban ?? {})) {
+    if (Object.hasOwn(dimensions, dimension)) continue
+    throw invalidOption(`ban has ${show(dimension)}, which is no dimension`, ban)
+  }
+  return given.map(([dimension, limitsOf]) => {
+    const rules = {
+      limits: limitsOf,
+      isOverridable,
+      ban: ownOf((ban ?? {}) as NonNullable<DimensionOptions<string>['ban']>, dimension),
+    }
+    return new Dimension(name, parseDimension(dimension), rules)
+  })
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

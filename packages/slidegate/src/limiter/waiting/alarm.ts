@@ -1,0 +1,52 @@
+import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '../../runtime/platform.ts'
+
+/** The longest that a timer of Node can be set for. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** Timers count whole milliseconds. What is shorter than this is waited for turn by turn of the event loop. */
+const MAX_SPIN_MS = 1
+
+/** Goes off at a time, never before, and hardly after. It keeps the process alive, since somebody waits for it. */
+export class Alarm {
+  /** Whose async context the timer has: made on behalf of a request, it would keep that of the request. */
+  readonly #origin: AsyncOrigin
+  readonly #onTime: () => void
+  #timer: Timer | undefined
+  #spin: Turn | undefined
+  #atMs = Number.POSITIVE_INFINITY
+
+  constructor(origin: AsyncOrigin, onTime: () => void) {
+    this.#origin = origin
+    this.#onTime = onTime
+  }
+
+  /** @param atMs by `performance.now()` */
+  set(atMs: number): void {
+    if (atMs === this.#atMs) return
+    this.clear()
+    this.#atMs = atMs
+    this.#origin.runInAsyncScope(() => this.#start(atMs - performance.now()))
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    cancelTurn(this.#spin)
+    this.#atMs = Number.POSITIVE_INFINITY
+  }
+
+  #start(leftMs: number): void {
+    const check = () => this.#check()
+    if (leftMs <= MAX_SPIN_MS) this.#spin = nextTurn(check)
+    else this.#timer = setTimeout(check, Math.min(Math.floor(leftMs), MAX_TIMER_MS))
+  }
+
+  #check(): void {
+    const leftMs = this.#atMs - performance.now()
+    if (leftMs > 0) {
+      this.#start(leftMs)
+      return
+    }
+    this.clear()
+    this.#onTime()
+  }
+}

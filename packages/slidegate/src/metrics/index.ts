@@ -1,2 +1,0 @@
-export { DecisionCounts, type DecisionCountsRead, type LimitCounts } from './decision-counts.ts'
-export { Histogram, type HistogramCounts } from './histogram.ts'

@@ -1,0 +1,173 @@
+import { type Attributes, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
+import type { Decision } from '../decision.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError } from '../errors.ts'
+import type { AnyKey } from '../key.ts'
+import { WaitError } from '../limiter/waiting/wait-error.ts'
+import type { Limiter } from '../limiter.ts'
+import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
+
+/** Who traces, and what spans say besides. */
+export interface TracedOptions {
+  /** Who makes the spans. Default: `trace.getTracer('slidegate')` of the API. */
+  readonly tracer?: Tracer
+  /** What every span says besides. */
+  readonly attributes?: Attributes
+}
+
+/** What decides nothing. */
+const UNTRACED = [
+  ...(['peek', 'charge', 'waiting', 'settle', 'cancel', 'release', 'extend', 'list', 'explain'] as const),
+  ...(['refund', 'reset', 'block', 'unblock', 'isBlocked', 'stats', 'close'] as const),
+]
+
+/**
+ * The same limiter, with a span for each of its decisions: of `consume`, `consumeSync`, `acquire`, `wait`, `schedule` and
+ * `reserve`, and one for all of a `consumeMany`. The parent is the active span. It says which limiter has decided, how, by
+ * what, at what cost, and by which limits it was denied; and how long was waited: a span of `schedule` ends as its
+ * task begins. It never says whom it was about; nor what an error says, for that may be the key.
+ *
+ * Decisions, permits and reservations are the limiter's own: it does not matter to which of the two they are returned.
+ *
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: TracedOptions = {}): Limiter<Key> {
+  checkOptions(options, 'traced', { tracer: true, attributes: true })
+  const { tracer = trace.getTracer('slidegate'), attributes } = options
+  const settings = { attributes: { ...attributes, [POLICY]: limiter.name } }
+  const start = (operation: string): Span => tracer.startSpan(`slidegate.${operation}`, settings)
+
+  const same: Limiter<Key> = {
+    ...untraced(limiter),
+    name: limiter.name,
+    limits: limiter.limits,
+    get overrides() {
+      return limiter.overrides
+    },
+    consume(key, options) {
+      return told(start('consume'), limiter.consume(key, options), tellDecision)
+    },
+    consumeSync(key, options) {
+      const span = start('consumeSync')
+      if (!span.isRecording()) return limiter.consumeSync(key, options)
+      try {
+        const decision = limiter.consumeSync(key, options)
+        tellDecision(span, decision)
+        span.end()
+        return decision
+      } catch (error) {
+        // Adapters find out so how to ask: it is no decision, and no span.
+        if (!isSyncUnsupported(error)) endFailed(span, error)
+        throw error
+      }
+    },
+    consumeMany(requests) {
+      return told(start('consumeMany'), limiter.consumeMany(requests), tellDecisions)
+    },
+    acquire(key, options) {
+      return told(start('acquire'), limiter.acquire(key, options), tellDecided)
+    },
+    reserve(key, estimate, options) {
+      return told(start('reserve'), limiter.reserve(key, estimate, options), tellDecided)
+    },
+    wait(key, options) {
+      const span = start('wait')
+      const sinceMs = performance.now()
+      return told(span, limiter.wait(key, options), (_, decision) => tellServed(span, decision, sinceMs))
+    },
+    schedule(key, task, options) {
+      // Nothing is to be waited for.
+      if (typeof task !== 'function') return limiter.schedule(key, task, options)
+      const span = start('schedule')
+      if (!span.isRecording()) return limiter.schedule(key, task, options)
+      const sinceMs = performance.now()
+      const begin = (decision: Decision) => {
+        tellServed(span, decision, sinceMs)
+        span.end()
+        return task(decision)
+      }
+      const result = limiter.schedule(key, begin, options)
+      // What the task throws is no matter of the limiter.
+      result.catch((error) => span.isRecording() && endFailed(span, error))
+      return result
+    },
+    on(event, listener) {
+      limiter.on(event, listener)
+      return same
+    },
+    off(event, listener) {
+      limiter.off(event, listener)
+      return same
+    },
+  }
+  return same
+}
+
+function untraced<Key extends AnyKey>(limiter: Limiter<Key>): Pick<Limiter<Key>, (typeof UNTRACED)[number]> {
+  const methods = UNTRACED.map((name) => [name, limiter[name].bind(limiter)])
+  return Object.fromEntries(methods)
+}
+
+/** Ends the span before whoever waits for the answer goes on. Where nobody records it, nothing is done. */
+function told<T>(span: Span, answer: Promise<T>, tell: (span: Span, answer: T) => void): Promise<T> {
+  if (span.isRecording()) {
+    answer.then(
+      (settled) => {
+        tell(span, settled)
+        span.end()
+      },
+      (error) => endFailed(span, error),
+    )
+  }
+  return answer
+}
+
+function tellDecision(span: Span, { allowed, source, cost, deniedBy, retryAfterMs }: Decision): void {
+  span.setAttributes({ [RESULT]: resultOf(allowed), [SOURCE]: source, 'slidegate.cost': cost })
+  if (!allowed) tellDenial(span, deniedBy, retryAfterMs)
+}
+
+function tellDenial(span: Span, deniedBy: readonly string[], retryAfterMs: number): void {
+  span.setAttribute('slidegate.denied_by', [...deniedBy])
+  // Never is no number that all exporters know.
+  if (Number.isFinite(retryAfterMs)) span.setAttribute('slidegate.retry_after_ms', retryAfterMs)
+}
+
+function tellDecided(span: Span, { decision }: { readonly decision: Decision }): void {
+  tellDecision(span, decision)
+}
+
+function tellServed(span: Span, decision: Decision, sinceMs: number): void {
+  tellDecision(span, decision)
+  span.setAttribute('slidegate.time_in_queue_ms', performance.now() - sinceMs)
+}
+
+function tellDecisions(span: Span, decisions: readonly Decision[]): void {
+  const acquired = decisions.filter(({ allowed }) => allowed).length
+  const denied = decisions.length - acquired
+  const cost = decisions.reduce((sum, decision) => sum + decision.cost, 0)
+  span.setAttributes({ 'slidegate.acquired': acquired, 'slidegate.denied': denied, 'slidegate.cost': cost })
+}
+
+function endFailed(span: Span, error: unknown): void {
+  const type = typeOf(error)
+  span.setAttribute(ERROR_TYPE, type)
+  if (error instanceof WaitError) {
+    span.setAttribute(RESULT, resultOf(false))
+    if (error.decision !== undefined) tellDenial(span, error.decision.deniedBy, error.decision.retryAfterMs)
+  }
+  // Without its message: Redis puts the key into some, and so does whoever is handed a wrong one.
+  span.addEvent('exception', { 'exception.type': error instanceof Error ? error.name : typeof error })
+  span.setStatus({ code: SpanStatusCode.ERROR, message: type })
+  span.end()
+}
+
+/** One of few words. */
+function typeOf(error: unknown): string {
+  if (error instanceof StoreUnavailableError || error instanceof WaitError) return error.reason
+  if (error instanceof SlidegateError) return error.code
+  return error instanceof Error ? error.name : '_OTHER'
+}
+
+function isSyncUnsupported(error: unknown): boolean {
+  return error instanceof SlidegateError && error.code === 'sync_unsupported'
+}

@@ -1,0 +1,55 @@
+import { SlidegateError, show } from '../errors.ts'
+
+/** Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`. */
+export type Duration = number | string
+
+const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
+
+export const MIN_WINDOW_MS = 10
+export const MAX_WINDOW_MS: number = 366 * UNIT_MS.d
+
+/** Whether a window may be so long. */
+export function isWindow(ms: number): boolean {
+  return ms >= MIN_WINDOW_MS && ms <= MAX_WINDOW_MS
+}
+
+/** Whole milliseconds; `undefined` for what is no duration. */
+export function parseDuration(duration: unknown): number | undefined {
+  if (typeof duration === 'number') return Number.isSafeInteger(duration) ? duration : undefined
+  if (typeof duration !== 'string') return undefined
+  const match = /^(\d{1,15})(ms|s|m|h|d)$/.exec(duration)
+  if (match === null) return undefined
+  const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+  return Number.isSafeInteger(ms) ? ms : undefined
+}
+
+/** The window of a limit, or the like, in milliseconds; `invalid_window` unless it lies from 10 ms to 366 days. */
+export function parseWindow(window: unknown, what = 'the window'): number {
+  const ms = parseDuration(window)
+  if (ms === undefined) {
+    throw new SlidegateError(
+      'invalid_window',
+      `${what} is ${show(window)}; it must be whole milliseconds or a text such as '250ms', '10s', '1m', '1h' or '7d'`,
+      window,
+    )
+  }
+  if (!isWindow(ms)) {
+    throw new SlidegateError(
+      'invalid_window',
+      `${what} is ${show(window)}; it must lie between 10ms and 366d`,
+      window,
+    )
+  }
+  return ms
+}
+
+/** In the largest unit that is whole: `60000` is `1m`, `90000` is `90s`. */
+export function formatDuration(ms: number): string {
+  const [unit, unitMs] = Object.entries(UNIT_MS).find(([, unitMs]) => ms % unitMs === 0)!
+  return `${ms / unitMs}${unit}`
+}
+
+/** The start of the window that a time is in. Exact for times, which stay below 2^48; a remainder takes longer. */
+export function startOf(ms: number, windowMs: number): number {
+  return Math.floor(ms / windowMs) * windowMs
+}

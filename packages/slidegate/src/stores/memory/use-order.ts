@@ -1,0 +1,213 @@
+import type { Slab } from '../../runtime/slab.ts'
+
+/** Parked slots that a search unparks at most. A thousand may open in one millisecond. */
+const MOST_OPENED = 256
+
+/** Rows that are sampled to choose the tick up to which a search collects: 1 in 16 slots, 1 in 64 of many. */
+const FEWEST_SAMPLED = 64
+const MOST_SAMPLED = 1024
+
+/** A free row has less: 0, or what the slab has written there. */
+const FIRST_TICK = 1
+
+/**
+ * Finds the slot used least recently. Each use writes a tick, the number of the use, to the slot's row, which it reads
+ * anyway. So order costs nothing until room is needed. A search then goes through all rows and collects the
+ * oldest, which last for many keys.
+ *
+ * Slots that were found at their limit are parked until they open or are used, so no search meets them twice. The tick of
+ * a parked slot is negative.
+ */
+export class UseOrder {
+  /** With ticks in the first number of each row. */
+  readonly #slots: Slab
+  #tick = 0
+  /** By when they open. */
+  readonly #parked = new SlotHeap()
+  /** Slots by their ticks when they were found: all that aren't parked, up to `#foundUpTo`, and some later ones. */
+  readonly #found = new SlotHeap()
+  #foundUpTo = 0
+
+  constructor(slots: Slab) {
+    this.#slots = slots
+  }
+
+  /** Marks the slot as just used. */
+  use(slot: number): void {
+    const { doubles, shift, mask, width } = this.#slots
+    const row = doubles[slot >>> shift]!
+    const at = (slot & mask) * width
+    const before = row[at]!
+    row[at] = ++this.#tick
+    if (before >= 0) return
+    this.#parked.remove(slot)
+    this.#found.add(slot, this.#tick)
+  }
+
+  /** Removes the slot. Call it before the row is deleted. */
+  forget(slot: number): void {
+    for (const heap of [this.#parked, this.#found]) if (heap.has(slot)) heap.remove(slot)
+    this.#setTick(slot, 0)
+  }
+
+  /** Returns the least recently used slot that isn't parked, 0 if there is none. Slots that have opened are unparked. */
+  oldest(nowMs: number): number {
+    for (let i = 0; i < MOST_OPENED && this.#parked.leastValue <= nowMs; i++) this.#open(this.#parked.least)
+    for (;;) {
+      const slot = this.#found.least
+      const tick = this.#tickOf(slot)
+      if (slot !== 0 && tick !== this.#found.leastValue) {
+        // It has been used since it was found.
+        this.#found.remove(slot)
+        this.#found.add(slot, tick)
+      } else if ((slot !== 0 && tick <= this.#foundUpTo) || this.#areAllFound) {
+        return slot
+      } else {
+        this.#find()
+      }
+    }
+  }
+
+  /** Only for the slot that {@link oldest} has returned. */
+  park(slot: number, opensAtMs: number): void {
+    this.#setTick(slot, -this.#found.leastValue)
+    this.#found.remove(slot)
+    this.#parked.add(slot, opensAtMs)
+  }
+
+  /** When the first parked slot opens, 0 if none is parked. */
+  get opensAtMs(): number {
+    return this.#parked.least === 0 ? 0 : this.#parked.leastValue
+  }
+
+  #open(slot: number): void {
+    const tick = -this.#tickOf(slot)
+    this.#parked.remove(slot)
+    this.#setTick(slot, tick)
+    this.#found.add(slot, tick)
+  }
+
+  /** Row 0 isn't a slot. */
+  get #areAllFound(): boolean {
+    return this.#parked.size + this.#found.size === this.#slots.rows - 1
+  }
+
+  /** Collects more of the oldest slots, up to a sampled tick. */
+  #find(): void {
+    const upTo = this.#sampled()
+    this.#eachUnfound(1, upTo, (slot, tick) => this.#found.add(slot, tick))
+    this.#foundUpTo = upTo
+  }
+
+  #sampled(): number {
+    const wanted = Math.min(Math.max(this.#slots.rows >>> 4, FEWEST_SAMPLED), MOST_SAMPLED)
+    const step = Math.max(1, Math.floor(this.#slots.rows / wanted))
+    const ticks: number[] = []
+    this.#eachUnfound(step, this.#tick, (_, tick) => ticks.push(tick))
+    const sorted = new Float64Array(ticks).sort()
+    return sorted[Math.min(sorted.length >>> 4, MOST_SAMPLED >>> 6)] ?? this.#tick
+  }
+
+  /** Visits every `step`-th slot with a tick up to `upTo` that is neither found nor parked. */
+  #eachUnfound(step: number, upTo: number, visit: (slot: number, tick: number) => void): void {
+    const { doubles, shift, width } = this.#slots
+    const from = Math.max(FIRST_TICK, this.#foundUpTo + 1)
+    let place = 0
+    for (const [chunk, rows] of doubles.entries()) {
+      for (; place * width < rows.length; place += step) {
+        const tick = rows[place * width]!
+        const slot = (chunk << shift) + place
+        if (tick >= from && tick <= upTo && !this.#found.has(slot)) visit(slot, tick)
+      }
+      place = Math.max(0, place - rows.length / width)
+    }
+  }
+
+  #tickOf(slot: number): number {
+    const { doubles, shift, mask, width } = this.#slots
+    return doubles[slot >>> shift]![(slot & mask) * width]!
+  }
+
+  #setTick(slot: number, tick: number): void {
+    const { doubles, shift, mask, width } = this.#slots
+    doubles[slot >>> shift]![(slot & mask) * width] = tick
+  }
+}
+
+/**
+ * A binary heap of slots by value that knows where each slot is, so any can be removed.
+ *
+ * Removed slots could also stay until they come up. To sweep them all out at once would stop the process.
+ */
+class SlotHeap {
+  readonly #slots: number[] = []
+  readonly #values: number[] = []
+  /** Where each slot stands, from 1 on; 0 for those that are not here. */
+  #places: Int32Array = new Int32Array(64)
+
+  get size(): number {
+    return this.#slots.length
+  }
+
+  /** 0 where there is none. */
+  get least(): number {
+    return this.#slots[0] ?? 0
+  }
+
+  get leastValue(): number {
+    return this.#values[0] ?? Number.POSITIVE_INFINITY
+  }
+
+  has(slot: number): boolean {
+    return slot < this.#places.length && this.#places[slot]! > 0
+  }
+
+  add(slot: number, value: number): void {
+    if (slot >= this.#places.length) {
+      const enlarged = new Int32Array(2 * Math.max(slot, this.#places.length))
+      enlarged.set(this.#places)
+      this.#places = enlarged
+    }
+    this.#slots.push(slot)
+    this.#values.push(value)
+    this.#rise(this.#slots.length - 1, slot, value)
+  }
+
+  remove(slot: number): void {
+    const place = this.#places[slot]! - 1
+    this.#places[slot] = 0
+    const last = this.#slots.pop()!
+    const value = this.#values.pop()!
+    // The last one takes the place, and goes on from there to its own.
+    if (last !== slot) this.#rise(this.#sink(place, value), last, value)
+  }
+
+  #rise(from: number, slot: number, value: number): void {
+    let place = from
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      if (this.#values[above]! <= value) break
+      this.#put(place, this.#slots[above]!, this.#values[above]!)
+      place = above
+    }
+    this.#put(place, slot, value)
+  }
+
+  /** Makes room for a value below those that are less; answers where. */
+  #sink(from: number, value: number): number {
+    let place = from
+    for (let below = 2 * place + 1; below < this.#values.length; below = 2 * place + 1) {
+      if (below + 1 < this.#values.length && this.#values[below + 1]! < this.#values[below]!) below++
+      if (this.#values[below]! >= value) break
+      this.#put(place, this.#slots[below]!, this.#values[below]!)
+      place = below
+    }
+    return place
+  }
+
+  #put(place: number, slot: number, value: number): void {
+    this.#slots[place] = slot
+    this.#values[place] = value
+    this.#places[slot] = place + 1
+  }
+}

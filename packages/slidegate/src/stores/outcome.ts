@@ -1,0 +1,63 @@
+import type { Limit } from '../limits/limit.ts'
+import {
+  type ConsumeOutcome,
+  type Debit,
+  type Op,
+  type Outcome,
+  type Part,
+  partsInForce,
+  type RequestOp,
+} from './store.ts'
+
+// The limits of an op, by its outcome.
+
+/** The limits of an op, those of one part behind those of another. */
+export function limitsOf(parts: readonly Part[]): readonly Limit[] {
+  return parts.length === 1 ? parts[0]!.set.limits : parts.flatMap(({ set }) => set.limits)
+}
+
+/** The same by the numbers that were in force. */
+export function limitsInForce(
+  { parts }: { readonly parts: readonly Part[] },
+  { overrides }: ConsumeOutcome,
+): readonly Limit[] {
+  return limitsOf(partsInForce(parts, overrides))
+}
+
+/** Units that a request takes of each limit, in declared order. */
+export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): readonly number[] {
+  return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
+}
+
+/**
+ * How many requests the log of each limit had room for, over the limits of all parts in order. It matters for logs that only
+ * count: these are charged for as many.
+ */
+export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly number[]): readonly number[] {
+  const rooms: number[] = []
+  let first = 0
+  for (const { set } of parts) {
+    for (const { serves, role } of set.logs) {
+      if (role !== 'count') continue
+      const free = serves.map((i) => Math.max(0, set.limits[i]!.limit - numbers[3 * (first + i)]!))
+      const room = Math.floor(Math.min(...free) / cost)
+      for (const i of serves) rooms[first + i] = room
+    }
+    first += set.limits.length
+  }
+  return rooms
+}
+
+/** The outcome for one of the requests that were decided together, as if it had asked after those before it. */
+export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
+  if (op.type !== 'consume' || position === 0) return outcome
+  const { admitted, limits: together, ...told } = outcome as ConsumeOutcome
+  const limits = together.slice()
+  const parts = partsInForce(op.parts, told.overrides)
+  let rooms: readonly number[] | undefined
+  limitsOf(parts).forEach(({ shadow }, i) => {
+    if (shadow) rooms ??= roomsOf(parts, op.cost, together)
+    limits[3 * i]! += op.cost * Math.min(position, admitted, shadow ? rooms![i]! : admitted)
+  })
+  return { ...told, admitted: Math.max(0, admitted - position), limits }
+}

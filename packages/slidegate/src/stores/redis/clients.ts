@@ -1,0 +1,174 @@
+import { plainError } from '../../errors.ts'
+
+/** What is used of ioredis, from 5.11 on, and of iovalkey: a `Redis`, also by Sentinel, or a `Cluster`. */
+export interface IoredisClient {
+  evalsha(sha1: string, numkeys: number, ...args: string[]): Promise<unknown>
+  eval(script: string, numkeys: number, ...args: string[]): Promise<unknown>
+}
+
+/** What is used of node-redis, from 5 on: a client, a pool, a Sentinel; from 6 on also a Cluster. */
+export interface NodeRedisClient {
+  evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+}
+
+/** What is used of Valkey GLIDE, from 2 on: a `GlideClient` or a `GlideClusterClient`. */
+export interface GlideClient {
+  customCommand(words: string[]): Promise<unknown>
+}
+
+/** Any other way to Redis: sends one command, such as `['EVALSHA', ...]`, and resolves to its reply. */
+export interface CommandClient {
+  command(words: readonly string[]): Promise<unknown>
+  /** Whether it routes commands to the servers of a Cluster. Default: false. */
+  readonly isCluster?: boolean
+  /** Whether it sends a command again whose reply got lost; then such a command is charged once all the same. Default: false. */
+  readonly resends?: boolean
+}
+
+/** A client of any of the packages that a store can use: known by its methods, never by its class. */
+export type RedisClient = IoredisClient | NodeRedisClient | GlideClient | CommandClient
+
+/** Sends `EVALSHA` with a SHA-1, or `EVAL` with the script itself. */
+export type Send = (
+  name: 'EVALSHA' | 'EVAL',
+  script: string,
+  keys: string[],
+  words: string[],
+) => Promise<unknown>
+
+/** How a kind of client is spoken to, and what it does with commands. */
+export interface Dialect {
+  readonly isCluster: boolean
+  readonly resends: boolean
+  /** `host:port` of a client of one server, if it shows that. */
+  readonly address?: string | undefined
+  /** False while it would queue what it is given. */
+  isReady(): boolean
+  /** Whether it connects for the first time; false if it doesn't show that. */
+  isStarting(): boolean
+  /** Why it isn't connected, if it shows that. */
+  lastError(): Error | undefined
+  readonly send: Send
+}
+
+/** Each kind is known by what only its clients can do. */
+export function dialectOf(client: unknown): Dialect | undefined {
+  if (has(client, 'evalSha') && has(client, 'eval')) return nodeRedis(client as NodeRedisClient)
+  if (has(client, 'evalsha') && has(client, 'eval')) return ioredis(client as IoredisClient)
+  if (has(client, 'customCommand')) return glide(client as GlideClient)
+  if (has(client, 'command')) return other(client as CommandClient)
+  return undefined
+}
+
+interface Ioredis extends IoredisClient {
+  readonly isCluster?: boolean
+  readonly status?: string
+  readonly options?: {
+    readonly autoResendUnfulfilledCommands?: boolean
+    readonly enableOfflineQueue?: boolean
+    readonly host?: string
+    readonly port?: number
+    readonly path?: string
+    readonly sentinels?: unknown
+  }
+  readonly connector?: { readonly firstError?: Error }
+}
+
+/** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
+const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
+
+const NEVER = () => false
+const NOTHING = () => undefined
+
+function ioredis(client: Ioredis): Dialect {
+  const isCluster = client.isCluster === true
+  const { host, port, path, sentinels } = client.options ?? {}
+  const isOneServer = !isCluster && path === undefined && (sentinels ?? undefined) === undefined
+  return {
+    isCluster,
+    address: isOneServer ? addressText(host, port) : undefined,
+    // A failed attempt ends in another status.
+    isStarting: () => client.status === 'connecting' || client.status === 'connect',
+    lastError: () => {
+      const error = client.connector?.firstError
+      return error && plainError(error)
+    },
+    // A Cluster sends it to another server when the connection of the first has closed, whatever is set.
+    resends: isCluster || client.options?.autoResendUnfulfilledCommands !== false,
+    isReady: () => !IOREDIS_QUEUES.has(client.status ?? '') || client.options?.enableOfflineQueue === false,
+    send: (name, script, keys, words) => {
+      if (name === 'EVALSHA') return client.evalsha(script, keys.length, ...keys, ...words)
+      return client.eval(script, keys.length, ...keys, ...words)
+    },
+  }
+}
+
+interface NodeRedis extends NodeRedisClient {
+  readonly isOpen?: boolean
+  readonly isReady?: boolean
+  readonly options?: {
+    readonly disableOfflineQueue?: boolean
+    readonly socket?: { readonly host?: string; readonly port?: number }
+  }
+}
+
+function nodeRedis(client: NodeRedis): Dialect {
+  // A Sentinel, and a client that was acquired of one, sends it to the next master when the connection has closed.
+  const isSentinel = has(client, 'acquire') || has(client, 'release')
+  const { socket } = client.options ?? {}
+  return {
+    isCluster: has(client, 'nodeClient'),
+    resends: isSentinel,
+    address: addressText(socket?.host ?? 'localhost', socket?.port),
+    isStarting: NEVER,
+    lastError: NOTHING,
+    // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
+    isReady: () =>
+      isSentinel ||
+      client.isOpen !== true ||
+      client.isReady !== false ||
+      client.options?.disableOfflineQueue === true,
+    send: (name, script, keys, words) => {
+      const args = { keys, arguments: words }
+      return name === 'EVALSHA' ? client.evalSha(script, args) : client.eval(script, args)
+    },
+  }
+}
+
+function glide(client: GlideClient): Dialect {
+  return {
+    isCluster: has(client, 'invokeScriptWithRoute'),
+    resends: false,
+    // It does not tell; what it queues it gives up after its `requestTimeout`.
+    isReady: () => true,
+    isStarting: NEVER,
+    lastError: NOTHING,
+    send: (name, script, keys, words) =>
+      client.customCommand([name, script, String(keys.length), ...keys, ...words]),
+  }
+}
+
+function other(client: CommandClient): Dialect {
+  return {
+    isCluster: client.isCluster === true,
+    resends: client.resends === true,
+    isReady: () => true,
+    isStarting: NEVER,
+    lastError: NOTHING,
+    send: (name, script, keys, words) =>
+      client.command([name, script, String(keys.length), ...keys, ...words]),
+  }
+}
+
+function addressText(host: string | undefined, port: number | undefined): string | undefined {
+  return host === undefined || port === undefined ? undefined : hostPort(host, port)
+}
+
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+export function has(client: unknown, method: string): boolean {
+  return typeof (client as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}

@@ -1,0 +1,64 @@
+import { admission } from './admission.ts'
+import { answers } from './answers.ts'
+import { bans } from './bans.ts'
+import { calendar } from './calendar.ts'
+import { changes } from './changes.ts'
+import { charges } from './charges.ts'
+import { clockSteps } from './clock-steps.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+import { entries } from './entries.ts'
+import { explaining } from './explaining.ts'
+import { holders } from './holders.ts'
+import { operations } from './operations.ts'
+import { overriding } from './overriding.ts'
+import { repeats } from './repeats.ts'
+import { reservations } from './reservations.ts'
+import { severalKeys } from './several-keys.ts'
+import { sharing } from './sharing.ts'
+import { slidingCounters } from './sliding-counter.ts'
+import { tokenBuckets } from './token-bucket.ts'
+import { values } from './values.ts'
+import { waiting } from './waiting.ts'
+import { windows } from './windows.ts'
+
+export type { ConformanceCase, CreateStore } from './conformance-case.ts'
+export { ManualClock } from './manual-clock.ts'
+
+/**
+ * What every store promises, one case each. They need no test runner; with one they read:
+ *
+ * ```ts
+ * import { storeConformance } from 'slidegate/testing'
+ *
+ * describe('my store', () => {
+ *   for (const { name, run } of storeConformance) {
+ *     it(name, () => run(({ clock }) => myStore({ clock, namespace: randomUUID() })))
+ *   }
+ * })
+ * ```
+ *
+ * The store has to go by the clock that it is given, and to begin each case empty; `run` closes it.
+ */
+export const storeConformance: readonly ConformanceCase[] = [
+  ...admission,
+  ...answers,
+  ...charges,
+  ...windows,
+  ...calendar,
+  ...tokenBuckets,
+  ...slidingCounters,
+  ...entries,
+  ...repeats,
+  ...holders,
+  ...values,
+  ...sharing,
+  ...clockSteps,
+  ...operations,
+  ...severalKeys,
+  ...bans,
+  ...changes,
+  ...reservations,
+  ...explaining,
+  ...waiting,
+  ...overriding,
+]

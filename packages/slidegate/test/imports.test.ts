@@ -1,0 +1,138 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { ROOT } from './docs/markdown.ts'
+
+// Which folder may import which, and that no files import each other in a circle. Imports of types count, too.
+
+/** The floors of the library, from the bottom up. A file may import from its own floor, and from those below. */
+const FLOORS: readonly string[][] = [
+  ['errors'],
+  ['runtime'],
+  ['key'],
+  ['limits'],
+  ['decision', 'stores'],
+  ['stats', 'events'],
+  ['resilience'],
+  ['limiter'],
+  ['stores/remote'],
+  ['observe', 'outbound', 'testing', 'http'],
+  ['adapters'],
+  ['calendar', 'index'],
+]
+
+/** Rooms with narrower rules. They may import only these files of another room. */
+const ONLY: readonly (readonly [room: string, of: string, files: RegExp, why: string])[] = [
+  ['stores/(memory|redis)', 'limits', /(limit|limit-set|override|window-logs?)$/, 'stores know no kind'],
+  ['resilience', 'limits', /(limit|limit-set|override|reservations)$/, 'wrappers know no kind'],
+  [
+    'resilience',
+    'stores/(memory|redis)',
+    /memory\/memory$/,
+    'wrappers know the contract of a store, no store',
+  ],
+  ['http', 'limits', /limit$/, 'the guard works with any kind of limit'],
+  ['http|outbound|observe', 'stores|resilience', /(stores\/store|call-counts)$/, 'they work with any store'],
+  ['adapters', 'limits|limiter|stores|resilience|runtime', /^$/, 'adapters map to http/, and decide nothing'],
+]
+
+/** The files that may import a package. `adapters/small.test.ts` checks that each adapter knows its own framework only. */
+const PACKAGES: readonly (readonly [name: RegExp, files: RegExp])[] = [
+  [/^temporal-polyfill/, /limits\/calendar$/],
+  [/^(redis|ioredis)$/, /stores\/redis\/create-client$/],
+  [/^(express|fastify|hono|koa|ws|socket\.io|@nestjs\/.*)$/, /^adapters\//],
+  [/^@opentelemetry\/api$/, /^observe\//],
+  [/^node:/, /^(runtime|adapters|http|stores\/redis|testing|limiter)\//],
+  [/^(@noble\/hashes|ipaddr\.js|negotiator|structured-headers)/, /./],
+]
+
+interface File {
+  /** The path in `src`, without its ending. */
+  readonly path: string
+  readonly imports: readonly string[]
+  readonly packages: readonly string[]
+}
+
+function filesOf(source: string): File[] {
+  const root = join(ROOT, 'packages', source, 'src')
+  const nameOf = (path: string) => relative(root, path).replace(/\.tsx?$/, '')
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  return paths
+    .filter((path) => /\.tsx?$/.test(path))
+    .map((path) => {
+      const file = join(root, path)
+      const found = readFileSync(file, 'utf8').matchAll(/^(?! *\*).*?\b(?:from|import)[ (]'([^']+)'/gm)
+      const specifiers = Array.from(found, ([, specifier]) => specifier!)
+      return {
+        path: nameOf(file),
+        imports: specifiers.filter((s) => s.startsWith('.')).map((s) => nameOf(resolve(dirname(file), s))),
+        packages: specifiers.filter((s) => !/^(\.|slidegate\/)/.test(s)),
+      }
+    })
+}
+
+const isIn = (path: string, room: string) => new RegExp(`^(${room})(/|$)`).test(path)
+
+/** The highest floor whose name the path begins with. */
+function floorOf(path: string): number {
+  return FLOORS.findLastIndex((rooms) => rooms.some((room) => isIn(path, room)))
+}
+
+const library = filesOf('slidegate')
+
+it('a file imports from its own floor, and from those below', () => {
+  const wrong = library.flatMap(({ path, imports }) =>
+    imports.filter((to) => floorOf(to) > floorOf(path)).map((to) => `${path} imports ${to}`),
+  )
+  expect(wrong).toEqual([])
+  expect(library.filter(({ path }) => floorOf(path) < 0)).toEqual([])
+})
+
+it.each(ONLY)('%s: of %s only %s, since %s', (room, of, files) => {
+  const wrong = library
+    .filter(({ path }) => isIn(path, room))
+    .flatMap(({ path, imports }) =>
+      imports.filter((to) => isIn(to, of) && !files.test(to)).map((to) => `${path} imports ${to}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+it('packages are imported where they belong', () => {
+  const wrong = library.flatMap(({ path, packages }) =>
+    packages
+      .filter((name) => !PACKAGES.some(([known, files]) => known.test(name) && files.test(path)))
+      .map((name) => `${path} imports ${name}`),
+  )
+  expect(wrong).toEqual([])
+})
+
+it('the service uses the library as everybody does, and the page runs in browsers', () => {
+  const outside = (source: string, allowed: RegExp) =>
+    filesOf(source).flatMap(({ path, imports, packages }) =>
+      [...imports.filter((to) => to.startsWith('..')), ...packages]
+        .filter((to) => !allowed.test(to))
+        .map((to) => `${path} imports ${to}`),
+    )
+  expect(outside('server', /^[^.]/)).toEqual([])
+  const page =
+    /server\/src\/(admin\/overview|duration|log\/.*|replay\/(fullest-window|reorder-buffer|skipped))$|^(?!node:|ioredis|fastify)[^.]/
+  expect(outside('dashboard', page)).toEqual([])
+})
+
+describe.each(['slidegate', 'server', 'dashboard'])('%s', (source) => {
+  it('no files import each other in a circle', () => {
+    const left = new Map(filesOf(source).map(({ path, imports }) => [path, imports]))
+    // Files without imports among those left are in no circle.
+    for (let before = -1; before !== left.size; ) {
+      before = left.size
+      for (const [path, imports] of left) if (!imports.some((to) => left.has(to))) left.delete(path)
+    }
+    // Nor are files that none of those left imports.
+    for (let before = -1; before !== left.size; ) {
+      before = left.size
+      const imported = new Set(Array.from(left.values()).flat())
+      for (const path of left.keys()) if (!imported.has(path)) left.delete(path)
+    }
+    expect(Array.from(left.keys())).toEqual([])
+  })
+})
