@@ -365,7 +365,11 @@ export interface Store {
   apply(ops: readonly Op[], call: Call): void
   /** Only where the state is in this process. What it answers is good until its next call. */
   applySync?(ops: readonly Op[]): readonly Outcome[]
-  /** Returns the fast path for these limits, if there is one. Only stores in this process have any. */
+  /**
+   * Returns the fast path for these limits, if there is one. Only stores in this process have any.
+   *
+   * @internal
+   */
   fastPath?(set: LimitSet): FastPath | undefined
   /**
    * Where the op's keys live, as a number: what lives elsewhere may be down on its own. Left out where all share one
