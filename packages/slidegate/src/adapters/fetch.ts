@@ -1,9 +1,9 @@
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
-import { asError } from '../http/at-once.ts'
+import { promised } from '../http/at-once.ts'
 import type { Answer } from '../http/binding.ts'
 import { answerTo, answerToNobody, asConnection, fetchBinding, overseen, placed } from '../http/fetch.ts'
-import { createGuard, type Verdict } from '../http/guard.ts'
+import { createGuard } from '../http/guard.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 /**
@@ -54,12 +54,7 @@ export function rateLimit<Args extends FetchArguments = FetchArguments>(
   const guard = createGuard(options, { ...binding, canDrop: false })
   return <Own extends Args, R extends Answer>(handler: (...args: Own) => R | Promise<R>) => {
     const limited = async (...args: Own) => {
-      let verdict: Verdict
-      try {
-        verdict = await guard(...args)
-      } catch (reason) {
-        throw asError(reason)
-      }
+      const verdict = await promised(() => guard(...args))
       const { denial, over } = verdict
       if (denial?.action === 'drop') return answerToNobody()
       if (denial !== undefined) {

@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
-import { asError } from '../http/at-once.ts'
+import { promised } from '../http/at-once.ts'
 import { cannotDrop } from '../http/denied.ts'
 import {
   answerTo,
@@ -12,7 +12,7 @@ import {
   overseen,
   placed,
 } from '../http/fetch.ts'
-import { createGuard, type Verdict } from '../http/guard.ts'
+import { createGuard } from '../http/guard.ts'
 import { drop } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
@@ -39,12 +39,7 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   const binding = fetchBinding<Args>((c) => c.req.raw, connectionOf)
   const guard = createGuard(options, { ...binding, canDrop: true })
   return async (c, next) => {
-    let verdict: Verdict
-    try {
-      verdict = await guard(c, next)
-    } catch (reason) {
-      throw asError(reason)
-    }
+    const verdict = await promised(() => guard(c, next))
     const { denial, over } = verdict
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {

@@ -1,7 +1,7 @@
 import type { Middleware, Next, ParameterizedContext } from 'koa'
 import { checkOptions } from '../errors.ts'
-import { asError, promised } from '../http/at-once.ts'
-import { createGuard, type Denial, type Verdict } from '../http/guard.ts'
+import { promised } from '../http/at-once.ts'
+import { createGuard, type Denial } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
 import { drop, NodeFields, nodeBinding, whenOver } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
@@ -31,13 +31,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   )
   const guard = createGuard(options, { ...node, address: clientAddress })
   return async (ctx, next) => {
-    let verdict: Verdict
-    try {
-      verdict = await guard(ctx, next)
-    } catch (reason) {
-      throw asError(reason)
-    }
-    const { headers, denial, over } = verdict
+    const { headers, denial, over } = await promised(() => guard(ctx, next))
     placeHeaders(headers, new NodeFields(ctx.res))
     if (over !== undefined) whenOver(ctx.res, over)
     return denial === undefined ? await next() : await deny(ctx, denial)

@@ -108,7 +108,7 @@ export class NodeFields implements HeaderAccess {
   }
 }
 
-/** The same of a reply of Fastify, and of what Nest has as a response. */
+/** The fields of a Fastify reply or a Nest response. */
 export class ReplyFields implements HeaderAccess {
   readonly #reply: Reply
 
