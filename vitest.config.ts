@@ -22,6 +22,7 @@ function tierOf(file: string): Tier {
 
 const testFiles = [
   'packages/slidegate/test',
+  'packages/replay/test',
   'packages/server/test',
   'packages/dashboard/test',
   'bench/test',
@@ -39,7 +40,7 @@ const PROJECTS = [...TIERS, 'system-service'] as const
 
 function projectOf(file: string): (typeof PROJECTS)[number] {
   const tier = tierOf(file)
-  return tier === 'system' && /^packages\/(server|dashboard)\//.test(file) ? 'system-service' : tier
+  return tier === 'system' && /^packages\/(replay|server|dashboard)\//.test(file) ? 'system-service' : tier
 }
 
 export default defineConfig({

@@ -14,7 +14,7 @@ const scripts = [
   'test',
   'test:system',
   ...(values.mutants ? ['mutants', 'mutate'] : []),
-  ...(values.long ? ['faults', 'soak', 'fuzz', 'flood', 'simulate -- --seeds 10000'] : []),
+  ...(values.long ? ['faults', 'fuzz', 'simulate -- --seeds 10000'] : []),
 ]
 
 for (const script of scripts) {

@@ -105,10 +105,9 @@ const options = {
   // other names.
   intentionallyNotExported: [
     ...['ConsumeOp', 'PeekOp', 'ChargeOp', 'RefundOp', 'HoldOp', 'ListOp', 'ResetOp', 'SettleOp'],
-    ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'ConsumeOutcome', 'ExplainOutcome', 'RefundOutcome'],
-    ...['HoldOutcome', 'ListOutcome', 'SettleOutcome', 'OverrideOutcome', 'OverridesOutcome'],
+    ...['ExplainOp', 'OverrideOp', 'OverridesOp', 'Kinds', 'LimitsFunction', 'HandlerResponse'],
     ...['Kind', 'PLATFORM_HEADERS', 'MessageOptions', 'HandlerGuards', 'Handler'],
-    ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'Answer', 'AnyResponse'],
+    ...['Context', 'NodeRequest', 'NodeResponse', 'Next', 'Args', 'AnyResponse'],
   ],
 }
 const app = await Application.bootstrapWithPlugins(options)

@@ -116,7 +116,7 @@ export const GROUPS: Record<string, readonly Entry[]> = {
     ['Architecture', 'ARCHITECTURE.md'],
     ['Contributing', 'CONTRIBUTING.md'],
     ['Prose lint', 'tools/prose/README.md'],
-    ['Surviving mutants', 'packages/slidegate/test/mutation/survivors.md'],
+    ['Surviving mutants', 'packages/slidegate/test/mutants/typescript/survivors.md'],
     ['Decisions', 'docs/decisions/README.md'],
     ...pagesIn('docs/decisions'),
   ],

@@ -1,5 +1,5 @@
 import { Stryker } from '@stryker-mutator/core'
-import { GROUPS } from '../../packages/slidegate/test/mutation/groups.js'
+import { GROUPS } from '../../packages/slidegate/test/mutants/typescript/groups.js'
 
 // Runs quick tests against many small changes of the core, one at a time, and reports each change that no test notices.
 
@@ -12,8 +12,11 @@ for (const name of names) {
   const stryker = new Stryker({
     mutate: group.mutate.map((path) => `packages/slidegate/src/${path}`),
     testRunner: 'vitest',
-    vitest: { configFile: 'packages/slidegate/test/mutation/vitest.config.ts', related: false },
-    plugins: ['@stryker-mutator/vitest-runner', './packages/slidegate/test/mutation/ignore-messages.js'],
+    vitest: { configFile: 'packages/slidegate/test/mutants/typescript/vitest.config.ts', related: false },
+    plugins: [
+      '@stryker-mutator/vitest-runner',
+      './packages/slidegate/test/mutants/typescript/ignore-messages.js',
+    ],
     ignorers: ['messages'],
     ignorePatterns: ['bench', 'examples', 'docs', 'packages/server', 'tools', 'dist', 'reports'],
     disableTypeChecks: false,

@@ -2,7 +2,7 @@ import {
   type Allocated,
   BOUNDS,
   measureAllocations,
-} from '../../../packages/slidegate/test/allocations/allocations.ts'
+} from '../../../packages/slidegate/test/cost/allocations.ts'
 import type { Figure, Scenario } from '../scenario.ts'
 
 export const allocations: Scenario = {

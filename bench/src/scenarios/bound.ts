@@ -46,7 +46,7 @@ async function measure(redis: Redis, samples: number): Promise<Figure[]> {
   const clock = { nowMs: startMs }
   const limiter = createLimiter({
     name: 'bench',
-    limits: [slidingWindow({ limit: RECORDS, window: WINDOW_MS })],
+    limits: [slidingWindow({ limit: RECORDS, window: WINDOW_MS, precision: 1 })],
     store: redisStore(redis, { clock: () => clock.nowMs }),
     timeoutMs: 60_000,
   })

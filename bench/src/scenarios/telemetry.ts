@@ -4,7 +4,7 @@ import { createLimiter, type Decision, type Limiter, memoryStore, slidingWindow 
 import { DecisionCounts } from 'slidegate/metrics'
 import { measure, traced } from 'slidegate/opentelemetry'
 import { type RedisStore, redisStore } from 'slidegate/redis'
-import { everyByTimer } from '../../../packages/server/src/admin/every.ts'
+import { everyByTimer } from '../../../packages/server/src/admin/timer.ts'
 import { Usage } from '../../../packages/server/src/admin/usage.ts'
 import { anyOf, callers } from '../callers.ts'
 import { boundToCores } from '../cores.ts'

@@ -1,6 +1,5 @@
 import { Client, credentials } from '@grpc/grpc-js'
-import { loadDefinitions, SERVICE_NAME } from '../../../packages/server/src/envoy/definitions.ts'
-import { OK } from '../../../packages/server/src/envoy/messages.ts'
+import { loadDefinitions, OK, SERVICE_NAME } from '../../../packages/server/src/envoy/protocol.ts'
 import { anyOf, callers } from '../callers.ts'
 import type { Answered } from '../http/generator.ts'
 import { serve } from '../workers.ts'

@@ -1,3 +1,5 @@
+// Requests to the service, with the token of the tab.
+
 /** What the service answers when it cannot do what was asked: a problem of RFC 9457. */
 export class ApiError extends Error {
   readonly status: number
@@ -33,7 +35,7 @@ export function takeTokenOfLink(): void {
 }
 
 /** The answer; lines of JSON are an array. @throws {ApiError} where the service says no; whatever `fetch` throws where it cannot be reached */
-export async function ask<Answer>(
+export async function request<Answer>(
   method: string,
   path: string,
   body?: unknown,
@@ -46,8 +48,8 @@ export async function ask<Answer>(
   return lines.map((line) => JSON.parse(line)) as Answer
 }
 
-/** What is no JSON, and much. @throws as {@link ask} does */
-export async function askBlob(path: string): Promise<Blob> {
+/** What is no JSON, and much. @throws as {@link request} does */
+export async function requestBlob(path: string): Promise<Blob> {
   const response = await send('GET', path)
   return await response.blob()
 }

@@ -1,21 +1,25 @@
+// START HERE: the routes of all pages. They are behind the #, so the service serves one file for all of them.
+
+import { render } from 'preact'
 import { Route, Router, Switch } from 'wouter-preact'
+import { takeTokenOfLink } from './api.ts'
+import { AuditPage } from './audit/audit.tsx'
+import { ConfigurationPage } from './configuration/configuration.tsx'
+import { KeyPage } from './key/key.tsx'
+import { LimiterPage } from './limiter/limiter.tsx'
 import { LiveProvider } from './live.tsx'
-import { AuditPage } from './pages/audit.tsx'
-import { ConfigurationPage } from './pages/configuration.tsx'
-import { KeyPage } from './pages/key.tsx'
-import { LimiterPage } from './pages/limiter.tsx'
-import { OverviewPage } from './pages/overview.tsx'
-import { SignInPage } from './pages/sign-in.tsx'
-import { SimulatorPage } from './pages/simulator.tsx'
-import { usePlace } from './place.ts'
+import { OverviewPage } from './overview/overview.tsx'
+import { useHashRoute } from './routes.ts'
 import { SessionProvider, useSession } from './session.tsx'
 import { Bar, TokensBanner } from './shell.tsx'
+import { SignInPage } from './sign-in.tsx'
+import { SimulatorPage } from './simulator/simulator.tsx'
+import { keptTheme, setTheme } from './theme.ts'
 
-/** All pages. The place is behind the #, so the service serves one file whatever is looked at. */
-export function App() {
+function App() {
   return (
     <SessionProvider>
-      <Router hook={usePlace}>
+      <Router hook={useHashRoute}>
         <Shell />
       </Router>
     </SessionProvider>
@@ -40,7 +44,7 @@ function Shell() {
       {main}
     </>
   )
-  // Another who looks is told other things.
+  // Another who signs in may see other things.
   return may('read') ? <LiveProvider key={`${who?.name} ${who?.role}`}>{all}</LiveProvider> : all
 }
 
@@ -57,3 +61,7 @@ function Pages() {
     </Switch>
   )
 }
+
+setTheme(keptTheme())
+takeTokenOfLink()
+render(<App />, document.getElementById('app')!)

@@ -1,4 +1,6 @@
-/** Numbers, durations and times, as the page writes them. What is not known is a dash. */
+// Text for numbers, durations, times, limits and overrides. A missing value is a dash.
+
+import type { DeclaredLimit, Override } from './api-types.ts'
 
 export const NONE = '–'
 
@@ -101,6 +103,63 @@ export function timeOfDay(atMs: number): string {
 /** 22 Nov 2026, 14:03:59 */
 export function dateTime(atMs: number): string {
   return `${date.format(atMs)}, ${clock.format(atMs)}`
+}
+
+/** `2026-01-05 09:39:59`; logs of several machines agree in UTC, so that is what the simulator writes. */
+export function utc(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
+}
+
+/** An override in words, without its end: `minute 300 per 1 min, hourly 5000`. */
+export function ruleInWords({ limits = {}, exempt, unused = [] }: Override): string {
+  if (exempt) return 'exempt: its limits only count'
+  return Object.entries(limits)
+    .map(([name, { limit, windowMs, capacity, refill }]) =>
+      [
+        name,
+        limit,
+        windowMs !== undefined && `per ${duration(windowMs)}`,
+        capacity !== undefined && `capacity ${capacity}`,
+        refill !== undefined && `refill ${refill}`,
+        unused.includes(name) && '(unused)',
+      ]
+        .filter((word) => word !== undefined && word !== false && word !== '')
+        .join(' '),
+    )
+    .join(', ')
+}
+
+export function blockInWords(ms: number | null): string {
+  return ms === null ? 'blocked until it is unblocked' : `blocked for ${roundDuration(ms)}`
+}
+
+/** A limit in words: `100 in any 1 min`. */
+export function limitInWords(limit: DeclaredLimit): string {
+  const { kind, limit: most, window, capacity, refill, interval, ttl, unit, approximate } = limit
+  switch (kind) {
+    case 'slidingWindow':
+      return `${most} in any ${spanOf(window)}`
+    case 'fixedWindow':
+      return `${most} per ${spanOf(window)}, by the clock`
+    case 'calendarWindow':
+      return `${most} per ${unit}, by the calendar`
+    case 'slidingCounter':
+      return `about ${most} in any ${spanOf(window)}`
+    case 'tokenBucket':
+      return `bucket of ${capacity}, ${refill} back each ${spanOf(interval)}`
+    case 'concurrency':
+      return `${most} at the same time, held ${spanOf(ttl)} at most`
+    case 'distinct':
+      return `${approximate ? 'about ' : ''}${most} different values in any ${spanOf(window)}`
+    default:
+      return kind
+  }
+}
+
+function spanOf(span: unknown): string {
+  if (typeof span === 'number') return duration(span)
+  const [, count, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(String(span)) ?? []
+  return unit === undefined ? String(span) : `${count} ${unit === 'm' ? 'min' : unit}`
 }
 
 function isNumber(value: number | null | undefined): value is number {

@@ -1,10 +1,39 @@
-import type { History, LimiterRates, Overview } from '../../server/src/admin/overview.ts'
+// The last five minutes by the second, for charts.
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { History, LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
+import { request } from './api.ts'
+import { secondOf, useLive } from './live.tsx'
 
 /** Seconds that are kept. */
 const KEPT = 300
 
-export function secondOf({ atMs }: Overview): number {
-  return Math.floor(atMs / 1000)
+/** The last minutes by the second, of a limiter or of all: what the service remembers, and what comes from then on. */
+export function useHistory(limiter?: string): History | undefined {
+  const { overview, connections } = useLive()
+  const [gaps, setGaps] = useState(0)
+  const missed = useRef<Overview>()
+  const [history, setHistory] = useState<{ readonly of: string | undefined; readonly rows: History }>()
+  useEffect(() => {
+    if (connections === 0) return
+    const gone = new AbortController()
+    const query = limiter === undefined ? '' : `?limiter=${encodeURIComponent(limiter)}`
+    request<History>('GET', `/v1/admin/history${query}`, undefined, gone.signal).then(
+      (rows) => setHistory({ of: limiter, rows }),
+      () => {},
+    )
+    return () => gone.abort()
+  }, [limiter, connections, gaps])
+  useEffect(() => {
+    if (overview === undefined || history === undefined || history.of !== limiter) return
+    const rows = appended(history.rows, overview, limiter)
+    if (rows === undefined) {
+      // Once: an instance that gives no answer is not waited for.
+      if (missed.current !== overview) setGaps((sum) => sum + 1)
+      missed.current = overview
+    } else if (rows !== history.rows) setHistory({ of: limiter, rows })
+  }, [overview, history, limiter])
+  return history?.of === limiter ? history?.rows : undefined
 }
 
 /**

@@ -1,9 +1,9 @@
+// The state of the service each second: one connection for all pages while the tab is visible.
+
 import { type ComponentChildren, createContext } from 'preact'
-import { useContext, useEffect, useRef, useState } from 'preact/hooks'
-import type { History, LimiterRates, Overview } from '../../server/src/admin/overview.ts'
-import { ask, events } from './api.ts'
-import { appended, secondOf } from './history.ts'
-import { useVisible } from './visible.ts'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import type { LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
+import { events } from './api.ts'
 
 /** What is told each second, and whether it still is. */
 export interface Live {
@@ -132,41 +132,32 @@ function heard(last: Live, overview: Overview): Live {
       overview.limiters.map((limiter) => [
         limiter.name,
         // What was missed in between nobody has told.
-        [...((!isNew && last.traces.get(limiter.name)) || []), asked(limiter)].slice(-TRACED),
+        [...((!isNew && last.traces.get(limiter.name)) || []), requestsPerSecond(limiter)].slice(-TRACED),
       ]),
     ),
   }
 }
 
-/** All that was asked of a limiter in a second. */
-export function asked({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
+/** The epoch second that it is of. */
+export function secondOf({ atMs }: Overview): number {
+  return Math.floor(atMs / 1000)
+}
+
+/** Requests of a limiter in that second. */
+export function requestsPerSecond({ allowedPerSecond, deniedPerSecond }: LimiterRates): number {
   return allowedPerSecond + deniedPerSecond
 }
 
-/** The last minutes by the second, of a limiter or of all: what the service remembers, and what comes from then on. */
-export function useHistory(limiter?: string): History | undefined {
-  const { overview, connections } = useLive()
-  const [gaps, setGaps] = useState(0)
-  const missed = useRef<Overview>()
-  const [history, setHistory] = useState<{ readonly of: string | undefined; readonly rows: History }>()
+/**
+ * Whether the tab is seen. While it is not, nothing is asked and nothing followed: a browser has six connections to a service,
+ * for all of its tabs.
+ */
+export function useVisible(): boolean {
+  const [isVisible, setVisible] = useState(!document.hidden)
   useEffect(() => {
-    if (connections === 0) return
-    const gone = new AbortController()
-    const query = limiter === undefined ? '' : `?limiter=${encodeURIComponent(limiter)}`
-    ask<History>('GET', `/v1/admin/history${query}`, undefined, gone.signal).then(
-      (rows) => setHistory({ of: limiter, rows }),
-      () => {},
-    )
-    return () => gone.abort()
-  }, [limiter, connections, gaps])
-  useEffect(() => {
-    if (overview === undefined || history === undefined || history.of !== limiter) return
-    const rows = appended(history.rows, overview, limiter)
-    if (rows === undefined) {
-      // Once: an instance that gives no answer is not waited for.
-      if (missed.current !== overview) setGaps((sum) => sum + 1)
-      missed.current = overview
-    } else if (rows !== history.rows) setHistory({ of: limiter, rows })
-  }, [overview, history, limiter])
-  return history?.of === limiter ? history?.rows : undefined
+    const look = (): void => setVisible(!document.hidden)
+    document.addEventListener('visibilitychange', look)
+    return () => document.removeEventListener('visibilitychange', look)
+  }, [])
+  return isVisible
 }

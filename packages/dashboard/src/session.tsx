@@ -1,9 +1,10 @@
+// The signed-in user, and what they may do.
+
 import { type ComponentChildren, createContext } from 'preact'
 import { useCallback, useContext, useEffect, useMemo, useState } from 'preact/hooks'
-import { ApiError, ask, keepToken, token, UNAUTHORIZED } from './api.ts'
-import type { Role, Whoami } from './told.ts'
+import { ApiError, keepToken, request, token, UNAUTHORIZED } from './api.ts'
+import type { Role, Whoami } from './api-types.ts'
 
-/** Who looks. */
 export interface Session {
   /** `stranger`: a token is needed. `unreachable`: the service gives no answer, and is asked again. */
   readonly state: 'checking' | 'stranger' | 'known' | 'unreachable'
@@ -35,13 +36,13 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
   const [known, setKnown] = useState<Known>({ state: 'checking', who: undefined, problem: undefined })
 
   const check = useCallback(async (): Promise<void> => {
-    const asked = token()
+    const sent = token()
     try {
-      const who = await ask<Whoami>('GET', '/v1/admin/whoami')
+      const who = await request<Whoami>('GET', '/v1/admin/whoami')
       setKnown({ state: 'known', who, problem: undefined })
     } catch (error) {
       // Somebody has signed in meanwhile: what is said of the token before is nothing to him.
-      if (token() !== asked) return
+      if (token() !== sent) return
       if (!(error instanceof ApiError) || error.status >= 500) {
         setKnown((last) => (last.state === 'known' ? last : { ...last, state: 'unreachable' }))
         return
@@ -49,7 +50,7 @@ export function SessionProvider({ children }: { readonly children: ComponentChil
       keepToken(null)
       const problem =
         error.status === 401
-          ? asked !== null
+          ? sent !== null
             ? 'This token is not known to the service.'
             : undefined
           : `The service says: ${error.message}`

@@ -1,3 +1,5 @@
+// The frame of all pages: navigation, connection, theme, user.
+
 import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { useLive } from './live.tsx'
@@ -11,7 +13,6 @@ const PLACES = [
   { label: 'Audit', href: '#/audit', isAt: (place: string) => place === '/audit' },
 ]
 
-/** What stands above all pages: where to go, whether what is shown is of now, and who looks. */
 export function Bar() {
   const { may } = useSession()
   const [place] = useLocation()

@@ -1,3 +1,5 @@
+// Light or dark, and colours for canvases.
+
 import { useEffect, useState } from 'preact/hooks'
 
 export type Theme = 'system' | 'light' | 'dark'

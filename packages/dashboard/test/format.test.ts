@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { bytes, compact, decimal, duration, rate, share } from '../src/format.ts'
-import { keyHref, nameIn } from '../src/place.ts'
-import { limitInWords } from '../src/told.ts'
+import { bytes, compact, decimal, duration, limitInWords, rate, share } from '../src/format.ts'
+import { decodeParameter, keyHref } from '../src/routes.ts'
 
 describe('what the page writes', () => {
   it.each([
@@ -36,11 +35,11 @@ describe('what the page writes', () => {
   it.each(['a/b', '100%', '%2F', '?x=1#y', '<b>', 'ü\u{1F600}', 'a b'])(
     'finds the key %s again in an address',
     (key) => {
-      expect(nameIn(keyHref('api', key).split('/').at(-1)!)).toBe(key)
+      expect(decodeParameter(keyHref('api', key).split('/').at(-1)!)).toBe(key)
     },
   )
 
   it('leaves an address that nobody has encoded as it stands', () => {
-    expect(nameIn('100%')).toBe('100%')
+    expect(decodeParameter('100%')).toBe('100%')
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LimiterRates, Overview } from '../../server/src/admin/overview.ts'
+import type { LimiterRates, Overview } from '../../server/src/admin/api-types.ts'
 import { appended } from '../src/history.ts'
 
 function rates(name: string, allowedPerSecond: number): LimiterRates {

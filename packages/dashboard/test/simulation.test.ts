@@ -3,13 +3,12 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { slidingCounter } from 'slidegate'
 import { afterAll, describe, expect, it } from 'vitest'
-import { lineParser } from '../../server/src/log/parse-line.ts'
-import { memoryDecider } from '../../server/src/replay/decider.ts'
-import { ReorderBuffer } from '../../server/src/replay/reorder-buffer.ts'
-import { replay } from '../../server/src/replay/replay.ts'
-import type { Report } from '../../server/src/replay/report.ts'
-import { Tally } from '../../server/src/replay/tally.ts'
-import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
+import { Tally } from '../../replay/src/counts/tally.ts'
+import { memoryDecider } from '../../replay/src/decider.ts'
+import { lineParser } from '../../replay/src/log/parse-line.ts'
+import { ReorderBuffer } from '../../replay/src/log/reorder-buffer.ts'
+import { replay } from '../../replay/src/replay.ts'
+import type { Report } from '../../replay/src/report/report.ts'
 import {
   combinedLine,
   commonLine,
@@ -17,13 +16,12 @@ import {
   generateEntries,
   jsonLine,
   logOf,
-} from '../../server/test/support/logs.ts'
-import { bytesOf } from '../src/simulator/bytes.ts'
-import type { KindName } from '../src/simulator/kinds.ts'
-import { type Log, type ReadOptions, readLog } from '../src/simulator/log.ts'
-import { type Need, needsOf } from '../src/simulator/needs.ts'
+} from '../../replay/test/support/logs.ts'
+import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
+import type { KindName } from '../src/simulator/choices.ts'
+import { bytesOf, type Log, type ReadOptions, readLog } from '../src/simulator/log.ts'
 import { sampleLog } from '../src/simulator/sample.ts'
-import { type Simulated, simulate, timelineOf } from '../src/simulator/simulate.ts'
+import { type Need, needsOf, type Simulated, simulate, timelineOf } from '../src/simulator/simulate.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)

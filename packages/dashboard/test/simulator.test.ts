@@ -4,8 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Report } from '../../server/src/replay/report.ts'
-import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
+import type { Report } from '../../replay/src/report/report.ts'
 import {
   accessLogTime,
   combinedLine,
@@ -13,7 +12,8 @@ import {
   generateEntries,
   logOf,
   randomSequence,
-} from '../../server/test/support/logs.ts'
+} from '../../replay/test/support/logs.ts'
+import { slidegateHere, temporaryFolder } from '../../server/test/support/cli.ts'
 import { type TestService, testService } from '../../server/test/support/service.ts'
 import { violationsIn } from './support/axe.ts'
 import { type TestBrowser, type TestWindow, testBrowser, type WindowOptions } from './support/browser.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { TopKeyTold } from '../src/told.ts'
-import { verdictOf } from '../src/verdict.ts'
+import type { TopKey } from '../src/api-types.ts'
+import { verdictOf } from '../src/limiter/verdict.tsx'
 
-function keys(...counts: number[]): TopKeyTold[] {
+function keys(...counts: number[]): TopKey[] {
   return counts.map((count, i) => ({ key: `user:${i}`, count, error: 0 }))
 }
 

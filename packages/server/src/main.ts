@@ -1,17 +1,59 @@
+// START HERE: the commands of slidegate and slidegate-server, and their exit codes.
+
 import { Command, CommanderError } from 'commander'
-import { ClientError } from './client/exit-codes.ts'
-import { addClientCommands } from './commands/client.ts'
-import { addDemoCommand } from './commands/demo.ts'
-import { addReplayCommand } from './commands/replay.ts'
+import { messageOf, UsageError } from '#replay/errors.js'
+import { printable } from '#replay/text.js'
+import { ClientError } from './client/service-client.ts'
+import {
+  addBlockCommand,
+  addDrainCommand,
+  addResetCommand,
+  addShadowCommand,
+  addUnblockCommand,
+} from './commands/actions.ts'
+import { addConsumeCommand, addExplainCommand, addPeekCommand } from './commands/ask.ts'
+import { addBenchCommand } from './commands/bench.ts'
+import { addOverrideCommand } from './commands/override.ts'
+import { addDemoCommand, addReplayCommand } from './commands/replay.ts'
 import { addServeCommand, asServe } from './commands/serve.ts'
+import { addTailCommand } from './commands/tail.ts'
 import { addValidateCommand } from './commands/validate.ts'
+import {
+  addAuditCommand,
+  addCaptureCommand,
+  addLimitersCommand,
+  addTopCommand,
+  addUsageCommand,
+} from './commands/views.ts'
 import { ConfigError } from './config/problem.ts'
-import { messageOf, UsageError } from './errors.ts'
-import { printable } from './text.ts'
-import { VERSION } from './version.ts'
+import { VERSION } from './service/instance.ts'
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
+
+/** In the order of the help. */
+const COMMANDS = [
+  addServeCommand,
+  addValidateCommand,
+  addConsumeCommand,
+  addPeekCommand,
+  addExplainCommand,
+  addLimitersCommand,
+  addUsageCommand,
+  addTopCommand,
+  addTailCommand,
+  addResetCommand,
+  addBlockCommand,
+  addUnblockCommand,
+  addOverrideCommand,
+  addShadowCommand,
+  addDrainCommand,
+  addAuditCommand,
+  addCaptureCommand,
+  addBenchCommand,
+  addReplayCommand,
+  addDemoCommand,
+]
 
 /** The bins of this package. `npx slidegate-server` runs the one named like the package. */
 export type Bin = 'slidegate' | 'slidegate-server'
@@ -28,11 +70,7 @@ function newProgram(bin: Bin): Command {
   program.description(
     'An exact sliding-window rate limiter: run it as a service, ask it, or replay a log through it.',
   )
-  addServeCommand(program)
-  addValidateCommand(program)
-  addClientCommands(program)
-  addReplayCommand(program)
-  addDemoCommand(program)
+  for (const add of COMMANDS) add(program)
   return program
 }
 

@@ -2,9 +2,9 @@
 import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, test } from 'vitest'
+import { commonLine, generateEntries, logOf } from '../../replay/test/support/logs.ts'
 import { freePort } from '../../slidegate/test/support/redis-server.ts'
 import { slidegate, slidegateHere, temporaryFolder } from './support/cli.ts'
-import { commonLine, generateEntries, logOf } from './support/logs.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)

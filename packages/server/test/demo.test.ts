@@ -1,6 +1,6 @@
 // tier: system
 import { expect, test } from 'vitest'
-import { barChart } from '../src/demo/chart.ts'
+import { barChart } from '../../replay/src/demo/run-demo.ts'
 import { slidegate } from './support/cli.ts'
 
 test('the demo measures 200% for the fixed and 100% for the sliding window, and ends by itself', async () => {

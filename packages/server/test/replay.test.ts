@@ -3,10 +3,7 @@ import { spawn } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
-import { ask } from '../../slidegate/test/support/ask.ts'
-import { type RedisServer, startRedis } from '../../slidegate/test/support/redis-server.ts'
-import type { Report } from '../src/replay/report.ts'
-import { replayJson, slidegate, temporaryFolder } from './support/cli.ts'
+import type { Report } from '../../replay/src/report/report.ts'
 import {
   bruteForce,
   combinedLine,
@@ -16,7 +13,10 @@ import {
   generateEntries,
   jsonLine,
   logOf,
-} from './support/logs.ts'
+} from '../../replay/test/support/logs.ts'
+import { ask } from '../../slidegate/test/support/ask.ts'
+import { type RedisServer, startRedis } from '../../slidegate/test/support/redis-server.ts'
+import { replayJson, slidegate, temporaryFolder } from './support/cli.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)

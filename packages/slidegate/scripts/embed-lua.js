@@ -3,7 +3,7 @@
 //   node scripts/embed-lua.js           writes src/stores/redis/script.generated.ts
 //   node scripts/embed-lua.js --print   prints the script, for the linter
 import { createHash } from 'node:crypto'
-import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const source = new URL('../src/', import.meta.url)
@@ -22,6 +22,11 @@ const KINDS = [
   'distinct-sketch',
   'ban',
 ]
+
+/** The operations besides decisions: each is a file in `ops`. */
+const OPERATIONS = readdirSync(new URL('ops/', source))
+  .filter((name) => name.endsWith('.lua') && !/^(prelude|driver|consume|rare)\./.test(name))
+  .map((name) => name.replace('.lua', ''))
 
 /** The sections of a file, by the names that stand before them. What comes first has no name. */
 function sectionsOf(/** @type {string} */ lua) {
@@ -44,7 +49,7 @@ function fill(/** @type {string} */ lua, /** @type {Map<string, string>} */ sect
  * decisions and its tables: `shared` by functions, `read` as text, before `load` and where the tables name it.
  */
 function join(/** @type {(part: string) => string} */ read) {
-  const decide = read('stores/redis/decide.lua')
+  const decide = read('ops/consume.lua')
   const kinds = KINDS.map((name) => {
     const kind = sectionsOf(read(`limits/${name}.lua`))
     return kind.set('load', `${kind.get('read') ?? ''}${kind.get('load')}`)
@@ -52,13 +57,16 @@ function join(/** @type {(part: string) => string} */ read) {
   const branches = (/** @type {(kind: Map<string, string>, i: number) => string} */ textOf) =>
     `${kinds.map((kind, i) => `if kind == ${i + 1} then\n${kind.get('shared') ?? ''}${textOf(kind, i)}`).join('else')}end\n`
   const override = sectionsOf(read('limits/override.lua'))
+  const operations = OPERATIONS.map(
+    (name) => `if name == '${name}' then\n${fill(read(`ops/${name}.lua`), override)}`,
+  )
   const body = decide.slice(decide.indexOf('\nfunction(') + 1)
   return [
-    read('stores/redis/prelude.lua'),
+    read('ops/prelude.lua'),
     ...kinds.map((kind) => kind.get('')),
     override.get(''),
     fill(
-      read('stores/redis/main.lua'),
+      read('ops/driver.lua'),
       new Map([
         ['kinds', branches((kind) => `${kind.get('before') ?? ''}kinds[kind] = ${fill(body, kind)}`)],
         [
@@ -68,7 +76,7 @@ function join(/** @type {(part: string) => string} */ read) {
           ),
         ],
         ['override', override.get('override') ?? ''],
-        ['rare', fill(read('stores/redis/rare.lua'), override)],
+        ['rare', fill(read('ops/rare.lua'), new Map([['operations', `${operations.join('else')}end\n`]]))],
       ]),
     ),
   ].join('\n')

@@ -1,13 +1,14 @@
+// The answer to a request.
 /**
- * Where an answer comes from:
- * - `store`: the store has decided
- * - `lease`, `denyCache`: this process has, by what the store had told it before
- * - `fallback`: this process has, by a share of the limits, while the store gave no answer
- * - `failOpen`, `failClosed`: allowed or denied because nothing could be known
+ * What decided a request:
+ * - `store`: the store
+ * - `lease`, `denyCache`: this process, by an earlier answer of the store
+ * - `fallback`: this process, by a share of the limits, while the store gave no answer
+ * - `failOpen`, `failClosed`: nothing; it is allowed or denied by `onStoreError`
  */
 export type Source = 'store' | 'lease' | 'denyCache' | 'fallback' | 'failOpen' | 'failClosed'
 
-/** What one limit says of a request. Times are milliseconds from the decision's `atMs`. */
+/** The answer of one limit. Times are milliseconds from the decision's `atMs`. */
 export interface LimitDecision {
   readonly name: string
   /** Units that the window admits. */
@@ -21,9 +22,9 @@ export interface LimitDecision {
   readonly allowed: boolean
   /** Whole units left after this decision, never below 0. */
   readonly remaining: number
-  /** When the same cost fits this limit; 0 where it fits now, `Infinity` where it never will. */
+  /** When the same cost fits this limit; 0 if it fits now, `Infinity` if it never does. */
   readonly retryAfterMs: number
-  /** When all of the limit is free again; 0 where it is now. */
+  /** When all of the limit is free again; 0 if it is now. */
   readonly resetAfterMs: number
 }
 
@@ -39,38 +40,30 @@ export interface Decision {
   /** Units that the request takes. A request repeated with its `requestId` has the units that were charged. */
   readonly cost: number
   /**
-   * Whole units left after this decision, the least over the enforced limits; `Infinity` where none is enforced, 0
-   * with `failClosed` and if a ban denies.
+   * Whole units left after this decision, the least over the enforced limits; `Infinity` if none is enforced, 0 with
+   * `failClosed` and if a ban denies.
    */
   readonly remaining: number
   /**
-   * Milliseconds until the same request would be admitted if nobody else asked meanwhile: admitted then,
-   * denied 1 ms before. 0 when allowed; `Infinity` for a cost above a limit. Of a blocked key: until both the ban is over
-   * and its limits have room.
+   * Milliseconds until the same request would be admitted if no other came meanwhile: admitted then, denied 1 ms before. 0 if
+   * allowed; `Infinity` for a cost above a limit. Of a blocked key: until its ban is over and its limits have room.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all quota is back, the greatest over the enforced limits. */
   readonly resetAfterMs: number
-  /**
-   * Names of what denies the request: first bans in force (`ban`, or `ip.ban` of a dimension), then enforced limits without
-   * room, in the order in which they were declared.
-   */
+  /** Bans in force (`ban`, or `ip.ban` of a dimension), then enforced limits without room, in declared order. */
   readonly deniedBy: readonly string[]
-  /**
-   * One entry per limit, shadow ones too, in the order in which they were declared. With `failOpen` and `failClosed`
-   * they are as of a key that is not known.
-   */
+  /** One entry per limit, shadow limits too, in declared order. With `failOpen` and `failClosed`: as of an unknown key. */
   readonly limits: readonly LimitDecision[]
   readonly source: Source
   /**
-   * Only on a denial of a blocked key: the milliseconds until its ban is over, of several keys the most. `deniedBy` names
-   * bans that were in force, or only limits if this denial has brought the ban about.
+   * Only if a key is blocked: the milliseconds until its ban is over, the most over all keys. `deniedBy` names only limits if
+   * this denial has caused the ban.
    */
   readonly blockedMs?: number
   /**
-   * The instant of the decision, and of its charge: epoch milliseconds by the store's clock.
-   *
-   * On a Cluster each key of a request is charged at the instant of its own server. This is the latest of them.
+   * When the request was decided and charged, in epoch milliseconds by the store's clock. On a Cluster each key is charged by
+   * the clock of its own server; this is the latest.
    */
   readonly atMs: number
 }
@@ -87,7 +80,7 @@ export function banName(limiter: string): string {
   return slash < 0 ? 'ban' : `${limiter.slice(slash + 1)}.ban`
 }
 
-/** The bans that have denied the request; none if this denial has brought one about. */
+/** The bans that have denied the request. None if this denial has caused one. */
 export function bansIn({ blockedMs, deniedBy, limits }: Decision): readonly string[] {
   if (blockedMs === undefined) return NOBODY
   return deniedBy.filter((name) => limits.every((limit) => limit.name !== name))
@@ -98,7 +91,7 @@ export function isCounted(source: Source): boolean {
   return source === 'store' || source === 'lease' || source === 'fallback'
 }
 
-/** Whether anybody has counted: else nothing is known of what is left. */
+/** Whether the usage was known. */
 export function isDecided(source: Source): boolean {
   return source !== 'failOpen' && source !== 'failClosed'
 }

@@ -1,4 +1,7 @@
-/** Why an input was refused. A denial is never one of these: it is a value, see {@link Decision}. */
+// The errors of the library, and how values read in their messages.
+import type { Decision } from './decision.ts'
+
+/** Why an input was rejected. A denial isn't an error, see {@link Decision}. */
 export type SlidegateErrorCode =
   | 'invalid_limit'
   | 'invalid_window'
@@ -19,8 +22,9 @@ export type SlidegateErrorCode =
 // Registered symbols, so that two copies of the package in one process recognise each other's errors.
 const slidegateError = Symbol.for('slidegate.SlidegateError')
 const storeUnavailableError = Symbol.for('slidegate.StoreUnavailableError')
+const waitError = Symbol.for('slidegate.WaitError')
 
-/** The caller's mistake: `code` says which, `value` is what was given, the message what would be right. */
+/** A mistake of the caller. `value` is what was given; the message says what would be right. */
 export class SlidegateError extends Error {
   override readonly name = 'SlidegateError'
   readonly code: SlidegateErrorCode
@@ -47,14 +51,14 @@ export function invalidOption(message: string, value?: unknown): SlidegateError 
  * Why the store gave no answer:
  * - `timeout`: the limiter's deadline passed; whether the request was charged is unknown
  * - `error`: the store answered with an error, or could not be reached; see `cause`
- * - `down`: it has failed too often lately, and is not asked for a moment
+ * - `down`: it has failed too often; the circuit breaker is open
  * - `overload`: too many requests wait for it already, of all callers or for this key
- * - `state`: what is stored under the key is damaged, or was written by a version that this one does not know
+ * - `state`: the stored state of the key is damaged, or of an unknown version
  * - `full`: a memory store in which every key is at its limit
  */
 export type StoreUnavailableReason = 'timeout' | 'error' | 'down' | 'overload' | 'full' | 'state'
 
-/** The store could not decide. Never a denial: who asked may well be within the limits. */
+/** The store gave no answer. Not a denial: the request may be within its limits. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
   readonly code = 'store_unavailable'
@@ -71,14 +75,14 @@ export class StoreUnavailableError extends Error {
   }
 }
 
-/** Whatever a store has failed with, as an error of its own. */
+/** Any error of a store as a {@link StoreUnavailableError}. */
 export function asUnavailable(error: unknown, store = 'the store'): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message : show(error)
   return new StoreUnavailableError('error', `${store} did not decide: ${message}`, { cause: error })
 }
 
-/** Why a store was silent, as far as its connection shows. */
+/** Why a store didn't answer, as far as its connection shows. */
 export interface Silence {
   /** Such as `Redis at 127.0.0.1:6379 did not answer`. */
   readonly message: string
@@ -110,26 +114,46 @@ export function plainError(error: unknown): Error {
 }
 
 /**
- * Why somebody does not wait, or no longer:
- * - `full`: as many wait as the limiter's `maxWaiting` allows
+ * Why a request stopped waiting, or didn't begin to:
+ * - `full`: the limiter's `maxWaiting` is reached
  * - `late`: there is no room for the request within its `maxWaitMs`
  * - `aborted`: its signal was aborted; the signal's reason is the error's `cause`
  * - `never`: it costs more than a limit ever admits, or the key is blocked without an end
  */
 export type WaitErrorReason = 'full' | 'late' | 'aborted' | 'never'
 
-/** Whether it is an error of ours, be it from another copy of the package. */
+/** A request that waited was not admitted, and nothing was charged for it. */
+export class WaitError extends Error {
+  override readonly name = 'WaitError'
+  readonly code = 'wait_rejected'
+  readonly reason: WaitErrorReason
+  /** The last denial of a request of the same key that waited in this process, if any. Its times are from its `atMs` on. */
+  readonly decision: Decision | undefined
+
+  constructor(reason: WaitErrorReason, message: string, decision?: Decision, options?: ErrorOptions) {
+    super(message, options)
+    this.reason = reason
+    this.decision = decision
+    Object.defineProperty(this, waitError, { value: true })
+  }
+
+  static override [Symbol.hasInstance](candidate: unknown): boolean {
+    return isBranded(candidate, waitError)
+  }
+}
+
+/** Whether it is an error with this brand, perhaps of another copy of the package. */
 export function isBranded(candidate: unknown, brand: symbol): boolean {
   return typeof candidate === 'object' && candidate !== null && brand in candidate
 }
 
-/** A value as it stands in an error message: short, and never a flood. */
+/** A value for an error message, cut to a short text. */
 export function show(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${JSON.stringify(value.slice(0, SHOWN))}...` : JSON.stringify(value)
   if (typeof value === 'object' && value !== null) return kindOf(value)
   if (typeof value === 'function') return 'a function'
-  // Symbols and bigints may be of any length, too.
+  // Symbols and bigints can have any length, too.
   const text = String(value)
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text
 }
@@ -146,10 +170,10 @@ function kindOf(value: object): string {
   }
 }
 
-/** All names that options may have. */
+/** The names of all options. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** `invalid_option` unless the options are an object that has no other names. */
+/** @throws {SlidegateError} `invalid_option` unless the options are an object with no other names */
 export function checkOptions<Options>(options: Options, what: string, names: Names<Options>): void {
   if (typeof options !== 'object' || options === null) {
     throw invalidOption(`the options of ${what} are ${show(options)}; they must be an object`, options)
@@ -157,10 +181,7 @@ export function checkOptions<Options>(options: Options, what: string, names: Nam
   checkNames(options, names, 'invalid_option', what)
 }
 
-/**
- * What is given under a name that nobody reads, misspelt perhaps, would do nothing, and say nothing. Of an instance of
- * somebody's class nobody knows what else it has, and why.
- */
+/** Rejects unknown names, which may be misspelt. Instances of classes may have any. */
 export function checkNames<Options extends object>(
   options: Options,
   names: Names<Options>,
@@ -176,7 +197,7 @@ export function checkNames<Options extends object>(
   throw new SlidegateError(code, `${show(unknown)} is no option of ${what}; there are ${known}`, unknown)
 }
 
-/** Whether it is more than an object of names and values, in whatever realm it was made. */
+/** Whether it is an instance of a class, of any realm. */
 function isInstance(value: object): boolean {
   const prototype = Object.getPrototypeOf(value)
   return prototype !== null && Object.getPrototypeOf(prototype) !== null

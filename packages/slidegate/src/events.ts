@@ -1,29 +1,34 @@
+// What a limiter reports: events for listeners, a log, and its stats.
 import type { Decision } from './decision.ts'
-import { invalidOption, StoreUnavailableError, show } from './errors.ts'
+import {
+  invalidOption,
+  StoreUnavailableError,
+  type StoreUnavailableReason,
+  show,
+  type WaitErrorReason,
+} from './errors.ts'
 import type { AnyKey } from './key.ts'
-import { Tally } from './stats.ts'
+import { Histogram, type HistogramCounts } from './runtime/histogram.ts'
+import type { Outcome } from './stores/store.ts'
 
-/** What a limiter tells those who listen. */
+/** The events of a limiter. */
 export interface LimiterEvents<Key extends AnyKey = string> {
-  /** A request was decided, by whomever: see its `source`. */
+  /** A request was decided, with or without the store: see its `source`. */
   readonly decision: { readonly key: Key; readonly decision: Decision }
-  /**
-   * A request got no answer though the store was to be asked: what it was told goes by `onStoreError`. Or overrides could not
-   * be read, all or some of them: what is known of these stands, or the declared limits do.
-   */
+  /** The store gave no answer. `onStoreError` says what the request gets instead. */
   readonly storeError: { readonly error: StoreUnavailableError }
-  /** The store is no longer asked, but for attempts now and then; of a Cluster, a part of it. */
+  /** The circuit breaker has opened. On a Cluster: that of a part of it. */
   readonly storeDown: { readonly error: StoreUnavailableError }
-  /** It answers again, all of it. That is found out by requests: where none come, it is told with the next. */
+  /** The store answers again, all of it. Requests find that out, so without requests the event is late. */
   readonly storeUp: {
     /** Milliseconds since `storeDown`. */
     readonly downMs: number
-    /** Requests that were told something without it meanwhile. */
+    /** Requests that were answered without the store meanwhile. */
     readonly requests: number
   }
   /** The store's clock was set, by more than a second. */
   readonly clockStep: {
-    /** Milliseconds; below 0 where it was set back. */
+    /** Milliseconds; below 0 if it was set back. */
     readonly byMs: number
   }
 }
@@ -31,13 +36,7 @@ export interface LimiterEvents<Key extends AnyKey = string> {
 /** The name of an event. */
 export type LimiterEvent = keyof LimiterEvents
 
-const EVENTS: Readonly<Record<LimiterEvent, true>> = {
-  decision: true,
-  storeError: true,
-  storeDown: true,
-  storeUp: true,
-  clockStep: true,
-}
+const EVENTS: readonly LimiterEvent[] = ['decision', 'storeError', 'storeDown', 'storeUp', 'clockStep']
 
 /** Called at once, with the event. */
 export type LimiterListener<Event extends LimiterEvent, Key extends AnyKey = string> = (
@@ -52,14 +51,79 @@ export interface Logger {
   warn(line: string): void
 }
 
-/**
- * Hands events to those who listen, and counts failures for those who ask. What they throw is theirs: it is logged
- * once, and troubles no request.
- */
+/** Counts since the limiter was made. They hold no keys, so they can be exported as metrics. */
+export interface LimiterStats {
+  /** Ops without an answer of the store, by reason. With `down` they were not sent. */
+  readonly storeErrors: Readonly<Record<StoreUnavailableReason, number>>
+  /** Requests that were answered without the store, by the `source` of their decisions. On a Cluster: per part. */
+  readonly withoutStore: Readonly<Record<'failOpen' | 'failClosed' | 'fallback', number>>
+  /** How often a circuit breaker has opened. On a Cluster each part has one. */
+  readonly breakerOpened: number
+  /** Whether a circuit breaker is open now. */
+  readonly isStoreDown: boolean
+  /** How often the store's clock was set by more than a second. */
+  readonly clockSteps: number
+  /** Milliseconds that requests waited, by `wait` or `schedule`, until they were admitted. */
+  readonly waits: HistogramCounts
+  /** Requests that waited and weren't admitted, by the reason of their `WaitError`. */
+  readonly waitErrors: Readonly<Record<WaitErrorReason, number>>
+  /** Permits that are held now, by `acquire` or `schedule` in this process. */
+  readonly permits: number
+}
+
+const WAITS_MS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000]
+
+/** Counts requests that wait. */
+export class WaitCounts {
+  /** Milliseconds until they were admitted. */
+  readonly served: Histogram = new Histogram(WAITS_MS)
+  readonly errors: Record<WaitErrorReason, number> = { full: 0, late: 0, aborted: 0, never: 0 }
+}
+
+/** Counts the {@link LimiterStats}. */
+export class StatCounts {
+  readonly storeErrors: Record<StoreUnavailableReason, number> = {
+    timeout: 0,
+    error: 0,
+    down: 0,
+    overload: 0,
+    full: 0,
+    state: 0,
+  }
+  readonly withoutStore = { failOpen: 0, failClosed: 0, fallback: 0 }
+  opened = 0
+  isDown = false
+  clockSteps = 0
+  readonly waits: WaitCounts = new WaitCounts()
+
+  /** Counts answers that were given without the store. */
+  addAnswers(answers: readonly Outcome[]): void {
+    for (const answer of answers) {
+      const source = answer !== undefined && 'source' in answer ? answer.source : undefined
+      if (source === 'failOpen' || source === 'failClosed' || source === 'fallback')
+        this.withoutStore[source]++
+    }
+  }
+
+  stats(): Omit<LimiterStats, 'permits'> {
+    const { storeErrors, withoutStore, opened, isDown, clockSteps, waits } = this
+    return {
+      storeErrors: { ...storeErrors },
+      withoutStore: { ...withoutStore },
+      breakerOpened: opened,
+      isStoreDown: isDown,
+      clockSteps,
+      waits: waits.served.read(),
+      waitErrors: { ...waits.errors },
+    }
+  }
+}
+
+/** Calls listeners and counts failures. An error of a listener is logged once, and fails no request. */
 export class Announcer {
   readonly #limiter: string
   readonly logger: Logger | undefined
-  /** Lists are never changed but replaced: whoever comes or goes while an event is told does so for the next. */
+  /** Lists are replaced, never changed: a listener that is added during an event gets the next one. */
   readonly #listeners: Record<LimiterEvent, readonly AnyListener[]> = {
     decision: [],
     storeError: [],
@@ -67,22 +131,22 @@ export class Announcer {
     storeUp: [],
     clockStep: [],
   }
-  /** Listeners of which it was logged that they fail. */
+  /** Listeners whose error was logged. */
   readonly #failing = new WeakSet<object>()
-  readonly tally: Tally = new Tally()
+  readonly counts: StatCounts = new StatCounts()
 
   constructor(limiter: string, logger: Logger | undefined) {
     this.#limiter = limiter
     this.logger = logger
   }
 
-  /** @throws {SlidegateError} `invalid_option` for an event that there is not, or a listener that is no function */
+  /** @throws {SlidegateError} `invalid_option` for an unknown event, or a listener that isn't a function */
   on<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
     this.#listeners[event] = [...this.#listeners[event], listener as AnyListener]
   }
 
-  /** Of one that listens several times the last is taken out. @throws as `on` does */
+  /** Removes the listener, once. @throws as `on` does */
   off<Event extends LimiterEvent>(event: Event, listener: LimiterListener<Event, AnyKey>): void {
     check(event, listener)
     const listeners = this.#listeners[event]
@@ -100,9 +164,9 @@ export class Announcer {
     return new StoreUnavailableError(reason, `limiter "${this.#limiter}": ${message}`, options)
   }
 
-  /** Something was asked of the store without an answer. */
+  /** The store gave no answer. */
   storeFailed(error: StoreUnavailableError): void {
-    this.tally.storeErrors[error.reason]++
+    this.counts.storeErrors[error.reason]++
     this.tell('storeError', { error })
   }
 
@@ -110,7 +174,7 @@ export class Announcer {
     for (const listener of this.#listeners[event]) {
       try {
         const result: unknown = listener(what)
-        // Of an async function it is the promise that fails.
+        // An async function fails by its promise.
         if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, listener, error))
       } catch (error) {
         this.#failed(event, listener, error)
@@ -118,7 +182,7 @@ export class Announcer {
     }
   }
 
-  /** Once for each: it may fail at every request. */
+  /** Logs the first error only: a listener may fail at every request. */
   #failed(event: LimiterEvent, listener: object, error: unknown): void {
     if (this.#failing.has(listener)) return
     this.#failing.add(listener)
@@ -129,15 +193,14 @@ export class Announcer {
     try {
       this.logger?.warn(`slidegate: limiter "${this.#limiter}": ${line}`)
     } catch {
-      // A log that fails is no reason to refuse a request.
+      // A failing log is no reason to reject a request.
     }
   }
 }
 
-function check(event: unknown, listener: unknown): void {
-  if (typeof event !== 'string' || !Object.hasOwn(EVENTS, event)) {
-    const known = Object.keys(EVENTS).join(', ')
-    throw invalidOption(`there is no event ${show(event)}, only ${known}`, event)
+function check(event: LimiterEvent, listener: unknown): void {
+  if (!EVENTS.includes(event)) {
+    throw invalidOption(`there is no event ${show(event)}, only ${EVENTS.join(', ')}`, event)
   }
   if (typeof listener !== 'function') {
     throw invalidOption(`the listener is ${show(listener)}; it must be a function`, listener)

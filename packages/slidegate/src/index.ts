@@ -1,12 +1,14 @@
+// The public names of the package.
 export type { Decision, LimitDecision, Source } from './decision.ts'
-export type { WaitErrorReason } from './errors.ts'
 export {
   SlidegateError,
   type SlidegateErrorCode,
   StoreUnavailableError,
   type StoreUnavailableReason,
+  WaitError,
+  type WaitErrorReason,
 } from './errors.ts'
-export type { LimiterEvent, LimiterEvents, LimiterListener, Logger } from './events.ts'
+export type { LimiterEvent, LimiterEvents, LimiterListener, LimiterStats, Logger } from './events.ts'
 export type { AnyKey, KeyOptions, Keys } from './key.ts'
 export { tupleKey } from './key.ts'
 export { createLimiter } from './limiter/create-limiter.ts'
@@ -22,9 +24,8 @@ export type {
 export type { Permit } from './limiter/permit.ts'
 export type { Reservation, Settlement } from './limiter/reservation.ts'
 export { type SlidingCount, type SlidingCountOptions, slidingCount } from './limiter/sliding-count.ts'
-export { WaitError } from './limiter/waiting/wait-error.ts'
-export type { WaitOptions } from './limiter/waiting/wait-options.ts'
-export type { WaitingState } from './limiter/waiting/waiting.ts'
+export type { WaitingState } from './limiter/waiting/room.ts'
+export type { WaitOptions } from './limiter/waiting/waiter.ts'
 export type {
   BulkRequest,
   ConsumeOptions,
@@ -44,13 +45,12 @@ export type { Charged, Entry, Limit, LimitNumbers } from './limits/limit.ts'
 export { type SlidingCounterOptions, slidingCounter } from './limits/sliding-counter.ts'
 export { type SlidingWindowOptions, slidingWindow } from './limits/sliding-window.ts'
 export { type TokenBucketOptions, tokenBucket } from './limits/token-bucket.ts'
-export type { OnStoreError } from './resilience/answers.ts'
 export type { BreakerOptions } from './resilience/breaker.ts'
 export { type DenyCacheOptions, withDenyCache } from './resilience/deny-cache.ts'
+export type { OnStoreError } from './resilience/fallback.ts'
 export { type LeaseOptions, type LeasingStore, withLeases } from './resilience/leases/leases.ts'
 export type { Clock } from './runtime/clock.ts'
 export type { Duration } from './runtime/duration.ts'
-export type { LimiterStats } from './stats.ts'
 export {
   type MemoryStore,
   type MemoryStoreOptions,

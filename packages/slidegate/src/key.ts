@@ -1,15 +1,16 @@
+// Keys of callers, and how they are stored.
 import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from './errors.ts'
 import { hmacSha256, sha256, utf8 } from './runtime/platform.ts'
 
-/** Several keys of one request, by dimension. `null` where it has none of that dimension: said, rather than left out by mistake. */
+/** The keys of a request by dimension, `null` if it has none of that dimension. */
 export type Keys<Dimension extends string = string> = Readonly<Record<Dimension, string | null>>
 
-/** Whom a limiter counts. */
+/** The key of a request, or its keys. */
 export type AnyKey = string | Keys
 
-/** What is asked about a key rather than for it. */
+/** Options of methods about a key. */
 export interface KeyOptions {
-  /** Handed to functions that tell limits. */
+  /** Passed to `limits` when it is a function. */
   readonly request?: unknown
 }
 
@@ -23,19 +24,19 @@ const MIN_SECRET_BYTES = 16
 /** Of base64url, with 6 bits each. */
 const HASH_LENGTH = 22
 
-/** How a caller's key, and any other text that he may have chosen, stands in the store. Nothing in it is ever parsed. */
+/** How keys, ids and values are stored. They are never parsed. */
 export interface Spelling {
-  /** Whether nobody can tell the text from it. */
+  /** Whether the text can't be told from its stored form. */
   readonly isSecret: boolean
-  /** Whether a key found in a store under this text is stored as given. Then its characters needn't be checked again. */
+  /** Whether a key that the store has under this very text is stored as given. Its characters needn't be checked again. */
   isSame(key: unknown): key is string
   /** @throws {SlidegateError} `invalid_key` unless it is a non-empty well-formed string of up to 64 KiB in UTF-8 */
   key(key: unknown): string
-  /** The same for any other text; `what` says what it is, in errors. */
+  /** The same for any other text, named `what` in errors. */
   text(text: unknown, what: string, code: SlidegateErrorCode): string
 }
 
-/** As it is where it is short and printable, else `~` and its SHA-256. */
+/** As it is if it is short and printable, else `~` and its SHA-256. */
 export const plainSpelling: Spelling = {
   isSecret: false,
   isSame: (key): key is string => typeof key === 'string' && key.charCodeAt(0) !== TILDE,
@@ -52,7 +53,7 @@ function secretSpelling(secret: unknown): Spelling {
   const mac = hmacSha256(secretBytes(secret))
   const text: Spelling['text'] = (given, what, code) => {
     checkText(given, what, code)
-    // A value is not to be known by a key that is the same text.
+    // A value and a key of the same text must differ.
     return `~${mac(`${what}:${given}`).slice(0, HASH_LENGTH)}`
   }
   const isSame = (_: unknown): _ is string => false
@@ -60,8 +61,8 @@ function secretSpelling(secret: unknown): Spelling {
 }
 
 /**
- * How the options of a limiter have it. A secret that is named but undefined, such as a variable of the environment that is
- * not set, must not lead to plain keys unnoticed.
+ * The spelling by a limiter's options. A secret that is given but undefined, like an environment variable that isn't set, must
+ * not lead to plain keys unnoticed.
  *
  * @throws {SlidegateError} `invalid_option`
  */
@@ -73,7 +74,7 @@ function secretBytes(secret: unknown): Uint8Array {
   const given = secret instanceof Uint8Array ? secret : undefined
   const bytes = typeof secret === 'string' ? utf8(secret) : given
   if (bytes === undefined || bytes.length < MIN_SECRET_BYTES) {
-    // The secret itself is no business of whoever reads the error.
+    // The error must not show the secret.
     const what = bytes === undefined ? `of type ${typeof secret}` : `${bytes.length} bytes`
     throw invalidOption(
       `the secret of hashKeys is ${what}; it must be a string or bytes, ${MIN_SECRET_BYTES} bytes or more`,
@@ -82,7 +83,7 @@ function secretBytes(secret: unknown): Uint8Array {
   return bytes
 }
 
-/** Whether it may stand in a store: what some {@link Spelling} has made of a text. */
+/** Whether a text can be the stored form of any. */
 export function isStored(text: string): boolean {
   return isPlain(text) || /^~[A-Za-z0-9_-]{1,43}$/.test(text)
 }
@@ -108,13 +109,13 @@ function checkText(text: unknown, what: string, code: SlidegateErrorCode): void 
   if (!text.isWellFormed()) throw invalid(`the ${what} has a lone surrogate: ${show(text)}`)
 }
 
-/** The length in UTF-16 units costs nothing to ask: the bytes are never fewer, nor more than three to a unit. */
+/** The length in UTF-16 units is known: each takes one to three bytes. */
 function isTooLong(text: string): boolean {
   if (text.length > MAX_KEY_BYTES) return true
   return text.length > MAX_KEY_BYTES / 3 && utf8(text).length > MAX_KEY_BYTES
 }
 
-/** Short, printable ASCII without spaces, and not to be mistaken for a hash. A loop takes half of a pattern's time. */
+/** Short, printable ASCII without spaces, that doesn't look like a hash. A loop takes half of a pattern's time. */
 function isPlain(key: string): boolean {
   if (key === '' || key.length > MAX_PLAIN_LENGTH || key.charCodeAt(0) === TILDE) return false
   for (let i = 0; i < key.length; i++) {
@@ -125,7 +126,7 @@ function isPlain(key: string): boolean {
 }
 
 /**
- * One key for several parts, such as a user and a route: no other parts have the same, whatever is in them.
+ * Joins parts, such as a user and a route, into a key that no other parts have.
  *
  * @throws {SlidegateError} `invalid_key` unless there are parts, all of them non-empty strings
  */

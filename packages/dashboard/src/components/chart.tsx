@@ -1,6 +1,9 @@
+// Charts over time: any lines, and requests per second.
+
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { NONE, timeOfDay } from '../format.ts'
+import type { History } from '../../../server/src/admin/api-types.ts'
+import { NONE, rate, timeOfDay } from '../format.ts'
 import { colourOf } from '../theme.ts'
 import { axisIn, faint, usePlot } from './plot.ts'
 
@@ -81,12 +84,12 @@ export function Chart({
   )
 
   const at = pointed !== null && pointed < seconds.length ? pointed : seconds.length - 1
-  const told = series.map(({ values }) => {
+  const texts = series.map(({ values }) => {
     const value = values[at]
     return value === null || value === undefined ? NONE : format(value)
   })
   const time = seconds[at] === undefined ? '' : timeOfDay(seconds[at] * 1000)
-  const described = series.map(({ label }, i) => `${label} ${told[i]}`).join(', ')
+  const described = series.map(({ label }, i) => `${label} ${texts[i]}`).join(', ')
   return (
     <figure class="chart" data-seconds={seconds.length} data-last={seconds.at(-1)}>
       <figcaption>
@@ -95,7 +98,7 @@ export function Chart({
           {series.map(({ label, tone, isDashed }, i) => (
             <li key={label}>
               <span class={`swatch ${tone}${isDashed ? ' dashed' : ''}`} />
-              {label} <span class="legend-value">{told[i]}</span>
+              {label} <span class="legend-value">{texts[i]}</span>
             </li>
           ))}
           <li class="muted">{time || NONE}</li>
@@ -113,4 +116,21 @@ function reach(last: number | null): [number, number] {
 
 function dataOf(seconds: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
   return [seconds, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
+}
+
+/** What was decided over the last minutes. */
+export function RequestChart({ title, history }: { readonly title: string; readonly history: History }) {
+  const { seconds, allowed, denied, shadowDenied } = history
+  return (
+    <Chart
+      title={title}
+      seconds={seconds}
+      format={rate}
+      series={[
+        { label: 'Allowed', tone: 'allowed', values: allowed, isFilled: true },
+        { label: 'Denied', tone: 'denied', values: denied },
+        { label: 'Shadow denials', tone: 'shadow-denied', values: shadowDenied, isDashed: true },
+      ]}
+    />
+  )
 }

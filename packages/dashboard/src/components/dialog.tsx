@@ -1,3 +1,5 @@
+// Modal dialogs, with a form that confirms an action.
+
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { sentenceOf } from './status.tsx'

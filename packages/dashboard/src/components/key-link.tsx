@@ -1,4 +1,6 @@
-import { keyHref } from '../place.ts'
+// A key with a link to its page.
+
+import { keyHref } from '../routes.ts'
 
 /** How the service tells a long key: as its beginning and a hash. */
 const CUT = /^.{200}\.\.\.~[\w-]{22}$/s
@@ -8,7 +10,6 @@ export function isCut(key: string): boolean {
   return CUT.test(key)
 }
 
-/** A key, and the way to its page if it has one. */
 export function KeyLink({
   limiter,
   of: { key, dimension },

@@ -1,3 +1,5 @@
+// The heading of a page.
+
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 

@@ -1,8 +1,10 @@
+// uPlot in an element, in the colours of the page.
+
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
 import { colourOf, useColours } from '../theme.ts'
+import 'uplot/dist/uPlot.min.css'
 
 /**
  * A plot in an element, as wide as that. It is made anew when colours change.

@@ -1,3 +1,5 @@
+// Big numbers, and shares as bars.
+
 import type { ComponentChildren } from 'preact'
 
 /** Big numbers beside each other. */
@@ -12,22 +14,23 @@ export function Stats({ label, children }: { readonly label: string; readonly ch
 export function Stat({
   name,
   value,
-  note,
   tone,
 }: {
   readonly name: string
   readonly value: string
-  /** Something small behind it. */
-  readonly note?: string | undefined
-  readonly tone?: 'denied' | 'shadow-denied' | 'allowed' | undefined
+  readonly tone?: 'denied' | 'shadow-denied' | undefined
 }) {
   return (
     <div>
       <dt>{name}</dt>
-      <dd class={tone}>
-        {value}
-        {note !== undefined && <small> {note}</small>}
-      </dd>
+      <dd class={tone}>{value}</dd>
     </div>
+  )
+}
+
+/** How much of a limit is used, as a bar: a share from 0, which may be above 1. */
+export function UsageMeter({ share, label }: { readonly share: number; readonly label: string }) {
+  return (
+    <meter min={0} max={1} low={0.8} high={0.999} optimum={0} value={Math.min(1, share)} aria-label={label} />
   )
 }

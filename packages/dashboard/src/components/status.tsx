@@ -1,6 +1,9 @@
+// Badges, notices, errors and loading states.
+
 import type { ComponentChildren } from 'preact'
 import { ApiError } from '../api.ts'
-import type { Asked } from '../use-ask.ts'
+import type { AuditEntry } from '../api-types.ts'
+import type { Query } from '../use-query.ts'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
@@ -31,12 +34,12 @@ export function Notice({
 }
 
 /** That something was not to be had, and why; perhaps with a button to ask again. */
-export function Problem({ error, again }: { readonly error: Error; readonly again?: () => void }) {
+export function Problem({ error, reload }: { readonly error: Error; readonly reload?: () => void }) {
   return (
     <Notice tone="bad">
       <p>{sentenceOf(error)}</p>
-      {again !== undefined && (
-        <button type="button" onClick={again}>
+      {reload !== undefined && (
+        <button type="button" onClick={reload}>
           Ask again
         </button>
       )}
@@ -45,16 +48,16 @@ export function Problem({ error, again }: { readonly error: Error; readonly agai
 }
 
 /** What was asked, once it is there: `children` is given the answer. Until then that it is on its way, or why it is not. */
-export function Answered<Answer>({
-  asked,
+export function Loaded<Answer>({
+  query,
   children,
 }: {
-  readonly asked: Asked<Answer>
+  readonly query: Query<Answer>
   readonly children: (answer: Answer) => ComponentChildren
 }) {
-  const { data, error, again } = asked
+  const { data, error, reload } = query
   if (data === undefined) {
-    return error === undefined ? <p class="muted">Loading…</p> : <Problem error={error} again={again} />
+    return error === undefined ? <p class="muted">Loading…</p> : <Problem error={error} reload={reload} />
   }
   return (
     <>
@@ -68,4 +71,16 @@ export function Answered<Answer>({
 export function sentenceOf(error: Error): string {
   if (error instanceof ApiError) return `The service says: ${error.message}.`
   return 'The service cannot be reached.'
+}
+
+const TONES = { done: 'good', failed: 'bad', unknown: 'warn' } as const
+
+/** How a change has ended. */
+export function AuditResult({ result, error }: Pick<AuditEntry, 'result' | 'error'>) {
+  return (
+    <>
+      <Badge tone={TONES[result]}>{result === 'unknown' ? 'not known' : result}</Badge>
+      {error !== undefined && ` ${error}`}
+    </>
+  )
 }

@@ -1,3 +1,5 @@
+// Tables that sort, filter and page.
+
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count } from '../format.ts'
@@ -15,7 +17,6 @@ export interface Column<Row> {
   readonly isMinor?: boolean
 }
 
-/** A table that is sorted by its headings, filtered, and shown page by page. */
 export function Table<Row>({
   label,
   columns,

@@ -1,19 +1,22 @@
+// An editor for a new configuration. The service only checks it: nothing is put in force.
+
 import { useRef, useState } from 'preact/hooks'
-import type { ConfigurationTold, DiffLine, ProblemTold } from '../../../server/src/admin/overview.ts'
-import { ask } from '../api.ts'
+import type {
+  ConfigurationProblem,
+  ConfigurationState,
+  DiffLine,
+} from '../../../server/src/admin/api-types.ts'
+import { request } from '../api.ts'
 import { Notice, Problem } from '../components/status.tsx'
 import { useSession } from '../session.tsx'
-import { Diff } from './diff.tsx'
-import { placeIn } from './place-in.ts'
-import { Problems } from './problems.tsx'
+import { Diff, Problems } from './findings.tsx'
 
 interface Checked {
-  readonly problems: readonly ProblemTold[]
+  readonly problems: readonly ConfigurationProblem[]
   readonly diff: readonly DiffLine[]
 }
 
-/** A configuration is written here, and checked by the service. Nothing is put in force. */
-export function ChangePanel({ told }: { readonly told: ConfigurationTold }) {
+export function ChangePanel({ configuration }: { readonly configuration: ConfigurationState }) {
   const { may } = useSession()
   const [text, setText] = useState('')
   const [checked, setChecked] = useState<Checked>()
@@ -31,14 +34,14 @@ export function ChangePanel({ told }: { readonly told: ConfigurationTold }) {
     setBusy(true)
     setError(undefined)
     try {
-      setChecked(await ask<Checked>('POST', '/v1/admin/configuration/check', { text }))
+      setChecked(await request<Checked>('POST', '/v1/admin/configuration/check', { text }))
     } catch (failure) {
       setChecked(undefined)
       setError(failure as Error)
     }
     setBusy(false)
   }
-  const go = ({ line, column }: ProblemTold): void => {
+  const go = ({ line, column }: ConfigurationProblem): void => {
     const at = placeIn(text, line, column)
     area.current?.focus()
     area.current?.setSelectionRange(at, at)
@@ -67,7 +70,7 @@ export function ChangePanel({ told }: { readonly told: ConfigurationTold }) {
             <button type="submit" class="primary" disabled={isBusy || text.trim() === ''}>
               Check it
             </button>
-            <button type="button" onClick={() => write(told.inForce)}>
+            <button type="button" onClick={() => write(configuration.inForce)}>
               Begin with what is in force
             </button>
             <span class="field-hint">
@@ -89,7 +92,7 @@ function Result({
   onGo,
 }: {
   readonly checked: Checked
-  readonly onGo: (problem: ProblemTold) => void
+  readonly onGo: (problem: ConfigurationProblem) => void
 }) {
   if (problems.length > 0) {
     return (
@@ -106,4 +109,16 @@ function Result({
       <Diff label="From what is in force to this text" lines={diff} />
     </>
   )
+}
+
+/** Where a line and a column, both from 1, are in a text; its end where it has no such line. */
+function placeIn(text: string, line: number, column: number): number {
+  let start = 0
+  for (let at = 1; at < line; at++) {
+    const end = text.indexOf('\n', start)
+    if (end === -1) return text.length
+    start = end + 1
+  }
+  const end = text.indexOf('\n', start)
+  return Math.min(start + column - 1, end === -1 ? text.length : end)
 }

@@ -1,12 +1,13 @@
+// Loads the captured requests of a limiter.
+
 import { useId, useState } from 'preact/hooks'
-import { askBlob } from '../api.ts'
+import { requestBlob } from '../api.ts'
 import { sentenceOf } from '../components/status.tsx'
 import { useLive } from '../live.tsx'
 
 /** As many as the service gives at once. */
 const COUNT = 100_000
 
-/** The requests of one limiter that the running service has captured. */
 export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string, file: Blob) => void }) {
   const { overview } = useLive()
   const names = overview?.limiters.map(({ name }) => name) ?? []
@@ -49,5 +50,5 @@ export function CapturedChoice({ onChoose }: { readonly onChoose: (name: string,
 
 /** Lines of JSON: they go to the simulator as they come. */
 function capturedOf(limiter: string): Promise<Blob> {
-  return askBlob(`/v1/admin/capture?${new URLSearchParams({ limiter, count: `${COUNT}` })}`)
+  return requestBlob(`/v1/admin/capture?${new URLSearchParams({ limiter, count: `${COUNT}` })}`)
 }

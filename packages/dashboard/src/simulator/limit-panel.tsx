@@ -1,8 +1,9 @@
+// The form for the simulated limit.
+
 import { useId } from 'preact/hooks'
-import { formatDuration, parseDuration } from '../../../server/src/duration.ts'
+import { formatDuration, parseDuration } from '../../../replay/src/text.ts'
 import { count } from '../format.ts'
-import { KIND_LABELS, KIND_NAMES, type KindName } from './kinds.ts'
-import { LIMIT_STEPS, stepOf, WINDOW_STEPS } from './steps.ts'
+import { KIND_LABELS, KIND_NAMES, type KindName, LIMIT_STEPS, stepOf, WINDOW_STEPS } from './choices.ts'
 
 /** The numbers that are tried, as they were typed. */
 export interface Numbers {

@@ -1,11 +1,12 @@
+// The form that chooses a log, and how to read its lines.
+
 import { useEffect, useId, useState } from 'preact/hooks'
 import { Notice } from '../components/status.tsx'
-import { count, duration, share } from '../format.ts'
+import { count, duration, share, utc } from '../format.ts'
 import { CapturedChoice } from './captured-choice.tsx'
 import type { ReadOptions } from './log.ts'
-import type { LogTold } from './messages.ts'
+import type { LogSummary } from './messages.ts'
 import type { Simulator } from './use-simulator.ts'
-import { utc } from './utc.ts'
 
 /** Where the requests come from. */
 interface Source {
@@ -20,7 +21,6 @@ const USUAL: ReadOptions = { format: 'auto', key: 'ip', timeField: 'time' }
 /** What the service writes. */
 const CAPTURED: ReadOptions = { format: 'auto', key: 'key', timeField: 'time' }
 
-/** A log is chosen here, and how its lines are read; what was read of it is told. */
 export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
   const { loading, log, problem, load } = simulator
   const [source, setSource] = useState<Source>()
@@ -92,7 +92,7 @@ export function LogPanel({ simulator }: { readonly simulator: Simulator }) {
       )}
       {log !== undefined && source !== undefined && (
         <>
-          <LogSummary name={source.name} log={log} />
+          <Summary name={source.name} log={log} />
           {log.limiters.length > 1 && (
             <label>
               <span>It has requests of several limiters. Those of</span>
@@ -194,7 +194,7 @@ function FieldChoice({
   )
 }
 
-function LogSummary({ name, log }: { readonly name: string; readonly log: LogTold }) {
+function Summary({ name, log }: { readonly name: string; readonly log: LogSummary }) {
   const { requests, callers, fromMs, toMs, lines, skipped, isCut, releasedEarly } = log
   if (requests === 0) {
     return (
@@ -242,7 +242,7 @@ function LogSummary({ name, log }: { readonly name: string; readonly log: LogTol
   )
 }
 
-function SkippedLines({ log: { reasons, badLines } }: { readonly log: LogTold }) {
+function SkippedLines({ log: { reasons, badLines } }: { readonly log: LogSummary }) {
   return (
     <div class="skipped">
       <ul>

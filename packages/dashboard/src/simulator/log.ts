@@ -1,9 +1,8 @@
-import type { ParseLine } from '../../../server/src/log/json-line.ts'
-import { type LineOptions, lineParser } from '../../../server/src/log/parse-line.ts'
-import { splitLines } from '../../../server/src/log/split-lines.ts'
-import { ReorderBuffer } from '../../../server/src/replay/reorder-buffer.ts'
-import { Skipped } from '../../../server/src/replay/skipped.ts'
-import { Column } from './column.ts'
+// Reads a log into columns, by the same rules as `slidegate replay`.
+
+import { type LineOptions, lineParser, type ParseLine, Skipped } from '../../../replay/src/log/parse-line.ts'
+import { ReorderBuffer } from '../../../replay/src/log/reorder-buffer.ts'
+import { splitLines } from '../../../replay/src/log/split-lines.ts'
 
 /** The requests of a log, caller by caller, and those of each in the order of time. */
 export interface Log {
@@ -165,5 +164,63 @@ function fieldsOf(text: string): readonly string[] | undefined {
     return names.slice(0, MAX_FIELDS)
   } catch {
     return undefined
+  }
+}
+
+/** The bytes of a file in portions; gzip is recognised by its first bytes. */
+export async function* bytesOf(
+  file: Blob,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const head = new Uint8Array(await file.slice(0, 2).arrayBuffer())
+  const isGzip = head[0] === 0x1f && head[1] === 0x8b
+  let bytes = 0
+  const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      bytes += chunk.length
+      onRead(bytes)
+      controller.enqueue(chunk)
+    },
+  })
+  const read = file.stream().pipeThrough(counted)
+  const reader = (isGzip ? read.pipeThrough(new DecompressionStream('gzip')) : read).getReader()
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value
+  } catch (error) {
+    if (!isGzip) throw error
+    throw new Error('the gzip is damaged, or made of several: unpack it, and load what comes out', {
+      cause: error,
+    })
+  } finally {
+    // Whoever has read enough leaves the rest.
+    reader.cancel().catch(() => {})
+  }
+}
+
+type Numbers = Float64Array | Uint32Array
+
+/** Numbers of which it is not known how many will come. */
+export class Column<Kind extends Numbers> {
+  #numbers: Kind
+  #length = 0
+
+  /** @param numbers what it begins with room for */
+  constructor(numbers: Kind) {
+    this.#numbers = numbers
+  }
+
+  push(number: number): void {
+    if (this.#length === this.#numbers.length) this.#grow()
+    this.#numbers[this.#length++] = number
+  }
+
+  take(): Kind {
+    return this.#numbers.subarray(0, this.#length) as Kind
+  }
+
+  #grow(): void {
+    const grown = new (this.#numbers.constructor as new (length: number) => Kind)(2 * this.#numbers.length)
+    grown.set(this.#numbers)
+    this.#numbers = grown
   }
 }

@@ -1,8 +1,9 @@
-import type { BadLine } from '../../../server/src/replay/skipped.ts'
-import type { KindName } from './kinds.ts'
+// Messages between the page and its worker.
+
+import type { BadLine } from '../../../replay/src/log/parse-line.ts'
+import type { KindName } from './choices.ts'
 import type { ReadOptions } from './log.ts'
-import type { Need } from './needs.ts'
-import type { Simulated, Timeline } from './simulate.ts'
+import type { Need, Simulated, Timeline } from './simulate.ts'
 
 /** What the page asks of its worker. The last question counts: whatever is under way is left. */
 export type Question = LoadQuestion | SimulateQuestion
@@ -21,16 +22,16 @@ export interface SimulateQuestion {
   readonly windowMs: number
 }
 
-/** What the worker tells. Shares are from 0 to 1. */
-export type Told =
+/** What the worker answers. Shares are from 0 to 1. */
+export type Answer =
   | { readonly type: 'loading'; readonly lines: number; readonly share: number }
-  | { readonly type: 'loaded'; readonly log: LogTold }
+  | { readonly type: 'loaded'; readonly log: LogSummary }
   | { readonly type: 'unreadable'; readonly message: string }
   | { readonly type: 'simulating'; readonly share: number }
   | { readonly type: 'simulated'; readonly outcome: Outcome }
   | { readonly type: 'failed'; readonly message: string }
 
-export interface LogTold {
+export interface LogSummary {
   readonly requests: number
   readonly callers: number
   readonly fromMs: number

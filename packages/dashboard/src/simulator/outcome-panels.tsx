@@ -1,28 +1,28 @@
+// Results of a simulation: the kinds compared, each kind, and limits that would fit.
+
 import { useState } from 'preact/hooks'
-import { formatDuration } from '../../../server/src/duration.ts'
+import { formatDuration } from '../../../replay/src/text.ts'
 import { Notice } from '../components/status.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { count, ratio, share } from '../format.ts'
-import { KIND_LABELS } from './kinds.ts'
-import type { LogTold, Outcome } from './messages.ts'
-import type { Need } from './needs.ts'
-import type { DeniedCaller, Simulated } from './simulate.ts'
+import { count, ratio, share, utc } from '../format.ts'
+import { KIND_LABELS } from './choices.ts'
+import type { LogSummary, Outcome } from './messages.ts'
+import type { DeniedCaller, Need, Simulated } from './simulate.ts'
 import { TimelineChart } from './timeline-chart.tsx'
-import { utc } from './utc.ts'
 
 /** In one sentence. */
-export function summaryOf({ question, results }: Outcome, { requests, callers }: LogTold): string {
+export function summaryOf({ question, results }: Outcome, { requests, callers }: LogSummary): string {
   const { limit, windowMs } = question
-  const told = results.map(({ kind, denied, deniedCallers, fullest }) => {
+  const byKind = results.map(({ kind, denied, deniedCallers, fullest }) => {
     const label = KIND_LABELS[kind].toLowerCase()
     const ofLimit = share((fullest?.units ?? 0) / limit)
     return `${label} denies ${count(denied)} (${share(ratio(denied, requests))}), callers ever denied ${count(deniedCallers)}, fullest window ${ofLimit}`
   })
-  const asked = `${count(requests)} requests of ${count(callers)} callers`
-  return `${asked}, with ${count(limit)} per ${formatDuration(windowMs)}: ${told.join('; ') || 'no kind is chosen'}.`
+  const load = `${count(requests)} requests of ${count(callers)} callers`
+  return `${load}, with ${count(limit)} per ${formatDuration(windowMs)}: ${byKind.join('; ') || 'no kind is chosen'}.`
 }
 
-export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; readonly log: LogTold }) {
+export function ComparisonPanel({ outcome, log }: { readonly outcome: Outcome; readonly log: LogSummary }) {
   const { question, results, refused } = outcome
   const { limit, windowMs } = question
   const columns: readonly Column<Simulated>[] = [
@@ -116,7 +116,7 @@ function Fullness({ units, limit }: { readonly units: number; readonly limit: nu
   )
 }
 
-export function KindPanel({ simulated, log }: { readonly simulated: Simulated; readonly log: LogTold }) {
+export function KindPanel({ simulated, log }: { readonly simulated: Simulated; readonly log: LogSummary }) {
   const { kind, admitted, denied, deniedMost } = simulated
   const label = KIND_LABELS[kind]
   const step = formatDuration(log.timeline.stepMs)
@@ -181,7 +181,13 @@ const STEP_COLUMNS: readonly Column<Step>[] = [
 ]
 
 /** The chart in numbers, once they are asked for. */
-function Steps({ simulated, log: { timeline } }: { readonly simulated: Simulated; readonly log: LogTold }) {
+function Steps({
+  simulated,
+  log: { timeline },
+}: {
+  readonly simulated: Simulated
+  readonly log: LogSummary
+}) {
   const [isOpen, setOpen] = useState(false)
   const { admittedOverTime, deniedOverTime, kind } = simulated
   const rows = (): readonly Step[] =>

@@ -1,3 +1,5 @@
+// A sample log for the simulator.
+
 const START_MS = Date.UTC(2026, 0, 5, 9, 0)
 const LENGTH_S = 2 * 3600
 const VISITORS = 400

@@ -1,9 +1,18 @@
-import { createLimiter, type Limit, type Limiter, memoryStore } from 'slidegate'
-import { FullestWindow } from '../../../server/src/replay/fullest-window.ts'
-import type { KindName } from './kinds.ts'
-import { limitOf } from './limit-of.ts'
+// Runs the requests of a log through limiters, and finds the limits that callers need.
+
+import {
+  createLimiter,
+  fixedWindow,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  slidingCounter,
+  slidingWindow,
+  tokenBucket,
+} from 'slidegate'
+import { FullestWindow } from '../../../replay/src/counts/fullest-window.ts'
+import { type KindName, WINDOW_STEPS } from './choices.ts'
 import type { Log } from './log.ts'
-import { WINDOW_STEPS } from './steps.ts'
 
 /** What a limit would have done with the requests of a log. */
 export interface Simulated {
@@ -165,4 +174,47 @@ class Run {
     const store = memoryStore({ clock: () => this.#nowMs })
     return createLimiter({ name: 'simulator', limits: [this.#limit], store })
   }
+}
+
+/** @throws {SlidegateError} where the kind cannot hold these numbers */
+export function limitOf(kind: KindName, limit: number, windowMs: number): Limit {
+  switch (kind) {
+    case 'sliding':
+      return slidingWindow({ limit, window: windowMs })
+    case 'fixed':
+      return fixedWindow({ limit, window: windowMs })
+    case 'bucket':
+      return tokenBucket({ capacity: limit, refill: limit, interval: windowMs })
+    case 'counter':
+      return slidingCounter({ limit, window: windowMs })
+  }
+}
+
+/** The least limit that would never deny such a share of the callers. */
+export interface Need {
+  readonly share: number
+  readonly limit: number
+}
+
+const SHARES = [0.9, 0.95, 0.99, 0.999, 1]
+
+/**
+ * What callers need of a window that slides: it never denies those whose own fullest window, of all that they asked for, is
+ * within the limit. Pauses now and then, and may be left there.
+ */
+export function* needsOf(
+  { callers, starts, timesMs, costs }: Log,
+  windowMs: number,
+): Generator<undefined, Need[], void> {
+  const fullest = new Float64Array(callers.length)
+  for (let caller = 0; caller < callers.length; caller++) {
+    const window = new FullestWindow(windowMs)
+    for (let i = starts[caller]!; i < starts[caller + 1]!; i++) {
+      if (i % STRIDE === 0) yield
+      window.add('', timesMs[i]!, costs?.[i])
+    }
+    fullest[caller] = window.count
+  }
+  fullest.sort()
+  return SHARES.map((share) => ({ share, limit: fullest[Math.ceil(share * callers.length) - 1] ?? 1 }))
 }

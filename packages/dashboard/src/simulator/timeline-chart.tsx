@@ -1,9 +1,11 @@
+// A chart of admitted and denied requests over the time of a log.
+
 import { useMemo } from 'preact/hooks'
 import uPlot from 'uplot'
 import { axisIn, faint, usePlot } from '../components/plot.ts'
+import { utc } from '../format.ts'
 import { colourOf } from '../theme.ts'
 import type { Simulated, Timeline } from './simulate.ts'
-import { utc } from './utc.ts'
 
 const HEIGHT = 170
 

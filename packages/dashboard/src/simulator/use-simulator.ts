@@ -1,10 +1,12 @@
+// The worker as a hook.
+
 import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
+import type { Answer, LoadQuestion, LogSummary, Outcome, Question, SimulateQuestion } from './messages.ts'
 
 /** What is known of a log, and of what was simulated last. */
 interface SimulatorState {
   readonly loading: { readonly lines: number; readonly share: number } | undefined
-  readonly log: LogTold | undefined
+  readonly log: LogSummary | undefined
   /** Why there is no log, or no outcome. */
   readonly problem: string | undefined
   /** How much of what was asked last is done, 0 to 1; `undefined` where nothing is under way. */
@@ -33,7 +35,7 @@ export function useSimulator(): Simulator {
   useLayoutEffect(() => {
     const started = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
     worker.current = started
-    started.onmessage = ({ data }: MessageEvent<Told>) => setState((last) => heard(last, data))
+    started.onmessage = ({ data }: MessageEvent<Answer>) => setState((last) => heard(last, data))
     started.onerror = () =>
       setState({ ...NOTHING, problem: 'the simulator cannot be started in this browser' })
     return () => started.terminate()
@@ -56,19 +58,19 @@ export function useSimulator(): Simulator {
   return { ...state, load, simulate }
 }
 
-function heard(last: SimulatorState, told: Told): SimulatorState {
-  switch (told.type) {
+function heard(last: SimulatorState, answer: Answer): SimulatorState {
+  switch (answer.type) {
     case 'loading':
-      return { ...last, loading: told }
+      return { ...last, loading: answer }
     case 'loaded':
-      return { ...NOTHING, log: told.log }
+      return { ...NOTHING, log: answer.log }
     case 'unreadable':
-      return { ...NOTHING, problem: told.message }
+      return { ...NOTHING, problem: answer.message }
     case 'simulating':
-      return { ...last, progress: told.share }
+      return { ...last, progress: answer.share }
     case 'simulated':
-      return { ...last, progress: undefined, outcome: told.outcome }
+      return { ...last, progress: undefined, outcome: answer.outcome }
     case 'failed':
-      return { ...last, progress: undefined, outcome: undefined, problem: told.message }
+      return { ...last, progress: undefined, outcome: undefined, problem: answer.message }
   }
 }

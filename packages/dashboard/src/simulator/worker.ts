@@ -1,12 +1,9 @@
-import { bytesOf } from './bytes.ts'
-import { limitOf } from './limit-of.ts'
-import { type Log, readLog } from './log.ts'
-import type { LoadQuestion, LogTold, Outcome, Question, SimulateQuestion, Told } from './messages.ts'
-import { type Need, needsOf } from './needs.ts'
-import { sampleLog } from './sample.ts'
-import { simulate, timelineOf } from './simulate.ts'
+// The worker: reads and simulates logs in pieces, so that it hears new questions in between.
 
-// All that takes long: logs are read and simulated here, in pieces, between which the next question is heard.
+import { bytesOf, type Log, readLog } from './log.ts'
+import type { Answer, LoadQuestion, LogSummary, Outcome, Question, SimulateQuestion } from './messages.ts'
+import { sampleLog } from './sample.ts'
+import { limitOf, type Need, needsOf, simulate, timelineOf } from './simulate.ts'
 
 const PIECE_MS = 25
 const PROGRESS_MS = 100
@@ -24,8 +21,8 @@ addEventListener('message', ({ data }: MessageEvent<Question>) => {
   else void run(data, log!, pieces)
 })
 
-function tell(told: Told): void {
-  postMessage(told)
+function answer(message: Answer): void {
+  postMessage(message)
 }
 
 /** The work on one question: whether it is still wanted, and when it is time to tell how far it is. */
@@ -43,11 +40,11 @@ class Pieces {
   }
 
   /** Now and then, so that questions are heard; false once there was one. */
-  async pause(told: () => Told): Promise<boolean> {
+  async pause(progress: () => Answer): Promise<boolean> {
     const nowMs = performance.now()
     if (nowMs - this.#pausedMs < PIECE_MS) return this.isWanted
     if (nowMs - this.#toldMs >= PROGRESS_MS) {
-      tell(told())
+      answer(progress())
       this.#toldMs = nowMs
     }
     await nextTask()
@@ -58,12 +55,12 @@ class Pieces {
   /** What comes of the work, unless it is not wanted any more. */
   async finish<Progress, Result>(
     work: Generator<Progress, Result, void>,
-    told: (progress: Progress) => Told,
+    answerOf: (progress: Progress) => Answer,
   ): Promise<Result | undefined> {
     for (;;) {
       const { done, value } = work.next()
       if (done) return value
-      if (!(await this.pause(() => told(value)))) return undefined
+      if (!(await this.pause(() => answerOf(value)))) return undefined
     }
   }
 }
@@ -87,17 +84,17 @@ async function load({ source, options }: LoadQuestion, pieces: Pieces): Promise<
     const chunks = bytesOf(file, (read) => {
       bytes = read
     })
-    const told = (lines: number): Told => ({ type: 'loading', lines, share: bytes / file.size })
-    const read = await readLog(chunks, options, (lines) => pieces.pause(() => told(lines)))
+    const loading = (lines: number): Answer => ({ type: 'loading', lines, share: bytes / file.size })
+    const read = await readLog(chunks, options, (lines) => pieces.pause(() => loading(lines)))
     if (read === undefined || !pieces.isWanted) return
     log = read
-    tell({ type: 'loaded', log: toldOf(read) })
+    answer({ type: 'loaded', log: summaryOf(read) })
   } catch (error) {
-    if (pieces.isWanted) tell({ type: 'unreadable', message: messageOf(error) })
+    if (pieces.isWanted) answer({ type: 'unreadable', message: messageOf(error) })
   }
 }
 
-function toldOf(log: Log): LogTold {
+function summaryOf(log: Log): LogSummary {
   const { callers, timesMs, costs, skipped, starts: _starts, ...rest } = log
   return {
     ...rest,
@@ -121,13 +118,13 @@ async function run(question: SimulateQuestion, log: Log, pieces: Pieces): Promis
     const held = kinds.filter((kind) => refused.every((each) => each.kind !== kind))
     const needs = await needsOnce(log, windowMs, pieces)
     if (needs === undefined) return
-    const simulating = (share: number): Told => ({ type: 'simulating', share })
+    const simulating = (share: number): Answer => ({ type: 'simulating', share })
     const results = await pieces.finish(simulate(log, held, limit, windowMs), simulating)
     if (results === undefined) return
     const outcome: Outcome = { question, results, refused, needs }
-    tell({ type: 'simulated', outcome })
+    answer({ type: 'simulated', outcome })
   } catch (error) {
-    if (pieces.isWanted) tell({ type: 'failed', message: messageOf(error) })
+    if (pieces.isWanted) answer({ type: 'failed', message: messageOf(error) })
   }
 }
 

@@ -1,3 +1,5 @@
+// Schemas for the questions and answers of other instances.
+
 import { Ajv, type ValidateFunction } from 'ajv'
 import Type, { type TSchema } from 'typebox'
 
@@ -43,7 +45,7 @@ const ANSWERS: Readonly<Record<string, TSchema>> = {
     }),
     { maxItems: 128 },
   ),
-  steer: Type.Boolean(),
+  shadow: Type.Boolean(),
   tail: Type.Object({
     lines: Type.Array(
       Type.Object({
@@ -72,7 +74,7 @@ const Names = Type.Array(Name, { maxItems: 10_000 })
 /** What they ask with. */
 const QUESTIONS: Readonly<Record<string, TSchema>> = {
   ...{ usage: Name, limits: Name, states: Names, seconds: Names },
-  ...{ steer: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },
+  ...{ shadow: Type.Unknown(), live: Type.Unknown(), callers: Type.Unknown() },
   top: Type.Object({ limiter: Name, by: Type.Enum(['requests', 'denials']) }),
   tail: Type.Object({
     ...{ id: Name, take: Type.Boolean(), end: Type.Optional(Type.Boolean()) },

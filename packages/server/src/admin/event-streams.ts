@@ -1,6 +1,8 @@
+// Server-sent events: slow readers lose some.
+
 import { Readable } from 'node:stream'
 import { ServiceError } from '../service/service-error.ts'
-import type { Every } from './every.ts'
+import type { Every } from './timer.ts'
 
 /** Those who may read at a time, by one process. */
 const MAX_STREAMS = 64
@@ -12,7 +14,7 @@ const SILENT_MS = 15_000
 const STUCK_MS = 60_000
 
 /** Where events come from. */
-export interface EventSource {
+interface EventSource {
   /** Milliseconds between two looks. */
   readonly everyMs: number
   /**

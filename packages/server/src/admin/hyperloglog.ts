@@ -1,3 +1,5 @@
+// HyperLogLog: estimates how many different keys came.
+
 /** Bits of a hash that choose a register: 32,768 of a byte each, and a standard error of 0.6%. */
 const PRECISION = 15
 

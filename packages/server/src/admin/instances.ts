@@ -1,15 +1,16 @@
+// All processes on one store: how they find and ask each other through Redis.
+
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import type { Peers } from '../service/peers.ts'
-import { VERSION } from '../version.ts'
+import { type Processes, VERSION } from '../service/instance.ts'
 import { hasShape, isAnswer, isQuestion, ProcessShape } from './answer-shapes.ts'
-import type { Every } from './every.ts'
-import type { InstanceTold } from './overview.ts'
+import type { InstanceStatus } from './api-types.ts'
 import type { RedisLink } from './redis-link.ts'
+import type { Every } from './timer.ts'
 
 /** What a process says of itself, to the others. */
-export interface Process extends Omit<InstanceTold, 'isSelf'> {
+export interface Process extends Omit<InstanceStatus, 'isSelf'> {
   /** Of this process; its siblings have the same `id`. */
   readonly process: string
 }
@@ -36,7 +37,7 @@ type Message =
     }
 
 /** What all that were asked have answered. */
-export interface Answers {
+interface Answers {
   readonly answers: readonly unknown[]
   /** Processes that are known and gave none. */
   readonly missing: number
@@ -65,7 +66,7 @@ const MAX_CHARS = 32 * 2 ** 20
 
 export interface InstancesOptions {
   /** The processes of this instance. */
-  readonly peers: Peers
+  readonly processes: Processes
   /** Where there is a Redis: then others on the same are heard of. */
   readonly link: RedisLink | undefined
   readonly every: Every
@@ -81,9 +82,9 @@ export interface InstancesOptions {
  * one channel that all listen to, answers to one of whoever has asked. Nothing is kept, and while nobody asks, a word per
  * second is all that is sent.
  */
-export class Instances implements Peers {
+export class Instances implements Processes {
   readonly instance: string
-  readonly #peers: Peers
+  readonly #processes: Processes
   readonly #link: RedisLink | undefined
   readonly #concealed: NonNullable<InstancesOptions['concealed']>
   readonly #now: () => number
@@ -95,14 +96,21 @@ export class Instances implements Peers {
   readonly #stop: () => void
   #lastRound = 0
 
-  constructor({ peers, link, every, log, concealed = {}, now = () => performance.now() }: InstancesOptions) {
-    this.#peers = peers
-    this.instance = peers.instance
+  constructor({
+    processes,
+    link,
+    every,
+    log,
+    concealed = {},
+    now = () => performance.now(),
+  }: InstancesOptions) {
+    this.#processes = processes
+    this.instance = processes.instance
     this.#link = link
     this.#concealed = concealed
     this.#now = now
     this.#self = {
-      id: peers.instance,
+      id: processes.instance,
       process: randomUUID(),
       host: hostname(),
       pid: process.pid,
@@ -130,7 +138,7 @@ export class Instances implements Peers {
 
   answer(question: string, answer: (argument: unknown) => unknown): void {
     this.#answers.set(question, answer)
-    this.#peers.answer(question, answer)
+    this.#processes.answer(question, answer)
   }
 
   async ask(question: string, argument?: unknown): Promise<readonly unknown[]> {
@@ -140,7 +148,7 @@ export class Instances implements Peers {
   /** Asks all; of those that are gone, or late, there is no answer. */
   async askAll(question: string, argument?: unknown): Promise<Answers> {
     const [own, others] = await Promise.all([
-      this.#peers.ask(question, argument),
+      this.#processes.ask(question, argument),
       this.#askOthers(question, argument),
     ])
     return { answers: [...own, ...others.answers], missing: others.missing }

@@ -1,3 +1,5 @@
+// The state of limiters, merged over processes.
+
 import type { LimiterStats } from 'slidegate'
 import type { HistogramCounts, LimitCounts } from 'slidegate/metrics'
 import type { ActiveLimiter, Service } from '../service/service.ts'
@@ -21,14 +23,14 @@ function stateOf({ limiter }: ActiveLimiter): LimiterState {
 }
 
 /** Of each limiter, what several processes have to say of it. */
-export function statesTogether(
+export function mergeStates(
   processes: readonly Readonly<Record<string, LimiterState>>[],
 ): ReadonlyMap<string, LimiterState> {
   return byName(processes.flatMap(Object.entries), bothStates)
 }
 
 /** Of each limit of a limiter, what several processes have counted. */
-export function limitsTogether(processes: readonly (readonly LimitCounts[])[]): LimitCounts[] {
+export function mergeLimits(processes: readonly (readonly LimitCounts[])[]): LimitCounts[] {
   const named = processes.flat().map((counts): [string, LimitCounts] => [counts.name, counts])
   return Array.from(byName(named, bothLimits).values())
 }

@@ -1,25 +1,34 @@
+// The overview of the live page, second by second, over all instances.
+
 import type { Readable } from 'node:stream'
 import type { RedisStore } from 'slidegate/redis'
 import type { Service } from '../service/service.ts'
+import type {
+  History,
+  InstanceStatus,
+  LimiterRates,
+  Overview,
+  RedisServerStatus,
+  StoreStatus,
+} from './api-types.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
 import type { Instances, Process } from './instances.ts'
-import { concealing } from './key-text.ts'
-import { type Callers, callersTogether } from './keys-together.ts'
-import type { History, InstanceTold, LimiterRates, Overview, RedisServerTold, StoreTold } from './overview.ts'
+import { concealing } from './keys.ts'
+import { type Callers, mergeCallers } from './merge-keys.ts'
 import type { SecondCounts } from './rates.ts'
-import type { CallersTold } from './sliding-keys.ts'
-import { type Calls, CallTotals, callsTogether } from './store-calls.ts'
+import type { CallerSketch } from './sliding-keys.ts'
+import { type Calls, CallTotals, mergeCalls } from './store-calls.ts'
 import type { Usage } from './usage.ts'
 
 /** What one process tells of itself, as plain JSON. */
-interface ProcessTold {
+interface ProcessReport {
   readonly process: Process
   readonly isRedis: boolean
   readonly calls: Calls | undefined
-  readonly limiters: readonly LimiterTold[]
+  readonly limiters: readonly LimiterReport[]
 }
 
-interface LimiterTold {
+interface LimiterReport {
   readonly name: string
   readonly latest: SecondCounts
   readonly waiting: number
@@ -34,14 +43,14 @@ const CALLERS_EVERY_MS = 5000
 /** Seconds of which is told. */
 const HISTORY_SECONDS = 300
 
-export interface LiveOptions {
+interface LiveOptions {
   readonly service: Service
   readonly instances: Instances
   readonly usage: Usage
   readonly streams: EventStreams
   /** Where that is what the service's store is. */
   readonly redisStore: RedisStore | undefined
-  readonly servers: () => Promise<readonly RedisServerTold[]>
+  readonly servers: () => Promise<readonly RedisServerStatus[]>
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number
 }
@@ -107,7 +116,7 @@ export class Live {
       this.#callersNow(),
       servers(),
     ])
-    const told = answers as readonly ProcessTold[]
+    const told = answers as readonly ProcessReport[]
     // As of when it was counted: while others were waited for, another second may have begun.
     const own = told.find(({ process }) => process.process === instances.self.process)
     const { latest } = own?.limiters[0]?.latest ?? usage.secondsOf([], 1)
@@ -130,10 +139,10 @@ export class Live {
 
   async #askCallers(): Promise<ReadonlyMap<string, Callers>> {
     const told = await this.#options.instances.ask('callers')
-    return callersTogether(told as readonly Readonly<Record<string, CallersTold>>[])
+    return mergeCallers(told as readonly Readonly<Record<string, CallerSketch>>[])
   }
 
-  #tell(): ProcessTold {
+  #tell(): ProcessReport {
     const { service, instances, usage, redisStore } = this.#options
     const declared = service.active().map(({ declared, limiter }) => ({
       name: declared.name,
@@ -163,8 +172,8 @@ function byOneClock(all: readonly SecondCounts[], latest: number): readonly Seco
   )
 }
 
-function instancesOf(told: readonly ProcessTold[], self: Process): InstanceTold[] {
-  const byId = new Map<string, InstanceTold>()
+function instancesOf(told: readonly ProcessReport[], self: Process): InstanceStatus[] {
+  const byId = new Map<string, InstanceStatus>()
   for (const { process } of told) {
     const { process: _, ...instance } = process
     // Of its workers the first that was started stands for all.
@@ -176,18 +185,18 @@ function instancesOf(told: readonly ProcessTold[], self: Process): InstanceTold[
   return Array.from(byId.values()).sort((a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1))
 }
 
-function storeOf(told: readonly ProcessTold[], servers: readonly RedisServerTold[]): StoreTold {
+function storeOf(told: readonly ProcessReport[], servers: readonly RedisServerStatus[]): StoreStatus {
   const isRedis = told.some((each) => each.isRedis)
   const isDown = told.some(({ limiters }) => limiters.some(({ isStoreDown }) => isStoreDown))
   const calls = told.flatMap((each) => each.calls ?? [])
-  return { kind: isRedis ? 'redis' : 'memory', up: !isDown, ...callsTogether(calls), servers }
+  return { kind: isRedis ? 'redis' : 'memory', up: !isDown, ...mergeCalls(calls), servers }
 }
 
 function limitersOf(
-  told: readonly ProcessTold[],
+  told: readonly ProcessReport[],
   callers: ReadonlyMap<string, Callers>,
 ): readonly LimiterRates[] {
-  const byName = new Map<string, LimiterTold[]>()
+  const byName = new Map<string, LimiterReport[]>()
   for (const { limiters } of told) {
     for (const limiter of limiters) {
       const known = byName.get(limiter.name)

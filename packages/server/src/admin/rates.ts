@@ -1,5 +1,7 @@
+// Decisions of a limiter, counted by the second.
+
 import type { Decision, Source } from 'slidegate'
-import type { SpanUsage } from './overview.ts'
+import type { SpanUsage } from './api-types.ts'
 
 /** Over how many seconds is told what was decided. */
 const SPANS = [1, 10, 60, 300] as const

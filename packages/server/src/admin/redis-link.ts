@@ -1,8 +1,10 @@
+// A Redis connection of its own for operators, beside that of the store.
+
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { messageOf } from '#replay/errors.js'
 import type { StoreConfig } from '../config/schema.ts'
-import { messageOf } from '../errors.ts'
 import { ServiceError } from '../service/service-error.ts'
-import { tlsOf } from '../service/store.ts'
+import { tlsOf } from '../service/stores.ts'
 
 type RedisConfig = NonNullable<StoreConfig['redis']>
 
@@ -35,8 +37,8 @@ export class RedisLink {
   readonly prefix: string
   /** Where it connects to, without passwords: `host:port`, several of a Cluster. */
   readonly address: string
-  readonly #client: Redis | Cluster
-  readonly #makeClient: () => Redis | Cluster
+  readonly #redis: Redis | Cluster
+  readonly #connect: () => Redis | Cluster
   /** One that listens can ask nothing. */
   #listener: Redis | Cluster | undefined
   #pending = 0
@@ -50,37 +52,37 @@ export class RedisLink {
     this.address = urlsOf(config)
       .map(({ hostname, port }) => `${hostname}:${port || DEFAULT_PORT}`)
       .join(', ')
-    this.#makeClient = () => clientOf(config, folder)
-    this.#client = this.#makeClient()
+    this.#connect = () => redisOf(config, folder)
+    this.#redis = this.#connect()
     // Only the text: what hangs on errors of ioredis are commands, AUTH with the password among them.
-    this.#client
+    this.#redis
       .on('error', (error) => {
         this.#lastError = reasonOf(error)
       })
       .on('ready', () => {
         this.#lastError = 'the connection was lost'
       })
-    this.#client.connect().catch(() => {})
+    this.#redis.connect().catch(() => {})
   }
 
   /** Whether it could not connect, or has lost its connection. While it tries for the first time nobody knows. */
   get isUnreachable(): boolean {
-    return this.#client.status !== 'ready' && this.#lastError !== undefined
+    return this.#redis.status !== 'ready' && this.#lastError !== undefined
   }
 
   /** Whether it is connected, for which it waits a moment. */
   async connected(withinMs: number = ANSWER_MS): Promise<boolean> {
-    if (this.#client.status === 'ready') return true
+    if (this.#redis.status === 'ready') return true
     return new Promise((resolve) => {
       const done = (isReady: boolean) => {
         clearTimeout(timer)
-        this.#client.off('ready', ready).off('close', closed)
+        this.#redis.off('ready', ready).off('close', closed)
         resolve(isReady)
       }
       const ready = () => done(true)
       const closed = () => done(false)
       const timer = setTimeout(closed, withinMs)
-      this.#client.on('ready', ready).on('close', closed)
+      this.#redis.on('ready', ready).on('close', closed)
     })
   }
 
@@ -88,14 +90,14 @@ export class RedisLink {
    * @throws {ServiceError} `store_error` where there is no answer: whether it was done is then unknown
    * @throws {UnreachableError} where there is no connection
    */
-  async ask<Answer>(command: (client: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
+  async ask<Answer>(command: (redis: Redis | Cluster) => Promise<Answer>): Promise<Answer> {
     if (this.#pending >= MAX_PENDING) throw noAnswer('too much waits for it')
     this.#pending++
     try {
-      return await inTime(command(this.#client))
+      return await inTime(command(this.#redis))
     } catch (error) {
       if (this.isUnreachable) throw new UnreachableError(this.address, this.#lastError!)
-      throw noAnswer(this.#client.status === 'ready' ? messageOf(error) : 'not connected yet')
+      throw noAnswer(this.#redis.status === 'ready' ? messageOf(error) : 'not connected yet')
     } finally {
       this.#pending--
     }
@@ -105,9 +107,9 @@ export class RedisLink {
   async askEach<Answer>(
     command: (server: Redis) => Promise<Answer>,
   ): Promise<ReadonlyMap<string, Answer | undefined>> {
-    const client = this.#client
-    if (client instanceof Cluster) this.#lookForNodes(client)
-    const servers = client instanceof Cluster ? client.nodes('all').slice(0, MAX_SERVERS) : [client]
+    const redis = this.#redis
+    if (redis instanceof Cluster) this.#lookForNodes(redis)
+    const servers = redis instanceof Cluster ? redis.nodes('all').slice(0, MAX_SERVERS) : [redis]
     const asked = servers.map(async (server) => {
       const { host, port } = server.options
       const node = host?.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
@@ -118,18 +120,18 @@ export class RedisLink {
   }
 
   /** A replica that was away, or is new, is not heard of otherwise. By no timer: one of ioredis may outlive the connection. */
-  #lookForNodes(client: Cluster): void {
+  #lookForNodes(redis: Cluster): void {
     const nowMs = performance.now()
     if (nowMs - this.#nodesAtMs < NODES_MS) return
     this.#nodesAtMs = nowMs
-    client.refreshSlotsCache()
+    redis.refreshSlotsCache()
   }
 
   /** Says something to whoever listens. Where that cannot be done now it is not done. */
   publish(channel: string, text: string): void {
-    if (this.#client.status !== 'ready' || this.#pending >= MAX_PENDING) return
+    if (this.#redis.status !== 'ready' || this.#pending >= MAX_PENDING) return
     this.#pending++
-    this.#client
+    this.#redis
       .publish(channel, text)
       .catch(() => {})
       .finally(() => this.#pending--)
@@ -137,36 +139,36 @@ export class RedisLink {
 
   /** Listens for as long as it is open, by a connection of its own. Once. */
   subscribe(channels: readonly string[], listener: Listener): void {
-    const client = this.#makeClient()
-    this.#listener = client
+    const redis = this.#connect()
+    this.#listener = redis
     let isRefused = false
     const begin = () =>
-      client.subscribe(...channels).then(
+      redis.subscribe(...channels).then(
         () => {
           isRefused = false
           listener.subscribed()
         },
         (error) => {
-          if (isRefused || client.status !== 'ready') return
+          if (isRefused || redis.status !== 'ready') return
           isRefused = true
           listener.refused(messageOf(error))
         },
       )
-    client
+    redis
       .on('error', () => {})
       .on('ready', begin)
       .on('message', (_channel: string, text: string) => listener.heard(text))
-    client.connect().catch(() => {})
+    redis.connect().catch(() => {})
   }
 
   close(): void {
-    this.#client.disconnect()
+    this.#redis.disconnect()
     this.#listener?.disconnect()
   }
 }
 
 /** One who listens. */
-export interface Listener {
+interface Listener {
   heard(text: string): void
   /** From now on it hears all; again after each time that the connection was lost. */
   subscribed(): void
@@ -214,7 +216,7 @@ function urlsOf({ url }: RedisConfig): URL[] {
   return (Array.isArray(url) ? url : [url]).map((each) => new URL(each))
 }
 
-function clientOf(config: RedisConfig, folder: string): Redis | Cluster {
+function redisOf(config: RedisConfig, folder: string): Redis | Cluster {
   const { cluster, tls } = config
   const urls = urlsOf(config)
   const [first] = urls as [URL, ...URL[]]

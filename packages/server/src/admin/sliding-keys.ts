@@ -1,5 +1,7 @@
+// The busiest keys of the last minutes, in two halves of a window.
+
 import { COARSE, HyperLogLog } from './hyperloglog.ts'
-import { keyHash } from './key-hash.ts'
+import { keyHash } from './keys.ts'
 import { SpaceSaving, type Summary } from './space-saving.ts'
 
 /** What keys are ranked by. */
@@ -15,7 +17,7 @@ export interface TopCounts {
 }
 
 /** Of a limiter, in some KB: how many keys came, and how often those that came most. As plain JSON. */
-export interface CallersTold {
+export interface CallerSketch {
   readonly requests: number
   readonly top: readonly Summary[]
   /** Of {@link HyperLogLog}, with fewer registers. */
@@ -77,7 +79,7 @@ export class SlidingKeys {
     }
   }
 
-  callers(nowMs: number): CallersTold {
+  callers(nowMs: number): CallerSketch {
     const halves = this.#halves(nowMs)
     return {
       requests: halves.reduce((sum, half) => sum + half.count, 0),

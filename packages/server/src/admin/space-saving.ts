@@ -1,8 +1,10 @@
-import { detached } from '../log/key.ts'
-import { keyHash } from './key-hash.ts'
+// The most frequent keys in bounded memory: Filtered Space-Saving.
+
+import { detached } from '#replay/text.js'
+import { keyHash } from './keys.ts'
 
 /** How often a word came: `count` at most, and `count - error` at least. */
-export interface Counted {
+interface Counted {
   /** Its label, `=` and itself. With something before them, numbers are no numbers to V8, which would hash these to themselves. */
   readonly word: string
   readonly count: number

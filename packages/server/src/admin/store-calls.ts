@@ -1,6 +1,8 @@
+// How long calls of the store took lately.
+
 import type { HistogramCounts } from 'slidegate/metrics'
 import type { RedisStore } from 'slidegate/redis'
-import type { StoreTold } from './overview.ts'
+import type { StoreStatus } from './api-types.ts'
 
 /** Calls of a store over some seconds, as plain JSON. */
 export interface Calls {
@@ -67,9 +69,9 @@ export class CallTotals {
 }
 
 /** Of several processes. */
-export function callsTogether(
+export function mergeCalls(
   each: readonly Calls[],
-): Pick<StoreTold, 'callsPerSecond' | 'callMs' | 'requestsPerCall'> {
+): Pick<StoreStatus, 'callsPerSecond' | 'callMs' | 'requestsPerCall'> {
   const [first] = each
   const sum = (of: (calls: Calls) => number) => each.reduce((total, calls) => total + of(calls), 0)
   const calls = sum((all) => all.calls)

@@ -1,10 +1,12 @@
+// Decisions as they happen, for readers of the tail.
+
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { AnyKey, Decision } from 'slidegate'
-import type { Peers } from '../service/peers.ts'
+import type { Processes } from '../service/instance.ts'
+import type { TailDecision } from './api-types.ts'
 import { type EventStreams, eventOf } from './event-streams.ts'
-import { mapKey, shortKey } from './key-text.ts'
-import type { TailLine } from './overview.ts'
+import { mapKey, shortKey } from './keys.ts'
 
 /** What one who reads decisions wants to see of them. */
 export interface TailFilter {
@@ -16,7 +18,7 @@ export interface TailFilter {
 }
 
 /** What a process is asked for: its lines, or only to go on keeping them. */
-interface Asked {
+interface TailQuestion {
   readonly id: string
   readonly filter: TailFilter
   readonly take: boolean
@@ -24,14 +26,14 @@ interface Asked {
 }
 
 export interface Taken {
-  readonly lines: readonly TailLine[]
+  readonly lines: readonly TailDecision[]
   /** Lines that there was no room for. */
   readonly lost: number
 }
 
 interface Reader {
   filter: TailFilter
-  lines: TailLine[]
+  lines: TailDecision[]
   lost: number
   askedAtMs: number
 }
@@ -56,17 +58,17 @@ const NOTHING: Taken = { lines: [], lost: 0 }
  * taken yet, and counts what there was no room for: no request ever waits for a reader. While nobody reads, nothing is kept.
  */
 export class Tail {
-  readonly #peers: Peers
+  readonly #processes: Processes
   readonly #streams: EventStreams
   readonly #now: () => number
   readonly #readers = new Map<string, Reader>()
 
   /** @param now a monotonic clock, in milliseconds */
-  constructor(peers: Peers, streams: EventStreams, now: () => number = () => performance.now()) {
-    this.#peers = peers
+  constructor(processes: Processes, streams: EventStreams, now: () => number = () => performance.now()) {
+    this.#processes = processes
     this.#streams = streams
     this.#now = now
-    peers.answer('tail', (asked) => this.#answer(asked as Asked))
+    processes.answer('tail', (asked) => this.#answer(asked as TailQuestion))
   }
 
   /** How many read, by whichever process. */
@@ -76,7 +78,7 @@ export class Tail {
 
   decided(limiter: string, key: AnyKey, decision: Decision): void {
     if (this.#readers.size === 0) return
-    let line: TailLine | undefined
+    let line: TailDecision | undefined
     for (const [id, reader] of this.#readers) {
       if (this.#isGone(reader)) this.#readers.delete(id)
       else if (wants(reader.filter, limiter, key, decision)) {
@@ -95,9 +97,9 @@ export class Tail {
    */
   open(filter: () => TailFilter): Readable {
     const id = randomUUID()
-    const ask = async (what: Partial<Asked>) => {
-      const asked: Asked = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
-      return (await this.#peers.ask('tail', asked)) as readonly Taken[]
+    const ask = async (what: Partial<TailQuestion>) => {
+      const asked: TailQuestion = { id, filter: what.end ? NOBODYS : filter(), take: false, ...what }
+      return (await this.#processes.ask('tail', asked)) as readonly Taken[]
     }
     return this.#streams.open({
       everyMs: TAKE_EVERY_MS,
@@ -106,7 +108,7 @@ export class Tail {
     })
   }
 
-  #answer({ id, filter, take, end }: Asked): Taken {
+  #answer({ id, filter, take, end }: TailQuestion): Taken {
     if (end) {
       this.#readers.delete(id)
       return NOTHING
@@ -143,7 +145,7 @@ function wants(
   return key === undefined || (typeof of === 'string' ? of === key : Object.values(of).includes(key))
 }
 
-function lineOf(limiter: string, key: AnyKey, decision: Decision): TailLine {
+function lineOf(limiter: string, key: AnyKey, decision: Decision): TailDecision {
   const { atMs, allowed, cost, deniedBy, source, remaining, retryAfterMs, blockedMs, limits } = decision
   const shadowDeniedBy = limits.filter((limit) => limit.shadow && !limit.allowed).map(({ name }) => name)
   return {

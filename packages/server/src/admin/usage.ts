@@ -1,10 +1,12 @@
+// What each limiter decides in this process: rates and keys.
+
 import { setImmediate } from 'node:timers/promises'
 import type { AnyKey, Decision } from 'slidegate'
-import type { Every } from './every.ts'
-import { shortKey } from './key-text.ts'
-import { AT_A_TIME, respelled, type Spelling } from './keys-together.ts'
+import { shortKey } from './keys.ts'
+import { AT_A_TIME, respellKeys, type Spelling } from './merge-keys.ts'
 import { Rates, type SecondCounts, type SpanCounts } from './rates.ts'
-import { type By, type CallersTold, HALF_MS, SlidingKeys, type TopCounts } from './sliding-keys.ts'
+import { type By, type CallerSketch, HALF_MS, SlidingKeys, type TopCounts } from './sliding-keys.ts'
+import type { Every } from './timer.ts'
 
 /** Limiters of which anything is known: of one more nothing is, until one of these was not asked for so long. */
 const MAX_LIMITERS = 1024
@@ -97,12 +99,12 @@ export class Usage {
    */
   async callers(
     spelling: (limiter: string) => Spelling | undefined = () => undefined,
-  ): Promise<Readonly<Record<string, CallersTold>>> {
-    const told: [string, CallersTold][] = []
+  ): Promise<Readonly<Record<string, CallerSketch>>> {
+    const told: [string, CallerSketch][] = []
     for (const [name, { keys }] of Array.from(this.#limiters)) {
       const callers = keys.callers(this.#tick())
       const spell = spelling(name)
-      told.push([name, spell ? { ...callers, top: respelled(callers.top, spell) } : callers])
+      told.push([name, spell ? { ...callers, top: respellKeys(callers.top, spell) } : callers])
       if (told.length % AT_A_TIME === 0) await setImmediate()
     }
     return Object.fromEntries(told)

@@ -1,16 +1,18 @@
+// Captures a sample of requests as lines, for a replay.
+
 import { createHmac } from 'node:crypto'
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { AnyKey, Decision } from 'slidegate'
+import { keyHash } from '../admin/keys.ts'
 import { RedisLink } from '../admin/redis-link.ts'
 import type { CaptureConfig, StoreConfig } from '../config/schema.ts'
-import { INSTANCE_SECRET } from '../instance-secret.ts'
+import { INSTANCE_SECRET } from '../service/instance.ts'
 import { fits } from '../service/pattern.ts'
 import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 import { LineStream } from './line-stream.ts'
-import { isSampled } from './sampling.ts'
 
 /** A captured request, as a line of JSON has it. */
 export interface CapturedRequest {
@@ -24,7 +26,7 @@ export interface CapturedRequest {
   readonly deniedBy?: readonly string[]
 }
 
-export interface CaptureOptions {
+interface CaptureOptions {
   readonly config: CaptureConfig | undefined
   readonly store: StoreConfig
   /** Against which the names of files are. */
@@ -166,4 +168,14 @@ function limiterOf(line: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+const WHOLE = 2 ** 32
+
+/**
+ * Whether requests of this key belong to a sample of so large a share of all keys: all of them, or none. The same in all
+ * processes, so that a key that is seen by several is in the sample of each.
+ */
+function isSampled(key: string, share: number): boolean {
+  return share >= 1 || keyHash(key) >>> 0 < share * WHOLE
 }

@@ -1,9 +1,11 @@
+// Logs every decision as a line, for log shippers.
+
 import { resolve } from 'node:path'
 import { type Logger, pino } from 'pino'
 import type { AnyKey, Decision } from 'slidegate'
-import { mapKey } from '../admin/key-text.ts'
+import { mapKey } from '../admin/keys.ts'
 import type { Config } from '../config/schema.ts'
-import { loggedKey } from '../logged.ts'
+import { redactKey } from '../redact.ts'
 import { LineFile } from './line-file.ts'
 import { type LineCounts, LineQueue } from './line-queue.ts'
 
@@ -103,7 +105,7 @@ function told(limiter: string, key: AnyKey, decision: Decision, config: Config):
   return {
     time: new Date(atMs).toISOString(),
     limiter,
-    key: mapKey(key, (each) => loggedKey(each, config)),
+    key: mapKey(key, (each) => redactKey(each, config)),
     allowed,
     cost,
     remaining: Number.isFinite(remaining) ? remaining : null,

@@ -1,6 +1,8 @@
+// Appends lines to a file, rotates it, and reads the newest.
+
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 
-export interface LineFileOptions {
+interface LineFileOptions {
   /** Once there would be more it becomes the former file, `<file>.1`, and another is begun. Default: it grows. */
   readonly maxBytes?: number | undefined
 }

@@ -1,7 +1,9 @@
+// Lines that wait to be appended: no request waits for them.
+
 import { setTimeout } from 'node:timers/promises'
 
 /** Appends lines to wherever they are kept. What it throws has none of them kept. */
-export type Append = (lines: readonly string[]) => Promise<void>
+type Append = (lines: readonly string[]) => Promise<void>
 
 export interface LineCounts {
   written: number

@@ -1,3 +1,5 @@
+// Appends lines to a stream of Redis, and reads the newest.
+
 import type { RedisLink } from '../admin/redis-link.ts'
 
 /** Read at a time. */
@@ -16,8 +18,8 @@ export class LineStream {
   }
 
   async append(lines: readonly string[]): Promise<void> {
-    const results = await this.#link.ask((client) => {
-      const calls = client.pipeline()
+    const results = await this.#link.ask((redis) => {
+      const calls = redis.pipeline()
       for (const line of lines) calls.xadd(this.#key, 'MAXLEN', '~', this.#maxLength, '*', 'line', line)
       return calls.exec()
     })
@@ -30,7 +32,7 @@ export class LineStream {
     const found: string[] = []
     let end = '+'
     for (let read = 0; read < 2 * this.#maxLength && found.length < count; read += PAGE) {
-      const page = await this.#link.ask((client) => client.xrevrange(this.#key, end, '-', 'COUNT', PAGE))
+      const page = await this.#link.ask((redis) => redis.xrevrange(this.#key, end, '-', 'COUNT', PAGE))
       for (const [, [, line]] of page) {
         if (line !== undefined && found.length < count && isWanted(line)) found.push(line)
       }

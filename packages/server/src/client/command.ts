@@ -1,7 +1,9 @@
+// The options that commands share, and how they print.
+
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { messageOf, UsageError } from '../errors.ts'
-import { printable, printableJson } from '../text.ts'
+import { messageOf, UsageError } from '#replay/errors.js'
+import { printable, printableJson } from '#replay/text.js'
 import { ServiceClient, type Target } from './service-client.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'

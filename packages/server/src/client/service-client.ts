@@ -1,7 +1,8 @@
+// Sends requests to a service over HTTP; its errors have an exit code.
+
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { messageOf } from '../errors.ts'
-import { ClientError, EXIT } from './exit-codes.ts'
+import { messageOf } from '#replay/errors.js'
 
 /** A service, and who asks it. */
 export interface Target {
@@ -19,7 +20,7 @@ export interface Answer {
 }
 
 /** A server-sent event. */
-export interface ServerEvent {
+interface ServerEvent {
   readonly event: string
   readonly data: string
 }
@@ -195,5 +196,30 @@ function bodyOf(text: string): unknown {
     return JSON.parse(text)
   } catch {
     return text
+  }
+}
+
+/** What commands that ask a service end with, besides 0. */
+export const EXIT = {
+  /** It has failed: the store gave no answer, for instance. */
+  failure: 1,
+  /** The command, or what it asks for, is wrong. */
+  usage: 2,
+  /** The request was denied. */
+  denied: 3,
+  /** The service cannot be reached. */
+  unreachable: 4,
+  /** The service does not let this caller. */
+  refused: 5,
+} as const
+
+/** What a service has answered, or that it has not. */
+export class ClientError extends Error {
+  override readonly name = 'ClientError'
+  readonly exitCode: number
+
+  constructor(exitCode: number, message: string) {
+    super(message)
+    this.exitCode = exitCode
   }
 }

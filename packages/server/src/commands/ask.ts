@@ -1,17 +1,29 @@
-import type { Command } from 'commander'
-import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
-import { keyOf } from '../client/key-words.ts'
-import { type DecisionTold, decisionLines, endWith } from '../client/telling.ts'
-import { wholeNumber } from '../client/values.ts'
+// slidegate consume, peek, explain.
 
-export interface AskFlags extends ServiceFlags {
+import type { Command } from 'commander'
+import { formatCount, printable } from '#replay/text.js'
+import { keyOf, keyText, wholeNumber } from '../client/arguments.ts'
+import { addServiceCommand, clientOf, print, type ServiceFlags } from '../client/command.ts'
+import {
+  after,
+  blockedText,
+  byWhat,
+  type DecisionBody,
+  decisionLines,
+  type ExplanationBody,
+  endWith,
+  nameOf,
+  overrideText,
+} from '../client/format.ts'
+
+interface AskFlags extends ServiceFlags {
   readonly key?: string
   readonly cost?: number
   readonly plan?: string
 }
 
 /** A command that asks about a key. */
-export function addAskCommand(program: Command, name: string, description: string): Command {
+function addAskCommand(program: Command, name: string, description: string): Command {
   return addServiceCommand(program, name, description)
     .argument('<limiter>', 'its name')
     .argument('[key...]', 'whom to count: a word, or several like user=42 address=192.0.2.7')
@@ -20,7 +32,7 @@ export function addAskCommand(program: Command, name: string, description: strin
     .option('--plan <plan>', 'a plan of the limiter, where requests may choose it')
 }
 
-export function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: AskFlags): object {
+function bodyOf(limiter: string, words: readonly string[], { key, cost, plan }: AskFlags): object {
   return { limiter, key: keyOf(words, key), ...(cost && { cost }), ...(plan !== undefined && { plan }) }
 }
 
@@ -37,7 +49,63 @@ export function addPeekCommand(program: Command): void {
 }
 
 async function ask(path: string, limiter: string, words: string[], flags: AskFlags): Promise<void> {
-  const decision = (await clientOf(flags).decide(path, bodyOf(limiter, words, flags))) as DecisionTold
+  const decision = (await clientOf(flags).decide(path, bodyOf(limiter, words, flags))) as DecisionBody
   print(flags, decision, () => decisionLines(decision))
   endWith(decision)
+}
+
+const BAR = 24
+
+/** Of the steps in which units are free again: more would be a table. */
+const STEPS = 4
+
+export function addExplainCommand(program: Command): void {
+  addAskCommand(program, 'explain', 'all that is known of a key; charges nothing').action(
+    async (limiter: string, words: string[], flags: AskFlags) => {
+      const told = await clientOf(flags).ask('POST', '/v1/explain', 'limits', bodyOf(limiter, words, flags))
+      const explanation = told as ExplanationBody
+      const key = keyText(keyOf(words, flags.key))
+      print(flags, told, () => linesOf(printable(limiter), key, explanation))
+      endWith(explanation)
+    },
+  )
+}
+
+function linesOf(limiter: string, key: string, explanation: ExplanationBody): string[] {
+  const { allowed, cost, deniedBy, retryAfterMs, blockedMs, limits, bans, overrides } = explanation
+  const verdict = allowed ? 'allowed now' : `denied${byWhat(deniedBy)}; it fits ${after(retryAfterMs)}`
+  const width = Math.max(0, ...limits.map((limit) => nameOf(limit).length))
+  const details = [
+    ...(blockedMs === 0 ? [] : [blockedText(blockedMs)]),
+    ...bans
+      .filter(({ level, denials }) => level + denials > 0)
+      .map(({ dimension, level, denials }) => {
+        const which = dimension === undefined ? '' : `${printable(dimension)}: `
+        return `${which}bans in a row: ${formatCount(level)}, denials towards the next: ${formatCount(denials)}`
+      }),
+    ...overrides.map((override) => {
+      const { dimension } = override
+      return `override${dimension === undefined ? '' : ` of ${printable(dimension)}`}: ${overrideText(override)}`
+    }),
+  ]
+  return [
+    `${key} at ${limiter}`,
+    `  a request of ${formatCount(cost)} would be ${verdict}`,
+    '',
+    ...limits.flatMap((limit) => limitLines(limit, width)),
+    ...(details.length > 0 ? ['', ...details.map((line) => `  ${line}`)] : []),
+  ]
+}
+
+function limitLines(limit: ExplanationBody['limits'][number], width: number): string[] {
+  const { used, remaining, frees } = limit
+  const share = Math.min(1, used / limit.limit)
+  // What is used is seen, however little it is; and so is what is left.
+  const full = used === 0 ? 0 : share >= 1 ? BAR : Math.min(BAR - 1, Math.max(1, Math.round(share * BAR)))
+  const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR - full)}]`
+  const head = `  ${nameOf(limit).padEnd(width)}  ${bar}  ${formatCount(used)} of ${formatCount(limit.limit)} used, ${formatCount(remaining)} left`
+  if (frees.length === 0) return [head]
+  const shown = frees.length > STEPS ? [...frees.slice(0, STEPS - 1), frees.at(-1)!] : frees
+  const steps = shown.map(({ afterMs, units }) => `${formatCount(units)} ${after(afterMs)}`)
+  return [head, `  ${' '.repeat(width)}  free again: ${steps.join(', ')}`]
 }

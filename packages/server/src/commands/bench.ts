@@ -1,13 +1,14 @@
+// slidegate bench.
+
 import { randomBytes } from 'node:crypto'
 import type autocannon from 'autocannon'
 import type { Command } from 'commander'
+import { UsageError } from '#replay/errors.js'
+import { alignColumns, formatCount, formatPercent, printable } from '#replay/text.js'
+import { numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, print, type ServiceFlags, targetOf } from '../client/command.ts'
-import { ClientError, EXIT } from '../client/exit-codes.ts'
-import { ServiceClient, type Target, urlAt } from '../client/service-client.ts'
-import { numberUpTo } from '../client/values.ts'
-import { UsageError } from '../errors.ts'
+import { ClientError, EXIT, ServiceClient, type Target, urlAt } from '../client/service-client.ts'
 import { isLoopback } from '../service/listeners.ts'
-import { alignColumns, formatCount, formatPercent, printable } from '../text.ts'
 
 interface BenchFlags extends ServiceFlags {
   readonly seconds: number

@@ -1,4 +1,9 @@
+// slidegate override set, delete, list.
+
 import type { Command } from 'commander'
+import { UsageError } from '#replay/errors.js'
+import { printable, printableJson } from '#replay/text.js'
+import { collect, duration, keyOf, keyText } from '../client/arguments.ts'
 import {
   clientOf,
   isForPeople,
@@ -7,13 +12,9 @@ import {
   withServiceOptions,
   write,
 } from '../client/command.ts'
-import { keyOf, keyText } from '../client/key-words.ts'
-import { type NumbersTold, type OverrideTold, overrideText, ruleText } from '../client/telling.ts'
-import { collect, duration } from '../client/values.ts'
-import { UsageError } from '../errors.ts'
-import { isObject } from '../objects.ts'
-import { printable, printableJson } from '../text.ts'
-import { addKeyCommand } from './key-actions.ts'
+import { type Numbers, type OverrideBody, overrideText, type Rule, ruleText } from '../client/format.ts'
+import { isObject } from '../config/reader.ts'
+import { addKeyCommand } from './actions.ts'
 
 interface OverrideFlags extends ServiceFlags {
   readonly key?: string
@@ -62,13 +63,13 @@ async function listOverrides(limiter: string, flags: ServiceFlags): Promise<void
   let count = 0
   for await (const line of clientOf(flags).lines(path)) {
     count++
-    const override = JSON.parse(line) as OverrideTold
+    const override = JSON.parse(line) as OverrideBody
     await write(`${isHuman ? lineOf(override) : printableJson(override, 0)}\n`)
   }
   if (isHuman && count === 0) await write('no overrides\n')
 }
 
-function lineOf(override: OverrideTold): string {
+function lineOf(override: OverrideBody): string {
   const { key, dimension } = override
   return `${keyText(dimension === undefined ? key : { [dimension]: key })}  ${overrideText(override)}`
 }
@@ -76,7 +77,7 @@ function lineOf(override: OverrideTold): string {
 /** The name by which answers have the numbers of an only limit. */
 const ONLY = ''
 
-function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Pick<OverrideTold, 'limits' | 'exempt'> {
+function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Rule {
   const given = [...limit.map(numbersOf), ...(limits === undefined ? [] : parsed(limits))]
   if (exempt && given.length > 0) throw new UsageError('both limits and --exempt are given; give one of them')
   if (exempt) return { exempt }
@@ -87,7 +88,7 @@ function ruleOf({ limit = [], limits, exempt }: OverrideFlags): Pick<OverrideTol
   return { limits: Object.fromEntries(given) }
 }
 
-type NamedNumbers = readonly [name: string, numbers: NumbersTold]
+type NamedNumbers = readonly [name: string, numbers: Numbers]
 
 /** `300`, `300/1m`, `minute=300/1m` */
 function numbersOf(text: string): NamedNumbers {

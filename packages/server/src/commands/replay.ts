@@ -1,6 +1,9 @@
+// slidegate replay, demo.
+
 import { type Command, Option } from 'commander'
-import { collect } from '../client/values.ts'
-import type { ReplayFlags } from '../replay/run-replay.ts'
+import type { ReplayFlags } from '#replay/run-replay.js'
+import { collect } from '../client/arguments.ts'
+import { VERSION } from '../service/instance.ts'
 
 export function addReplayCommand(program: Command): void {
   program
@@ -45,7 +48,20 @@ export function addReplayCommand(program: Command): void {
     .option('--top <count>', 'how many of the callers denied most to report', '10')
     .action(async (file: string, flags: ReplayFlags) => {
       // Whoever asks for another command need not wait until all this is loaded.
-      const { runReplay } = await import('../replay/run-replay.ts')
-      await runReplay(file, flags)
+      const { runReplay } = await import('#replay/run-replay.js')
+      await runReplay(file, flags, VERSION)
+    })
+}
+
+export function addDemoCommand(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'show what a fixed and a sliding window let through when requests burst at the edge of a window',
+    )
+    .action(async () => {
+      // The web server and the load generator are loaded by nobody else.
+      const { runDemo } = await import('#replay/demo/run-demo.js')
+      await runDemo()
     })
 }

@@ -1,6 +1,8 @@
+// slidegate serve: its options.
+
 import { availableParallelism } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { parseDuration } from '../duration.ts'
+import { parseDuration } from '#replay/text.js'
 
 interface ServeOptions {
   readonly config?: string

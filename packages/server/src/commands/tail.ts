@@ -1,11 +1,12 @@
+// slidegate tail.
+
 import type { Command } from 'commander'
-import type { TailLine } from '../admin/overview.ts'
+import { formatCount, printable, printableJson } from '#replay/text.js'
+import type { TailDecision } from '../admin/api-types.ts'
+import { keyText, numberUpTo } from '../client/arguments.ts'
 import { addServiceCommand, clientOf, isForPeople, type ServiceFlags, write } from '../client/command.ts'
-import { ClientError, EXIT } from '../client/exit-codes.ts'
-import { keyText } from '../client/key-words.ts'
-import { after, blockedText, byWhat } from '../client/telling.ts'
-import { numberUpTo } from '../client/values.ts'
-import { formatCount, printable, printableJson } from '../text.ts'
+import { after, blockedText, byWhat } from '../client/format.ts'
+import { ClientError, EXIT } from '../client/service-client.ts'
 
 interface TailFlags extends ServiceFlags {
   readonly key?: string
@@ -40,14 +41,14 @@ async function tail(limiter: string | undefined, flags: TailFlags): Promise<void
       const { lost } = told as { lost: number }
       process.stderr.write(`slidegate: ${formatCount(lost)} decisions were left out: they came too fast\n`)
     } else if (event === 'decision') {
-      await write(`${isHuman ? lineOf(told as TailLine) : printableJson(told, 0)}\n`)
+      await write(`${isHuman ? lineOf(told as TailDecision) : printableJson(told, 0)}\n`)
       if (++seen >= count) return end()
     }
   }
   if (!stop.signal.aborted) throw new ClientError(EXIT.unreachable, 'the service has ended the connection')
 }
 
-function lineOf(line: TailLine): string {
+function lineOf(line: TailDecision): string {
   const { atMs, limiter, key, allowed, remaining, shadowDeniedBy = [] } = line
   const left = remaining === null ? '' : `${formatCount(remaining)} left`
   const shadow =
@@ -61,7 +62,7 @@ function lineOf(line: TailLine): string {
   ].join('  ')
 }
 
-function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailLine): string {
+function whyOf({ deniedBy, retryAfterMs, blockedMs, source }: TailDecision): string {
   const by = deniedBy.length === 0 ? printable(source) : byWhat(deniedBy).trim()
   const blocked = blockedMs === undefined ? '' : `, ${blockedText(blockedMs)}`
   return `${by}${blocked}, fits ${after(retryAfterMs)}`

@@ -1,9 +1,11 @@
+// slidegate validate: problems with the line that is wrong.
+
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { formatCount, printable } from '#replay/text.js'
 import { type OutputFlags, print, withOutputOptions } from '../client/command.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import { ConfigError } from '../config/problem.ts'
-import { quoteOf } from '../config/quote.ts'
-import { formatCount, printable } from '../text.ts'
+import { ConfigError, type ConfigProblem } from '../config/problem.ts'
 
 /** What a configuration that cannot be put in force ends with. */
 const EXIT_INVALID = 2
@@ -17,12 +19,15 @@ export function addValidateCommand(program: Command): void {
   withOutputOptions(command).action(
     async (file: string, flags: OutputFlags & { readonly before?: string }) => {
       const { loadConfig } = await import('../config/load.ts')
-      const { afreshNotes } = await import('../service/afresh.ts')
+      const { emptyLogNotes } = await import('../service/empty-logs.ts')
       try {
         const loaded = loadConfig(file)
         const limiters = Object.keys(loaded.config.limiters)
         const { before } = flags
-        const notes = afreshNotes(loaded.config, before === undefined ? undefined : loadConfig(before).config)
+        const notes = emptyLogNotes(
+          loaded.config,
+          before === undefined ? undefined : loadConfig(before).config,
+        )
         print(flags, { valid: true, limiters, problems: [], notes }, () => [
           praise(file, loaded),
           ...notes.map((note) => printable(note, 1000)),
@@ -52,4 +57,41 @@ function complaints({ problems }: ConfigError): string[] {
     }),
     `${formatCount(count)} ${count === 1 ? 'problem' : 'problems'}`,
   ]
+}
+
+/** Columns of a line that are shown. */
+const WIDTH = 100
+
+/** What may be a secret: what these names stand before, and users and passwords in URLs. */
+const SECRETS = [/(?<=\b(?:token|sha256|hashKeys|secret|url)\b["']?\s*:\s*)\S.*$/, /(?<=:\/\/)[^\s/]+(?=@)/g]
+
+/** The line that is wrong, with a caret under the place; nothing where it is gone. */
+function quoteOf({ file, line, column }: ConfigProblem): string[] {
+  const text = lineIn(file, line)
+  if (text === undefined || text.trim() === '') return []
+  const from = column > WIDTH ? column - WIDTH / 2 : 0
+  const number = String(line)
+  const shown = SECRETS.reduce((masked, secret) => masked.replace(secret, stars), text).slice(
+    from,
+    from + WIDTH,
+  )
+  // One character each, so that the caret stands where it should.
+  const plain = Array.from(shown, (character) => (printable(character) === character ? character : ' ')).join(
+    '',
+  )
+  return [`  ${number} | ${plain}`, `  ${' '.repeat(number.length)} | ${' '.repeat(column - 1 - from)}^`]
+}
+
+function stars(text: string): string {
+  return '*'.repeat(text.length)
+}
+
+function lineIn(file: string, line: number): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+      .replace(/^\uFEFF/, '')
+      .split(/\r?\n/)[line - 1]
+  } catch {
+    return undefined
+  }
 }

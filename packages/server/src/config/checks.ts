@@ -1,11 +1,13 @@
+// Checks what a schema cannot: files, listeners, tokens, rules, the store.
+
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { accessSync, constants, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '#replay/errors.js'
 import { checkRules } from '../gateway/rules.ts'
 import { addressOf, isLoopback } from '../service/listeners.ts'
-import { openStore, storeConfigOf } from '../service/store.ts'
+import { openStore, storeConfigOf } from '../service/stores.ts'
 import type { Path } from './reader.ts'
 import { ADDRESS, type Config, type RuleConfig } from './schema.ts'
 import { suggestion } from './suggestion.ts'
@@ -165,5 +167,28 @@ function checkTokens({ config, isSound, complain }: Checked): void {
     const digest = sha256 ?? createHash('sha256').update(token!).digest('hex')
     if (secrets.has(digest)) complain(path, 'this secret is that of another token already')
     secrets.add(digest)
+  }
+}
+
+/** Where lines about requests go. */
+export function checkCapture(checked: Checked): void {
+  const { config, environment, isSound, complain } = checked
+  const { capture, logging } = config
+  if (isSound(['logging']) && logging?.decisionFile !== undefined)
+    checkFile(checked, ['logging', 'decisionFile'], logging.decisionFile)
+  if (!isSound(['capture']) || capture === undefined) return
+  const { file, stream = false } = capture
+  if ((file === undefined) === !stream) complain(['capture'], 'there must be one of file and stream: true')
+  else if (file !== undefined) checkFile(checked, ['capture', 'file'], file)
+  else if (isSound(['store']) && storeConfigOf(config.store, environment).redis === undefined)
+    complain(['capture', 'stream'], 'the store is in memory; a stream needs store.redis or REDIS_URL')
+}
+
+function checkFile({ folder, looksAtFiles, complain }: Checked, path: Path, file: string): void {
+  if (!looksAtFiles) return
+  try {
+    accessSync(dirname(resolve(folder, file)), constants.W_OK)
+  } catch (error) {
+    complain(path, `the file cannot be written: ${messageOf(error)}`)
   }
 }

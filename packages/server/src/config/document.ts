@@ -1,6 +1,8 @@
+// Parses YAML or JSON, and finds where each value is.
+
 import { readFileSync } from 'node:fs'
 import { Composer, type CST, type ParsedNode, Parser } from 'yaml'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '#replay/errors.js'
 import { ConfigError, type ConfigProblem } from './problem.ts'
 import { MAX_DEPTH, type Path, Reader, TOO_DEEP } from './reader.ts'
 

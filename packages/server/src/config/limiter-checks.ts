@@ -1,3 +1,5 @@
+// Checks limiters, by making them.
+
 import { type Limit, limitOf, memoryStore, SlidegateError } from 'slidegate'
 import { DeclaredLimiter } from '../service/declared-limiter.ts'
 import type { Checked } from './checks.ts'

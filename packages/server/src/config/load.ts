@@ -1,15 +1,15 @@
+// START HERE: a file -> a configuration, or all that is wrong with it.
+
 import { dirname, resolve } from 'node:path'
+import { stringify } from 'yaml'
 import { type Domains, readDomains } from '../envoy/domains.ts'
-import { isObject } from '../objects.ts'
-import { checkCapture } from './capture-checks.ts'
-import { type Checked, checkService } from './checks.ts'
+import { type Checked, checkCapture, checkService } from './checks.ts'
 import { readDocument, readText, type SourceDocument } from './document.ts'
 import { checkLimiters } from './limiter-checks.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
-import type { Path } from './reader.ts'
-import type { Config } from './schema.ts'
+import { isObject, type Path } from './reader.ts'
+import { type Config, ConfigSchema } from './schema.ts'
 import { shapeProblems } from './shape.ts'
-import { shownConfig } from './shown.ts'
 
 /** A configuration as a file has it, and as it was checked. */
 export interface LoadedConfig {
@@ -140,4 +140,41 @@ class Problems {
 
 function wordOf(path: Path): string {
   return JSON.stringify(path.map(String))
+}
+
+const HIDDEN = '***'
+
+/** A variable in the place of a secret is none, unless it has a default. */
+const VARIABLE = /^\$\{\w+\}$/
+
+/**
+ * A configuration as it may be shown to whoever may look at the service: without secrets and comments, and with the names of
+ * variables in place of what they stand for. Two that are written differently and say the same are shown alike.
+ *
+ * @throws {ConfigError} for a text that is no YAML
+ */
+export function shownConfig(file: string, text: string): string {
+  return stringify(masked(readDocument(file, text).value), { sortMapEntries: true })
+}
+
+function masked(value: unknown, isSecret = false): unknown {
+  if (Array.isArray(value)) return value.map((each) => masked(each, isSecret))
+  if (isObject(value)) {
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, masked(each, SECRETS.has(name))]),
+    )
+  }
+  if (!isSecret || value === null || VARIABLE.test(String(value))) return value
+  return HIDDEN
+}
+
+/** What is called like one of these is hidden, wherever it stands. */
+const SECRETS: ReadonlySet<string> = new Set(secretsIn(ConfigSchema))
+
+function secretsIn(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  return Object.entries(schema).flatMap(([name, inner]) => {
+    const isSecret = typeof inner === 'object' && inner?.writeOnly === true
+    return isSecret ? [name] : secretsIn(inner)
+  })
 }

@@ -1,3 +1,5 @@
+// A problem in a file, and the error that lists them.
+
 /** Something that is wrong in a file, and where. */
 export interface ConfigProblem {
   readonly file: string

@@ -1,4 +1,6 @@
-import { isObject } from '../objects.ts'
+// The JSON Schema of the configuration, for editors.
+
+import { isObject } from './reader.ts'
 import { ConfigSchema, LimitSchema } from './schema.ts'
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
+// Reads values with their places, and replaces ${VARIABLES}.
+
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Pair, Scalar, type YAMLMap } from 'yaml'
-import { isObject } from '../objects.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
-import { replaceVariables } from './variables.ts'
 
 export type Path = readonly (string | number)[]
 
@@ -194,4 +194,42 @@ function isMerge(key: unknown): boolean {
 function nameOf(key: unknown): string | undefined {
   if (!isScalar(key) || key.value === null) return undefined
   return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+}
+
+/** A text whose variables are replaced. */
+interface Replaced {
+  readonly text: string
+  /** Those of the environment that are in it, by name. */
+  readonly variables: ReadonlyMap<string, string>
+  readonly problems: ReadonlySet<string>
+}
+
+const VARIABLE = /\$(?:\$|\{([^{}]*)\})|\$\{/g
+const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
+
+/** Puts values in the place of `${NAME}` and `${NAME:-default}`; `$$` is a dollar. What a value says is not read again. */
+function replaceVariables(text: string, environment: NodeJS.ProcessEnv): Replaced {
+  const variables = new Map<string, string>()
+  const problems = new Set<string>()
+  const replaced = text.replace(VARIABLE, (match, reference?: string) => {
+    if (match === '$$') return '$'
+    const [, name, byDefault] = REFERENCE.exec(reference ?? '') ?? []
+    if (name === undefined) {
+      problems.add(`'$\u007b' begins a variable; where it is meant as it is, write '$$\u007b'`)
+      return match
+    }
+    const value = environment[name]
+    if (byDefault !== undefined && (value === undefined || value === '')) return byDefault
+    if (value === undefined) {
+      problems.add(`the environment has no variable ${name}; set it, or give a default: \${${name}:-default}`)
+      return ''
+    }
+    variables.set(name, value)
+    return value
+  })
+  return { text: replaced, variables, problems }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,5 @@
+// Every field of the configuration, as schema and as type.
+
 import Type, {
   type Static,
   type TObject,

@@ -1,3 +1,5 @@
+// What the schema finds wrong, in sentences.
+
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { SourceDocument } from './document.ts'
 import type { ConfigProblem } from './problem.ts'
@@ -6,7 +8,7 @@ import { ConfigSchema } from './schema.ts'
 import { listed, nearest, suggestion } from './suggestion.ts'
 
 /** What is told of a schema. */
-interface Told {
+interface SchemaPart {
   readonly title?: string
   readonly type?: string
   readonly enum?: readonly unknown[]
@@ -19,17 +21,17 @@ interface Told {
   readonly minItems?: number
   readonly maxItems?: number
   readonly writeOnly?: boolean
-  readonly anyOf?: readonly Told[]
-  readonly oneOf?: readonly Told[]
-  readonly properties?: Readonly<Record<string, Told>>
+  readonly anyOf?: readonly SchemaPart[]
+  readonly oneOf?: readonly SchemaPart[]
+  readonly properties?: Readonly<Record<string, SchemaPart>>
 }
 
 interface SchemaError extends Omit<ErrorObject<string, Record<string, unknown>>, 'parentSchema'> {
-  readonly parentSchema?: Told
+  readonly parentSchema?: SchemaPart
 }
 
 /** A value that is not what the schema says. */
-export interface ShapeProblem {
+interface ShapeProblem {
   readonly path: Path
   readonly problem: ConfigProblem
 }
@@ -183,7 +185,7 @@ function rightFor({ data, keyword, parentSchema = {}, params }: SchemaError): st
 }
 
 /** YAML reads `007` and `true` as something else. */
-function isTextWithoutQuotes(data: unknown, { type, pattern }: Told): boolean {
+function isTextWithoutQuotes(data: unknown, { type, pattern }: SchemaPart): boolean {
   const isScalar = typeof data === 'number' || typeof data === 'boolean'
   return (
     isScalar && type === 'string' && (pattern === undefined || new RegExp(pattern, 'u').test(String(data)))
@@ -191,7 +193,7 @@ function isTextWithoutQuotes(data: unknown, { type, pattern }: Told): boolean {
 }
 
 /** What would be right, after "it must be". */
-function expected(schema: Told): string {
+function expected(schema: SchemaPart): string {
   if (schema.title !== undefined) return schema.title
   if (schema.const !== undefined) return String(schema.const)
   if (schema.enum !== undefined)
@@ -235,7 +237,7 @@ const SECRET_PARTS = ['auth', 'store']
 const SHOWN = 40
 
 /** A value as it stands in a message: short, and no secret. */
-function shown(document: SourceDocument, path: Path, value: unknown, schema: Told = {}): string {
+function shown(document: SourceDocument, path: Path, value: unknown, schema: SchemaPart = {}): string {
   if (value === null) return 'empty'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (typeof value === 'object') return Object.keys(value).length === 0 ? 'an empty object' : 'an object'

@@ -1,3 +1,5 @@
+// Suggests the name that was probably meant.
+
 /** Words that are listed at most. */
 const SHOWN = 20
 

@@ -1,3 +1,5 @@
+// Verdicts -> statuses, header fields and metadata.
+
 import type { Decision, LimitDecision } from 'slidegate'
 import {
   draft6Headers,
@@ -7,12 +9,12 @@ import {
   legacyHeaders,
   retryAfterHeaders,
 } from 'slidegate/http'
+import { isObject } from '../config/reader.ts'
 import type { EnvoyConfig } from '../config/schema.ts'
-import { isObject } from '../objects.ts'
-import type { Ask } from './ask.ts'
 import { areQuotasOver, type Verdicts } from './decide.ts'
-import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './messages.ts'
-import { MAX_UINT32 } from './rule.ts'
+import { MAX_UINT32 } from './domain.ts'
+import { type DescriptorStatus, OK, OVER_LIMIT, type RateLimitResponse, structOf } from './protocol.ts'
+import type { Question } from './question.ts'
 
 /** Of a descriptor that is held to no limit, or to none that counts. */
 export type Unasked = 'none' | 'unlimited'
@@ -37,19 +39,22 @@ export function spellingOf(
 }
 
 /** The decision of a whole request, with limits as the outside knows them. */
-export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdicts): Decision | undefined {
-  if (asks.length === 0) return undefined
+export function decisionOf(
+  questions: readonly Question[],
+  { isDenied, decision }: Verdicts,
+): Decision | undefined {
+  if (questions.length === 0) return undefined
   const limits: LimitDecision[] = []
   const deniedBy: string[] = []
   let remaining = Number.POSITIVE_INFINITY
   let retryAfterMs = 0
   let resetAfterMs = 0
   // Of quotas that deny, the first that has room again lets it pass.
-  let quotaMs = isDenied && areQuotasOver(asks) ? Number.POSITIVE_INFINITY : 0
-  for (const ask of asks) {
-    const verdict = verdictOf(ask)
+  let quotaMs = isDenied && areQuotasOver(questions) ? Number.POSITIVE_INFINITY : 0
+  for (const question of questions) {
+    const verdict = verdictOf(question)
     limits.push(verdict)
-    if (ask.rule.isQuota && !ask.rule.isShadow) quotaMs = Math.min(quotaMs, verdict.retryAfterMs)
+    if (question.rule.isQuota && !question.rule.isShadow) quotaMs = Math.min(quotaMs, verdict.retryAfterMs)
     if (verdict.shadow) continue
     remaining = Math.min(remaining, verdict.remaining)
     resetAfterMs = Math.max(resetAfterMs, verdict.resetAfterMs)
@@ -59,7 +64,7 @@ export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdict
   }
   return {
     allowed: !isDenied,
-    cost: asks[0]!.cost,
+    cost: questions[0]!.cost,
     remaining,
     retryAfterMs: Math.max(retryAfterMs, quotaMs),
     resetAfterMs,
@@ -70,7 +75,7 @@ export function decisionOf(asks: readonly Ask[], { isDenied, decision }: Verdict
   }
 }
 
-function verdictOf({ rule, verdict, isOver }: Ask): LimitDecision {
+function verdictOf({ rule, verdict, isOver }: Question): LimitDecision {
   return {
     name: rule.policy,
     limit: rule.requestsPerUnit,
@@ -87,7 +92,7 @@ function verdictOf({ rule, verdict, isOver }: Ask): LimitDecision {
 
 /** @param described what each descriptor of the request is held to, in their order */
 export function responseOf(
-  described: readonly (Ask | Unasked)[],
+  described: readonly (Question | Unasked)[],
   isDenied: boolean,
   headers: readonly Header[],
 ): RateLimitResponse {
@@ -102,10 +107,10 @@ export function responseOf(
   }
 }
 
-function statusOf(ask: Ask | Unasked): DescriptorStatus {
-  if (ask === 'unlimited') return UNLIMITED
-  if (ask === 'none') return NO_LIMIT
-  const { rule, verdict, isOver } = ask
+function statusOf(question: Question | Unasked): DescriptorStatus {
+  if (question === 'unlimited') return UNLIMITED
+  if (question === 'none') return NO_LIMIT
+  const { rule, verdict, isOver } = question
   const { remaining = 0, retryAfterMs = 0, resetAfterMs = 0 } = verdict ?? {}
   const untilMs = finite(isOver ? retryAfterMs : resetAfterMs, rule.windowMs)
   return {
@@ -122,12 +127,12 @@ function finite(ms: number, windowMs: number): number {
 }
 
 /** What filters behind this one may want to know: shadow limits without room, and what rules in force say of themselves. */
-function metadataOf(described: readonly (Ask | Unasked)[]): Record<string, unknown> | undefined {
+function metadataOf(described: readonly (Question | Unasked)[]): Record<string, unknown> | undefined {
   let shadow: unknown[] | undefined
   let metadata: Record<string, unknown> | undefined
-  described.forEach((ask, descriptor) => {
-    if (typeof ask === 'string') return
-    const { rule, isOver } = ask
+  described.forEach((question, descriptor) => {
+    if (typeof question === 'string') return
+    const { rule, isOver } = question
     if (isOver && rule.isShadow) {
       shadow ??= []
       shadow.push({ descriptor, limit: rule.name || rule.path, code: 'OVER_LIMIT' })

@@ -1,9 +1,10 @@
+// Reads all files of rules, and tells domains apart.
+
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { messageOf } from '#replay/errors.js'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'
-import { messageOf } from '../errors.ts'
-import type { Domain } from './domain.ts'
-import type { Unit } from './rule.ts'
+import type { Domain, Unit } from './domain.ts'
 import { Source } from './source.ts'
 
 /** The domains of all files. */
@@ -38,7 +39,7 @@ export class Domains {
   }
 }
 
-export interface DomainDescription {
+interface DomainDescription {
   readonly domain: string
   readonly limiter: string
   readonly rules: readonly {

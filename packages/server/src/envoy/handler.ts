@@ -1,3 +1,5 @@
+// Answers calls of ShouldRateLimit, with a gRPC status.
+
 import { type handleUnaryCall, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import { SlidegateError, StoreUnavailableError } from 'slidegate'
@@ -5,13 +7,12 @@ import { errorBodyOf } from '../http/problems.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { TraceHeaders, Tracing } from '../tracing/tracing.ts'
-import { MALFORMED } from './definitions.ts'
-import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
+import { MALFORMED, type RateLimitRequest, type RateLimitResponse } from './protocol.ts'
 import type { RateLimits } from './rate-limits.ts'
 
 type Call = ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>
 
-export interface HandlerOptions {
+interface HandlerOptions {
   readonly rateLimits: RateLimits
   readonly gatekeeper: Gatekeeper
   readonly log: Logger

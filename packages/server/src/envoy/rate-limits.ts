@@ -1,3 +1,5 @@
+// START HERE: the way of a request, from its rules to its response.
+
 import type { Logger } from 'pino'
 import type { Keys, Store } from 'slidegate'
 import type { EnvoyConfig } from '../config/schema.ts'
@@ -6,18 +8,16 @@ import type { Caller } from '../service/gatekeeper.ts'
 import type { ServiceObserver } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'
 import { decisionOf, responseOf, spellingOf } from './answer.ts'
-import type { Ask } from './ask.ts'
+import { Hits, Ignored } from './counters.ts'
 import { decide } from './decide.ts'
-import type { Domain } from './domain.ts'
+import { type Domain, limiterNameOf } from './domain.ts'
 import type { Domains } from './domains.ts'
-import { Hits } from './hits.ts'
-import { Ignored } from './ignored.ts'
-import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
+import type { RateLimitRequest, RateLimitResponse } from './protocol.ts'
+import type { Question } from './question.ts'
 import { Requests } from './requests.ts'
-import { limiterNameOf } from './rule.ts'
 import { type FailurePolicy, RuleLimiters } from './rule-limiters.ts'
 
-export interface RateLimitsOptions {
+interface RateLimitsOptions {
   readonly domains: Domains
   readonly config: EnvoyConfig
   readonly store: Store
@@ -89,14 +89,14 @@ export class RateLimits {
       )
     }
     const described = this.#requests.described(request, domain, this.#config)
-    const asks = described.filter((each) => typeof each !== 'string')
+    const questions = described.filter((each) => typeof each !== 'string')
     if (isGone()) return undefined
-    const verdicts = await decide(this.#limiters(domain), asks)
-    const decision = decisionOf(asks, verdicts)
+    const verdicts = await decide(this.#limiters(domain), questions)
+    const decision = decisionOf(questions, verdicts)
     if (decision === undefined) return responseOf(described, false, [])
-    this.#hits.count(domain.name, asks, verdicts.isDenied)
+    this.#hits.count(domain.name, questions, verdicts.isDenied)
     if (verdicts.decision !== undefined) {
-      this.#observer.decided?.(domain.limiterName, keysOf(asks), decision)
+      this.#observer.decided?.(domain.limiterName, keysOf(questions), decision)
     }
     return responseOf(described, verdicts.isDenied, this.#headersOf(decision))
   }
@@ -126,8 +126,8 @@ function mustReach(caller: Caller, name: string, domain: Domain | undefined): vo
   throw new ServiceError(403, 'forbidden', `${caller.name} may not use the limiter ${limiter}`)
 }
 
-function keysOf(asks: readonly Ask[]): Keys {
+function keysOf(questions: readonly Question[]): Keys {
   const keys: Record<string, string> = {}
-  for (const { rule, key } of asks) keys[rule.id] = key
+  for (const { rule, key } of questions) keys[rule.id] = key
   return keys
 }

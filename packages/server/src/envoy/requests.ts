@@ -1,12 +1,13 @@
+// Checks a request, and finds the rule of each descriptor.
+
 import type { EnvoyConfig } from '../config/schema.ts'
 import { fits } from '../service/pattern.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { Unasked } from './answer.ts'
-import { Ask } from './ask.ts'
-import { type Domain, type Entry, type Match, partOf } from './domain.ts'
-import type { Ignored } from './ignored.ts'
-import type { Descriptor, RateLimitRequest } from './messages.ts'
-import { type Rule, ruleOf, UNITS, type Unit } from './rule.ts'
+import type { Ignored } from './counters.ts'
+import { type Domain, type Entry, type Match, partOf, type Rule, ruleOf, UNITS, type Unit } from './domain.ts'
+import type { Descriptor, RateLimitRequest } from './protocol.ts'
+import { Question } from './question.ts'
 
 /** More hits than any limit has. */
 const MAX_HITS = 2 ** 40
@@ -52,7 +53,7 @@ export class Requests {
     { descriptors = [], hits_addend: hits = 0 }: RateLimitRequest,
     domain: Domain,
     config: EnvoyConfig,
-  ): readonly (Ask | Unasked)[] {
+  ): readonly (Question | Unasked)[] {
     const isSettled = isOneOf(config.chargeAfterwards, domain.name)
     const found = descriptors.map((descriptor) => this.#match(domain, descriptor, config))
     const replaced = found.flatMap((match) => match?.rule.replaces ?? [])
@@ -61,17 +62,17 @@ export class Requests {
       const { rule } = match
       if (rule.isUnlimited) return 'unlimited'
       if (rule.name !== '' && replaced.includes(rule.name)) return 'none'
-      return this.#ask(match, descriptors[index]!, hits, isSettled)
+      return this.#questionFor(match, descriptors[index]!, hits, isSettled)
     })
   }
 
-  #ask(match: Match, descriptor: Descriptor, hitsOfAll: number, isSettled: boolean): Ask {
+  #questionFor(match: Match, descriptor: Descriptor, hitsOfAll: number, isSettled: boolean): Question {
     const { hits_addend: own, is_negative_hits: isNegative = false } = descriptor
     const hits = Math.min(own === undefined ? Math.max(1, hitsOfAll) : (own.value ?? 0), MAX_HITS)
     if (isNegative)
       this.#ignored.note('negative_hits', 'hits are negative: nothing is returned, and nothing charged')
-    if (isNegative || hits === 0) return new Ask(match, 0, 'check')
-    return new Ask(match, hits, isSettled && own !== undefined ? 'settle' : 'charge')
+    if (isNegative || hits === 0) return new Question(match, 0, 'check')
+    return new Question(match, hits, isSettled && own !== undefined ? 'settle' : 'charge')
   }
 
   #match(domain: Domain, { entries = [], limit }: Descriptor, config: EnvoyConfig): Match | undefined {

@@ -1,3 +1,5 @@
+// Limiters for rules that are decided together.
+
 import {
   createLimiter,
   type Decision,
@@ -11,7 +13,7 @@ import {
   type Store,
 } from 'slidegate'
 import type { ServiceObserver } from '../service/service.ts'
-import type { Ask } from './ask.ts'
+import type { Question } from './question.ts'
 
 export type FailurePolicy = Pick<DimensionOptions<string>, 'onStoreError' | 'timeoutMs' | 'instances'>
 
@@ -31,7 +33,7 @@ interface InUse {
 /** Descriptors that are asked together: all rules differ, all costs are the same. It has to be let go. */
 export interface Group {
   readonly inUse: InUse
-  readonly asks: readonly Ask[]
+  readonly questions: readonly Question[]
   readonly key: Keys
   readonly cost: number
   /** What each rule is held to, by its id. */
@@ -63,21 +65,21 @@ export class RuleLimiters {
     this.#observer = observer
   }
 
-  /** @param asks of different rules, 16 at most */
-  group(asks: readonly Ask[]): Group {
-    const sorted = asks.length === 1 ? asks : asks.toSorted(byRule)
+  /** @param questions of different rules, 16 at most */
+  group(questions: readonly Question[]): Group {
+    const sorted = questions.length === 1 ? questions : questions.toSorted(byRule)
     let name = ''
     const key: Record<string, string> = {}
     const limits: Record<string, readonly Limit[]> = {}
-    for (const ask of sorted) {
-      const { id } = ask.rule
-      key[id] = ask.key
-      limits[id] = ask.rule.limits!
+    for (const question of sorted) {
+      const { id } = question.rule
+      key[id] = question.key
+      limits[id] = question.rule.limits!
       name = name === '' ? id : `${name},${id}`
     }
     const inUse = this.#limiterOf(name, key)
     inUse.users++
-    return { inUse, asks: sorted, key, cost: sorted[0]!.cost, limits }
+    return { inUse, questions: sorted, key, cost: sorted[0]!.cost, limits }
   }
 
   async consume(group: Group): Promise<Decision> {
@@ -104,7 +106,7 @@ export class RuleLimiters {
 
   /** As if it had not been admitted. What cannot be returned stays charged: nobody is let in by that. */
   async giveBack(group: Group): Promise<void> {
-    for (const ask of group.asks) ask.restore()
+    for (const question of group.questions) question.restore()
     await this.#refund(group)
     if (group.local !== undefined) await this.#local!.#refund(group.local)
   }
@@ -144,7 +146,7 @@ export class RuleLimiters {
       const limits = Object.fromEntries(
         Object.entries(group.limits).map(([id, each]) => [id, this.#shareOf(each)]),
       )
-      group.local = { ...this.#local.group(group.asks), limits }
+      group.local = { ...this.#local.group(group.questions), limits }
     }
     return this.#local
   }
@@ -212,7 +214,7 @@ export class RuleLimiters {
   }
 }
 
-function byRule({ rule: a }: Ask, { rule: b }: Ask): number {
+function byRule({ rule: a }: Question, { rule: b }: Question): number {
   return a.id < b.id ? -1 : 1
 }
 
@@ -226,11 +228,11 @@ function asFallback(decision: Decision): Decision {
 }
 
 /** Tells each descriptor what its limit has said. */
-export function tell({ asks }: Group, { source, retryAfterMs, limits }: Decision): void {
-  for (let i = 0; i < asks.length; i++) {
+export function tell({ questions }: Group, { source, retryAfterMs, limits }: Decision): void {
+  for (let i = 0; i < questions.length; i++) {
     const verdict = limits[i]!
     // Where nothing could be known, no limit is to blame, and yet all are closed.
-    asks[i]!.verdict =
+    questions[i]!.verdict =
       source === 'failClosed'
         ? { allowed: false, remaining: 0, retryAfterMs, resetAfterMs: verdict.resetAfterMs }
         : verdict

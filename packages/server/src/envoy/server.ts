@@ -1,3 +1,5 @@
+// The gRPC server: health, reflection, its end.
+
 import { setTimeout } from 'node:timers/promises'
 import { Server, ServerCredentials, setLogger } from '@grpc/grpc-js'
 import { ReflectionService } from '@grpc/reflection'
@@ -10,9 +12,9 @@ import { addressOf, isLoopback, listenError, type TlsOptions } from '../service/
 import type { Readiness } from '../service/readiness.ts'
 import type { Service, ServiceObserver } from '../service/service.ts'
 import type { Tracing } from '../tracing/tracing.ts'
-import { loadDefinitions, SERVICE_NAME, serviceIn } from './definitions.ts'
 import { Domains } from './domains.ts'
 import { handlerOf } from './handler.ts'
+import { loadDefinitions, SERVICE_NAME, serviceIn } from './protocol.ts'
 import { RateLimits } from './rate-limits.ts'
 
 const DEFAULT_MESSAGE_BYTES = 2 ** 19

@@ -1,10 +1,10 @@
+// Parses files of envoyproxy/ratelimit.
+
 import { parseDocument } from 'yaml'
 import { readDocument, readText, type SourceDocument } from '../config/document.ts'
 import { ConfigError, type ConfigProblem } from '../config/problem.ts'
-import type { Path } from '../config/reader.ts'
-import { isObject } from '../objects.ts'
-import { Branch, Domain } from './domain.ts'
-import { MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './rule.ts'
+import { isObject, type Path } from '../config/reader.ts'
+import { Branch, Domain, MAX_UINT32, type RuleOptions, ruleOf, UNITS, type Unit } from './domain.ts'
 
 /** Words of the format. They are looked for at any level: one that is at a wrong one says nothing. */
 const WORDS = new Set(

@@ -1,3 +1,5 @@
+// The paths that servers behind a gateway may read a path as.
+
 /** Control characters and backslashes: servers read them differently. No honest client sends them. */
 const UNREADABLE = /[\0-\x20#\\\x7f]|%(?:[01][0-9a-f]|7f|(?:25)?5c)/i
 

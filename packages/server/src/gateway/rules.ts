@@ -1,9 +1,11 @@
+// The rules of forwardAuth: which one fits, and what it charges.
+
 import type { AnyKey } from 'slidegate'
 import { clientAddress } from 'slidegate/http'
 import type { Config, LimiterConfig, RuleConfig } from '../config/schema.ts'
 import { fits } from '../service/pattern.ts'
 import { ServiceError } from '../service/service-error.ts'
-import type { AskedRequest } from './asked.ts'
+import type { OriginalRequest } from './original-request.ts'
 import { lowerCase } from './path.ts'
 import { compileTemplate, type Template, type Value } from './template.ts'
 
@@ -20,11 +22,11 @@ export interface Charge {
 export type Ruling = Charge | 'allow'
 
 /** What is wrong, where in the configuration, and what would be right. */
-export type ReportProblem = (path: readonly (string | number)[], message: string) => void
+type ReportProblem = (path: readonly (string | number)[], message: string) => void
 
 interface Rule {
-  fits(request: AskedRequest, path: string): boolean
-  rule(request: AskedRequest): Ruling
+  fits(request: OriginalRequest, path: string): boolean
+  rule(request: OriginalRequest): Ruling
 }
 
 const DEFAULT_KEY = '{address}'
@@ -53,7 +55,7 @@ export class Rules {
    *
    * @throws {ServiceError} `ambiguous_path`, where that depends on how the path is read; `no_rule`
    */
-  rulingOf(request: AskedRequest): Ruling {
+  rulingOf(request: OriginalRequest): Ruling {
     const [first, ...others] = new Set(
       request.readings.map((path) => this.#rules.find((rule) => rule.fits(request, path))),
     )
@@ -86,7 +88,7 @@ function compileRule(
   const paths =
     when.path === undefined ? undefined : pathPattern(when.path, (m) => problem(['when', 'path'], m))
   const methods = when.method === undefined ? undefined : methodsOf(when.method)
-  const isFitting = (request: AskedRequest, path: string) =>
+  const isFitting = (request: OriginalRequest, path: string) =>
     (hosts === undefined || fits(hosts, request.host)) &&
     (methods === undefined || methods.has(request.method)) &&
     (paths === undefined || fits(paths, path) || fits(paths, otherEnd(path)))
@@ -119,7 +121,7 @@ function compileKey(
   addressOf: Value,
   limiter: LimiterConfig | undefined,
   problem: ReportProblem,
-): (request: AskedRequest) => AnyKey {
+): (request: OriginalRequest) => AnyKey {
   const dimensions = limiter?.dimensions && Object.keys(limiter.dimensions)
   if (typeof key === 'string') {
     if (dimensions)
@@ -177,7 +179,7 @@ function otherEnd(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : `${path}/`
 }
 
-function chargeInHeaders(request: AskedRequest, addressOf: Value): Charge | undefined {
+function chargeInHeaders(request: OriginalRequest, addressOf: Value): Charge | undefined {
   const limiter = request.told('x-slidegate-limiter', '')
   if (limiter === '') return undefined
   const key = request.told('x-slidegate-key', '') || addressOf(request)!

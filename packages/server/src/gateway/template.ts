@@ -1,14 +1,16 @@
-import type { AskedRequest } from './asked.ts'
+// Texts with values of a request in them: {header:x-api-key}.
+
+import type { OriginalRequest } from './original-request.ts'
 
 /** What a placeholder stands for; nothing where the request has none. */
-export type Value = (request: AskedRequest) => string | undefined
+export type Value = (request: OriginalRequest) => string | undefined
 
 /** A text with values of a request in it. */
 export interface Template {
   /** Each value that is missing is the placeholder itself: whoever leaves it out shares one key with all others who do. */
-  text(request: AskedRequest): string
+  text(request: OriginalRequest): string
   /** Nothing where any value is missing. @throws {ServiceError} `bad_gateway_request`, for a header that is there several times */
-  whole(request: AskedRequest): string | undefined
+  whole(request: OriginalRequest): string | undefined
 }
 
 const PLACEHOLDER = /\{([^{}]*)\}/
@@ -41,7 +43,7 @@ export function compileTemplate(
     names.length === 1 || names[i] === 'address'
       ? value
       : Array.from(value, (c) => (separators.has(c) ? encoded(c) : c)).join('')
-  const join = (request: AskedRequest, missing: (name: string) => string | undefined) => {
+  const join = (request: OriginalRequest, missing: (name: string) => string | undefined) => {
     let text = literals[0]!
     for (let i = 0; i < names.length; i++) {
       const value = values[i]!(request)

@@ -1,13 +1,7 @@
-import type { HistogramCounts } from 'slidegate/metrics'
-import Type, { type TSchema } from 'typebox'
-import type {
-  ConfigurationTold,
-  DiffLine,
-  History as HistoryTold,
-  LimitCountsTold,
-  Overview as OverviewTold,
-  ProblemTold,
-} from '../admin/overview.ts'
+// Schemas of the admin routes.
+
+import type { Source } from 'slidegate'
+import Type, { type Static, type TSchema, type TUnsafe } from 'typebox'
 import { Role } from '../config/schema.ts'
 import { closed, Key, LimiterName } from './schemas.ts'
 
@@ -25,8 +19,15 @@ const Many = Type.Integer({ minimum: 0 })
 const Rate = Type.Number({ minimum: 0 })
 /** What stands in a configuration, as it stands there. */
 const Declared = Type.Object({}, { additionalProperties: true })
-const Counts = (description: string): TSchema =>
+const Counts = (description: string) =>
   Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description })
+
+type Frozen<Value> = Value extends object ? { readonly [Name in keyof Value]: Frozen<Value[Name]> } : Value
+
+/** A schema whose type is read-only, as the service has its answers. */
+function answer<Schema extends TSchema>(schema: Schema): TUnsafe<Frozen<Static<Schema>>> {
+  return Type.Unsafe(schema)
+}
 
 export const KeyBody = closed({ limiter: LimiterName, key: Key })
 const Ttl = Type.Optional(Duration)
@@ -105,27 +106,27 @@ export const Deleted = closed({ done: Type.Literal(true), wasThere: Type.Boolean
 export const Drained = closed({ done: Type.Literal(true), draining: Type.Boolean() })
 export const Shadowed = closed({ done: Type.Literal(true), limits: Type.Array(Declared) })
 
-export const Limiters = closed({
-  limiters: Type.Array(
-    closed({
-      name: LimiterName,
-      config: Type.Object({}, { additionalProperties: true, description: 'As the configuration has it.' }),
-      hashesKeys: Type.Boolean({ description: 'Whether keys are stored as hashes only.' }),
-      limits: Type.Array(Declared, { description: 'In force for keys without a plan or an override.' }),
-      shadowByWord: Type.Record(Type.String(), Type.Boolean(), {
-        description: 'What operators have said, by limit; * for all.',
-      }),
-      stats: closed({
-        storeErrors: Counts('Asked of the store without an answer, by reason.'),
-        withoutStore: Counts('Requests that were answered without the store, by source.'),
-        breakerOpened: Many,
-        isStoreDown: Type.Boolean({ description: 'Whether a breaker is open now.' }),
-        clockSteps: Type.Integer({
-          minimum: 0,
-          description: "How often the store's clock was set by more than a second.",
+export const Limiters = answer(
+  closed({
+    limiters: Type.Array(
+      closed({
+        name: LimiterName,
+        config: Type.Object({}, { additionalProperties: true, description: 'As the configuration has it.' }),
+        hashesKeys: Type.Boolean({ description: 'Whether keys are stored as hashes only.' }),
+        limits: Type.Array(Declared, { description: 'In force for keys without a plan or an override.' }),
+        shadowByWord: Type.Record(Type.String(), Type.Boolean(), {
+          description: 'What operators have said, by limit; * for all.',
         }),
-        waits: Type.Unsafe<HistogramCounts>(
-          closed(
+        stats: closed({
+          storeErrors: Counts('Asked of the store without an answer, by reason.'),
+          withoutStore: Counts('Requests that were answered without the store, by source.'),
+          breakerOpened: Many,
+          isStoreDown: Type.Boolean({ description: 'Whether a breaker is open now.' }),
+          clockSteps: Type.Integer({
+            minimum: 0,
+            description: "How often the store's clock was set by more than a second.",
+          }),
+          waits: closed(
             {
               bounds: Type.Array(Type.Number(), { description: 'Upper bounds of the buckets.' }),
               counts: Type.Array(Many, { description: 'One more than bounds; not cumulative.' }),
@@ -133,56 +134,62 @@ export const Limiters = closed({
             },
             { description: 'Milliseconds that those have waited who were admitted.' },
           ),
+          waitErrors: Counts('Waits that ended without an admission, by reason.'),
+          permits: Type.Integer({ minimum: 0, description: 'Held now by the processes of this service.' }),
+        }),
+        waiting: closed({
+          length: Many,
+          expectedWaitMs: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]),
+        }),
+      }),
+    ),
+  }),
+)
+
+export const UsageAnswer = answer(
+  closed({
+    limiter: LimiterName,
+    usage: Type.Array(
+      closed({
+        spanSeconds: Many,
+        seconds: Type.Integer({ minimum: 0, description: 'How much of the span was counted.' }),
+        allowed: Many,
+        denied: Many,
+        shadowDenied: Type.Integer({
+          minimum: 0,
+          description: 'Requests that a shadow limit would have denied.',
+        }),
+        allowedPerSecond: Rate,
+        deniedPerSecond: Rate,
+        perSecondBySource: Type.Unsafe<Readonly<Record<Source, number>>>(
+          Counts('Decisions per second, by where they came from.'),
         ),
-        waitErrors: Counts('Waits that ended without an admission, by reason.'),
-        permits: Type.Integer({ minimum: 0, description: 'Held now by the processes of this service.' }),
       }),
-      waiting: closed({
-        length: Many,
-        expectedWaitMs: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]),
+    ),
+  }),
+)
+
+export const TopAnswer = answer(
+  closed({
+    limiter: LimiterName,
+    by: Type.Enum(['requests', 'denials']),
+    overMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
+    distinct: Type.Integer({ minimum: 0, description: 'Different keys in that time, estimated: within 2%.' }),
+    keys: Type.Array(
+      closed({
+        dimension: Type.Optional(Type.String()),
+        key: Type.String(),
+        count: Type.Integer({ minimum: 0, description: 'How often it came, at most.' }),
+        error: Type.Integer({ minimum: 0, description: 'By how much less it may have been.' }),
       }),
-    }),
-  ),
-})
+    ),
+  }),
+)
 
-export const UsageAnswer = closed({
-  limiter: LimiterName,
-  usage: Type.Array(
-    closed({
-      spanSeconds: Many,
-      seconds: Type.Integer({ minimum: 0, description: 'How much of the span was counted.' }),
-      allowed: Many,
-      denied: Many,
-      shadowDenied: Type.Integer({
-        minimum: 0,
-        description: 'Requests that a shadow limit would have denied.',
-      }),
-      allowedPerSecond: Rate,
-      deniedPerSecond: Rate,
-      perSecondBySource: Counts('Decisions per second, by where they came from.'),
-    }),
-  ),
-})
-
-export const TopAnswer = closed({
-  limiter: LimiterName,
-  by: Type.Enum(['requests', 'denials']),
-  overMs: Type.Integer({ minimum: 0, description: 'How far back it reaches.' }),
-  distinct: Type.Integer({ minimum: 0, description: 'Different keys in that time, estimated: within 2%.' }),
-  keys: Type.Array(
-    closed({
-      dimension: Type.Optional(Type.String()),
-      key: Type.String(),
-      count: Type.Integer({ minimum: 0, description: 'How often it came, at most.' }),
-      error: Type.Integer({ minimum: 0, description: 'By how much less it may have been.' }),
-    }),
-  ),
-})
-
-export const LimitsAnswer = closed({
-  limiter: LimiterName,
-  limits: Type.Unsafe<readonly LimitCountsTold[]>(
-    Type.Array(
+export const LimitsAnswer = answer(
+  closed({
+    limiter: LimiterName,
+    limits: Type.Array(
       closed({
         name: Type.String(),
         requests: Type.Integer({ minimum: 0, description: 'That it was asked about.' }),
@@ -197,25 +204,27 @@ export const LimitsAnswer = closed({
         }),
       }),
     ),
-  ),
-})
+  }),
+)
 
-export const AuditAnswer = closed({
-  entries: Type.Array(
-    closed({
-      id: Type.String(),
-      atMs: Many,
-      who: Type.String(),
-      what: Type.String(),
-      limiter: Type.Optional(Type.String()),
-      key: Type.Optional(Type.Union([Type.String(), Type.Record(Type.String(), Type.String())])),
-      detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
-      instance: Type.String({ description: 'The process that was asked.' }),
-      result: Type.Enum(['done', 'failed', 'unknown']),
-      error: Type.Optional(Type.String()),
-    }),
-  ),
-})
+export const AuditAnswer = answer(
+  closed({
+    entries: Type.Array(
+      closed({
+        id: Type.String(),
+        atMs: Many,
+        who: Type.String(),
+        what: Type.String(),
+        limiter: Type.Optional(Type.String()),
+        key: Type.Optional(Type.Union([Type.String(), Type.Record(Type.String(), Type.String())])),
+        detail: Type.Optional(Type.Object({}, { additionalProperties: true })),
+        instance: Type.String({ description: 'The process that was asked.' }),
+        result: Type.Enum(['done', 'failed', 'unknown']),
+        error: Type.Optional(Type.String()),
+      }),
+    ),
+  }),
+)
 
 export const HistoryQuery = closed({ limiter: Type.Optional(LimiterName) })
 
@@ -251,7 +260,7 @@ const Server = closed({
   ),
 })
 
-export const Overview = Type.Unsafe<OverviewTold>(
+export const Overview = answer(
   closed({
     atMs: Type.Integer({ minimum: 0, description: 'When the second began that this is about.' }),
     instances: Type.Array(
@@ -279,7 +288,7 @@ export const Overview = Type.Unsafe<OverviewTold>(
   }),
 )
 
-export const History = Type.Unsafe<HistoryTold>(
+export const History = answer(
   closed({
     seconds: Type.Array(Many, { description: 'Epoch seconds, the oldest first.' }),
     allowed: Type.Array(Many),
@@ -288,20 +297,16 @@ export const History = Type.Unsafe<HistoryTold>(
   }),
 )
 
-const Diff = Type.Unsafe<readonly DiffLine[]>(
-  Type.Array(closed({ kind: Type.Enum(['same', 'added', 'removed']), text: Type.String() })),
-)
-const Problems = Type.Unsafe<readonly ProblemTold[]>(
-  Type.Array(
-    closed({
-      message: Type.String(),
-      line: Type.Integer({ minimum: 1 }),
-      column: Type.Integer({ minimum: 1 }),
-    }),
-  ),
+const Diff = Type.Array(closed({ kind: Type.Enum(['same', 'added', 'removed']), text: Type.String() }))
+const Problems = Type.Array(
+  closed({
+    message: Type.String(),
+    line: Type.Integer({ minimum: 1 }),
+    column: Type.Integer({ minimum: 1 }),
+  }),
 )
 
-export const Configuration = Type.Unsafe<ConfigurationTold>(
+export const Configuration = answer(
   closed({
     file: Type.String({ description: 'Empty where it was started without one.' }),
     inForce: Type.String({ description: 'YAML, without secrets.' }),
@@ -311,7 +316,7 @@ export const Configuration = Type.Unsafe<ConfigurationTold>(
   }),
 )
 export const CheckBody = closed({ text: Type.String({ description: 'A configuration: YAML or JSON.' }) })
-export const Checked = closed({ problems: Problems, diff: Diff })
+export const Checked = answer(closed({ problems: Problems, diff: Diff }))
 
 export const WhoAmI = closed({
   name: Type.String({ description: 'What the audit calls him.' }),

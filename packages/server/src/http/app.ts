@@ -1,10 +1,11 @@
+// START HERE: the HTTP server with all its routes.
+
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { Ajv, type AnySchema, type ValidateFunction } from 'ajv'
 import Fastify, { type FastifyServerOptions } from 'fastify'
 import type { TlsOptions } from '../service/listeners.ts'
 import type { TraceHeaders } from '../tracing/tracing.ts'
-import { captureRoutes } from './capture.ts'
-import { changingRoutes } from './changing.ts'
+import { actionRoutes } from './actions.ts'
 import { consumeRoutes } from './consume.ts'
 import type { App, Context } from './context.ts'
 import { describeRoutes } from './description.ts'
@@ -13,13 +14,13 @@ import { forwardAuthRoutes } from './forward-auth.ts'
 import { healthRoutes } from './health.ts'
 import { holdRoutes } from './holds.ts'
 import { liveRoutes } from './live.ts'
-import { lookingRoutes } from './looking.ts'
 import { pageRoutes } from './page.ts'
 import { peekRoutes } from './peek.ts'
 import { answerClientError, answerErrors, errorBodyOf, sendProblem } from './problems.ts'
 import { reservationRoutes } from './reservations.ts'
 import { storeRoutes } from './store.ts'
 import { validationError } from './validation.ts'
+import { captureRoutes, viewRoutes } from './views.ts'
 import { waitRoutes } from './wait.ts'
 
 /** For so long a client may take to say what it wants, and to send all of it. */
@@ -85,8 +86,8 @@ export async function createApp(context: Context, tls?: TlsOptions): Promise<App
   waitRoutes(app, context)
   holdRoutes(app, context)
   storeRoutes(app, context)
-  lookingRoutes(app, context)
-  changingRoutes(app, context)
+  viewRoutes(app, context)
+  actionRoutes(app, context)
   liveRoutes(app, context)
   captureRoutes(app, context)
   pageRoutes(app)

@@ -1,3 +1,5 @@
+// What routes work with.
+
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
@@ -7,7 +9,7 @@ import type { Capture } from '../capture/capture.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Configuration } from '../service/configuration.ts'
 import type { Gatekeeper } from '../service/gatekeeper.ts'
-import type { Peers } from '../service/peers.ts'
+import type { Processes } from '../service/instance.ts'
 import type { Readiness } from '../service/readiness.ts'
 import type { Service } from '../service/service.ts'
 import type { Tracing } from '../tracing/tracing.ts'
@@ -28,7 +30,7 @@ export interface Context {
   readonly configuration: Configuration
   readonly readiness: Readiness
   readonly metrics: Metrics
-  readonly peers: Peers
+  readonly processes: Processes
   readonly admin: Admin
   readonly tracing: Tracing | undefined
   readonly capture: Capture

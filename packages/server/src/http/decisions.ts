@@ -1,3 +1,5 @@
+// A decision -> status, headers, body.
+
 import type { FastifyReply } from 'fastify'
 import type { Decision, LimitDecision } from 'slidegate'
 import { draft11Headers, retryAfterHeaders } from 'slidegate/http'

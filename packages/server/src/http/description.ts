@@ -1,6 +1,8 @@
+// The OpenAPI description.
+
 import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
-import { VERSION } from '../version.ts'
+import { VERSION } from '../service/instance.ts'
 import type { App } from './context.ts'
 import { problemAnswer, SHARED } from './schemas.ts'
 

@@ -1,3 +1,5 @@
+// Admits requests to the service: tokens, hosts, origins, how many at a time.
+
 import type { ServerResponse } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'

@@ -1,8 +1,10 @@
+// Forward auth, for gateways.
+
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Decision } from 'slidegate'
 import { denialOf, draft11Headers, retryAfterHeaders } from 'slidegate/http'
 import type { Config } from '../config/schema.ts'
-import { AskedRequest } from '../gateway/asked.ts'
+import { OriginalRequest } from '../gateway/original-request.ts'
 import { Rules } from '../gateway/rules.ts'
 import type { App, Context } from './context.ts'
 
@@ -32,7 +34,7 @@ export function forwardAuthRoutes(app: App, { service }: Context): void {
         config: { role: 'check', tokenHeader: GATEWAY_TOKEN },
         schema: { hide: url !== '/v1/forward-auth' },
         handler: async (request, reply) => {
-          const ruling = rulesNow().rulingOf(new AskedRequest(request.raw))
+          const ruling = rulesNow().rulingOf(new OriginalRequest(request.raw))
           if (ruling === 'allow') return reply.send()
           const { limiter, key, cost, plan, deniedStatus } = ruling
           request.caller.mustReach(limiter)

@@ -1,3 +1,5 @@
+// Health, readiness, metrics.
+
 import Type from 'typebox'
 import type { App, Context } from './context.ts'
 import { closed } from './schemas.ts'
@@ -23,7 +25,10 @@ const ReadinessSchema = closed({
   }),
 })
 
-export function healthRoutes(app: App, { readiness, metrics, peers, service, gatekeeper }: Context): void {
+export function healthRoutes(
+  app: App,
+  { readiness, metrics, processes, service, gatekeeper }: Context,
+): void {
   app.get(
     '/healthz',
     {
@@ -77,7 +82,7 @@ export function healthRoutes(app: App, { readiness, metrics, peers, service, gat
     { config: { role: 'read', isOpen: true }, schema: metricsSchema },
     async (_request, reply) => {
       reply.type(metrics.registry.contentType)
-      return metrics.text(peers)
+      return metrics.text(processes)
     },
   )
   let description: string | undefined

@@ -1,3 +1,5 @@
+// POST /v1/release and /v1/extend, for slots of a concurrency limit.
+
 import type { AnyKey } from 'slidegate'
 import Type, { type Static } from 'typebox'
 import type { App, Context } from './context.ts'

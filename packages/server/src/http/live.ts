@@ -1,3 +1,5 @@
+// Routes of the live page.
+
 import type { Caller } from '../service/gatekeeper.ts'
 import { ServiceError } from '../service/service-error.ts'
 import {

@@ -1,3 +1,5 @@
+// Routes for overrides and blocks of single keys.
+
 import { Readable } from 'node:stream'
 import type { AnyKey, Limiter, Override, OverrideChange, OverrideOptions } from 'slidegate'
 import type { Static } from 'typebox'

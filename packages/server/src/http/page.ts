@@ -1,3 +1,5 @@
+// Serves the files of the live page.
+
 import { fileURLToPath } from 'node:url'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'

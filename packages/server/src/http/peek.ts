@@ -1,3 +1,5 @@
+// POST /v1/peek and /v1/explain.
+
 import Type from 'typebox'
 import type { App, Context } from './context.ts'
 import { announceState, decidedBody } from './decisions.ts'

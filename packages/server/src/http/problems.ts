@@ -1,6 +1,9 @@
+// Errors as problems of RFC 9457, and how they are logged.
+
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
 import {
   SlidegateError,
   type SlidegateErrorCode,
@@ -9,10 +12,9 @@ import {
   WaitError,
 } from 'slidegate'
 import { retryAfterHeaders } from 'slidegate/http'
-import { loggedKey } from '../logged.ts'
+import { redactKey } from '../redact.ts'
 import { ServiceError } from '../service/service-error.ts'
 import type { App, Context } from './context.ts'
-import { FailureLog } from './failure-log.ts'
 
 /** For a client to read why its connection is closed. */
 const LINGER_MS = 1000
@@ -23,7 +25,7 @@ const MOST_KIND = 200
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 /** A problem of RFC 9457. */
-export interface ErrorBody {
+interface ErrorBody {
   readonly title: string
   readonly status: number
   readonly code: string
@@ -112,7 +114,7 @@ export function answerErrors(app: App, { log, service }: Context): void {
       code,
       caller: request.caller?.name,
       ...(isKnown && { limiter }),
-      ...(key !== undefined && { key: loggedKey(key, service.config) }),
+      ...(key !== undefined && { key: redactKey(key, service.config) }),
       ...(status >= 500 && !(error instanceof ServiceError) && { err: error }),
     }
     if (level === 'info') log.info(fields, 'a request has failed')
@@ -145,4 +147,63 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   )
   // Nobody looks after it any more; a client that leaves it open would keep it for ever.
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}
+
+const COUNT_MS = 1000
+
+/** A kind that was not seen for this long is logged in full again. */
+const FORGET_MS = 60_000
+
+/** Kinds that it distinguishes. */
+const MOST_KINDS = 64
+
+/**
+ * Logs failed requests: the first of a kind in full, then counts.
+ *
+ * Counts take one line a second. In an outage nearly all requests fail, and a line for each would fill the disk.
+ */
+export class FailureLog {
+  readonly #log: Logger
+  /** When each was seen last. */
+  readonly #kinds = new Map<string, number>()
+  #counts: Record<string, number> = {}
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /**
+   * @param code the one in the response: failures are counted by it
+   * @param kind distinguishes failures of the same code
+   */
+  failed(level: 'warn' | 'error', code: string, kind: string, fields: object): void {
+    if (this.#isNew(`${code} ${kind}`)) {
+      this.#log[level](fields, 'a request has failed')
+      return
+    }
+    this.#counts[code] = (this.#counts[code] ?? 0) + 1
+    this.#timer ??= setTimeout(() => this.flush(), COUNT_MS).unref()
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const counts = this.#counts
+    if (Object.keys(counts).length === 0) return
+    this.#counts = {}
+    this.#log.warn({ requests: counts }, 'more requests have failed')
+  }
+
+  #isNew(kind: string): boolean {
+    const nowMs = performance.now()
+    const seenMs = this.#kinds.get(kind)
+    if (seenMs === undefined && this.#kinds.size >= MOST_KINDS) this.#forget(nowMs)
+    if (seenMs !== undefined || this.#kinds.size < MOST_KINDS) this.#kinds.set(kind, nowMs)
+    return seenMs === undefined ? this.#kinds.has(kind) : nowMs - seenMs > FORGET_MS
+  }
+
+  #forget(nowMs: number): void {
+    for (const [kind, seenMs] of this.#kinds) if (nowMs - seenMs > FORGET_MS) this.#kinds.delete(kind)
+  }
 }

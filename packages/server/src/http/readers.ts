@@ -1,3 +1,5 @@
+// What a reader may see, and streams of it.
+
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'

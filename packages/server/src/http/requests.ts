@@ -1,3 +1,5 @@
+// A body -> a limiter and its options.
+
 import type { AnyKey, ConsumeOptions } from 'slidegate'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter, Service } from '../service/service.ts'

@@ -1,3 +1,5 @@
+// POST /v1/reserve, /v1/settle and /v1/refund, and their tokens.
+
 import type { AnyKey, Settlement } from 'slidegate'
 import Type, { type Static } from 'typebox'
 import type { Caller } from '../service/gatekeeper.ts'
@@ -7,7 +9,6 @@ import type { App, Context } from './context.ts'
 import { decided } from './decisions.ts'
 import { checkPlan, limiterFor, mayChoose } from './requests.ts'
 import { closed, Key, LimiterName, Plan, shared } from './schemas.ts'
-import { type Claim, claimOf, tokenOf } from './tokens.ts'
 
 const Units = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const Token = Type.String({ minLength: 1, description: 'As a charge was answered with it.' })
@@ -172,4 +173,32 @@ async function settle(
   // One that cannot be chosen any more takes nothing from him who has been charged by it.
   const request = { plan: mayChoose(active, plan) ? plan : undefined }
   return active.limiter.settle(token, actual, { request })
+}
+
+/** A reservation of the library, and what is needed to settle it: the units that were charged, and by which plan. */
+export interface Claim {
+  readonly token: string
+  readonly units: number
+  readonly plan: string | undefined
+}
+
+/** Stands in no token of the library, in no plan and in no number; and needs no escape in a URL. */
+const MARK = '~'
+
+export function tokenOf({ token, units, plan = '' }: Claim): string {
+  return [token, units, plan].join(MARK)
+}
+
+/**
+ * Of the units and the plan nothing is believed: a plan counts where a request may choose it, and with other units a caller
+ * does what he may do by settling.
+ *
+ * @throws {ServiceError} `invalid_token`
+ */
+export function claimOf(text: string): Claim {
+  const [token, units, plan, ...others] = text.split(MARK, 4)
+  if (!/^\d{1,16}$/.test(units ?? '') || plan === undefined || others.length > 0) {
+    throw new ServiceError(400, 'invalid_token', 'the token is none that a charge was answered with')
+  }
+  return { token: token!, units: Number(units), plan: plan === '' ? undefined : plan }
 }

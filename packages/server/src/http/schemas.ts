@@ -1,3 +1,5 @@
+// Schemas that several routes share.
+
 import Type, { type TObject, type TProperties, type TSchema } from 'typebox'
 
 /** An object that has nothing but these: a misspelt name is an error, never passed over. */

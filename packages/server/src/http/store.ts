@@ -1,3 +1,5 @@
+// POST /v1/store, for stores of the library.
+
 import { type ServedStore, serveStore } from 'slidegate/client'
 import Type from 'typebox'
 import type { Caller } from '../service/gatekeeper.ts'

@@ -1,3 +1,5 @@
+// What is wrong with a body, in a sentence.
+
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import { ServiceError } from '../service/service-error.ts'
 

@@ -1,8 +1,10 @@
+// POST /v1/wait.
+
 import type { FastifyReply } from 'fastify'
 import { type AnyKey, type Decision, type Limiter, WaitError } from 'slidegate'
 import Type, { type Static } from 'typebox'
+import { parseDuration } from '#replay/text.js'
 import type { CapsConfig } from '../config/schema.ts'
-import { parseDuration } from '../duration.ts'
 import type { Caller } from '../service/gatekeeper.ts'
 import type { ActiveLimiter } from '../service/service.ts'
 import { ServiceError } from '../service/service-error.ts'

@@ -1,3 +1,5 @@
+// Metrics of each limiter, kept over reloads.
+
 import type { Decision, Source, StoreUnavailableReason, WaitErrorReason } from 'slidegate'
 import {
   DecisionCounts,
@@ -37,7 +39,7 @@ interface Totals {
 class Counts {
   readonly decisions = new DecisionCounts()
   readonly waitErrors: Record<WaitErrorReason, number> = { full: 0, late: 0, aborted: 0, never: 0 }
-  /** Made with the first who waits: most limiters have no line. */
+  /** Made with the first who waits: most limiters have none. */
   waits: Histogram | undefined
   readonly inUse = new Set<AnyLimiter>()
   readonly #former: Totals = zeros()
@@ -107,11 +109,11 @@ export class LimiterCounts {
 
   /** He was admitted in the end. */
   waited(limiter: string, ms: number): void {
-    this.#lineOf(limiter).observe(ms)
+    this.#waitsOf(limiter).observe(ms)
   }
 
   waitFailed(limiter: string, reason: WaitErrorReason): void {
-    this.#lineOf(limiter)
+    this.#waitsOf(limiter)
     this.#of(limiter).waitErrors[reason]++
   }
 
@@ -136,7 +138,7 @@ export class LimiterCounts {
     )
     const eachLimit = <Value>(value: (of: DecisionCountsRead['limits'][number]) => Value): Row<Value>[] =>
       limits.map(({ labels, counts }) => [labels, value(counts)])
-    const lines = all.filter(({ counts }) => counts.waits !== undefined)
+    const waited = all.filter(({ counts }) => counts.waits !== undefined)
     return [
       counter('slidegate_decisions_total', 'Requests that were decided.', all.flatMap(decisionsOf)),
       counter(
@@ -177,13 +179,13 @@ export class LimiterCounts {
       histogram(
         'slidegate_wait_seconds',
         'How long requests have waited that were admitted in the end.',
-        lines.map(({ limiter, counts }): Row<HistogramCounts> => [{ limiter }, counts.waits!.read()]),
+        waited.map(({ limiter, counts }): Row<HistogramCounts> => [{ limiter }, counts.waits!.read()]),
         1000,
       ),
       counter(
         'slidegate_wait_errors_total',
         'Requests that have waited, or wanted to, and were not admitted.',
-        lines.flatMap(({ limiter, counts }) => byReason(limiter, counts.waitErrors)),
+        waited.flatMap(({ limiter, counts }) => byReason(limiter, counts.waitErrors)),
       ),
       counter(
         'slidegate_store_errors_total',
@@ -223,7 +225,7 @@ export class LimiterCounts {
     return counts
   }
 
-  #lineOf(limiter: string): Histogram {
+  #waitsOf(limiter: string): Histogram {
     const counts = this.#of(limiter)
     counts.waits ??= new Histogram(WAITS_MS)
     return counts.waits

@@ -1,3 +1,5 @@
+// Metrics that are made when Prometheus asks.
+
 import type { Aggregator } from 'prom-client'
 import type { HistogramCounts } from 'slidegate/metrics'
 

@@ -1,10 +1,10 @@
+// What Redis servers report: read once a second, for all who ask.
+
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
-import type { RedisServerTold } from '../admin/overview.ts'
+import { messageOf } from '#replay/errors.js'
+import type { RedisServerStatus } from '../admin/api-types.ts'
 import type { RedisLink } from '../admin/redis-link.ts'
-import { messageOf } from '../errors.ts'
-import { RedisInfo } from './redis-info.ts'
-import { type SlowEntry, SlowScripts } from './slow-scripts.ts'
 
 const SECTIONS = ['server', 'clients', 'memory', 'stats', 'replication', 'cpu', 'commandstats']
 
@@ -63,7 +63,7 @@ export class RedisHealth {
   }
 
   /** The same, for a page. */
-  async servers(): Promise<readonly RedisServerTold[]> {
+  async servers(): Promise<readonly RedisServerStatus[]> {
     return (await this.read()).map(({ node, up, info }) => ({ node, up, ...info?.told() }))
   }
 
@@ -112,5 +112,107 @@ export class RedisHealth {
       this.#slow.set(node, known)
     }
     return known.count(entries)
+  }
+}
+
+/** What a server answers to `INFO`, by name. What it does not say is left out. */
+export class RedisInfo {
+  readonly #values = new Map<string, string>()
+
+  constructor(text: string) {
+    for (const line of text.split('\r\n')) {
+      const colon = line.indexOf(':')
+      if (colon > 0) this.#values.set(line.slice(0, colon), line.slice(colon + 1))
+    }
+  }
+
+  number(name: string): number | undefined {
+    const text = this.#values.get(name)
+    const value = text === undefined || text === '' ? Number.NaN : Number(text)
+    return Number.isFinite(value) ? value : undefined
+  }
+
+  get cpuSeconds(): number | undefined {
+    const [user, system] = [this.number('used_cpu_user'), this.number('used_cpu_sys')]
+    return user === undefined || system === undefined ? undefined : user + system
+  }
+
+  /** Calls of scripts, whoever made them, and how long they took. */
+  get scripts(): { readonly calls: number; readonly seconds: number } | undefined {
+    // A server that tells of no command at all was not allowed to, or was asked by somebody who sees none.
+    if (!Array.from(this.#values.keys()).some((name) => name.startsWith('cmdstat_'))) return undefined
+    const both = ['cmdstat_evalsha', 'cmdstat_eval'].map((name) => fieldsOf(this.#values.get(name) ?? ''))
+    const sum = (field: string) => both.reduce((all, fields) => all + Number(fields.get(field) ?? 0), 0)
+    return { calls: sum('calls'), seconds: sum('usec') / 1e6 }
+  }
+
+  /** How many bytes the slowest of its replicas is behind; none without replicas. */
+  get replicaLagBytes(): number | undefined {
+    const end = this.number('master_repl_offset')
+    if (end === undefined || this.#values.get('role') !== 'master') return undefined
+    const lags = Array.from(this.#values).flatMap(([name, text]) => {
+      const offset = /^slave\d+$/.test(name) ? fieldsOf(text).get('offset') : undefined
+      return offset === undefined ? [] : [Math.max(0, end - Number(offset))]
+    })
+    return lags.length === 0 ? undefined : Math.max(...lags)
+  }
+
+  told(): Omit<RedisServerStatus, 'node' | 'up'> {
+    const { scripts } = this
+    const values = {
+      version: this.#values.get('valkey_version') ?? this.#values.get('redis_version'),
+      role: this.#values.get('role'),
+      usedMemoryBytes: this.number('used_memory'),
+      maxMemoryBytes: this.number('maxmemory'),
+      commandsPerSecond: this.number('instantaneous_ops_per_sec'),
+      evictedKeys: this.number('evicted_keys'),
+      connectedClients: this.number('connected_clients'),
+      replicaLagBytes: this.replicaLagBytes,
+      scriptMicros: scripts && scripts.calls > 0 ? (scripts.seconds * 1e6) / scripts.calls : undefined,
+    }
+    return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+  }
+}
+
+/** Of `calls=3,usec=120`. */
+function fieldsOf(text: string): ReadonlyMap<string, string> {
+  return new Map(text.split(',').map((field) => field.split('=') as [string, string]))
+}
+
+/** As `SLOWLOG GET` tells a call: others follow, of no interest here. */
+type SlowEntry = readonly [id: number, atSeconds: number, micros: number, words: readonly string[]]
+
+/** Slow calls of our script that one server has logged. Each is counted once, by the number that it has there. */
+class SlowScripts {
+  readonly #keyHead: string
+  #lastId: number | undefined
+  #count = 0
+
+  /** @param keyHead what all our keys begin with */
+  constructor(keyHead: string) {
+    this.#keyHead = keyHead
+  }
+
+  /**
+   * How many there have been since the first look.
+   *
+   * @param entries the latest first
+   */
+  count(entries: readonly SlowEntry[]): number {
+    const newest = entries[0]?.[0]
+    if (newest === undefined) {
+      this.#lastId ??= -1
+      return this.#count
+    }
+    // What was there before counts for nothing; where numbers begin anew the server was started again.
+    const since = this.#lastId === undefined ? newest : newest < this.#lastId ? -1 : this.#lastId
+    this.#lastId = newest
+    for (const [id, , , words] of entries) if (id > since && this.#isOurs(words)) this.#count++
+    return this.#count
+  }
+
+  /** By its first key. */
+  #isOurs([command = '', , , key = '']: readonly string[]): boolean {
+    return /^eval(sha)?$/i.test(command) && key.startsWith(this.#keyHead)
   }
 }

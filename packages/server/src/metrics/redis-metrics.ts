@@ -1,3 +1,5 @@
+// Metrics of Redis servers, from redis-health.ts.
+
 import { counter, gauge, type Metric, type Row } from './metric.ts'
 import type { ServerHealth } from './redis-health.ts'
 

@@ -1,12 +1,14 @@
+// The configuration in force, compared with its file.
+
 import { basename } from 'node:path'
 import { diffLines } from 'diff'
-import type { ConfigurationTold, DiffLine, ProblemTold } from '../admin/overview.ts'
+import type { ConfigurationProblem, ConfigurationState, DiffLine } from '../admin/api-types.ts'
 import { type LoadedConfig, loadConfig, loadText } from '../config/load.ts'
 import { ConfigError } from '../config/problem.ts'
 
 /** What is found out about another configuration. */
 interface Compared {
-  readonly problems: readonly ProblemTold[]
+  readonly problems: readonly ConfigurationProblem[]
   readonly diff: readonly DiffLine[]
 }
 
@@ -25,7 +27,7 @@ export class Configuration {
     this.#loaded = loaded
   }
 
-  told(): Omit<ConfigurationTold, 'shadowings'> {
+  told(): Omit<ConfigurationState, 'shadowings'> {
     const file = this.#file
     const inForce = this.#loaded.shown ?? ''
     if (file === undefined) return { file: '', inForce, problems: [], diff: [] }

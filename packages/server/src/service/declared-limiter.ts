@@ -1,3 +1,5 @@
+// A limiter as the configuration declares it: plans, overrides.
+
 import 'slidegate/calendar'
 import {
   type AnyKey,

@@ -1,8 +1,10 @@
+// Tokens, roles, the admin link; no proxies without tokens.
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
 import type { Metadata } from '@grpc/grpc-js'
 import type { AuthConfig, Role, TokenConfig } from '../config/schema.ts'
-import { ADMIN_TOKEN } from '../instance-secret.ts'
+import { ADMIN_TOKEN } from './instance.ts'
 import { fits } from './pattern.ts'
 import { ServiceError } from './service-error.ts'
 

@@ -1,7 +1,9 @@
+// Addresses and certificates to listen with.
+
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { messageOf } from '#replay/errors.js'
 import type { Config } from '../config/schema.ts'
-import { messageOf } from '../errors.ts'
 
 /** `127.0.0.1:8080`, `[::1]:8080` */
 export function addressOf(text: string): { readonly host: string; readonly port: number } {
@@ -37,4 +39,12 @@ export function tlsOptions(
   const read = (file: string) => readFileSync(resolve(folder, file), 'utf8')
   const { cert, key, clientCa } = tls
   return { cert: read(cert), key: read(key), ...(clientCa && { ca: read(clientCa), requestCert: true }) }
+}
+
+const DEFAULT_GRPC = '127.0.0.1:8081'
+
+/** Where gRPC is answered; nowhere unless the configuration speaks of it. */
+export function grpcAddressOf({ listen, envoy }: Config): string | undefined {
+  const { grpc = envoy === undefined ? false : DEFAULT_GRPC } = listen ?? {}
+  return grpc === false ? undefined : grpc
 }

@@ -1,3 +1,5 @@
+// Names with *.
+
 /** Whether a text fits a pattern in which `*` stands for any characters, also none. Time grows with the lengths only. */
 export function fits(pattern: string, text: string): boolean {
   const [first, ...others] = pattern.split('*') as [string, ...string[]]

@@ -1,8 +1,10 @@
+// Readiness: whether requests should be sent to this process.
+
 import { createLimiter, type Limiter, type OnStoreError, type Store, slidingWindow } from 'slidegate'
 import type { Service } from './service.ts'
 
 /** Whether requests should be sent here, whether the store answers, and if not, why. */
-export interface Ready {
+interface Ready {
   readonly ready: boolean
   /** Whether the store is down: limiters decide by their `onStoreError`. */
   readonly degraded: boolean
@@ -19,7 +21,7 @@ const FRESH_MS = 500
 export class Readiness {
   readonly #service: Service
   readonly #probe: Limiter
-  #asked: { readonly atMs: number; readonly answers: Promise<boolean> } | undefined
+  #probed: { readonly atMs: number; readonly answers: Promise<boolean> } | undefined
   /** Why the configuration as it stands in the file is not in force. Requests are answered by the one before. */
   configProblem: string | undefined
 
@@ -55,13 +57,13 @@ export class Readiness {
 
   #storeAnswers(): Promise<boolean> {
     const nowMs = performance.now()
-    if (this.#asked === undefined || nowMs - this.#asked.atMs > FRESH_MS) {
+    if (this.#probed === undefined || nowMs - this.#probed.atMs > FRESH_MS) {
       const answers = this.#probe.peek('ready').then(
         () => true,
         () => false,
       )
-      this.#asked = { atMs: nowMs, answers }
+      this.#probed = { atMs: nowMs, answers }
     }
-    return this.#asked.answers
+    return this.#probed.answers
   }
 }

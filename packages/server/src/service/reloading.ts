@@ -1,15 +1,17 @@
+// Reloads the configuration when its files change.
+
 import { statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
-import { type Every, everyByTimer } from '../admin/every.ts'
+import { messageOf } from '#replay/errors.js'
+import { type Every, everyByTimer } from '../admin/timer.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { ConfigError } from '../config/problem.ts'
 import type { Config } from '../config/schema.ts'
-import { grpcAddressOf } from '../envoy/start.ts'
-import { messageOf } from '../errors.ts'
+import { grpcAddressOf } from './listeners.ts'
 import type { RunningService } from './running.ts'
 
-export interface ReloadingOptions {
+interface ReloadingOptions {
   /** Reads the configuration. @throws {ConfigError} */
   readonly load: () => LoadedConfig
   /** What the service was started with. */
@@ -22,7 +24,7 @@ export interface ReloadingOptions {
 }
 
 /** What became of an attempt: it is in force, it was already, or it is wrong. */
-export type Reload = 'ok' | 'unchanged' | 'error'
+type Reload = 'ok' | 'unchanged' | 'error'
 
 /**
  * Files are looked at so often. Whoever waits to be told of changes misses those of mounted volumes and of files that are

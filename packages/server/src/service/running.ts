@@ -1,27 +1,26 @@
+// START HERE: starts all parts, puts them together, and stops them.
+
 import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { RedisStore } from 'slidegate/redis'
 import { Admin } from '../admin/admin.ts'
-import type { Every } from '../admin/every.ts'
+import type { Every } from '../admin/timer.ts'
 import { Capture } from '../capture/capture.ts'
 import { DecisionLog } from '../capture/decision-log.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import { startEnvoy } from '../envoy/start.ts'
 import { createApp } from '../http/app.ts'
 import type { App } from '../http/context.ts'
-import { ADMIN_TOKEN } from '../instance-secret.ts'
-import { discreet } from '../logged.ts'
 import { Metrics } from '../metrics/metrics.ts'
-import { startTracing } from '../tracing/start.ts'
+import { redacting } from '../redact.ts'
 import { Configuration } from './configuration.ts'
 import { Gatekeeper } from './gatekeeper.ts'
-import { addressOf, isLoopback, listenError, tlsOptions } from './listeners.ts'
-import { Alone, type Peers } from './peers.ts'
+import { ADMIN_TOKEN, OneProcess, type Processes } from './instance.ts'
+import { addressOf, grpcAddressOf, isLoopback, listenError, tlsOptions } from './listeners.ts'
 import { Readiness } from './readiness.ts'
 import { Service, type ServiceObserver } from './service.ts'
-import { openStore, storeConfigOf } from './store.ts'
+import { openStore, storeConfigOf } from './stores.ts'
 
 /** After which what is under way is cut off. */
 const STOP_MS = 30_000
@@ -33,13 +32,13 @@ const LINGER_STEP_MS = 20
 const DEFAULT_HTTP = '127.0.0.1:8080'
 
 /** What is needed to run the service. */
-export interface StartOptions {
+interface StartOptions {
   readonly loaded: LoadedConfig
   readonly log: Logger
   /** How many of its lines there was no room for. */
   readonly droppedLines?: () => number
   readonly environment?: NodeJS.ProcessEnv
-  readonly peers?: Peers
+  readonly processes?: Processes
   /** What calls again and again what is read from the store. Default: a timer. */
   readonly every?: Every
   /** Whether what is decided is counted: a bench compares. Default: true. */
@@ -70,15 +69,20 @@ export interface RunningService {
 }
 
 export async function startService(options: StartOptions): Promise<RunningService> {
-  const { environment = process.env, peers = new Alone() } = options
-  const log = discreet(options.log)
+  const { environment = process.env, processes = new OneProcess() } = options
+  const log = redacting(options.log)
   const { config, folder } = options.loaded
-  const tracing = await startTracing(config, { instance: peers.instance, log })
+  // OpenTelemetry and gRPC are loaded only if they are configured.
+  const tracing = config.tracing
+    ? new (await import('../tracing/tracing.ts')).Tracing({
+        ...{ config: config.tracing, instance: processes.instance, log },
+      })
+    : undefined
   const storeConfig = storeConfigOf(config.store, environment)
   const store = openStore(storeConfig, folder)
   const metrics = new Metrics()
   metrics.configValid.set(1)
-  metrics.share(peers)
+  metrics.share(processes)
   const observer: ServiceObserver = {
     decided: (limiter, key, decision) => {
       metrics.limiters.decided(limiter, decision)
@@ -97,13 +101,13 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const { decided: _, ...unwatched } = observer
   const service = new Service(config, store, options.isWatched === false ? unwatched : observer)
   const admin = new Admin({
-    ...{ service, peers, store: storeConfig, folder, log, every: options.every },
+    ...{ service, processes, store: storeConfig, folder, log, every: options.every },
     redisStore: storeConfig.redis && (store as RedisStore),
     limitsOf: (limiter) => metrics.limiters.limitsOf(limiter),
   })
   const capture = new Capture({ config: config.capture, store: storeConfig, folder, log })
   const decisionLog = new DecisionLog(config, folder, log, options.droppedLines)
-  peers.answer('captured', () => capture.flush())
+  processes.answer('captured', () => capture.flush())
   metrics.read({ service, store, admin, capture, decisionLog })
   await admin.start()
   const { http = DEFAULT_HTTP } = config.listen ?? {}
@@ -113,7 +117,7 @@ export async function startService(options: StartOptions): Promise<RunningServic
   const readiness = new Readiness(service, store)
   const tls = config.listen?.tls && tlsOptions(config.listen.tls, folder)
   const app = await createApp(
-    { service, gatekeeper, configuration, readiness, metrics, peers, admin, capture, tracing, log },
+    { service, gatekeeper, configuration, readiness, metrics, processes, admin, capture, tracing, log },
     tls,
   )
   options.extend?.(app)
@@ -134,12 +138,17 @@ export async function startService(options: StartOptions): Promise<RunningServic
     throw listenError('http', http, error)
   }
   const { domains } = options.loaded
-  const envoyOptions = { domains, service, observer, readiness, metrics, tracing, log, tls }
-  const envoy = await startEnvoy(config, envoyOptions).catch(async (error) => {
-    await app.close()
-    await release()
-    throw error
-  })
+  const grpcAddress = grpcAddressOf(config)
+  const startEnvoy = async (address: string) => {
+    const { EnvoyServer } = await import('../envoy/server.ts')
+    const options = { domains, service, observer, readiness, metrics, tracing, log, tls, address }
+    return EnvoyServer.start(options).catch(async (error) => {
+      await app.close()
+      await release()
+      throw error
+    })
+  }
+  const envoy = grpcAddress === undefined ? undefined : await startEnvoy(grpcAddress)
   const { port } = app.server.address() as AddressInfo
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   const httpUrl = `${tls ? 'https' : 'http'}://${host}:${port}`

@@ -1,13 +1,15 @@
+// Runs the service in this process, from its start to its end.
+
 import cluster from 'node:cluster'
 import { fileURLToPath } from 'node:url'
+import { type Logger, pino } from 'pino'
+import { UsageError } from '#replay/errors.js'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { UsageError } from '../errors.ts'
-import { openLog, type ServiceLog } from './log.ts'
-import { Alone } from './peers.ts'
+import { OneProcess } from './instance.ts'
 import { Reloading } from './reloading.ts'
 import { type RunningService, startService } from './running.ts'
-import { storeConfigOf } from './store.ts'
-import { runPrimary, WorkerPeers } from './workers.ts'
+import { storeConfigOf } from './stores.ts'
+import { runPrimary, WorkerProcesses } from './workers.ts'
 
 /** Shipped in the package, so that the service starts before anything has been written. */
 const EXAMPLE = fileURLToPath(new URL('../../examples/slidegate.yaml', import.meta.url))
@@ -48,7 +50,7 @@ async function serveHere(
   { file, drainMs }: ServeOptions,
   { log, dropped }: ServiceLog,
 ): Promise<number> {
-  const peers = cluster.isWorker ? new WorkerPeers() : new Alone()
+  const processes = cluster.isWorker ? new WorkerProcesses() : new OneProcess()
   let reloading: Reloading | undefined
   process.on('SIGHUP', () => reloading?.reload())
   const told = new Promise((resolve) => {
@@ -58,7 +60,7 @@ async function serveHere(
     process.on('disconnect', resolve)
   })
   try {
-    const running = await startService({ loaded, log, droppedLines: dropped, peers })
+    const running = await startService({ loaded, log, droppedLines: dropped, processes })
     // Only the first worker prints, so each text appears once.
     const isFirst = (cluster.worker?.id ?? 1) === 1
     const isTerminal = process.stderr.isTTY === true
@@ -78,7 +80,7 @@ async function serveHere(
     )
     // Production logs stay pure JSON.
     if ((file === undefined || isTerminal) && isFirst) process.stderr.write(welcomeOf(running, file))
-    if (peers instanceof WorkerPeers) peers.ready()
+    if (processes instanceof WorkerProcesses) processes.ready()
     await told
     log.info({ drainMs }, 'slidegate is ending')
     reloading.close()
@@ -109,4 +111,28 @@ function welcomeOf({ httpUrl, adminLink, service }: RunningService, file: string
     )
   }
   return `${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
+}
+
+/** Characters that wait to be written at most. */
+const MAX_WAITING = 4 * 2 ** 20
+
+/** What a pipe takes in one piece, whoever else writes to it. */
+const PIPE_BYTES = 4096
+
+interface ServiceLog {
+  readonly log: Logger
+  /** Lines that there was no room for. */
+  dropped(): number
+}
+
+/** The log of the service, on the standard output. Nothing waits until it is written: what is read too slowly is dropped. */
+function openLog(level: string): ServiceLog {
+  let dropped = 0
+  const output = pino.destination({ fd: 1, sync: false, maxLength: MAX_WAITING, maxWrite: PIPE_BYTES })
+  output.on('drop', () => {
+    dropped++
+  })
+  // Where nothing can be written there is nobody to tell. It is tried again with the next line.
+  output.on('error', () => {})
+  return { log: pino({ level }, output), dropped: () => dropped }
 }

@@ -1,3 +1,5 @@
+// An error that is the answer to a caller.
+
 /** What a caller has done wrong, or may not do: an answer, with the HTTP status that says it. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'

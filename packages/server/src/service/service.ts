@@ -1,9 +1,11 @@
+// The limiters in force; reloads, shadow switches.
+
 import type { AnyKey, Decision, Limiter, Logger, OnStoreError, Store, StoreUnavailableError } from 'slidegate'
 import type { Config } from '../config/schema.ts'
-import { notesOn } from './afresh.ts'
 import { DeclaredLimiter, type Shadowing } from './declared-limiter.ts'
-import { OwnStores } from './own-stores.ts'
+import { emptyLogNotesOf } from './empty-logs.ts'
 import { ServiceError } from './service-error.ts'
+import { OwnStores } from './stores.ts'
 
 /** A limiter in force. */
 export interface ActiveLimiter {
@@ -147,7 +149,7 @@ export class Service {
     for (const [name, { declared }] of next) {
       const before = present.get(name)?.declared
       if (before === declared) continue
-      for (const note of notesOn(declared, before)) this.#observer.logger?.warn(note)
+      for (const note of emptyLogNotesOf(declared, before)) this.#observer.logger?.warn(note)
     }
     for (const [name, old] of present) {
       const now = next.get(name)

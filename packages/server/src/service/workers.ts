@@ -1,8 +1,9 @@
+// Several worker processes behind one listener.
+
 import cluster, { type Worker } from 'node:cluster'
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { SECRET_OF_WORKERS } from '../instance-secret.ts'
-import { Alone, type Peers } from './peers.ts'
+import { OneProcess, type Processes, SECRET_OF_WORKERS } from './instance.ts'
 
 /** How the primary tells its workers what they are called together. */
 const INSTANCE = 'SLIDEGATE_INSTANCE'
@@ -28,7 +29,7 @@ type Message =
   | { readonly type: 'ready' }
 
 /** The workers of one primary process. */
-export class WorkerPeers extends Alone implements Peers {
+export class WorkerProcesses extends OneProcess implements Processes {
   readonly #asked = new Map<number, (answers: readonly unknown[]) => void>()
   #lastId = 0
 

@@ -1,3 +1,5 @@
+// Spans of decisions, sent by OTLP.
+
 import { context, ROOT_CONTEXT, type Tracer } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { type ExportResult, ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core'
@@ -14,9 +16,9 @@ import {
 import type { Logger } from 'pino'
 import type { AnyKey, Limiter } from 'slidegate'
 import { traced } from 'slidegate/opentelemetry'
+import { messageOf } from '#replay/errors.js'
 import type { TracingConfig } from '../config/schema.ts'
-import { messageOf } from '../errors.ts'
-import { VERSION } from '../version.ts'
+import { VERSION } from '../service/instance.ts'
 
 /** After which spans that could not be sent when the service ends are given up. */
 const CLOSE_MS = 5000

@@ -3,8 +3,8 @@ import { pino } from 'pino'
 import { type Decision, memoryStore } from 'slidegate'
 import { expect, it, onTestFinished } from 'vitest'
 import { Admin } from '../../src/admin/admin.ts'
-import { everyByTimer } from '../../src/admin/every.ts'
-import { Alone, type Peers } from '../../src/service/peers.ts'
+import { everyByTimer } from '../../src/admin/timer.ts'
+import { OneProcess, type Processes } from '../../src/service/instance.ts'
 import { Service } from '../../src/service/service.ts'
 
 const decision: Decision = {
@@ -20,13 +20,20 @@ const decision: Decision = {
   ...{ source: 'store', atMs: 1_700_000_000_000 },
 }
 
-function process(peers: Peers): { admin: Admin; service: Service } {
+function process(processes: Processes): { admin: Admin; service: Service } {
   const config = {
     limiters: { api: { limits: [{ kind: 'slidingWindow' as const, limit: 1, window: '1h' }] } },
   }
   const service = new Service(config, memoryStore())
   const log = pino({ level: 'silent' })
-  const admin = new Admin({ service, peers, store: { memory: {} }, folder: '/', log, every: everyByTimer })
+  const admin = new Admin({
+    service,
+    processes,
+    store: { memory: {} },
+    folder: '/',
+    log,
+    every: everyByTimer,
+  })
   onTestFinished(() => {
     admin.close()
     service.close()
@@ -36,7 +43,7 @@ function process(peers: Peers): { admin: Admin; service: Service } {
 
 /** Two processes that are one service. */
 function twoProcesses(): ReturnType<typeof process>[] {
-  const ends = [new Alone(), new Alone()]
+  const ends = [new OneProcess(), new OneProcess()]
   return ends.map((own) =>
     process({
       instance: 'both',
@@ -89,7 +96,7 @@ it('all processes drain', async () => {
 })
 
 it('domains of Envoy are seen as soon as they are asked', async () => {
-  const { admin } = process(new Alone())
+  const { admin } = process(new OneProcess())
   expect(admin.seen()).toEqual([])
   admin.decided('envoy.edge', { rule: 'remote_address' }, decision)
   expect(admin.seen()).toEqual(['envoy.edge'])

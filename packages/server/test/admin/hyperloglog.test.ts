@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { COARSE, HyperLogLog } from '../../src/admin/hyperloglog.ts'
-import { keyHash } from '../../src/admin/key-hash.ts'
-import { distinctIn } from '../../src/admin/keys-together.ts'
+import { keyHash } from '../../src/admin/keys.ts'
+import { distinctIn } from '../../src/admin/merge-keys.ts'
 
 const NAMES = ['user:', '10.0.', 'session-0000-', 'k']
 

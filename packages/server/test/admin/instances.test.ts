@@ -4,13 +4,13 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { COMMANDS } from '../../../slidegate/test/support/access.ts'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
-import { type Every, everyByTimer } from '../../src/admin/every.ts'
+import type { Overview } from '../../src/admin/api-types.ts'
 import { Instances } from '../../src/admin/instances.ts'
-import type { Overview } from '../../src/admin/overview.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
+import { type Every, everyByTimer } from '../../src/admin/timer.ts'
 import { ServiceClient } from '../../src/client/service-client.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { Alone } from '../../src/service/peers.ts'
+import { OneProcess } from '../../src/service/instance.ts'
 import { temporaryFolder } from '../support/cli.ts'
 import { startProcess } from '../support/service-process.ts'
 import { type AdminService, adminService } from './support.ts'
@@ -278,7 +278,7 @@ describe('instances on one Redis', () => {
     // Of another version of the service, or by somebody who may write to this Redis.
     const link = new RedisLink({ url: redis.url, prefix }, '/')
     const log = pino({ level: 'silent' })
-    const liar = new Instances({ peers: new Alone(), link, every: everyByTimer, log })
+    const liar = new Instances({ processes: new OneProcess(), link, every: everyByTimer, log })
     for (const question of ['top', 'usage', 'limits', 'live', 'callers', 'seconds', 'states', 'tail']) {
       liar.answer(question, () => ({ none: 'of yours' }))
     }
@@ -307,7 +307,13 @@ describe('an instance', () => {
     const prefix = newPrefix()
     const make = (every: Every, clock?: () => number) => {
       const link = new RedisLink({ url: redis.url, prefix }, '/')
-      const made = new Instances({ peers: new Alone(), link, every, log, ...(clock && { now: clock }) })
+      const made = new Instances({
+        processes: new OneProcess(),
+        link,
+        every,
+        log,
+        ...(clock && { now: clock }),
+      })
       onTestFinished(() => {
         made.close()
         link.close()
@@ -361,7 +367,7 @@ describe('an instance', () => {
     for (let i = 1; i < 256; i++) await come(`${i}`)
     await expect.poll(() => instance.count(), soon).toBe(257)
     nowMs = 10_000
-    instance.answer('steer', () => 'heard')
+    instance.answer('shadow', () => 'heard')
     const listening = new Redis(redis.url)
     onTestFinished(() => listening.disconnect())
     const answers: string[] = []
@@ -369,7 +375,7 @@ describe('an instance', () => {
     await listening.subscribe(`${prefix}:{instances}:new`)
     await come('new')
     // Only who is known is answered.
-    const question = { v: 1, type: 'ask', from: 'new', round: 1, question: 'steer' }
+    const question = { v: 1, type: 'ask', from: 'new', round: 1, question: 'shadow' }
     await client.publish(`${prefix}:{instances}`, JSON.stringify(question))
     await expect.poll(() => answers, soon).toEqual(['heard'])
   })

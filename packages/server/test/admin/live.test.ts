@@ -1,8 +1,8 @@
 // tier: system
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
+import type { History, Overview } from '../../src/admin/api-types.ts'
 import { Live } from '../../src/admin/live.ts'
-import type { History, Overview } from '../../src/admin/overview.ts'
 import type { SecondCounts } from '../../src/admin/rates.ts'
 import { CallTotals, quantile } from '../../src/admin/store-calls.ts'
 import { Usage } from '../../src/admin/usage.ts'

@@ -1,7 +1,7 @@
 // tier: system
 import { describe, expect, it } from 'vitest'
+import { randomSequence } from '../../../replay/test/support/logs.ts'
 import { merged, SpaceSaving, type Summary } from '../../src/admin/space-saving.ts'
-import { randomSequence } from '../support/logs.ts'
 
 /** A stream with few frequent words and many rare ones, and how often each came. */
 function stream(

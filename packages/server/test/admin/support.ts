@@ -1,10 +1,10 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
-import { type Every, everyByTimer } from '../../src/admin/every.ts'
-import { STEER_EVERY_MS } from '../../src/admin/steered.ts'
+import { SYNC_EVERY_MS } from '../../src/admin/shadow-switches.ts'
+import { type Every, everyByTimer } from '../../src/admin/timer.ts'
+import type { OverrideBody } from '../../src/client/format.ts'
 import { type Answer, ServiceClient } from '../../src/client/service-client.ts'
-import type { OverrideTold } from '../../src/client/telling.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type RunningService, startService } from '../../src/service/running.ts'
 import { Described, type OpenApi } from '../support/described.ts'
@@ -19,21 +19,21 @@ export interface AdminService extends AsyncDisposable {
   readonly logged: Record<string, unknown>[]
   ask(method: string, path: string, body?: unknown, token?: string): Promise<Answer>
   /** The overrides of a limiter, as the API lists them. */
-  overrides(limiter: string, count?: number): Promise<OverrideTold[]>
+  overrides(limiter: string, count?: number): Promise<OverrideBody[]>
   /** Lets the time pass after which an instance reads what was said on others. */
   steer(): Promise<void>
 }
 
 /**
  * A service in this process, whose answers have to be as `/openapi.json` describes them, and in which only
- * the reading of steering waits to be told.
+ * the reading of switches waits to be told.
  */
 export async function adminService(config: Config): Promise<AdminService> {
   const logged: Record<string, unknown>[] = []
-  const steering: (() => unknown)[] = []
+  const switches: (() => unknown)[] = []
   const every: Every = (ms, run) => {
-    if (ms !== STEER_EVERY_MS) return everyByTimer(ms, run)
-    steering.push(run)
+    if (ms !== SYNC_EVERY_MS) return everyByTimer(ms, run)
+    switches.push(run)
     return () => {}
   }
   const running = await startService({
@@ -67,12 +67,12 @@ export async function adminService(config: Config): Promise<AdminService> {
     overrides: async (limiter, count) => {
       const client = new ServiceClient({ url: new URL(running.httpUrl), token: adminTokenOf(running) })
       const query = `limiter=${limiter}${count === undefined ? '' : `&count=${count}`}`
-      const found: OverrideTold[] = []
+      const found: OverrideBody[] = []
       for await (const line of client.lines(`/v1/admin/overrides?${query}`)) found.push(JSON.parse(line))
       return found
     },
     steer: async () => {
-      await Promise.all(steering.map((run) => run()))
+      await Promise.all(switches.map((run) => run()))
     },
     [Symbol.asyncDispose]: () => running.stop(),
   }

@@ -3,10 +3,10 @@ import { setImmediate } from 'node:timers/promises'
 import type { Decision } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
+import type { TailDecision } from '../../src/admin/api-types.ts'
 import { EventStreams } from '../../src/admin/event-streams.ts'
-import type { TailLine } from '../../src/admin/overview.ts'
 import { Tail, type TailFilter } from '../../src/admin/tail.ts'
-import { Alone, type Peers } from '../../src/service/peers.ts'
+import { OneProcess, type Processes } from '../../src/service/instance.ts'
 
 const decision: Decision = {
   ...{ allowed: true, cost: 1, remaining: 3, retryAfterMs: 0, resetAfterMs: 0, deniedBy: [], limits: [] },
@@ -23,7 +23,7 @@ interface Setting {
   turn(): Promise<void>
 }
 
-function setUp(peers: Peers = new Alone()): Setting {
+function setUp(processes: Processes = new OneProcess()): Setting {
   const turns: (() => unknown)[] = []
   const clock = new ManualClock(0)
   const every = (_ms: number, run: () => void) => {
@@ -31,7 +31,7 @@ function setUp(peers: Peers = new Alone()): Setting {
     return () => void turns.splice(turns.indexOf(run), 1)
   }
   const streams = new EventStreams(every)
-  const tail = new Tail(peers, streams, () => clock.now())
+  const tail = new Tail(processes, streams, () => clock.now())
   const turn = async () => {
     // One that is under way already has to end first.
     await setImmediate()
@@ -41,7 +41,7 @@ function setUp(peers: Peers = new Alone()): Setting {
 }
 
 /** All that is there to be read. */
-function read(stream: Readable): { lines: TailLine[]; lost: number } {
+function read(stream: Readable): { lines: TailDecision[]; lost: number } {
   const text = String(stream.read() ?? '')
   const of = (event: string) =>
     Array.from(text.matchAll(new RegExp(`^event: ${event}\ndata: (.*)$`, 'gm')), ([, data]) =>
@@ -59,9 +59,9 @@ async function opened(setting: Setting, filter = everything): Promise<Readable> 
 
 describe('the tail', () => {
   it('keeps lines for so many readers at most, and those who are gone make room', async () => {
-    const peers = new Alone()
-    const { tail, clock } = setUp(peers)
-    const read = (id: number) => peers.ask('tail', { id: `${id}`, take: false, filter: everything() })
+    const processes = new OneProcess()
+    const { tail, clock } = setUp(processes)
+    const read = (id: number) => processes.ask('tail', { id: `${id}`, take: false, filter: everything() })
     for (let i = 0; i < 2000; i++) await read(i)
     expect(tail.readers).toBe(1024)
     clock.advance(6000)
@@ -168,9 +168,9 @@ describe('the tail', () => {
   })
 
   it('forgets a reader whose process is gone', async () => {
-    const peers = new Alone()
-    const setting = setUp(peers)
-    await peers.ask('tail', { id: 'elsewhere', filter: everything(), take: false })
+    const processes = new OneProcess()
+    const setting = setUp(processes)
+    await processes.ask('tail', { id: 'elsewhere', filter: everything(), take: false })
     setting.clock.advance(5000)
     setting.tail.decided('api', 'ann', decision)
     expect(setting.tail.readers).toBe(1)
@@ -206,8 +206,8 @@ describe('the tail', () => {
   })
 
   it('is of all processes, in the order of time', async () => {
-    const [first, second] = [new Alone(), new Alone()]
-    const both: Peers = {
+    const [first, second] = [new OneProcess(), new OneProcess()]
+    const both: Processes = {
       instance: 'both',
       answer: (question, answer) => first.answer(question, answer),
       ask: async (question, argument) => [

@@ -1,7 +1,7 @@
 import type { Decision, Source } from 'slidegate'
 import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it } from 'vitest'
-import { callersTogether, topKeys } from '../../src/admin/keys-together.ts'
+import { mergeCallers, topKeys } from '../../src/admin/merge-keys.ts'
 import { usageOf } from '../../src/admin/rates.ts'
 import { Usage } from '../../src/admin/usage.ts'
 
@@ -106,7 +106,7 @@ describe('callers', () => {
     for (let i = 0; i < 8; i++) record('api', { user: 'ann', address: `192.0.2.${i}` }, decision(true))
     for (let i = 0; i < 2; i++) record('api', { user: `u${i}`, address: '192.0.2.9' }, decision(true))
     const told = await usage.callers()
-    expect((await callersTogether([told, told])).get('api')).toEqual({ distinct: 12, topShare: 0.8 })
+    expect((await mergeCallers([told, told])).get('api')).toEqual({ distinct: 12, topShare: 0.8 })
   })
 })
 

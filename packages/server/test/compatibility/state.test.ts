@@ -8,14 +8,12 @@ import { ManualClock } from 'slidegate/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { restore, type Stored, versionsIn } from '../../../slidegate/test/compatibility/fixture.ts'
 import { useRedis } from '../../../slidegate/test/support/use-redis.ts'
-import { Audit } from '../../src/admin/audit.ts'
-import { RedisAuditLog } from '../../src/admin/audit-log.ts'
+import { Audit, RedisAuditLog } from '../../src/admin/audit.ts'
 import { RedisLink } from '../../src/admin/redis-link.ts'
-import { RedisSteering } from '../../src/admin/steering.ts'
+import { RedisShadowSwitches } from '../../src/admin/shadow-switches.ts'
 import { Capture } from '../../src/capture/capture.ts'
-import { partOf } from '../../src/envoy/domain.ts'
-import { limiterNameOf, ruleOf } from '../../src/envoy/rule.ts'
-import { claimOf, tokenOf } from '../../src/http/tokens.ts'
+import { limiterNameOf, partOf, ruleOf } from '../../src/envoy/domain.ts'
+import { claimOf, tokenOf } from '../../src/http/reservations.ts'
 import { Service } from '../../src/service/service.ts'
 
 // What the service keeps in Redis beside its limits, as released versions have left it: the present code reads it, and adds to
@@ -61,7 +59,7 @@ describe.each(versions)('what $version has left', ({ stored }) => {
   it('of words on shadow limits is in force', async () => {
     await restore(redis, stored)
     const words = { api: { '*': true, hourly: false }, login: { hourly: true } }
-    expect(await new RedisSteering(await linked()).read()).toEqual(words)
+    expect(await new RedisShadowSwitches(await linked()).read()).toEqual(words)
   })
 
   it('of the audit is listed', async () => {
@@ -92,10 +90,10 @@ describe('what is added is in the form of the newest', () => {
 
   it('of words', async () => {
     await redis.flushall()
-    const steering = new RedisSteering(await linked())
-    await steering.say('api', '*', true)
-    await steering.say('api', 'hourly', false)
-    await steering.say('login', 'hourly', true)
+    const switches = new RedisShadowSwitches(await linked())
+    await switches.set('api', '*', true)
+    await switches.set('api', 'hourly', false)
+    await switches.set('login', 'hourly', true)
     const words = stored.find(({ key }) => key === 'slidegate:{shadow}') as Stored & { type: 'zset' }
     expect(await redis.zrange('slidegate:{shadow}', 0, -1, 'WITHSCORES')).toEqual(words.members.flat())
     expect(await redis.keys('*')).toEqual(['slidegate:{shadow}'])

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { ConfigurationTold } from '../../src/admin/overview.ts'
+import type { ConfigurationState } from '../../src/admin/api-types.ts'
 import { ServiceClient } from '../../src/client/service-client.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { shownConfig } from '../../src/config/shown.ts'
+import { loadConfig, shownConfig } from '../../src/config/load.ts'
 import { startService } from '../../src/service/running.ts'
 import { cpuMsOf } from '../support/cpu-time.ts'
 import { adminTokenOf } from '../support/service.ts'
@@ -62,7 +61,7 @@ async function setUp(text: string, environment: NodeJS.ProcessEnv = {}) {
     running,
     write: (changed: string) => writeFileSync(file, changed),
     load: () => loadConfig(file, { environment }),
-    told: async () => (await client.answer('GET', '/v1/admin/configuration')).body as ConfigurationTold,
+    told: async () => (await client.answer('GET', '/v1/admin/configuration')).body as ConfigurationState,
     check: async (checked: string) =>
       await client.answer('POST', '/v1/admin/configuration/check', { text: checked }),
   }
@@ -101,7 +100,7 @@ describe('the configuration of a service', () => {
     expect((await service.check(api(10))).body).toEqual({ problems: [], diff: [] })
     const { body } = await service.check(`${api(10)}caps: { inFlight: 5 }\n`)
     expect(body).toMatchObject({ problems: [] })
-    const { diff } = body as ConfigurationTold
+    const { diff } = body as ConfigurationState
     expect(diff.filter(({ kind }) => kind === 'added').map(({ text }) => text)).toEqual([
       'caps:',
       '  inFlight: 5',
@@ -122,7 +121,7 @@ describe('the configuration of a service', () => {
 
   it('one that is quite another is told as another, at once', async () => {
     const service = await setUp(many('former', 2000))
-    let diff: ConfigurationTold['diff'] = []
+    let diff: ConfigurationState['diff'] = []
     const cpuMs = await cpuMsOf(async () => {
       // A client would not wait for a machine that is slow.
       const answer = await service.running.app.inject({
@@ -131,7 +130,7 @@ describe('the configuration of a service', () => {
         headers: { authorization: `Bearer ${adminTokenOf(service.running)}` },
         payload: { text: many('next', 2000) },
       })
-      diff = answer.json<ConfigurationTold>().diff
+      diff = answer.json<ConfigurationState>().diff
     })
     // Line by line it takes a minute.
     expect(cpuMs).toBeLessThan(15_000)

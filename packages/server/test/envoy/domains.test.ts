@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '../../src/config/problem.ts'
-import type { Entry } from '../../src/envoy/domain.ts'
+import { type Entry, limiterNameOf } from '../../src/envoy/domain.ts'
 import { readDomains } from '../../src/envoy/domains.ts'
-import { limiterNameOf } from '../../src/envoy/rule.ts'
 import { domainsIn, type Files } from './support/envoy-service.ts'
 
 function problemsIn(files: Files): readonly string[] {

@@ -34,21 +34,21 @@ const CONFIG: Config = {
   },
 }
 
-interface Asked {
+interface RequestParts {
   readonly path?: string
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-interface Told {
+interface GatewayAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: string
 }
 
 /** As a gateway asks; unlike fetch this sends a Host of another, and a body with any method. */
-function ask(service: TestService, uri: string, asked: Asked = {}): Promise<Told> {
+function ask(service: TestService, uri: string, asked: RequestParts = {}): Promise<GatewayAnswer> {
   const { path = '/v1/forward-auth', method = 'GET', headers = {}, body } = asked
   const told = {
     'x-forwarded-method': 'GET',
@@ -61,7 +61,12 @@ function ask(service: TestService, uri: string, asked: Asked = {}): Promise<Told
   return send(service.httpUrl + path, method, told, body)
 }
 
-function send(url: string, method: string, headers: Record<string, string>, body?: string): Promise<Told> {
+function send(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body?: string,
+): Promise<GatewayAnswer> {
   return new Promise((resolve, reject) => {
     request(url, { method, headers, agent: false }, (response) => {
       let text = ''

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { Config, ForwardAuthConfig, RuleConfig } from '../../src/config/schema.ts'
-import { AskedRequest } from '../../src/gateway/asked.ts'
+import { OriginalRequest } from '../../src/gateway/original-request.ts'
 import { type Charge, checkRules, Rules, type Ruling } from '../../src/gateway/rules.ts'
 
 const limits = [{ kind: 'slidingWindow' as const, limit: 5, window: '1m' }]
@@ -38,7 +38,7 @@ function ask(forwardAuth: ForwardAuthConfig, headers: Record<string, string | st
   const rules = new Rules({ limiters, forwardAuth }, (path, message) => {
     throw new Error(`${path.join('.')}: ${message}`)
   })
-  return rules.rulingOf(new AskedRequest(messageOf({ ...TOLD, ...headers })))
+  return rules.rulingOf(new OriginalRequest(messageOf({ ...TOLD, ...headers })))
 }
 
 const askRules = (rules: RuleConfig[], headers = {}) => ask({ rules }, headers)
@@ -168,9 +168,9 @@ describe('which rule', () => {
 describe('what a gateway has to tell', () => {
   test.each(['x-forwarded-method', 'x-forwarded-uri'])('%s is needed, once', (name) => {
     const { [name as 'x-forwarded-uri']: _, ...others } = TOLD
-    expect(() => new AskedRequest(messageOf(others))).toThrow(expect.objectContaining({ status: 400 }))
+    expect(() => new OriginalRequest(messageOf(others))).toThrow(expect.objectContaining({ status: 400 }))
     const twice = { ...TOLD, [name]: ['/a', '/b'] }
-    expect(() => new AskedRequest(messageOf(twice))).toThrow(expect.objectContaining({ status: 400 }))
+    expect(() => new OriginalRequest(messageOf(twice))).toThrow(expect.objectContaining({ status: 400 }))
   })
 
   test.each([
@@ -182,14 +182,14 @@ describe('what a gateway has to tell', () => {
     { 'x-forwarded-host': 'shop.example/x' },
     { 'x-forwarded-method': 'GET /' },
   ])('%j is refused', (headers) => {
-    expect(() => new AskedRequest(messageOf({ ...TOLD, ...headers }))).toThrow(
+    expect(() => new OriginalRequest(messageOf({ ...TOLD, ...headers }))).toThrow(
       expect.objectContaining({ status: 403, code: 'unreadable_request' }),
     )
   })
 
   test('a request of so many headers that some may be missing is refused', () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x-${i}`, '1']))
-    expect(() => new AskedRequest(messageOf({ ...TOLD, ...many }))).toThrow(
+    expect(() => new OriginalRequest(messageOf({ ...TOLD, ...many }))).toThrow(
       expect.objectContaining({ status: 403 }),
     )
   })

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { randomSequence } from '../../../replay/test/support/logs.ts'
 import { lowerCase, readingsOf } from '../../src/gateway/path.ts'
-import { randomSequence } from '../support/logs.ts'
 import { type Gateway, startPathCaddy, startPathNginx } from './support/programs.ts'
 
 // Whatever a real server takes a path for, it has to be among the readings: else somebody gets around a rule for it.

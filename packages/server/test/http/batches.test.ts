@@ -32,7 +32,7 @@ it('requests that arrive together travel together', async () => {
   const calls = (await scriptCalls(redis)) - before
   expect(calls).toBeGreaterThan(0)
   expect(calls).toBeLessThan(REQUESTS / 2)
-  // Alone, each has a call of its own.
+  // OneProcess, each has a call of its own.
   const between = await scriptCalls(redis)
   for (let i = 0; i < 10; i++) await ask('alone')
   expect((await scriptCalls(redis)) - between).toBeGreaterThanOrEqual(10)

@@ -2,8 +2,8 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { StoreUnavailableError } from 'slidegate'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { FailureLog } from '../../src/http/failure-log.ts'
-import { discreet } from '../../src/logged.ts'
+import { FailureLog } from '../../src/http/problems.ts'
+import { redacting } from '../../src/redact.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -20,7 +20,7 @@ function recorded() {
       done()
     },
   })
-  return { failures: new FailureLog(discreet(pino({ level: 'debug' }, stream))), lines }
+  return { failures: new FailureLog(redacting(pino({ level: 'debug' }, stream))), lines }
 }
 
 const REASONS = ['down', 'error', 'down', 'timeout', 'down'] as const

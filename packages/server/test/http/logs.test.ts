@@ -5,7 +5,7 @@ import { SlidegateError, StoreUnavailableError } from 'slidegate'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startRedis } from '../../../slidegate/test/support/redis-server.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { loggedError } from '../../src/logged.ts'
+import { redactError } from '../../src/redact.ts'
 import { withRedis } from '../support/redis.ts'
 import { testService } from '../support/service.ts'
 
@@ -134,7 +134,7 @@ describe('the log', () => {
 it('an error in the log tells nothing that was in the request', () => {
   const reply = Object.assign(new Error('ERR no'), { command: { name: 'evalsha', args: [SECRET] } })
   const failed = new StoreUnavailableError('error', 'the store did not decide', { cause: reply })
-  const told = loggedError(failed)
+  const told = redactError(failed)
   expect(told).toMatchObject({
     type: 'StoreUnavailableError',
     code: 'store_unavailable',
@@ -142,9 +142,9 @@ it('an error in the log tells nothing that was in the request', () => {
   })
   expect(JSON.stringify(told)).not.toContain(SECRET)
   const wrong = new SlidegateError('invalid_key', `the key is "${SECRET}"`, SECRET)
-  expect(loggedError(wrong)).toEqual({ type: 'SlidegateError', code: 'invalid_key' })
+  expect(redactError(wrong)).toEqual({ type: 'SlidegateError', code: 'invalid_key' })
   const looped = new Error('looped')
   looped.cause = looped
-  expect(() => JSON.stringify(loggedError(looped))).not.toThrow()
-  expect(loggedError(SECRET)).toEqual({ type: 'string' })
+  expect(() => JSON.stringify(redactError(looped))).not.toThrow()
+  expect(redactError(SECRET)).toEqual({ type: 'string' })
 })

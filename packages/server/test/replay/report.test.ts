@@ -17,8 +17,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { generateEntries, jsonLine, logOf } from '../../../replay/test/support/logs.ts'
 import { replayJson, slidegate, slidegateHere, temporaryFolder } from '../support/cli.ts'
-import { generateEntries, jsonLine, logOf } from '../support/logs.ts'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)
@@ -26,13 +26,13 @@ afterAll(folder.remove)
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 const T = Date.UTC(2026, 2, 9, 12)
 
-interface Told {
+interface Entry {
   readonly atMs: number
   readonly key: string
   readonly cost?: unknown
 }
 
-function log(name: string, entries: readonly Told[]): string {
+function log(name: string, entries: readonly Entry[]): string {
   const lines = entries.map(({ atMs, key, cost }) =>
     JSON.stringify({ time: new Date(T + atMs), ip: key, cost }),
   )
@@ -40,7 +40,7 @@ function log(name: string, entries: readonly Told[]): string {
 }
 
 /** So many requests of one key, one each millisecond. */
-function burst(atMs: number, count: number, key = 'caller'): Told[] {
+function burst(atMs: number, count: number, key = 'caller'): Entry[] {
   return Array.from({ length: count }, (_, i) => ({ atMs: atMs + i, key }))
 }
 

@@ -1,7 +1,7 @@
 // tier: system
 import { afterEach, describe, expect, it } from 'vitest'
+import { FullestWindow } from '../../../replay/src/counts/fullest-window.ts'
 import { type RedisServer, startRedis } from '../../../slidegate/test/support/redis-server.ts'
-import { FullestWindow } from '../../src/replay/fullest-window.ts'
 import { temporaryFolder } from '../support/cli.ts'
 import { startFlow } from '../support/flow.ts'
 import { startProcess } from '../support/service-process.ts'

@@ -1,6 +1,6 @@
 import { createLimiter, memoryStore, type Store, slidingWindow } from 'slidegate'
 import { expect, it } from 'vitest'
-import { OwnStores } from '../../src/service/own-stores.ts'
+import { OwnStores } from '../../src/service/stores.ts'
 
 const consume = (store: Store, key: string) =>
   createLimiter({ name: 'own', store, limits: [slidingWindow({ limit: 9, window: '1h' })] }).consumeSync(key)

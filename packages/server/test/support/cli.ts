@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Report } from '../../../replay/src/report/report.ts'
 import { type Bin, run } from '../../src/main.ts'
-import type { Report } from '../../src/replay/report.ts'
 
 const BIN = fileURLToPath(new URL('../../bin/slidegate.js', import.meta.url))
 

@@ -21,13 +21,13 @@ export interface Collector extends AsyncDisposable {
   answer(): void
 }
 
-type Told = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
+type Attributes = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
 
 interface Body {
   readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: Told }
+    readonly resource: { readonly attributes: Attributes }
     readonly scopeSpans: readonly {
-      readonly spans: readonly (Omit<ReceivedSpan, 'attributes'> & { readonly attributes: Told })[]
+      readonly spans: readonly (Omit<ReceivedSpan, 'attributes'> & { readonly attributes: Attributes })[]
     }[]
   }[]
 }
@@ -88,6 +88,6 @@ function finish(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
 }
 
-function valuesOf(told: Told): Record<string, unknown> {
+function valuesOf(told: Attributes): Record<string, unknown> {
   return Object.fromEntries(told.map(({ key, value }) => [key, Object.values(value)[0]]))
 }

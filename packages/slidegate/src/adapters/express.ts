@@ -1,3 +1,4 @@
+// Express 5 and 4.
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
@@ -5,7 +6,7 @@ import { connect, nodeBinding } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { type IsTrusted, unlessAnybody } from '../http/trust.ts'
 
-/** As of every adapter; functions are given the request, the response and `next`. */
+/** The options of every adapter. Functions get the request, the response and `next`. */
 export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: NextFunction]>
 
 /**
@@ -13,10 +14,8 @@ export type RateLimitOptions = GuardOptions<[req: Request, res: Response, next: 
  *
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * Without a `key` function callers are told apart by `req.ip`, which is right only if the app's `trust proxy`
- * names its proxies: where it trusts everybody callers choose their own address, so that is refused
- * (`invalid_option`).
- * Errors, `StoreUnavailableError` among them, go to `next`.
+ * The default key is the address in `req.ip`. The app's `trust proxy` must name its proxies: if it trusts everybody, callers
+ * choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to `next`.
  */
 export function rateLimit(options: RateLimitOptions): RequestHandler {
   checkOptions(options, 'rateLimit', GUARD_NAMES)

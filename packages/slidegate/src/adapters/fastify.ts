@@ -1,3 +1,4 @@
+// Fastify 5: a plugin.
 import type {
   FastifyContextConfig,
   FastifyPluginCallback,
@@ -6,9 +7,8 @@ import type {
   HookHandlerDoneFunction,
 } from 'fastify'
 import { checkOptions } from '../errors.ts'
-import { gate } from '../http/gate.ts'
 import { createGuard, type Guard } from '../http/guard.ts'
-import { drop, nodeBinding, ReplyFields, whenOver } from '../http/node.ts'
+import { drop, middleware, nodeBinding, ReplyFields, whenOver } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { RouteOptions, routeName } from '../http/per-route.ts'
 import { unlessSpoofed } from '../http/trust.ts'
@@ -23,30 +23,29 @@ interface Route {
 type Args = [request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** `false` where only routes are limited that say so in their `config.rateLimit`. Default: `true`. */
+  /** `false` limits only routes that have a `config.rateLimit`. Default: `true`. */
   readonly global?: boolean
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * What differs for this route from the options of {@link rateLimit}; limits of its own count for the route alone, unless
-     * they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each.
-     * `false`: the route is not limited.
+     * What differs for this route from the options of {@link rateLimit}. Limits of its own count for the route alone, unless
+     * they have a `name` or a `limiter`. Routes that differ only in `constraints` need a `name` each. `false`: not limited.
      */
     rateLimit?: GuardOptions<Args> | false
   }
 }
 
 /**
- * A plugin for Fastify 5. It limits the instance that registers it: its routes, those of plugins that are registered after
- * it, and what is not found; a route says in its `config.rateLimit` what differs.
+ * A plugin for Fastify 5. It limits the instance that registers it: its routes, those of plugins registered after it, and
+ * requests without a route. The `config.rateLimit` of a route has what differs.
  *
  *     app.register(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *
- * Without a `key` function callers are told apart by `request.ip`, which is right only if the app's `trustProxy`
- * names its proxies: where it trusts everybody callers choose their own address, so that is refused
- * (`invalid_option`). Errors, `StoreUnavailableError` among them, go to the app's error handler.
+ * The default key is the address in `request.ip`. The app's `trustProxy` must name its proxies: if it trusts everybody,
+ * callers choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`, go to the
+ * app's error handler.
  */
 export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   checkOptions(options, 'rateLimit', { ...GUARD_NAMES, global: true })
@@ -54,7 +53,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
     (request) => request.raw,
     (_, reply) => reply.raw,
   )
-  // The setting stands nowhere to be read.
+  // The setting can't be read.
   const address = unlessSpoofed<FastifyRequest>('trustProxy')
   const binding = { ...node, address }
   const { global: isGlobal = true } = options
@@ -71,7 +70,7 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   }
 
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // What is wrong is refused at once, but of routes that were declared before the plugin was loaded.
+    // Wrong options fail at once, except those of routes that were declared before the plugin was loaded.
     app.addHook('onRoute', (route) => void guardOf(route))
     app.addHook('onRequest', (request, reply, next) => {
       const guard = guardOf(request.routeOptions)
@@ -83,11 +82,11 @@ export function rateLimit(options: RateLimitOptions): FastifyPluginCallback {
   return Object.assign(plugin, PLUGIN)
 }
 
-const enter = gate<Args>({
+const enter = middleware<Args>({
   fields: (_, reply) => new ReplyFields(reply),
   whenOver: (over, _, reply) => whenOver(reply.raw, over, new ReplyFields(reply)),
   answer({ status, body }, _, reply) {
-    // To JSON in a string Fastify would add a charset, which JSON does not have.
+    // Fastify would add a charset to JSON in a string, which JSON does not have.
     reply.code(status).send(Buffer.from(body))
   },
   drop(_, reply) {
@@ -97,7 +96,7 @@ const enter = gate<Args>({
   next: (_, __, next) => next,
 })
 
-/** What fastify-plugin would set: the hook is for the instance that registers the plugin, not for one of its own. */
+/** What fastify-plugin would set, so that the hook is for the instance that registers the plugin. */
 const PLUGIN = {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'slidegate',

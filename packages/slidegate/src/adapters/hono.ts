@@ -1,25 +1,26 @@
+// Hono 4, in any runtime.
 import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Decision } from '../decision.ts'
 import { checkOptions } from '../errors.ts'
-import { promised } from '../http/at-once.ts'
 import { cannotDrop } from '../http/denied.ts'
 import {
-  answerTo,
-  answerToNobody,
   asConnection,
   type Connection,
+  denialResponse,
+  droppedResponse,
   fetchBinding,
-  overseen,
-  placed,
+  watchResponse,
+  withHeaders,
 } from '../http/fetch.ts'
 import { createGuard } from '../http/guard.ts'
+import { promised } from '../http/maybe-async.ts'
 import { drop } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Args = [c: Context, next: Next]
 
 export interface RateLimitOptions extends GuardOptions<Args> {
-  /** Answers a denied request in place of the problem body: its response gets the headers. Default: status 429 and RFC 9457. */
+  /** Answers a denied request in place of the problem body. Its response gets the headers. */
   readonly onDenied?: (decision: Decision, ...args: Args) => Response | ReturnType<MiddlewareHandler>
 }
 
@@ -29,10 +30,9 @@ export interface RateLimitOptions extends GuardOptions<Args> {
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, address: { trust: 1, header: 'cf-connecting-ip' } }))
  *
- * Without a `key` function callers are told apart by the other end of their connection, as Node, Bun and Deno tell it: behind
- * proxies, say so in `address`. Other platforms tell none: where neither is given, requests fail (`invalid_option`). So do
- * those that `denied: 'drop'` is for, but on Node.
- * Errors, `StoreUnavailableError` among them, are thrown, and go to `app.onError`.
+ * The default key is the address of the connection's other end in Node, Bun and Deno: behind proxies, set `address`. On other
+ * platforms requests fail (`invalid_option`) without `key` or `address`. `denied: 'drop'` works on Node only. Errors, such as
+ * `StoreUnavailableError`, are thrown, and go to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -43,15 +43,15 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     const { denial, over } = verdict
     if (denial?.action === 'drop') return dropped(c)
     if (denial !== undefined) {
-      const answer = await answerTo(denial, (body, init) => c.newResponse(body, init as Init))
+      const answer = await denialResponse(denial, (body, init) => c.newResponse(body, init as Init))
       // Else it was passed on.
       if (!c.finalized && answer) c.res = answer as Response
     } else if (over === undefined) {
       await next()
     } else {
-      replace(c, await overseen(over, c.req.raw, connectionOf(c), () => next().then(() => c.res)))
+      replace(c, await watchResponse(over, c.req.raw, connectionOf(c), () => next().then(() => c.res)))
     }
-    replace(c, placed(verdict, c.res))
+    replace(c, withHeaders(verdict, c.res))
   }
 }
 
@@ -74,5 +74,5 @@ function dropped(c: Context): Response {
   const { outgoing } = connectionOf(c)
   if (outgoing !== undefined) drop(outgoing)
   else if (!c.req.raw.signal.aborted) throw cannotDrop()
-  return answerToNobody()
+  return droppedResponse()
 }

@@ -1,15 +1,16 @@
+// Koa 3 and 2.
 import type { Middleware, Next, ParameterizedContext } from 'koa'
 import { checkOptions } from '../errors.ts'
-import { promised } from '../http/at-once.ts'
 import { createGuard, type Denial } from '../http/guard.ts'
 import { placeHeaders } from '../http/headers.ts'
+import { promised } from '../http/maybe-async.ts'
 import { drop, NodeFields, nodeBinding, whenOver } from '../http/node.ts'
 import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 import { believesAnybody, spoofableAddress } from '../http/trust.ts'
 
 type Context = ParameterizedContext
 
-/** As of every adapter; functions are given the context and `next`. */
+/** The options of every adapter. Functions get the context and `next`. */
 export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
 
 /**
@@ -18,10 +19,9 @@ export type RateLimitOptions = GuardOptions<[ctx: Context, next: Next]>
  *     app.use(rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] }))
  *     app.use(rateLimit({ limits, key: (ctx) => userKey(ctx.state.user?.id) }))
  *
- * Without a `key` function callers are told apart by `ctx.ip`. Behind proxies that is right only if the app's `proxy` is on
- * and its `maxIpsCount` is how many there are: where it is left out callers choose their own address, so that is refused
- * (`invalid_option`).
- * Errors, `StoreUnavailableError` among them, are thrown.
+ * The default key is the address in `ctx.ip`. Behind proxies the app needs `proxy` and their number as `maxIpsCount`: without
+ * that number callers choose their own address, so requests fail (`invalid_option`). Errors, such as `StoreUnavailableError`,
+ * are thrown.
  */
 export function rateLimit(options: RateLimitOptions): Middleware {
   checkOptions(options, 'rateLimit', GUARD_NAMES)
@@ -38,7 +38,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   }
 }
 
-/** Of the addresses in the header Koa takes the last `maxIpsCount`, all of them unless told, and of these the first. */
+/** Koa takes the last `maxIpsCount` addresses in the header, by default all of them, and of these the first. */
 function clientAddress(ctx: Context): string | undefined {
   const { proxy, maxIpsCount } = ctx.app
   if (proxy && believesAnybody((_, hop) => !(maxIpsCount > 0) || hop < maxIpsCount)) {

@@ -1,3 +1,4 @@
+// Nest: the module, and rateLimit() as a guard of its own.
 import {
   type CanActivate,
   type DynamicModule,
@@ -10,33 +11,30 @@ import {
 import { APP_GUARD, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core'
 import { checkOptions, invalidOption } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
-import { RateLimitGuard } from './nest/guard.ts'
-import { HandlerGuards, type HandlerOptions } from './nest/handler-guards.ts'
-import {
-  NAMES,
-  type RateLimitAsyncOptions,
-  type RateLimitModuleOptions,
-  type RateLimitOptions,
-} from './nest/options.ts'
-import { httpOf, pass } from './nest/passing.ts'
-import { type HttpRequest, type HttpResponse, httpBinding } from './nest/platform.ts'
+import { HandlerGuards, type HandlerOptions, RateLimitGuard } from './nest/guard.ts'
+import type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
+import { NAMES } from './nest/options.ts'
+import { type HttpRequest, type HttpResponse, httpBinding, httpOf, pass } from './nest/platform.ts'
 
-export { RateLimit, SkipRateLimit } from './nest/decorators.ts'
-export { RateLimitException } from './nest/exception.ts'
-export { RateLimitGuard } from './nest/guard.ts'
+export { RateLimit, RateLimitGuard, SkipRateLimit } from './nest/guard.ts'
 export type { RateLimitAsyncOptions, RateLimitModuleOptions, RateLimitOptions } from './nest/options.ts'
-export type { RequestOf } from './nest/passing.ts'
-export type { HttpRequest, HttpResponse, NestArguments } from './nest/platform.ts'
+export {
+  type HttpRequest,
+  type HttpResponse,
+  type NestArguments,
+  RateLimitException,
+  type RequestOf,
+} from './nest/platform.ts'
 
 /**
- * For Nest on Express or Fastify: limits all handlers, and those apart that have `@RateLimit()`.
+ * For Nest on Express or Fastify: limits all handlers, and separately those that have `@RateLimit()`.
  *
  *     @Module({ imports: [RateLimitModule.forRoot({ limits: [slidingWindow({ limit: 100, window: '1m' })] })] })
  *
- * Without a `key` function callers are told apart by `request.ip`, which is right only if the platform's trust in proxies
- * (`trust proxy`, `trustProxy`) names them: where it trusts everybody callers choose their own address, so that is refused
- * (`invalid_option`). The denied end in a {@link RateLimitException}. Errors, `StoreUnavailableError` among them, go to
- * the exception filters. What no handler serves is not limited: Nest asks no guard of it.
+ * The default key is the address in `request.ip`. The platform's trust in proxies (`trust proxy`, `trustProxy`) must name
+ * them: if it trusts everybody, callers choose their own address, so requests fail (`invalid_option`). A denial is a
+ * {@link RateLimitException}. Errors, such as `StoreUnavailableError`, go to the exception filters. Requests without a
+ * handler are not limited: Nest calls no guard for them.
  */
 export class RateLimitModule implements OnModuleInit {
   readonly #module: ModuleRef
@@ -79,7 +77,7 @@ export class RateLimitModule implements OnModuleInit {
     }
   }
 
-  /** What is wrong is told from the beginning, not from the first request on. */
+  /** Checks all options at the start, not at the first request. */
   onModuleInit(): void {
     const made = this.#discovery.getProviders().filter(({ token }) => token === HandlerGuards)
     if (made.length > 1)

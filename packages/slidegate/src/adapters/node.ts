@@ -1,3 +1,4 @@
+// node:http, node:https and node:http2, and whatever takes middleware as Connect does.
 import { checkOptions } from '../errors.ts'
 import { createGuard } from '../http/guard.ts'
 import { connect, type NodeRequest, type NodeResponse, nodeBinding } from '../http/node.ts'
@@ -5,7 +6,7 @@ import { GUARD_NAMES, type GuardOptions } from '../http/options.ts'
 
 type Next = (error?: unknown) => void
 
-/** As of every adapter; functions are given the request, the response and `next`. */
+/** The options of every adapter. Functions get the request, the response and `next`. */
 export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse, next: Next]>
 
 /**
@@ -14,8 +15,8 @@ export type RateLimitOptions = GuardOptions<[req: NodeRequest, res: NodeResponse
  *     const limit = rateLimit({ limits: [slidingWindow({ limit: 100, window: '1m' })] })
  *     createServer((req, res) => limit(req, res, (error) => (error ? fail(error, res) : handle(req, res))))
  *
- * `next` is called for admitted requests, and with what has gone wrong, `StoreUnavailableError` among it. Without a `key`
- * function callers are told apart by the other end of their connection: behind proxies, say so in `address`.
+ * `next` is called for admitted requests, and with errors, such as `StoreUnavailableError`. The default key is the address of
+ * the connection's other end: behind proxies, set `address`.
  */
 export function rateLimit(
   options: RateLimitOptions,

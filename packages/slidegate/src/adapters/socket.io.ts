@@ -1,9 +1,10 @@
+// Socket.IO: the events of each connection.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'socket.io'
 import { mayBeCut, textOf } from '../http/client-address.ts'
 import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
-export type { Notice } from '../http/notice.ts'
+export type { DenialMessage } from '../http/denial-message.ts'
 
 /** A socket of a server with whatever types of events. */
 export type AnySocket = Pick<Socket, 'id' | 'connected' | 'handshake' | 'data'> & {
@@ -20,8 +21,8 @@ export interface ClientEvent<S extends AnySocket = Socket> {
 }
 
 /**
- * `maxPending` is 1,000 unless told; with one more the connection is closed, for Socket.IO cannot read slower. Each may be as
- * large as the server's `maxHttpBufferSize`.
+ * Default `maxPending`: 1,000. With one more the connection is closed, since Socket.IO can't read slower. Each may be as large
+ * as the server's `maxHttpBufferSize`.
  */
 export type RateLimitOptions<S extends AnySocket = Socket> = MessageOptions<ClientEvent<S>>
 
@@ -35,7 +36,7 @@ interface PendingEvent<S extends AnySocket> extends ClientEvent<S> {
  *     io.on('connection', rateLimit({ limits: [slidingWindow({ limit: 20, window: '10s' })] }))
  *     io.of('/admin').on('connection', rateLimit({ limits: [slidingWindow({ limit: 5, window: '10s' })] }))
  *
- * A denied event is not handled. A client that has asked for an acknowledgement gets `{ error }`, a {@link Notice}; any
+ * A denied event is not handled. A client that has asked for an acknowledgement gets `{ error }`, a {@link DenialMessage}; any
  * other the event `rate_limited` with it, unless `onDenied` does something else. `denied: 'drop'` disconnects the client, as
  * does the list `deny`. Once the client is disconnected nothing is handled, and what was not handled is not charged.
  *
@@ -55,7 +56,7 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
     const disconnect = () => {
       socket.disconnect(true)
     }
-    const line = open(
+    const queue = open(
       { socket: limited },
       {
         handle: ({ next }, undo) => {
@@ -65,10 +66,10 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
           })
           next()
         },
-        tell: (notice, { acknowledge }) =>
+        notify: (denial, { acknowledge }) =>
           flushed(socket, () => {
-            if (acknowledge === undefined) socket.emit('rate_limited', notice)
-            else acknowledge({ error: notice })
+            if (acknowledge === undefined) socket.emit('rate_limited', denial)
+            else acknowledge({ error: denial })
           }),
         drop: disconnect,
         fail: (error, { next }) => next(error),
@@ -77,13 +78,13 @@ export function rateLimit<S extends AnySocket = Socket>(options: RateLimitOption
         },
       },
     )
-    if (line === undefined) return disconnect()
-    socket.once('disconnect', () => line.close())
+    if (queue === undefined) return disconnect()
+    socket.once('disconnect', () => queue.close())
     socket.use(([name, ...args], next) => {
       const last = args.at(-1)
       const acknowledge = typeof last === 'function' ? last : undefined
       if (acknowledge !== undefined) args.pop()
-      line.push({ socket: limited, name, args, acknowledge, next })
+      queue.push({ socket: limited, name, args, acknowledge, next })
     })
   }
 }

@@ -1,10 +1,11 @@
+// ws: the messages of each connection.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RawData, WebSocket } from 'ws'
 import { mayBeCut, textOf } from '../http/client-address.ts'
 import { limitMessages, type MessageOptions } from '../http/messages.ts'
 
-export type { Notice } from '../http/notice.ts'
+export type { DenialMessage } from '../http/denial-message.ts'
 
 /** A connection, and the request that it began with. */
 export interface Connection<
@@ -13,7 +14,7 @@ export interface Connection<
 > {
   readonly socket: Socket
   readonly request: Request
-  /** Drawn for this connection: its key where `key` tells no other. */
+  /** Random, and the default key. */
   readonly connectionId: string
 }
 
@@ -25,10 +26,7 @@ export interface Message<
   readonly isBinary: boolean
 }
 
-/**
- * `maxPending` is 100 unless told; no more are read then, and TCP holds the client back. Each may be as large as the server's
- * `maxPayload`.
- */
+/** Default `maxPending`: 100. No more are read then, and TCP holds the client back. Each may be as large as `maxPayload`. */
 export type RateLimitOptions<
   Socket extends WebSocket = WebSocket,
   Request extends IncomingMessage = IncomingMessage,
@@ -48,7 +46,7 @@ const INTERNAL_ERROR = 1011
  *       socket.on('message', limit(socket, request, (data) => broadcast(data)))
  *     })
  *
- * A denied message is not handled; the client is told by a text message, a {@link Notice} as JSON, unless `onDenied` does
+ * A denied message is not handled; the client is told by a text message, a {@link DenialMessage} as JSON, unless `onDenied` does
  * something else. `denied: 'drop'` terminates the connection. While a message is being decided nothing is read; while it
  * waits for room, no more than `maxPending` messages, so that it is noticed when the client hangs up. Once the
  * connection is closed nothing is handled, and what was not handled is not charged.
@@ -74,12 +72,12 @@ export function rateLimit<
   return (socket, request, handler) => {
     let isPaused = false
     const connection = { socket, request, connectionId: randomUUID() }
-    const line = open(connection, {
+    const queue = open(connection, {
       handle: ({ data, isBinary }) => handler.call(socket, data, isBinary),
-      tell: (notice) => new Promise<void>((sent) => socket.send(JSON.stringify(notice), () => sent())),
+      notify: (denial) => new Promise<void>((sent) => socket.send(JSON.stringify(denial), () => sent())),
       drop: () => socket.terminate(),
       fail: (error) => {
-        line?.close()
+        queue?.close()
         socket.close(INTERNAL_ERROR)
         if (socket.listenerCount('error') > 0) socket.emit('error', error)
         else console.error('slidegate:', error)
@@ -91,11 +89,11 @@ export function rateLimit<
         isPaused = isFull
       },
     })
-    if (line === undefined) {
+    if (queue === undefined) {
       socket.close(POLICY_VIOLATION)
       return () => {}
     }
-    socket.once('close', () => line.close())
-    return (data, isBinary) => line.push({ ...connection, data, isBinary })
+    socket.once('close', () => queue.close())
+    return (data, isBinary) => queue.push({ ...connection, data, isBinary })
   }
 }

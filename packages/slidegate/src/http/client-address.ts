@@ -1,11 +1,11 @@
+// Finds the client's address behind proxies, in the headers that trusted ones set.
 import { checkOptions, invalidOption, show } from '../errors.ts'
-import { type AddressKeyOptions, addressKey, checkPrefix } from './address.ts'
-import { forwardedFor } from './forwarded.ts'
+import { type AddressKeyOptions, addressKey, checkPrefix } from './caller-keys.ts'
 import { MAX_HOPS, type Trust, trustOf } from './trust.ts'
 
 /**
- * Headers in which a platform, or a proxy of one's own, tells the one address that it knows. Others pass on what the caller
- * has sent, by default or always: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
+ * Headers that a platform, or your own proxy, sets to the client's address. Left out are those that may pass on the caller's
+ * own value: `fastly-client-ip`, `true-client-ip`, `x-azure-clientip`, `x-envoy-external-address`.
  */
 const PLATFORM_HEADERS = [
   'cf-connecting-ip',
@@ -18,37 +18,33 @@ const PLATFORM_HEADERS = [
   'x-vercel-forwarded-for',
 ] as const
 
-/** Where proxies tell whom they have a request from. */
+/** A header in which proxies report whom a request is from. */
 export type AddressHeader = 'x-forwarded-for' | 'forwarded' | (typeof PLATFORM_HEADERS)[number]
 
 const HEADERS: readonly string[] = ['x-forwarded-for', 'forwarded', ...PLATFORM_HEADERS]
 
-/** Who is believed, and where the address is said. */
+/** Which proxies are trusted, and which header they set. */
 export interface ClientAddressOptions extends AddressKeyOptions {
-  /** Which proxies are yours, see {@link Trust}. Nobody else is believed. */
+  /** Which proxies are yours, see {@link Trust}. No others are trusted. */
   readonly trust: Trust
   /**
-   * The header that they tell it in, in lower case. Lists (`x-forwarded-for`, and `forwarded` of RFC 7239) are read from
-   * the right, as far as there are trusted proxies. Any other is one address that the platform in front of you sets: choose
-   * it only where the platform removes what the caller has sent under that name, and nobody comes around it. Default:
-   * `x-forwarded-for`.
+   * The header, in lower case. Lists (`x-forwarded-for`, and `forwarded` of RFC 7239) are read from the right, as far as
+   * proxies are trusted. Any other holds one address: choose it only if the platform in front of you overwrites the header,
+   * and nobody can get around the platform. Default: `x-forwarded-for`.
    */
   readonly header?: AddressHeader
 }
 
-/** What is read of a request: that of `node:http` and of all that is built on it, or of the Fetch API, which has no socket. */
+/** A request of `node:http`, of a framework on it, or of the Fetch API, which has no socket. */
 export interface AddressedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Pick<Headers, 'get'>
   readonly socket?: { readonly remoteAddress?: string | undefined }
   readonly rawHeaders?: readonly string[]
-  /** Where the framework has a request of its own. */
+  /** The request of Node, if the framework has one of its own. */
   readonly raw?: { readonly rawHeaders?: readonly string[] }
 }
 
-/**
- * Of requests with more headers Node drops the last, unless it is one that refuses them (CVE-2026-58044): what is missing
- * may be what a proxy has added.
- */
+/** Versions of Node with CVE-2026-58044 drop headers beyond these, perhaps those that a proxy has added. */
 const MAX_HEADERS = 1000
 
 /** Whether headers of a request may be missing. */
@@ -57,22 +53,22 @@ export function mayBeCut({ rawHeaders, raw }: Pick<AddressedRequest, 'rawHeaders
   return namesAndValues.length >= 2 * MAX_HEADERS
 }
 
-/** A `Forwarded` header is read as a whole: a longer one is not read. */
+/** A longer `Forwarded` header is not read. */
 const MAX_FORWARDED = 4096
 
 /**
- * A key function that tells callers apart by their address, behind proxies too:
+ * Makes a key function by the client's address, behind proxies too:
  *
  *     rateLimit({ limits, key: clientAddress({ trust: 1 }) })
  *     rateLimit({ limits, key: clientAddress({ trust: ['10.0.0.0/8'], header: 'forwarded' }) })
  *
- * The peer of the connection is the first; where it is trusted, the one from whom it has the request, as it tells, and so on.
- * The first that is not trusted is the client, its key that of {@link addressKey}; where all are, the farthest. Whatever a
- * caller sends himself stands farther away, and is not read. An address that is missing or cannot be read is
- * `UNKNOWN_ADDRESS`; so is a whole `Forwarded` header that breaks its grammar, and whatever a request with 1,000 headers or
- * more tells. A server on a Unix socket knows no peer: count proxies there.
+ * Starts at the other end of the connection. While an address is trusted, the next one is whom it has the request from, as
+ * the header says. The first that isn't trusted is the client, or the farthest if all are. Its key is {@link addressKey}.
  *
- * A number trusts whoever connects: use it only where nobody can connect but your proxies.
+ * The key is `UNKNOWN_ADDRESS` if an address is missing or can't be read, if a `Forwarded` header breaks its grammar, and for
+ * requests with 1,000 headers or more. On a Unix socket there is no address of the connection: count proxies there.
+ *
+ * A number trusts anybody who connects: use it only if nobody but your proxies can connect.
  *
  * @throws {SlidegateError} `invalid_option`, also for settings by which callers could choose their key
  */
@@ -88,7 +84,7 @@ export function clientAddress(options: ClientAddressOptions): (request: Addresse
   }
 }
 
-/** The client's address, from the connection's other end and what a request tells; undefined where it cannot be known. */
+/** Finds the client's address from the connection's other end and the headers; undefined if it can't be known. */
 export type AddressReader = (
   peer: string | undefined,
   header: (name: string) => string | undefined,
@@ -113,27 +109,29 @@ export function addressReader(options: ClientAddressOptions, caller: string): Ad
       name,
     )
   }
-  const tellOf = tellerOf(name ?? 'x-forwarded-for')
+  const sourceOf = addressSourceOf(name ?? 'x-forwarded-for')
   return (peer, header, isCut) => {
     let address = peer
-    let tell: Teller | undefined
+    let next: AddressSource | undefined
     for (let hop = 0; isTrusted(address, hop); hop++) {
       if (hop === MAX_HOPS) return undefined
-      tell ??= isCut() ? UNREADABLE : tellOf(header)
-      const next = tell()
-      if (next === undefined) break
-      address = withoutPort(next)
+      next ??= isCut() ? UNREADABLE : sourceOf(header)
+      const found = next()
+      if (found === undefined) break
+      address = withoutPort(found)
     }
     return address
   }
 }
 
-/** Answers the next address, the nearest first; nothing after the last. */
-type Teller = () => string | undefined
+/** Returns the next address, the nearest first; undefined after the last. */
+type AddressSource = () => string | undefined
 
-const UNREADABLE: Teller = () => ''
+const UNREADABLE: AddressSource = () => ''
 
-function tellerOf(name: AddressHeader): (header: (name: string) => string | undefined) => Teller {
+function addressSourceOf(
+  name: AddressHeader,
+): (header: (name: string) => string | undefined) => AddressSource {
   switch (name) {
     case 'x-forwarded-for':
       return (header) => fromTheRight(header(name))
@@ -144,7 +142,7 @@ function tellerOf(name: AddressHeader): (header: (name: string) => string | unde
   }
 }
 
-/** Lines of one name are one list. */
+/** Fields of one name are one list. */
 export function textOf(value: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : (value as string | undefined)
 }
@@ -153,8 +151,8 @@ function isHeaders(headers: AddressedRequest['headers']): headers is Pick<Header
   return typeof headers.get === 'function'
 }
 
-/** Only as much of a list is read as is asked for: the rest may be anything. */
-function fromTheRight(list: string | undefined): Teller {
+/** Reads no more of a list than is asked for: the rest may be anything. */
+function fromTheRight(list: string | undefined): AddressSource {
   let end = list?.length ?? -1
   return () => {
     if (end < 0) return undefined
@@ -165,20 +163,46 @@ function fromTheRight(list: string | undefined): Teller {
   }
 }
 
-/** RFC 7239. Each proxy adds an element: that one is missing says no more than that it tells no address. */
-function forwarded(header: string | undefined): Teller {
+/** RFC 7239. Each proxy adds an element, perhaps without an address. */
+function forwarded(header: string | undefined): AddressSource {
   if (header === undefined) return () => undefined
   if (header.length > MAX_FORWARDED) return UNREADABLE
   const elements = forwardedFor(header)
   return elements === undefined ? UNREADABLE : () => elements.pop()
 }
 
-/** What a platform tells is the client's address, and nothing goes before it. Without it there is none. */
-function once(address: string | undefined): Teller {
-  let isTold = false
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+const QUOTED = '"(?:[\\t !#-[\\]-~\\x80-\\xff]|\\\\[\\t -~\\x80-\\xff])*"'
+
+/** A parameter, and what comes after it: `;` one more of the same element, `,` one of the next, or the end. */
+const PARAMETER = new RegExp(`(${TOKEN})=(?:(${TOKEN})|(${QUOTED}))(?:[\\t ]*([;,])[\\t ]*|$)`, 'y')
+
+/**
+ * The `for` of each element of a `Forwarded` header, '' for an element without one. If a parameter comes twice in an element,
+ * the last counts. Undefined if the header breaks the grammar of RFC 7239.
+ */
+export function forwardedFor(header: string): string[] | undefined {
+  const elements: string[] = ['']
+  PARAMETER.lastIndex = 0
+  for (let separator: string | undefined = ';'; separator !== undefined; ) {
+    const match = PARAMETER.exec(header)
+    if (match === null) return undefined
+    const [, name, token, quoted] = match
+    if (name!.toLowerCase() === 'for') {
+      elements[elements.length - 1] = token ?? quoted!.slice(1, -1).replace(/\\(.)/g, '$1')
+    }
+    separator = match[4]
+    if (separator === ',') elements.push('')
+  }
+  return elements
+}
+
+/** A platform's header is the client's address, and the last. Without it there is none. */
+function once(address: string | undefined): AddressSource {
+  let isRead = false
   return () => {
-    if (isTold) return undefined
-    isTold = true
+    if (isRead) return undefined
+    isRead = true
     return address ?? ''
   }
 }

@@ -1,21 +1,28 @@
+// What happens to denied requests: they are rejected, delayed, queued or dropped.
 import type { Decision } from '../decision.ts'
-import { checkNames, invalidOption, type SlidegateError, show, type WaitErrorReason } from '../errors.ts'
+import {
+  checkNames,
+  invalidOption,
+  type SlidegateError,
+  show,
+  WaitError,
+  type WaitErrorReason,
+} from '../errors.ts'
 import type { AnyKey } from '../key.ts'
-import { WaitError } from '../limiter/waiting/wait-error.ts'
-import type { WaitOptions } from '../limiter/waiting/wait-options.ts'
+import type { WaitOptions } from '../limiter/waiting/waiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { type Duration, parseDuration } from '../runtime/duration.ts'
 
 /**
- * What happens to requests for which there is no room:
- * - `'reject'`: answered at once, with 429
- * - `{ delay: '2s' }`: waits for its turn, for so long at most; where it would take longer, or has, it is rejected
- * - `{ queue: 100, maxWait: '10s' }`: the same, with so many at a time, from 1 to 2^20, of all callers in this process;
- *   the next is rejected. `maxWait` is 30 s unless told
+ * What happens to requests without room:
+ * - `'reject'`: answered with 429
+ * - `{ delay: '2s' }`: waits for its turn, up to this long; rejected if it takes longer
+ * - `{ queue: 100, maxWait: '10s' }`: the same, for up to 100 requests of all callers in this process at a time, from 1 to
+ *   2^20; more are rejected. Default `maxWait`: 30 s
  * - `'drop'`: the connection is closed without an answer
  *
- * Whoever waits is served first come, first served among the requests of its key, and gives up its place when the client
- * hangs up. Times are from 1 ms to 2^31 - 1 ms. Of all that wait the limiter's `maxWaiting` is a bound, too.
+ * Requests of a key wait first come, first served, until the client hangs up. Times are from 1 ms to 2^31 - 1 ms. The limiter's
+ * `maxWaiting` is a bound, too.
  */
 export type DeniedPolicy =
   | 'reject'
@@ -26,7 +33,7 @@ export type DeniedPolicy =
 /** A policy, checked. */
 export interface Treatment {
   readonly isDropped: boolean
-  /** Milliseconds that a request waits at most; 0 where it does not. */
+  /** Milliseconds that a request waits at most; 0 if it doesn't wait. */
   readonly maxWaitMs: number
   /** Requests that wait at the same time, at most. */
   readonly maxQueued: number
@@ -83,7 +90,6 @@ export function parseDenied(denied: DeniedPolicy, { canDrop, canWait }: Means): 
   )
 }
 
-/** For those who learn it of a request only, too. */
 export function cannotDrop(): SlidegateError {
   return invalidOption("denied is 'drop', but connections cannot be closed without an answer here", 'drop')
 }
@@ -113,9 +119,8 @@ export class Waiters<Key extends AnyKey> {
   }
 
   /**
-   * The decision in the end; undefined where the client has hung up, and nothing is charged.
-   *
-   * Where too many wait already, a request is admitted if there is room for it and for all before it, or is denied.
+   * The decision in the end; undefined if the client has hung up, and nothing is charged. If the queue is full, a request is
+   * admitted only if there is room for it and for all before it.
    */
   async decide(
     key: Key,
@@ -127,7 +132,7 @@ export class Waiters<Key extends AnyKey> {
     const ends = (maxWaitMs: number) => this.#wait(key, { ...ask, maxWaitMs, signal })
     const isFull = this.#waiting >= maxQueued
     let end = await ends(isFull ? 0 : maxWaitMs)
-    // Whoever held the places may have been admitted at once.
+    // Those that held the places may have been admitted at once.
     if (isFull && end === 'late' && this.#waiting < maxQueued) end = await ends(maxWaitMs)
     if (end === 'aborted') return undefined
     if (typeof end === 'string') return await this.#denial(key, ask)
@@ -138,7 +143,7 @@ export class Waiters<Key extends AnyKey> {
   }
 
   async #wait(key: Key, options: WaitOptions & { maxWaitMs: number }): Promise<Decision | WaitErrorReason> {
-    // Who does not wait takes no place.
+    // A request that doesn't wait takes no place.
     const places = Math.sign(options.maxWaitMs)
     this.#waiting += places
     try {
@@ -151,7 +156,7 @@ export class Waiters<Key extends AnyKey> {
     }
   }
 
-  /** How things stand, for one who waits no longer: those before him take what room there is. */
+  /** For a request that waits no longer: those before it take what room there is. */
   async #denial(key: Key, ask: Ask | undefined): Promise<Decision> {
     const now = await this.#limiter.peek(key, ask)
     const { expectedWaitMs } = this.#limiter.waiting(key)

@@ -1,14 +1,13 @@
+// Shared by frameworks whose handlers take a Request and return a Response, in any runtime.
 import { invalidOption, type SlidegateError } from '../errors.ts'
-import { promised } from './at-once.ts'
-import type { Answer, Answered, Binding, HandlerArguments } from './binding.ts'
 import { mayBeCut } from './client-address.ts'
-import type { Denial, Verdict } from './guard.ts'
+import type { Binding, Denial, Verdict } from './guard.ts'
 import { type HeaderAccess, placeHeadersBefore } from './headers.ts'
+import { promised } from './maybe-async.ts'
 import { type NodeRequest, type NodeResponse, whenOver } from './node.ts'
+import type { FinishedResponse, HandlerArguments, HandlerResponse } from './options.ts'
 
-// What frameworks share whose handlers are given a Request and return a Response, in any runtime: nothing here is Node's.
-
-/** What a runtime tells a handler of the connection, beside the request. */
+/** What a runtime passes to a handler about the connection, beside the request. */
 export interface Connection {
   /** Node, as @hono/node-server has it. */
   readonly incoming?: NodeRequest
@@ -19,19 +18,19 @@ export interface Connection {
   requestIP?(request: Request): { readonly address: string } | null
 }
 
-/** What of a binding is the same for all of them. What is handed in may be no connection: each platform has its own. */
+/** The part of a binding that is the same for all of them. `connectionOf` may return something else: platforms differ. */
 export function fetchBinding<Args extends HandlerArguments>(
   requestOf: (...args: Args) => Request,
   connectionOf: (...args: Args) => unknown,
 ): Omit<Binding<Args>, 'canDrop'> {
-  const tellerIn = (args: Args) => tellerOf(asConnection(connectionOf(...args)))
+  const addressIn = (args: Args) => addressSourceOf(asConnection(connectionOf(...args)))
   return {
     address(...args) {
-      const tell = tellerIn(args)
-      if (tell === undefined) throw unknownAddress()
-      return tell(requestOf(...args))
+      const read = addressIn(args)
+      if (read === undefined) throw unknownAddress()
+      return read(requestOf(...args))
     },
-    peer: (...args) => tellerIn(args)?.(requestOf(...args)),
+    peer: (...args) => addressIn(args)?.(requestOf(...args)),
     header: (name, ...args) => requestOf(...args).headers.get(name) ?? undefined,
     isCut(...args) {
       const { incoming } = asConnection(connectionOf(...args))
@@ -41,12 +40,12 @@ export function fetchBinding<Args extends HandlerArguments>(
   }
 }
 
-export function asConnection(told: unknown): Connection {
-  return typeof told === 'object' && told !== null ? told : {}
+export function asConnection(given: unknown): Connection {
+  return typeof given === 'object' && given !== null ? given : {}
 }
 
-/** Who tells the address of the connection's other end: nobody where a platform does not. */
-function tellerOf(connection: Connection): ((request: Request) => string | undefined) | undefined {
+/** Finds how the platform reports the address of the connection's other end; undefined if it doesn't. */
+function addressSourceOf(connection: Connection): ((request: Request) => string | undefined) | undefined {
   const { incoming, remoteAddr, requestIP } = connection
   if (incoming?.socket !== undefined) return () => incoming.socket.remoteAddress
   if (remoteAddr !== undefined) return () => remoteAddr.hostname
@@ -54,15 +53,15 @@ function tellerOf(connection: Connection): ((request: Request) => string | undef
   return undefined
 }
 
-/** All callers would share one bucket, and nobody would know why. */
+/** Without it all callers would share one key. */
 function unknownAddress(): SlidegateError {
   return invalidOption(
     "the client's address is not known here; give a key function, or say in address who tells it, such as { trust: 1, header: 'cf-connecting-ip' }",
   )
 }
 
-/** Answers a request that is not handled. What the user's function returns is not looked at. */
-export async function answerTo(
+/** Answers a denied request. What the user's function returns is passed on as it is. */
+export async function denialResponse(
   denial: Exclude<Denial, { action: 'drop' }>,
   respond: (body: string, init: { status: number; headers: Record<string, string> }) => Response,
 ): Promise<unknown> {
@@ -71,13 +70,16 @@ export async function answerTo(
   return respond(denial.body, { status: denial.status, headers })
 }
 
-/** Where the connection is closed: nobody sees it but logs, which know the number from nginx. */
-export function answerToNobody(): Response {
+/** For a connection that is closed: only logs see it, which know the status from nginx. */
+export function droppedResponse(): Response {
   return new Response(null, { status: 499 })
 }
 
-/** The response with the fields of a verdict, those of limiters behind it being there: a copy where it cannot be written to. */
-export function placed<R extends Answer>({ headers, denial }: Verdict, answer: R): R | Response {
+/** Sets a verdict's headers on a response, which may have those of later limiters. Returns a copy if it is immutable. */
+export function withHeaders<R extends HandlerResponse>(
+  { headers, denial }: Verdict,
+  answer: R,
+): R | Response {
   // Upgrades, and errors of the network.
   if (!answer || answer.status < 200) return answer
   const on = new ResponseFields(answer)
@@ -89,7 +91,7 @@ export function placed<R extends Answer>({ headers, denial }: Verdict, answer: R
 }
 
 class ResponseFields implements HeaderAccess {
-  /** A copy once a field was set where it cannot be written to. */
+  /** A copy once a header was set on an immutable one. */
   response: Response
 
   constructor(response: Response) {
@@ -111,14 +113,14 @@ class ResponseFields implements HeaderAccess {
   }
 }
 
-/** Whether a limiter behind has denied the request, as far as its response says. */
+/** Whether a later limiter has denied the request, by its response. */
 function isDenial({ status, headers }: Response): boolean {
   return (status === 429 || status === 503) && headers.has('retry-after')
 }
 
-/** Has a request handled, and tells what became of the response: by what Node has sent, elsewhere by how its body is read. */
-export async function overseen<R extends Answer>(
-  over: (response: Answered) => void,
+/** Handles a request, and calls back once the response is over: sent by Node, or elsewhere read to its end. */
+export async function watchResponse<R extends HandlerResponse>(
+  over: (response: FinishedResponse) => void,
   request: Request,
   { outgoing }: Connection,
   handle: () => Promise<R>,
@@ -126,7 +128,7 @@ export async function overseen<R extends Answer>(
   let answer: R | undefined
   const header = (name: string) => answer?.headers.get(name) ?? undefined
   if (outgoing !== undefined) {
-    // The fields that were sent cannot be read off it.
+    // The headers that were sent can't be read from it.
     whenOver(outgoing, (sent) => over({ ...sent, header }))
     answer = await handle()
     return answer
@@ -138,16 +140,16 @@ export async function overseen<R extends Answer>(
     throw error
   }
   const { status = 200, body = null } = answer ?? {}
-  const tell = (isComplete: boolean) => over({ status, isComplete, header })
+  const finish = (isComplete: boolean) => over({ status, isComplete, header })
   if (body === null || status < 200 || request.method === 'HEAD') {
-    tell(!request.signal.aborted)
+    finish(!request.signal.aborted)
     return answer
   }
-  return new Response(watched(body, tell), answer as Response)
+  return new Response(watchBody(body, finish), answer as Response)
 }
 
-/** The same stream: nothing is read before it is asked for. */
-function watched(body: ReadableStream, tell: (isComplete: boolean) => void): ReadableStream {
+/** The same stream, read only on demand. */
+function watchBody(body: ReadableStream, finish: (isComplete: boolean) => void): ReadableStream {
   const reader = body.getReader()
   return new ReadableStream(
     {
@@ -156,14 +158,14 @@ function watched(body: ReadableStream, tell: (isComplete: boolean) => void): Rea
           const { done, value } = await reader.read()
           if (!done) return controller.enqueue(value)
         } catch (error) {
-          tell(false)
+          finish(false)
           throw error
         }
         controller.close()
-        tell(true)
+        finish(true)
       },
       cancel(reason) {
-        tell(false)
+        finish(false)
         return reader.cancel(reason)
       },
     },

@@ -1,12 +1,16 @@
+// THE policy that all adapters share: a request -> a verdict. A binding is how it reaches into one framework.
+//
+// In this order: the lists of addresses, `skip`, the key, `denied`, the cost; then the limiter: `consume`, or `wait` if denied requests
+// are delayed or queued, so nobody overtakes those who wait. Each step continues without a promise if there is nothing to wait for.
+
 import { type Decision, isDecided } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
 import type { Limiter } from '../limiter.ts'
-import { addressKey } from './address.ts'
-import { after, isPending } from './at-once.ts'
-import type { Answered, Binding, HandlerArguments } from './binding.ts'
+import { Networks, parseNetwork } from './addresses.ts'
+import { addressKey } from './caller-keys.ts'
 import { type AddressReader, addressReader } from './client-address.ts'
-import { type DenialAnswer, denialBody, denialOf } from './denial-body.ts'
+import { type DenialAnswer, denialBody, denialOf, FORBIDDEN } from './denial-message.ts'
 import { type Ask, type Means, parseDenied, type Treatment, Waiters } from './denied.ts'
 import {
   generationsOf,
@@ -16,40 +20,64 @@ import {
   type HeaderSet,
   retryAfterHeaders,
 } from './headers.ts'
-import { Networks, parseNetwork } from './networks.ts'
-import { checkGuardOptions, type GuardOptions } from './options.ts'
-import { limiterFrom, limitsFunctionOf } from './own-limiter.ts'
-import { FORBIDDEN } from './problem.ts'
-import { settler } from './settling.ts'
+import { after, isPending } from './maybe-async.ts'
+import {
+  checkGuardOptions,
+  type FinishedResponse,
+  type GuardOptions,
+  type HandlerArguments,
+  limiterFrom,
+  limitsFunctionOf,
+} from './options.ts'
+import { settler } from './settle-response.ts'
 
-/** What an adapter has to do with a request. */
-export interface Verdict {
-  /** To be put on the response by {@link placeHeaders}, whoever writes it. */
-  readonly headers: readonly HeaderSet[]
-  /** Present where the request is not handled: what to do with it instead. */
-  readonly denial?: Denial
-  /** Present where the response is asked about: to be called once it is over, however it ended. */
-  readonly over?: (response: Answered) => void
+/** How the guard reads a request of one framework. Each function maps, none decides. */
+export interface Binding<Args extends HandlerArguments> {
+  /**
+   * The client's address by the framework; undefined if it has none.
+   *
+   * @throws {SlidegateError} `invalid_option` if the framework trusts what callers say about it
+   */
+  address(...args: Args): string | undefined
+  /** The address of the connection's other end; undefined if it can't be seen. */
+  peer(...args: Args): string | undefined
+  /** A header of the request, by its name in lower case. Fields of one name are one list. */
+  header(name: string, ...args: Args): string | undefined
+  /** Whether headers of the request may be missing. Default: they never are. */
+  isCut?(...args: Args): boolean
+  /** Aborted when the client hangs up. Called only for a request that has to wait. */
+  signal(...args: Args): AbortSignal
+  /** Whether a connection can be closed without an answer. */
+  readonly canDrop: boolean
 }
 
-/** What is to be done with a request that is denied. */
+/** What an adapter does with a request. */
+export interface Verdict {
+  /** Placed on the response by {@link placeHeaders}, whoever writes it. */
+  readonly headers: readonly HeaderSet[]
+  /** Present if the request is denied: what to do instead of handling it. */
+  readonly denial?: Denial
+  /** If present, to be called once the response is over, however it ended. */
+  readonly over?: (response: FinishedResponse) => void
+}
+
+/** What to do with a request that is denied. */
 export type Denial =
   | ({ readonly action: 'answer' } & DenialAnswer)
-  /** The user's `onDenied`; where a framework answers by what its handlers return, by that. */
+  /** Calls the user's `onDenied`, which answers. */
   | { readonly action: 'custom'; readonly headers: readonly Header[]; readonly answer: () => unknown }
   /** The connection is closed; the client may have done so before. */
   | { readonly action: 'drop' }
 
-/** A promise only where something has to be waited for: the user's functions, or a store that is elsewhere. */
+/** Returns a promise only if there is something to wait for: async functions, or a store elsewhere. */
 export type Guard<Args extends HandlerArguments> = (...args: Args) => Verdict | PromiseLike<Verdict>
 
 const UNLIMITED: Verdict = { headers: [] }
 const DROPPED: Verdict = { headers: [], denial: { action: 'drop' } }
 
 /**
- * The policy that all adapters share. They hand in what their framework hands to a handler, carry out the verdict, and
- * decide nothing. A guard throws or rejects where a function of the user does, the key or cost is invalid, or the store is
- * unavailable: that is the framework's error, never a denial.
+ * Makes the guard of an adapter, which passes it the arguments of a handler and carries out the verdict. It throws or rejects
+ * if a function of the user does, if the key or cost is invalid, or if the store is unavailable: an error, never a denial.
  *
  * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
  */
@@ -61,8 +89,8 @@ export function createGuard<Args extends HandlerArguments>(
   const { name, limits, store, skip, key, cost, onDenied, onAllowed, disclose = true } = options
   const limiter = (options.limiter ?? limiterFrom({ name, limits, store })) as Limiter<AnyKey>
   const limitsOf = limitsFunctionOf(limiter)
-  // Only functions that tell limits look at the request.
-  const isTold = !Array.isArray(limits) || options.limiter !== undefined
+  // Only functions that return limits look at the request.
+  const isPassed = !Array.isArray(limits) || options.limiter !== undefined
   const decide = decider(limiter)
   const waiters = new Waiters(limiter)
   const settlerOf = settler(limiter, options)
@@ -85,14 +113,14 @@ export function createGuard<Args extends HandlerArguments>(
   }
 
   function limited(whom: AnyKey, args: Args): Verdict | PromiseLike<Verdict> {
-    // The limiter refuses an invalid key.
+    // The limiter rejects an invalid key.
     if (limitsOf === undefined || typeof whom !== 'string' || whom === '') return priced(whom, args[0], args)
     return after(limitsOf(whom, args[0]), (limits) => priced(whom, limits, args))
   }
 
   /** @param request passed to the function that returns the limiter's limits */
   function priced(whom: AnyKey, request: unknown, args: Args): Verdict | PromiseLike<Verdict> {
-    if (cost === undefined) return treated(whom, isTold ? { request } : undefined, args)
+    if (cost === undefined) return treated(whom, isPassed ? { request } : undefined, args)
     return after(cost(args[0]), (units) => treated(whom, { cost: checkedCost(units), request }, args))
   }
 
@@ -162,7 +190,6 @@ export function createGuard<Args extends HandlerArguments>(
   }
 }
 
-/** All generations of one decision; few are asked for more than one. */
 function spelling(generations: readonly HeaderGeneration[]): (decision: Decision) => readonly HeaderSet[] {
   const [first, ...others] = generations
   if (first === undefined) return () => []
@@ -175,7 +202,7 @@ function setOf(generation: HeaderGeneration, decision: Decision): HeaderSet {
   return { generation, isDenial: !decision.allowed, headers: spell(decision) }
 }
 
-/** Asks at once where the limiter's state is in this process. */
+/** Asks without a promise if the limiter's state is in this process. */
 function decider(limiter: Limiter<AnyKey>): (key: AnyKey, ask?: Ask) => Decision | PromiseLike<Decision> {
   let isSync = typeof limiter.consumeSync === 'function'
   return (key, ask) => {
@@ -201,7 +228,7 @@ function treatments<Args extends HandlerArguments>(
   return () => treatment
 }
 
-/** The client's address as the options say, else as the framework does. */
+/** The client's address by the option `address`, else by the framework. */
 function addressed<Args extends HandlerArguments>(
   { address }: GuardOptions<Args>,
   binding: Binding<Args>,
@@ -218,7 +245,7 @@ function addressed<Args extends HandlerArguments>(
     )
 }
 
-/** Which list an address is on: nothing where there are none. */
+/** Finds which list an address is on; undefined if there are no lists. */
 function lists<Args extends HandlerArguments>({
   allow,
   deny,
@@ -233,7 +260,7 @@ function lists<Args extends HandlerArguments>({
 }
 
 function checkedCost(units: number): number {
-  // The limiter would take it for a cost left out, which is 1.
+  // The limiter would take it for a cost that is left out, which is 1.
   if (units === undefined) {
     throw new SlidegateError('invalid_cost', 'the cost is undefined; it must be an integer from 1', units)
   }

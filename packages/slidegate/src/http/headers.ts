@@ -1,3 +1,4 @@
+// Rate limit headers, one function per generation, and how several limiters of one response merge theirs.
 import { bansIn, type Decision, type LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 
@@ -7,16 +8,13 @@ export interface Header {
   readonly value: string
 }
 
-/** A way of spelling the header fields: drafts of the IETF by their numbers, or `X-RateLimit-*`. */
+/** A generation of headers: a draft of the IETF by its number, or `X-RateLimit-*`. */
 export type HeaderGeneration = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy'
 
-/** How a generation is spelt, and what several limiters of one response make of it. */
+/** How a generation is spelt, and how several limiters of one response merge theirs. */
 interface Generation {
   readonly spell: (decision: Decision) => readonly Header[]
-  /**
-   * A generation of lists has room for all limiters. Any other tells one limit: this is the field with what remains
-   * of it, and where.
-   */
+  /** In a generation that isn't of lists, which has room for one limiter only: where its remaining units are. */
   readonly remaining?: { readonly name: string; readonly pattern: RegExp }
 }
 
@@ -43,15 +41,12 @@ export interface HeaderAccess {
   set(name: string, value: string): void
 }
 
-/**
- * Sets fields on a response that may bear those of limiters before this one: lists become one list, and of those that tell
- * one limit the tighter stays.
- */
+/** Sets headers on a response that may have those of earlier limiters: lists are joined, else the tighter limit stays. */
 export function placeHeaders(sets: readonly HeaderSet[], on: HeaderAccess): void {
   for (const set of sets) place(set, on, false, false)
 }
 
-/** The same for a response that comes from limiters behind this one, which have denied it or not. */
+/** The same for a response that comes from limiters behind this one; `isDenial` if they have denied it. */
 export function placeHeadersBefore(sets: readonly HeaderSet[], on: HeaderAccess, isDenial: boolean): void {
   for (const set of sets) place(set, on, true, isDenial)
 }
@@ -73,7 +68,7 @@ function place(set: HeaderSet, on: HeaderAccess, isBefore: boolean, othersDeny: 
   }
 }
 
-/** Two lists as one. Limits that allowed what another limiter then denied are no longer to wait for. */
+/** Two lists as one. If the later limiter denied, the times of the earlier one no longer matter. */
 function joined(earlier: string, later: string, laterDenies: boolean): string {
   return `${laterDenies ? withoutTime(earlier) : earlier}, ${later}`
 }
@@ -87,7 +82,7 @@ function remainingIn(value: string | undefined, pattern: RegExp): number | undef
   return found === null ? undefined : Number(found[1])
 }
 
-/** The names that scripts of other origins need to read, besides those that browsers show them anyway. */
+/** The header names to list in `Access-Control-Expose-Headers`. */
 export function exposedHeaders(generations: HeaderGenerations = 'draft-11'): readonly string[] {
   return [...new Set(generationsOf(generations).flatMap((generation) => NAMES[generation])), 'Retry-After']
 }
@@ -152,7 +147,7 @@ function policyOfBan(ban: string): string {
   return `"${ban}";q=0`
 }
 
-/** Those that were spelt last. Most requests meet the same limits as the one before. */
+/** The policies spelt last: most requests meet the same limits as the one before. */
 let lastPolicies: { readonly limits: readonly LimitDecision[]; readonly header: Header | undefined } = {
   limits: [],
   header: undefined,

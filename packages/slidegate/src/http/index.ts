@@ -1,11 +1,13 @@
-export { type AddressKeyOptions, addressKey, UNKNOWN_ADDRESS } from './address.ts'
-export type { Answered, Binding, HandlerArguments } from './binding.ts'
+// The public face: slidegate/http.
 export {
+  type AddressKeyOptions,
+  addressKey,
   apiKeyKey,
   emailKey,
   type RoutedRequest,
   routeKey,
   sessionKey,
+  UNKNOWN_ADDRESS,
   userKey,
 } from './caller-keys.ts'
 export {
@@ -14,9 +16,19 @@ export {
   type ClientAddressOptions,
   clientAddress,
 } from './client-address.ts'
-export { type DenialAnswer, type DenialOptions, denialOf } from './denial-body.ts'
+export {
+  type DenialAnswer,
+  type DenialOptions,
+  denialOf,
+  type ForbiddenProblem,
+  PROBLEM_CONTENT_TYPE,
+  type Problem,
+  problemOf,
+  type QuotaExceededProblem,
+  type ReducedCapacityProblem,
+} from './denial-message.ts'
 export type { DeniedPolicy } from './denied.ts'
-export { createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
+export { type Binding, createGuard, type Denial, type Guard, type Verdict } from './guard.ts'
 export {
   draft6Headers,
   draft7Headers,
@@ -32,14 +44,5 @@ export {
   placeHeadersBefore,
   retryAfterHeaders,
 } from './headers.ts'
-export type { GuardOptions } from './options.ts'
-export {
-  type ForbiddenProblem,
-  PROBLEM_CONTENT_TYPE,
-  type Problem,
-  problemOf,
-  type QuotaExceededProblem,
-  type ReducedCapacityProblem,
-} from './problem.ts'
-export type { RefundIf } from './settling.ts'
+export type { FinishedResponse, GuardOptions, HandlerArguments, RefundIf } from './options.ts'
 export type { Trust } from './trust.ts'

@@ -1,23 +1,28 @@
+// The options of a route, or of a class, over those around it.
 import { checkOptions } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { sha256 } from '../runtime/platform.ts'
 import type { Store } from '../stores/store.ts'
-import type { Binding, HandlerArguments } from './binding.ts'
-import { createGuard, type Guard } from './guard.ts'
-import { checkGuardOptions, GUARD_NAMES, type GuardOptions } from './options.ts'
-import { limiterFrom } from './own-limiter.ts'
+import { type Binding, createGuard, type Guard } from './guard.ts'
+import {
+  checkGuardOptions,
+  GUARD_NAMES,
+  type GuardOptions,
+  type HandlerArguments,
+  limiterFrom,
+} from './options.ts'
 
-/** The options of routes within an app, or of a part of it, that has options for all of them. */
+/** The options of the routes in an app, or in a part of it, that has options for all of them. */
 export class RouteOptions<Args extends HandlerArguments> {
   readonly #around: GuardOptions<Args>
   readonly #limiter: Limiter | undefined
-  /** What routes within count under and in, where they have limits of their own. */
+  /** The name and the store for routes that have limits of their own. */
   #name: string | undefined
   #store: Store | undefined
   readonly #guards = new WeakMap<object, Map<string, Guard<Args>>>()
 
   /**
-   * @param around the options that hold where a route says nothing; they may be without limits where `mayLack`
+   * @param around the options for what a route leaves out; without limits only if `mayLack`
    * @throws {SlidegateError} `invalid_option`, and what `createLimiter` refuses
    */
   constructor(around: GuardOptions<Args>, mayLack = false) {
@@ -27,18 +32,18 @@ export class RouteOptions<Args extends HandlerArguments> {
     this.#around = around
     this.#name = name
     this.#store = store
-    // Made once, so that routes that only differ in what they do count together.
+    // Made once, so routes without limits of their own count together.
     this.#limiter = limits === undefined ? (around.limiter as Limiter) : limiterFrom({ name, limits, store })
   }
 
-  /** Those of all routes that say nothing; undefined where these are not limited. */
+  /** The options of routes without any; undefined if these aren't limited. */
   get shared(): GuardOptions<Args> | undefined {
     return this.#limiter === undefined ? undefined : this.#with({ limiter: this.#limiter })
   }
 
   /**
-   * Those of a route: what it says itself, else what holds around it. Limits of its own it counts apart, under a name made
-   * from that of the route unless it gives one; without limits of its own it counts with all others.
+   * The options of a route: its own, and the others of those around it. Limits of its own are counted apart, by default under
+   * a name made from the route's; without any it counts with all others.
    */
   of(own: GuardOptions<Args>, route: string): GuardOptions<Args> {
     checkOptions(own, 'rateLimit', GUARD_NAMES)
@@ -48,7 +53,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return this.#with({ ...rest, limiter: this.#limiterOf(own, route) })
   }
 
-  /** Made once for each route, though a framework may declare it twice: for GET and for HEAD. */
+  /** Made once for each route, even if a framework declares it twice, for GET and for HEAD. */
   guardOf(own: GuardOptions<Args>, route: string, binding: Binding<Args>): Guard<Args> {
     const known = this.#guards.get(own) ?? new Map<string, Guard<Args>>()
     const guard = known.get(route) ?? createGuard(this.of(own, route), binding)
@@ -56,7 +61,7 @@ export class RouteOptions<Args extends HandlerArguments> {
     return guard
   }
 
-  /** The options of routes within a part, such as a class, that says itself what holds around them. */
+  /** The options of the routes in a part, such as a class, that has options of its own. */
   within(own: GuardOptions<Args>, part: string): RouteOptions<Args> {
     const inner = new RouteOptions(this.of(own, part), this.#limiter === undefined)
     inner.#name = own.name ?? this.#name
@@ -77,7 +82,7 @@ export class RouteOptions<Args extends HandlerArguments> {
   }
 }
 
-/** What a route is called: where it answers HEAD as it does GET it is the same, or callers would have two budgets. */
+/** The name of a route. HEAD has that of GET, or callers would have two budgets. */
 export function routeName(method: string | readonly string[], url: string): string {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)))
   return `${[...methods].sort().join(',')} ${url}`

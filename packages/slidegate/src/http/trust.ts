@@ -1,18 +1,18 @@
+// Decides which proxies are trusted, and finds framework settings that trust everybody.
 import ipaddr from 'ipaddr.js'
 import { invalidOption, type SlidegateError, show } from '../errors.ts'
-import { type Network, Networks, parseNetwork } from './networks.ts'
+import { type Network, Networks, parseNetwork } from './addresses.ts'
 
 /**
- * Which of the addresses that a request has passed are those of proxies of yours: how many, counted from this server, from 0
- * to 16; or their networks, such as `10.0.0.0/8` or `2001:db8::/32`, single addresses, or one of `loopback`, `linklocal`
- * and `uniquelocal`, which are the private networks of both families.
+ * Your proxies: how many there are in front of this server, from 0 to 16; or their networks, such as `10.0.0.0/8` or
+ * `2001:db8::/32`, single addresses, or the private networks `loopback`, `linklocal` and `uniquelocal`.
  */
 export type Trust = number | readonly string[]
 
-/** Whether the address, so many hops from this server, is that of a proxy whose word counts. */
+/** Whether the address, at this hop from the server, is a trusted proxy's. */
 export type IsTrusted = (address: string | undefined, hop: number) => boolean
 
-/** No chain of proxies is longer; it bounds what is read of a request, too. */
+/** The longest chain of proxies that is read. */
 export const MAX_HOPS = 16
 
 const NAMED: Readonly<Record<string, readonly string[]>> = {
@@ -21,10 +21,10 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
 
-/** Networks of a shorter prefix are nobody's own: whoever trusts them trusts strangers. */
+/** Networks with a shorter prefix include strangers. */
 const MIN_PREFIX = { ipv4: 8, ipv6: 16 }
 
-/** These are nobody else's, however large. */
+/** Except these, which are private. */
 const PRIVATE = ['fc00::/7', 'fe80::/10'].map((network) => ipaddr.IPv6.parseCIDR(network))
 
 /** @throws {SlidegateError} `invalid_option` for what is no such setting, or would trust strangers */
@@ -61,7 +61,7 @@ function isPrivate([address, prefix]: Network): boolean {
   )
 }
 
-/** Why addresses are no keys where the framework is set to believe whatever anybody says about them. */
+/** For a framework whose setting trusts everybody: its addresses are whatever callers say. */
 export function spoofableAddress(
   setting: string,
   remedy = 'set it to the addresses of your proxies',
@@ -72,13 +72,13 @@ export function spoofableAddress(
   )
 }
 
-/** Addresses that are nobody's. */
+/** Addresses of nobody, reserved for documentation. */
 const STRANGERS: readonly string[] = ['192.0.2.1', '2001:db8::1']
 
-/** So many strangers in a row are more than there are proxies in any. */
+/** More strangers in a row than there are proxies in any chain. */
 const MANY: number = 4 * MAX_HOPS
 
-/** Whether strangers are believed, however many there are in a row. */
+/** Whether strangers are trusted, however many there are in a row. */
 export function believesAnybody(isTrusted: IsTrusted): boolean {
   return STRANGERS.some((address) => {
     for (let hop = 0; hop <= MANY; hop++) if (!isTrusted(address, hop)) return false
@@ -86,10 +86,7 @@ export function believesAnybody(isTrusted: IsTrusted): boolean {
   })
 }
 
-/**
- * The address that a framework tells, where it shows whom it trusts: refused where that is everybody. The setting may change
- * while an app is put together.
- */
+/** The address by a framework that shows its trust setting: an error if that trusts everybody. The setting may change. */
 export function unlessAnybody<Request>(
   setting: string,
   isTrustedOf: (request: Request) => IsTrusted,
@@ -107,9 +104,8 @@ export function unlessAnybody<Request>(
 }
 
 /**
- * The address that a framework tells of its `raw` request, where its setting cannot be seen: a chain of strangers is tried,
- * and where it is believed up to its far end, the address is refused. Once for all requests of a prototype: they are of one
- * setting.
+ * The address by a framework that doesn't show its setting: an error if it trusts a forged chain of strangers to the end.
+ * Tried once for all requests of a prototype, since they share the setting.
  */
 export function unlessSpoofed<Request extends { readonly ip?: string | undefined }>(
   setting: string,
@@ -130,7 +126,6 @@ export function unlessSpoofed<Request extends { readonly ip?: string | undefined
 
 const CHAIN_END = '198.51.100.1'
 
-/** What is read of a request to know its address. */
 function chainOf(stranger: string): object {
   const chain = [CHAIN_END, ...Array<string>(MANY).fill(stranger)].join(', ')
   return { headers: { 'x-forwarded-for': chain }, socket: { remoteAddress: stranger } }

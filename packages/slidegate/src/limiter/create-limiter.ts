@@ -1,13 +1,14 @@
+// Makes limiters, and checks their options.
 import { checkOptions, invalidOption, type Names, show } from '../errors.ts'
 import { type AnyKey, type Keys, spellingBy } from '../key.ts'
 import type { CommonOptions, DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
 import { parseName } from '../limits/declare.ts'
 import { acrossDomains } from '../resilience/cluster/across-domains.ts'
-import { guardedStore } from '../resilience/guarded-store.ts'
+import { withFailurePolicy } from '../resilience/failure-policy.ts'
 import { Dimension, KeyLimits, ownOf, parseDimension } from './dimensions.ts'
 import { StoreLimiter } from './store-limiter.ts'
 
-/** Of the options of every limiter. */
+/** The names of {@link CommonOptions}. */
 export const COMMON_NAMES: Names<CommonOptions> = {
   ...{ name: true, store: true, timeoutMs: true, onStoreError: true, instances: true, breaker: true },
   ...{ logger: true, overrides: true, maxWaiting: true, reservationTtl: true, hashKeys: true },
@@ -19,7 +20,7 @@ const NAMES: Names<LimiterOptions | DimensionOptions<string>> = {
 }
 
 /**
- * A limiter of these limits, whose counts live in its store.
+ * Creates a limiter.
  *
  * @throws {SlidegateError} `invalid_name`, `invalid_limit`, `duplicate_limit`, `invalid_window`, `invalid_option`
  */
@@ -31,8 +32,8 @@ export function createLimiter(options: LimiterOptions | DimensionOptions<string>
   checkOptions(options, 'createLimiter', NAMES)
   const name = parseName(options.name ?? 'default')
   const keys = new KeyLimits(dimensionsOf(name, options), spellingBy(options))
-  const { store, announcer } = guardedStore(name, options)
-  // Keys of one request may live on several servers.
+  const { store, announcer } = withFailurePolicy(name, options)
+  // On a Cluster the keys of one request may live on several servers.
   const domainOf = keys.dimensions.length > 1 ? options.store?.domainOf : undefined
   const whole = domainOf === undefined ? store : acrossDomains(store, domainOf.bind(options.store))
   return new StoreLimiter(name, keys, whole, announcer, options)

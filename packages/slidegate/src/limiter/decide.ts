@@ -1,3 +1,4 @@
+// Makes decisions of outcomes.
 import {
   banName,
   type Decision,
@@ -9,6 +10,7 @@ import {
 } from '../decision.ts'
 import { SlidegateError } from '../errors.ts'
 import type { Limit } from '../limits/limit.ts'
+import { resetOf, usedOf, waitOf } from '../ops/numbers.ts'
 import { costsOf, limitsOf, roomsOf } from '../stores/outcome.ts'
 import { type Ban, type ConsumeOutcome, partsInForce, type RequestOp } from '../stores/store.ts'
 
@@ -26,7 +28,7 @@ export function decisionOf(asked: RequestOp, outcome: ConsumeOutcome, position: 
   return decisionByLimits(op, outcome, position)
 }
 
-/** Refuses a repeat that costs more than was charged: the rest would pass uncounted. */
+/** Rejects a repeat that costs more than was charged: the rest would pass uncounted. */
 function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): void {
   if (cost <= repeats) return
   throw new SlidegateError(
@@ -36,7 +38,7 @@ function checkRepeat({ cost }: RequestOp, { repeats = cost }: ConsumeOutcome): v
   )
 }
 
-/** A denial of a key that is blocked, by its ban or by the limits that have brought it about. */
+/** The denial of a key that is blocked or banned, perhaps by this very denial. */
 function denialOfBlocked(op: RequestOp, outcome: ConsumeOutcome, ban: Ban): Decision {
   const decision = decisionByLimits(op, outcome, outcome.admitted)
   const { retryAfterMs, resetAfterMs, deniedBy } = decision
@@ -66,7 +68,7 @@ function isShadow({ shadow }: Limit): boolean {
 // Decisions and their limits are plain objects: a spread, JSON, a log and a deep comparison see what they would of literals.
 // So `limits` are made with the decision. Only a getter could make them later: a spread drops one that is inherited, and
 // one for each decision allocates more than the limits do. Constructors allocate less than literals: they leave room for the
-// decision's origin (origin.ts), and V8 adds no note of where the object was made.
+// decision's charge (refund.ts), and V8 adds no note of where the object was made.
 
 interface Constructor<Made, Values extends unknown[]> {
   new (...values: Values): Made
@@ -154,14 +156,14 @@ export function decisionBy(
   for (let i = 0; i < limits.length; i++) {
     const limit = limits[i]!
     const { name, shadow } = limit
-    const free = Math.max(0, limit.limit - numbers[3 * i]!)
+    const free = Math.max(0, limit.limit - usedOf(numbers, i))
     const taken = costs === undefined ? cost : costs[i]!
     // A shadow limit is charged for those that it has room for; an enforced one had room for all admitted.
     const fitting = shadow && taken > 0 ? Math.min(admitted, rooms![i]!) : admitted
     const left = isCharged ? free - taken * Math.min(position + 1, fitting) : free
     const hasRoom = isRepeat || (isCharged && position < fitting) || left >= taken
-    const wait = hasRoom ? 0 : numbers[3 * i + 1]!
-    const reset = numbers[3 * i + 2]!
+    const wait = hasRoom ? 0 : waitOf(numbers, i)
+    const reset = resetOf(numbers, i)
     const verdict = new PlainLimitDecision(limit, hasRoom, left, wait, reset)
     // Most have one limit. An array that begins empty makes room for 17 at the first.
     if (i === 0) verdicts = [verdict]

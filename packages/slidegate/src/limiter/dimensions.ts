@@ -1,3 +1,4 @@
+// Finds the limits of a key: by its dimensions, or by a function.
 import { banName } from '../decision.ts'
 import { SlidegateError, show } from '../errors.ts'
 import { type AnyKey, type Keys, plainSpelling, type Spelling } from '../key.ts'
@@ -14,10 +15,12 @@ export interface OneKey {
   readonly key: string
 }
 
-/** The limits of each key; or what tells them, from the key and whatever `request` the caller has handed in. */
-export type LimitsOf = readonly Limit[] | ((key: string, request: unknown) => readonly Limit[])
+type LimitsFunction = (key: string, request: unknown) => readonly Limit[]
 
-/** What a key is held to, or the keys of one dimension. */
+/** The limits of each key, or a function that returns them, from the key and the caller's `request`. */
+export type LimitsOf = readonly Limit[] | LimitsFunction
+
+/** What the keys of a dimension are held to. */
 export interface Rules {
   readonly limits: LimitsOf
   readonly ban?: BanOptions | undefined
@@ -25,26 +28,26 @@ export interface Rules {
   readonly isOverridable?: boolean
 }
 
-/** Sets that a function has told, and that are kept for when it tells the same again. */
+/** The most limit sets that are kept for a function: mostly it returns the same few again and again. */
 const MAX_SETS = 1024
 
 const DIMENSION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** What the keys of one dimension are held to; a limiter without dimensions has one that has no name. */
+/** A dimension of keys and its limits. A limiter without dimensions has one without a name. */
 export class Dimension {
   readonly name: string | undefined
   /** The namespace of its keys. */
   readonly limiter: string
-  /** Those that hold for every key. */
+  /** The limits of every key. None if a function returns them. */
   readonly limits: readonly Limit[]
-  /** The same arranged by their logs, where all keys have the same. */
+  /** The same as a set, if all keys have the same. */
   readonly set: LimitSet | undefined
   readonly #limitsOf: LimitsOf
   readonly #ban: ReturnType<typeof banLog> | undefined
   readonly #isOverridable: boolean
   readonly #bare: LimitSet
   readonly #setOf = new WeakMap<object, LimitSet>()
-  /** The same by what the limits are. */
+  /** The same by what the limits are. The first is the oldest. */
   readonly #setOfText = new Map<string, LimitSet>()
 
   /** @throws {SlidegateError} `invalid_limit`, `duplicate_limit`, `invalid_option` */
@@ -67,15 +70,11 @@ export class Dimension {
 
   /** @param key as stored */
   partOf(given: string, key: string, request: unknown): Part {
-    return { key, set: this.set ?? this.#told(this.#declaredFor(given, request)) }
+    return { key, set: this.set ?? this.#returned((this.#limitsOf as LimitsFunction)(given, request)) }
   }
 
-  #declaredFor(given: string, request: unknown): readonly Limit[] {
-    return typeof this.#limitsOf === 'function' ? this.#limitsOf(given, request) : this.#limitsOf
-  }
-
-  /** The set of limits that a function has told: mostly it tells the same few again and again. */
-  #told(limits: readonly Limit[]): LimitSet {
+  /** The set of limits that the function has returned. */
+  #returned(limits: readonly Limit[]): LimitSet {
     const known = typeof limits === 'object' && limits !== null ? this.#setOf.get(limits) : undefined
     if (known !== undefined) return known
     if (limits instanceof Promise) {
@@ -91,18 +90,15 @@ export class Dimension {
     const set = this.#setOfText.get(text) ?? this.#made(checked)
     this.#setOfText.delete(text)
     this.#setOfText.set(text, set)
-    if (this.#setOfText.size > MAX_SETS) {
-      for (const oldest of this.#setOfText.keys()) {
-        this.#setOfText.delete(oldest)
-        break
-      }
-    }
+    if (this.#setOfText.size > MAX_SETS) this.#setOfText.delete(this.#setOfText.keys().next().value!)
     this.#setOf.set(limits, set)
     return set
   }
 
   #made(limits: readonly Limit[]): LimitSet {
-    const named = checkedLimits(limits).map((limit) => this.#qualified(limit))
+    const named = checkedLimits(limits).map((limit) =>
+      this.name === undefined ? limit : limitIn(this.name, limit),
+    )
     const set = this.#completed(limitSet(this.limiter, named))
     const ban = banName(this.limiter)
     if (this.bareOf('') === undefined || !named.some(({ name }) => name === ban)) return set
@@ -117,26 +113,22 @@ export class Dimension {
     const banned = this.#ban === undefined ? set : withLog(set, this.#ban)
     return this.#isOverridable ? withOverrides(banned) : banned
   }
-
-  #qualified(limit: Limit): Limit {
-    return this.name === undefined ? limit : limitIn(this.name, limit)
-  }
 }
 
-/** What tells two limits apart. */
+/** What makes two limits differ. */
 function textOf(declared: Limit): unknown {
   const { name, limit, windowMs, shadow, kind, rule } = declared
   return [name, kind.logName(declared), limit, windowMs, shadow, rule]
 }
 
-/** All that a limiter holds keys to. */
+/** All dimensions of a limiter. */
 export class KeyLimits {
   readonly dimensions: readonly Dimension[]
-  /** How all that callers choose is stored. */
+  /** How keys, ids and values are stored. */
   readonly spelling: Spelling
-  /** Those that hold for every key. */
+  /** The limits of every key. */
   readonly limits: readonly Limit[]
-  /** The only dimension, where it has no name. */
+  /** The only dimension, if it has no name. */
   readonly #only: Dimension | undefined
 
   constructor(dimensions: readonly Dimension[], spelling: Spelling = plainSpelling) {
@@ -146,7 +138,7 @@ export class KeyLimits {
     this.#only = dimensions[0]!.name === undefined ? dimensions[0] : undefined
   }
 
-  /** The limits of every key, where all have the same, and a key is just one. */
+  /** The limits of every key, if all have the same and there are no dimensions. */
   get set(): LimitSet | undefined {
     return this.#only?.set
   }
@@ -154,49 +146,22 @@ export class KeyLimits {
   /**
    * The parts of a request.
    *
-   * @throws {SlidegateError} `invalid_key`, and what functions throw or tell wrong
+   * @throws {SlidegateError} `invalid_key`, and errors of a limits function
    */
   partsOf(key: AnyKey, request: unknown): readonly Part[] {
     const only = this.#only
-    if (only !== undefined) {
-      const stored = this.spelling.key(key)
-      return [only.partOf(key as string, stored, request)]
-    }
-    return this.#allOf(key).map((given) => this.#partOf(given, request))
+    if (only !== undefined) return [only.partOf(key as string, this.spelling.key(key), request)]
+    return this.keysOf(key).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** The parts of some of the dimensions of a key, one at least. */
-  someOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
-    return this.#someOf(key).map((given) => this.#partOf(given, request))
+  /** The same of some dimensions, one at least. */
+  somePartsOf(key: Partial<AnyKey>, request: unknown): readonly Part[] {
+    return this.someKeysOf(key).map(({ dimension, given, key }) => dimension.partOf(given, key, request))
   }
 
-  /** A request's keys as they are stored. */
-  storedKeysOf(key: AnyKey): readonly string[] {
-    return this.#allOf(key).map((given) => given.key)
-  }
-
-  /** What tells each key of a request from all others. No limits are asked for. */
-  wordsOf(key: AnyKey): readonly string[] {
-    return this.#allOf(key).map(({ dimension, key: stored }) => wordOf(dimension.limiter, stored))
-  }
-
-  /** The dimension of each part. */
-  namesOf(parts: readonly Part[]): readonly (string | undefined)[] {
-    return parts.map(({ set }) => this.dimensions.find(({ limiter }) => limiter === set.limiter)?.name)
-  }
-
-  /** The keys of some of the dimensions of a key, one at least. */
-  givenBy(key: Partial<AnyKey>): readonly OneKey[] {
-    return this.#someOf(key)
-  }
-
-  #partOf({ dimension, given, key }: OneKey, request: unknown): Part {
-    return dimension.partOf(given, key, request)
-  }
-
-  #allOf(key: AnyKey): readonly OneKey[] {
-    const only = this.#only
-    if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
+  /** The key of each dimension. `null` keys are left out. */
+  keysOf(key: AnyKey): readonly OneKey[] {
+    if (this.#only !== undefined) return this.someKeysOf(key)
     const keys = this.#checked(key)
     for (const { name } of this.dimensions) {
       if (ownOf(keys, name!) !== undefined) continue
@@ -207,10 +172,11 @@ export class KeyLimits {
         key,
       )
     }
-    return this.#someOf(key)
+    return this.someKeysOf(key)
   }
 
-  #someOf(key: Partial<AnyKey>): readonly OneKey[] {
+  /** The same of some dimensions, one at least. */
+  someKeysOf(key: Partial<AnyKey>): readonly OneKey[] {
     const only = this.#only
     if (only !== undefined) return [{ dimension: only, given: key as string, key: this.spelling.key(key) }]
     const keys = this.#checked(key)
@@ -239,12 +205,12 @@ export class KeyLimits {
   }
 }
 
-/** What is said of a dimension, which may be called like something that all objects have. */
+/** The value of a dimension, which may have the name of an inherited property. */
 export function ownOf<T>(values: Readonly<Partial<Record<string, T>>>, dimension: string): T | undefined {
   return Object.hasOwn(values, dimension) ? values[dimension] : undefined
 }
 
-/** What tells a key of a limiter, or of a dimension, from all others. */
+/** Identifies a key of a limiter, or of a dimension. */
 export function wordOf(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }

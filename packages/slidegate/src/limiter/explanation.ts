@@ -1,47 +1,47 @@
+// Explains a key: what is used of each limit, and when it is free again.
 import type { LimitDecision } from '../decision.ts'
 import { invalidOption, show } from '../errors.ts'
 import type { Declaration } from '../limits/declaration.ts'
 import { adaptedFrom, declaredOptions } from '../limits/declare.ts'
 import type { BanState, Charged, Limit } from '../limits/limit.ts'
+import { usedOf } from '../ops/numbers.ts'
 import { limitsInForce, limitsOf } from '../stores/outcome.ts'
 import type { ExplainOp, ExplainOutcome, Part } from '../stores/store.ts'
 import { decisionOf } from './decide.ts'
 import type { Override } from './overrides.ts'
 
-/** What is used of one limit, and when it is free again. Times are milliseconds from `atMs`. */
+/** The usage of one limit. Times are milliseconds from `atMs`. */
 export interface LimitExplanation extends LimitDecision {
   /** Units that count now. */
   readonly used: number
   /**
-   * When the oldest charge that counts was made, or what is held was renewed, in epoch milliseconds by the store's clock;
-   * for kinds that know it. Where
-   * leases are taken, and while a window that was changed has not passed, it may be told as earlier or later by the difference.
+   * The time of the oldest charge that counts, or of the oldest renewal of a slot, in epoch milliseconds by the store's clock.
+   * Only of kinds that know it. With leases, and while a changed window hasn't passed, it may differ by the difference.
    */
   readonly oldestAtMs?: number
-  /** When how many units in all are free again: at most eleven steps, the last of which is all that is used. */
+  /** When how many units are free again, in at most eleven steps up to all that is used. */
   readonly frees: readonly { readonly afterMs: number; readonly units: number }[]
   /**
-   * With `charges`, of kinds that keep the times of charges: the latest that count, oldest first, those of one grain as one;
-   * 512 at most, and fewer where there are many limits. Of limits that keep their requests, holders or values one by one as
-   * many units, each at the time when it was last renewed.
+   * With `charges`, of kinds that keep times: the latest charges that count, oldest first, those of one grain as one. At most 512,
+   * fewer with many limits. An entry counts with its units, at the time of its last renewal.
    */
   readonly charges?: readonly Charged[]
-  /** Beside `charges`: units that count and are older than those listed. */
+  /** With `charges`: older units that count, too. */
   readonly chargedElsewhere?: number
-  /** With `charges`: what the limit was made of. */
+  /** With `charges`: the declaration of the limit. */
   readonly declared?: Declaration
 }
 
-/** Charges that are told of a limit, and of all together. */
+/** The most charges that are listed of a limit, and of all. */
 const MAX_CHARGES = 512
 const MAX_CHARGES_OF_ALL = 2048
 
-/** How many are told of each limit. */
+/** The most charges that are listed of each limit. */
 export function mostCharges(parts: readonly Part[]): number {
   return Math.max(1, Math.min(MAX_CHARGES, Math.floor(MAX_CHARGES_OF_ALL / limitsOf(parts).length)))
 }
 
-/** How many are asked for, if any. */
+/** The most charges to list of each limit, if any were asked for. */
 export function chargesAsked(
   options: { readonly charges?: boolean } | undefined,
   parts: readonly Part[],
@@ -53,12 +53,12 @@ export function chargesAsked(
   return charges ? mostCharges(parts) : undefined
 }
 
-/** Of a key that has a ban: of each dimension on its own. */
+/** The ban of a key, per dimension. */
 export interface BanExplanation extends BanState {
   readonly dimension?: string
 }
 
-/** All that is known of a key. Nothing is charged, and nothing written, to find it out. */
+/** All that is known of a key. */
 export interface Explanation {
   readonly atMs: number
   /** Whether a request of this cost would be admitted now. */
@@ -66,13 +66,13 @@ export interface Explanation {
   readonly cost: number
   /** Bans in force, then enforced limits without room. */
   readonly deniedBy: readonly string[]
-  /** Until it would be admitted; `Infinity` where it never will. */
+  /** Milliseconds until it would be admitted; `Infinity` if it never is. */
   readonly retryAfterMs: number
-  /** For how long the key is blocked; 0 where it is not. */
+  /** Milliseconds until the key's block ends; 0 if it isn't blocked. */
   readonly blockedMs: number
   readonly limits: readonly LimitExplanation[]
   readonly bans: readonly BanExplanation[]
-  /** What was set for the key by hand, of each dimension on its own. */
+  /** The overrides of the key, per dimension. */
   readonly overrides: readonly Override[]
 }
 
@@ -109,7 +109,7 @@ function explained(
 ): LimitExplanation {
   const { kind, windowMs, precisionMs } = declared
   const { atMs } = outcome
-  const used = outcome.limits[3 * i]!
+  const used = usedOf(outcome.limits, i)
   const times = outcome.frees[i]!
   const frees = new Map<number, number>()
   times.forEach((afterMs, i) => {
@@ -133,6 +133,6 @@ function charged(
 ): Pick<LimitExplanation, 'charges' | 'chargedElsewhere' | 'declared'> {
   const declared = declaredOptions(adaptedFrom(limit).limit) as Declaration
   if (charges === undefined) return { declared }
-  const told = charges.reduce((sum, { units }) => sum + units, 0)
-  return { charges, chargedElsewhere: used - told, declared }
+  const listed = charges.reduce((sum, { units }) => sum + units, 0)
+  return { charges, chargedElsewhere: used - listed, declared }
 }

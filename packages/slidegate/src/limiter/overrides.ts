@@ -1,7 +1,15 @@
-import { checkOptions, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
-import type { AnyKey, KeyOptions, Spelling } from '../key.ts'
-import { declarationOf, limitOf } from '../limits/declaration.ts'
-import { adaptedFrom, declaredName, isNamed, parseLimit, parseName } from '../limits/declare.ts'
+// Overrides of single keys: other numbers, exemptions and blocks.
+import { checkOptions, invalidOption, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
+import type { AnyKey, KeyOptions } from '../key.ts'
+import {
+  adaptedFrom,
+  declaredName,
+  declaredOptions,
+  isNamed,
+  parseLimit,
+  parseName,
+  redeclare,
+} from '../limits/declare.ts'
 import type { Limit, LimitNumbers } from '../limits/limit.ts'
 import {
   EXEMPT,
@@ -16,8 +24,9 @@ import {
   unusedNames,
 } from '../limits/override.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
-import type { ExplainOutcome, Op, Outcome, OverrideOp, OverridesOutcome } from '../stores/store.ts'
-import type { Dimension, OneKey } from './dimensions.ts'
+import type { Ask } from '../stores/call.ts'
+import type { ExplainOutcome, OverrideOp, OverrideOutcome, OverridesOutcome, Part } from '../stores/store.ts'
+import type { Dimension, KeyLimits, OneKey } from './dimensions.ts'
 
 /** New numbers of a limit. Numbers left out stay as declared. */
 export interface LimitChange {
@@ -88,62 +97,52 @@ export interface Overrides<Key> {
   list(): AsyncIterable<Override>
 }
 
-interface Settings {
-  readonly dimensions: readonly Dimension[]
-  readonly spelling: Spelling
-  /** The key of one dimension; throws for more, or if the limiter is closed. */
-  readonly oneOf: (key: Partial<AnyKey>) => OneKey
-  readonly apply: (op: Op) => Promise<Outcome>
-  /** Returns whether anything was in force before. */
-  readonly write: (keys: readonly OneKey[], change: Change) => Promise<boolean>
-}
-
 /** The fields that are written. Fields left out stay. */
-export type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
+type Change = Pick<OverrideOp, 'rule' | 'ruleMs' | 'blockMs'>
 
-/** {@link Overrides} on a store. */
+/** The overrides and blocks of a limiter's keys, in its store. */
 export class StoredOverrides implements Overrides<Partial<AnyKey>> {
-  readonly #settings: Settings
+  readonly #limiter: string
+  readonly #keys: KeyLimits
+  readonly #ask: Ask
 
-  constructor(settings: Settings) {
-    this.#settings = settings
+  constructor(limiter: string, keys: KeyLimits, ask: Ask) {
+    this.#limiter = limiter
+    this.#keys = keys
+    this.#ask = ask
   }
 
   async set(key: Partial<AnyKey>, change: OverrideChange, options: OverrideOptions = {}): Promise<void> {
-    const one = this.#settings.oneOf(key)
+    const one = this.#oneOf(key)
     checkOptions(options, 'set', { ttl: true })
     const ms = options.ttl === undefined ? FOREVER : parseWindow(options.ttl, 'the ttl')
-    const { write } = this.#settings
-    if (change === 'block') await write([one], { blockMs: ms })
-    else await write([one], { rule: ruleOf(change, one.dimension), ruleMs: ms })
+    const fields = change === 'block' ? { blockMs: ms } : { rule: ruleOf(change, one.dimension), ruleMs: ms }
+    await this.#write([one], fields)
   }
 
   async get(key: Partial<AnyKey>, options?: KeyOptions): Promise<Override | undefined> {
-    const { dimension, given, key: stored } = this.#settings.oneOf(key)
-    const parts = [dimension.bareOf(stored)!]
-    const outcome = await this.#settings.apply({ type: 'explain', parts, cost: 1, count: 1 })
-    const inForce = (outcome as ExplainOutcome).overrides?.[0]
+    const one = this.#oneOf(key)
+    const { overrides } = await this.#explain([one])
+    const inForce = overrides?.[0]
     if (inForce === undefined) return undefined
-    const limits = limitsNow(dimension, { given, request: options?.request })
-    return overrideOf(this.#settings.spelling.isSecret ? stored : given, dimension, inForce, limits)
+    return this.overrideOf(one, inForce, limitsNow(one.dimension, one.given, options?.request))
   }
 
   async delete(key: Partial<AnyKey>): Promise<boolean> {
-    return this.#settings.write([this.#settings.oneOf(key)], { rule: '', ruleMs: 0, blockMs: 0 })
+    return this.#write([this.#oneOf(key)], { rule: '', ruleMs: 0, blockMs: 0 })
   }
 
   async *list(): AsyncGenerator<Override> {
-    const { isSecret } = this.#settings.spelling
-    for (const dimension of this.#settings.dimensions) {
+    const { isSecret } = this.#keys.spelling
+    for (const dimension of this.#keys.dimensions) {
       const parts = [dimension.bareOf('')!]
       let buckets = 1
       for (let bucket = 0; bucket < buckets; bucket++) {
         for (let after: string | undefined = ''; after !== undefined; ) {
-          const op: Op = { type: 'overrides', parts, bucket, after }
-          const page = (await this.#settings.apply(op)) as OverridesOutcome
+          const page = (await this.#ask({ type: 'overrides', parts, bucket, after })) as OverridesOutcome
           for (const { key, given = key, ...inForce } of page.overrides) {
-            const limits = limitsNow(dimension, { given: isSecret ? undefined : given })
-            yield overrideOf(given, dimension, inForce, limits)
+            const limits = limitsNow(dimension, isSecret ? undefined : given)
+            yield this.overrideOf({ dimension, given, key: given }, inForce, limits)
           }
           buckets = page.buckets
           if (page.next === after)
@@ -153,49 +152,82 @@ export class StoredOverrides implements Overrides<Partial<AnyKey>> {
       }
     }
   }
+
+  /** @param blockMs 0 also forgets bans */
+  async block(key: Partial<AnyKey>, blockMs: number): Promise<void> {
+    await this.#write(this.#blockable(key), { blockMs })
+  }
+
+  async isBlocked(key: Partial<AnyKey>): Promise<boolean> {
+    return (await this.#explain(this.#blockable(key))).ban !== undefined
+  }
+
+  /**
+   * An override as it is returned.
+   *
+   * @param limits the limits of the key, if they are known
+   */
+  overrideOf(
+    { dimension: { name }, given, key }: OneKey,
+    { rule, ruleMs, blockedMs }: InForce,
+    limits: readonly Limit[] | undefined,
+  ): Override {
+    const unused = limits === undefined ? [] : unusedNames(limits, rule)
+    return {
+      key: this.#keys.spelling.isSecret ? key : given,
+      ...(name !== undefined && { dimension: name }),
+      ...(rule === EXEMPT ? { exempt: true } : rule !== '' && { limits: numbersOf(rule) }),
+      ...(rule !== '' && ruleMs !== FOREVER && { expiresInMs: ruleMs }),
+      ...(blockedMs > 0 && { blockedMs: blockedMs === FOREVER ? Number.POSITIVE_INFINITY : blockedMs }),
+      ...(unused.length > 0 && { unused }),
+    }
+  }
+
+  #oneOf(key: Partial<AnyKey>): OneKey {
+    const [one, other] = this.#keys.someKeysOf(key)
+    if (other === undefined) return one!
+    throw new SlidegateError('invalid_key', 'the key has several dimensions; an override is of one', key)
+  }
+
+  /** The keys that can be blocked, one at least. */
+  #blockable(key: Partial<AnyKey>): readonly OneKey[] {
+    const keys = this.#keys.someKeysOf(key).filter(({ dimension }) => dimension.bareOf('') !== undefined)
+    if (keys.length > 0) return keys
+    throw invalidOption(
+      `the limiter ${show(this.#limiter)} never blocks this key; make it with overrides: true, or set its ban option`,
+      key,
+    )
+  }
+
+  async #explain(keys: readonly OneKey[]): Promise<ExplainOutcome> {
+    return (await this.#ask({ type: 'explain', parts: bareOf(keys), cost: 1, count: 1 })) as ExplainOutcome
+  }
+
+  /** Returns whether anything was in force before. */
+  async #write(keys: readonly OneKey[], fields: Change): Promise<boolean> {
+    const { isSecret } = this.#keys.spelling
+    const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
+    const op: OverrideOp = { type: 'override', parts: bareOf(keys), ...fields }
+    const outcome = await this.#ask(given.join('') === '' ? op : { ...op, given })
+    return (outcome as OverrideOutcome).existed
+  }
 }
 
-/** The key's limits. `undefined` if their function needs a request or a key that isn't known. */
-function limitsNow(dimension: Dimension, { given, request }: Asked): readonly Limit[] | undefined {
+function bareOf(keys: readonly OneKey[]): readonly Part[] {
+  return keys.map(({ dimension, key }) => dimension.bareOf(key)!)
+}
+
+/** The limits of a key. `undefined` if their function needs a request or a key that isn't known. */
+function limitsNow(
+  dimension: Dimension,
+  given: string | undefined,
+  request?: unknown,
+): readonly Limit[] | undefined {
   if (dimension.set !== undefined) return dimension.limits
   try {
     return given === undefined ? undefined : dimension.partOf(given, '', request).set.limits
   } catch {
     return undefined
-  }
-}
-
-interface Asked {
-  readonly given: string | undefined
-  readonly request?: unknown
-}
-
-/** An op that writes the overrides of these keys. */
-export function overrideOp(keys: readonly OneKey[], isSecret: boolean, fields: Change): OverrideOp {
-  const parts = keys.map(({ dimension, key }) => dimension.bareOf(key)!)
-  const given = keys.map(({ given, key }) => (given === key || isSecret ? '' : given))
-  return { type: 'override', parts, ...fields, ...(given.join('') !== '' && { given }) }
-}
-
-/**
- * An override as it is returned.
- *
- * @param limits the limits of the key, if they are known
- */
-export function overrideOf(
-  key: string,
-  { name }: Dimension,
-  { rule, ruleMs, blockedMs }: InForce,
-  limits: readonly Limit[] | undefined,
-): Override {
-  const unused = limits === undefined ? [] : unusedNames(limits, rule)
-  return {
-    key,
-    ...(name !== undefined && { dimension: name }),
-    ...(rule === EXEMPT ? { exempt: true } : rule !== '' && { limits: numbersOf(rule) }),
-    ...(rule !== '' && ruleMs !== FOREVER && { expiresInMs: ruleMs }),
-    ...(blockedMs > 0 && { blockedMs: blockedMs === FOREVER ? Number.POSITIVE_INFINITY : blockedMs }),
-    ...(unused.length > 0 && { unused }),
   }
 }
 
@@ -264,11 +296,12 @@ function anyNumbers(name: string, change: unknown): LimitNumbers {
 /** Checks the numbers as if the limit were declared with them. */
 function numbersFor(limit: Limit, change: unknown): LimitNumbers {
   const name = declaredName(limit)
-  const declaration = declarationOf(adaptedFrom(limit).limit)
-  const known = FIELDS.filter((field) => isChangeable(declaration, field))
+  const declared = adaptedFrom(limit).limit
+  const options = declaredOptions(declared)!
+  const known = FIELDS.filter((field) => isChangeable(options, field))
   const fields = fieldsOf(name, change, known)
   const numbers = anyNumbers(name, fields)
-  limitOf({ ...declaration, ...fields })
+  redeclare(declared, fields)
   if (renumber(limit, numbers) !== undefined) return numbers
   throw invalid(
     `the log of the limit ${show(name)} has no room for ${show(change)}; use smaller numbers`,

@@ -1,53 +1,52 @@
+// Permits: slots of a concurrency limit, renewed until they are released.
 import type { Decision } from '../decision.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import { MAX_WINDOW_MS } from '../runtime/duration.ts'
 import { asyncOrigin, backgroundTimer, type Timer } from '../runtime/platform.ts'
-import type { HoldOp, HoldOutcome, Op, Outcome } from '../stores/store.ts'
-import { type Origin, originOf } from './origin.ts'
+import type { Ask } from '../stores/call.ts'
+import type { HoldOp, HoldOutcome } from '../stores/store.ts'
+import { chargedBy, chargeOf } from './refund.ts'
 
 /**
- * What `acquire` resolves to. Allowed, it holds units until `release`, or until the block ends that it was declared in
- * with `await using`; meanwhile it is renewed after each third of the limit's `ttl`, by one timer for all of a limiter,
- * which does not keep the process alive.
+ * What `acquire` resolves to. If it is allowed, it holds units until `release`, or until the end of the block that declares it
+ * with `await using`.
+ *
+ * It is renewed after each third of the limit's `ttl`, by one timer per limiter, which doesn't keep the process alive.
  */
 export interface Permit extends AsyncDisposable {
   readonly decision: Decision
   readonly allowed: boolean
   /**
-   * Aborted when what is held is lost, and may by now be held by somebody else: this process, or the store, has been
-   * silent for `ttl`, or the key was reset. Then stop what it was for.
+   * Aborted when the permit is lost, and another caller may hold its units: it wasn't renewed within `ttl`, or the key was
+   * reset. Then stop the work.
    */
   readonly signal: AbortSignal
-  /** Renews it now; whether it was still held. Rejects with a `StoreUnavailableError` where the store did not say. */
+  /** Renews it now. Resolves to whether it was still held. Rejects with a `StoreUnavailableError`. */
   extend(): Promise<boolean>
   /**
-   * Frees what is held, once; whether it was still held. Frees nobody else's, however late it comes. Where the store
-   * gives no answer it rejects with a `StoreUnavailableError`, and what is held is free after `ttl`.
+   * Releases its units, once, and never those of another permit. Resolves to whether it was still held. Rejects with a
+   * `StoreUnavailableError`; the units are free after `ttl` then.
    */
   release(): Promise<boolean>
 }
 
 class Held implements Permit {
   readonly decision: Decision
-  /** When it was last known to be held, by `performance.now()`, from before the store was asked. */
+  /** When it was last renewed, by `performance.now()` before the op was sent. */
   heldAtMs: number
-  /** When it is to be renewed. */
+  /** When the next renewal is due. */
   dueAtMs: number
-  /** After which it is lost if it is not renewed. */
+  /** It is lost this long after a renewal. */
   readonly ttlMs: number
+  readonly abort: AbortController = new AbortController()
   readonly #permits: Permits
-  readonly #abort = new AbortController()
 
   constructor(permits: Permits, decision: Decision, heldAtMs: number) {
     this.#permits = permits
     this.decision = decision
     this.heldAtMs = heldAtMs
     this.ttlMs = ttlOf(decision)
-    this.dueAtMs = heldAtMs + this.renewalMs
-  }
-
-  get renewalMs(): number {
-    return this.ttlMs / 3
+    this.dueAtMs = heldAtMs + this.ttlMs / 3
   }
 
   get allowed(): boolean {
@@ -55,91 +54,72 @@ class Held implements Permit {
   }
 
   get signal(): AbortSignal {
-    return this.#abort.signal
+    return this.abort.signal
   }
 
-  async extend(): Promise<boolean> {
-    if (!this.#permits.has(this)) return false
-    const sentAtMs = performance.now()
-    const isHeld = await this.#permits.ask('extend', this)
-    if (!this.#permits.has(this)) return false
-    if (isHeld) {
-      this.heldAtMs = sentAtMs
-      this.dueAtMs = sentAtMs + this.renewalMs
-    } else {
-      this.lose()
-    }
-    return isHeld
+  extend(): Promise<boolean> {
+    return this.#permits.extend(this)
   }
 
-  async release(): Promise<boolean> {
-    return this.#permits.delete(this) && (await this.#permits.ask('release', this))
+  release(): Promise<boolean> {
+    return this.#permits.release(this)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.release()
     } catch (error) {
-      // What the block has thrown matters more; the units are free in time.
+      // An error of the block matters more. The units are free in time.
       if (!(error instanceof StoreUnavailableError)) throw error
     }
   }
-
-  lose(): void {
-    if (!this.#permits.delete(this)) return
-    this.#abort.abort(new Error('what the permit held is lost: its ttl has passed'))
-    // Another limit may count it for longer.
-    this.#permits.ask('release', this).catch(() => {})
-  }
 }
 
-// What compilers of `await using` look for where the runtime does not know it yet.
+// Compilers of `await using` look for this one if the runtime doesn't have it yet.
 if (Symbol.asyncDispose === undefined) {
   Object.defineProperty(Held.prototype, Symbol.for('Symbol.asyncDispose'), {
     value: Held.prototype[Symbol.asyncDispose],
   })
 }
 
-/** The shortest time for which any limit lets it be held. */
+/** The shortest `ttl` of its limits. */
 function ttlOf(decision: Decision): number {
-  const parts = originOf(decision)?.parts ?? []
+  const parts = chargeOf(decision)?.parts ?? []
   const ttls = parts.flatMap(({ set }) =>
     set.limits.map(({ kind, windowMs }) => (kind.entries?.are === 'holder' ? windowMs : MAX_WINDOW_MS)),
   )
   return Math.min(MAX_WINDOW_MS, ...ttls)
 }
 
-/** For how long the timer is set at most: what is due by then waits for no longer. */
+/** The timer is set for this long at most. */
 const MAX_TURN_MS = 1000
 
-/** Renewals on their way at a time: all at once they would be a flood that no deadline stands. */
+/** Concurrent renewals: all at once they would miss their deadlines. */
 const MAX_RENEWING = 64
 
-/** What a limiter has given and not got back. One timer renews it all, little by little. */
+/** The permits of a limiter that are held. One timer renews them all, a few at a time. */
 export class Permits {
-  readonly #apply: (op: Op) => Promise<Outcome>
-  /** The shortest so far. */
+  readonly #ask: Ask
+  /** The shortest of all. */
   #ttlMs = MAX_WINDOW_MS
   readonly #held = new Set<Held>()
-  /** Those that wait to be renewed, and how many are being. */
+  /** Permits to be renewed, and how many renewals are on their way. */
   readonly #due = new Set<Held>()
   #renewing = 0
-  /** For the timer: made on behalf of a request, it would keep its async context. */
+  /** The async context of the timer: that of a request would be kept. */
   readonly #origin = asyncOrigin('slidegate.permits')
   #timer: Timer | undefined
   #isClosed = false
 
-  /** @param apply asks the limiter's store */
-  constructor(apply: (op: Op) => Promise<Outcome>) {
-    this.#apply = apply
+  constructor(ask: Ask) {
+    this.#ask = ask
   }
 
   /** @param askedAtMs by `performance.now()` */
   give(decision: Decision, askedAtMs: number): Permit {
     const permit = new Held(this, decision, askedAtMs)
-    const origin = originOf(decision)
-    // Who was denied holds nothing, nor who may pass uncounted.
-    if (origin !== undefined && origin.left > 0) {
+    // A denied request holds nothing, nor does one that was admitted uncounted.
+    if ((chargeOf(decision)?.left ?? 0) > 0) {
       this.#held.add(permit)
       if (permit.ttlMs < this.#ttlMs) {
         this.#ttlMs = permit.ttlMs
@@ -151,35 +131,49 @@ export class Permits {
     return permit
   }
 
-  /** Whether it was still held, as the store knows it. */
-  async ask(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
-    const { parts, cost: units, names, source, debits } = originOf(decision) as Origin
-    const op: HoldOp = {
-      type,
-      parts,
-      requestId: names.requestId!,
-      units,
-      ...(source === 'fallback' && { source }),
-      ...(debits !== undefined && { debits }),
+  async extend(permit: Held): Promise<boolean> {
+    if (!this.#held.has(permit)) return false
+    const sentAtMs = performance.now()
+    const isHeld = await this.#send('extend', permit)
+    if (!this.#held.has(permit)) return false
+    if (isHeld) {
+      permit.heldAtMs = sentAtMs
+      permit.dueAtMs = sentAtMs + permit.ttlMs / 3
+    } else {
+      this.#lose(permit)
     }
-    return ((await this.#apply(op)) as HoldOutcome).held
+    return isHeld
   }
 
-  /** Those that are held now. */
-  get size(): number {
-    return this.#held.size
+  async release(permit: Held): Promise<boolean> {
+    return this.#drop(permit) && (await this.#send('release', permit))
   }
 
-  has(permit: Held): boolean {
-    return this.#held.has(permit)
+  #lose(permit: Held): void {
+    if (!this.#drop(permit)) return
+    permit.abort.abort(new Error('what the permit held is lost: its ttl has passed'))
+    // A limit with a longer ttl may still count it.
+    this.#send('release', permit).catch(() => {})
   }
 
-  delete(permit: Held): boolean {
+  #drop(permit: Held): boolean {
     this.#due.delete(permit)
     return this.#held.delete(permit)
   }
 
-  /** What is held is not renewed any more; it can still be released. */
+  /** Resolves to whether the store still counted it. */
+  async #send(type: HoldOp['type'], { decision }: Held): Promise<boolean> {
+    const charge = chargeOf(decision)!
+    const { parts, names, cost } = charge
+    const op: HoldOp = { type, parts, requestId: names.requestId!, units: cost, ...chargedBy(charge) }
+    return ((await this.#ask(op)) as HoldOutcome).held
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  /** Ends renewals. Permits can still be released. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -199,7 +193,7 @@ export class Permits {
     for (const permit of this.#held) {
       const leftMs = permit.heldAtMs + permit.ttlMs - nowMs
       if (leftMs <= 0) {
-        permit.lose()
+        this.#lose(permit)
         continue
       }
       lostInMs = Math.min(lostInMs, leftMs)
@@ -214,12 +208,12 @@ export class Permits {
     for (const permit of this.#due) {
       this.#due.delete(permit)
       try {
-        // It is not due again before this is answered, or given up.
+        // Not due again before this one has ended.
         permit.dueAtMs = Number.POSITIVE_INFINITY
-        await permit.extend()
+        await this.extend(permit)
       } catch {
-        // Perhaps the store answers again soon.
-        permit.dueAtMs = performance.now() + permit.renewalMs / 3
+        // The store may answer again soon.
+        permit.dueAtMs = performance.now() + permit.ttlMs / 9
       }
     }
     this.#renewing--

@@ -1,3 +1,4 @@
+// Reservations: an estimate is charged, and settled once, by its token.
 import type { Decision } from '../decision.ts'
 import { invalidOption, SlidegateError, show } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
@@ -5,50 +6,47 @@ import { type ExtraLog, withLog } from '../limits/limit-set.ts'
 import { reservationLog } from '../limits/reservations.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { fromBase64url, randomText, toBase64url } from '../runtime/platform.ts'
-import type { ConsumeOp, Op, Outcome, Part, SettleOp, SettleOutcome } from '../stores/store.ts'
-import { areKept } from './names.ts'
-import { originOf } from './origin.ts'
-import { isUnsent } from './refund.ts'
-import { parseUnits } from './units.ts'
+import type { Ask } from '../stores/call.ts'
+import type { ConsumeOp, Part, SettleOp, SettleOutcome } from '../stores/store.ts'
+import { chargeOf, isUnsent, logsCharged } from './refund.ts'
+import { areKept, parseUnits } from './request.ts'
 
-/** What becomes of a reservation when it is settled. */
+/** What settling a reservation has changed. */
 export interface Settlement {
-  /** Units returned, the least over the enforced limits: fewer than were too many where a log no longer holds them. */
+  /** Units returned, the least over the enforced limits: fewer if a log no longer holds them. */
   readonly returned: number
   /** Units charged beyond the estimate. */
   readonly added: number
 }
 
 /**
- * What `reserve` resolves to. Allowed, its estimate is charged, and stays so unless it is settled or cancelled; once, by
- * whoever has it or its token. (Where the decision was made without the store, nobody can tell twice from once but the
- * reservation itself: by its token each settlement charges.)
+ * What `reserve` resolves to. If it is allowed, its estimate is charged until it is settled or cancelled, once.
+ *
+ * If the decision was made without the store, only the reservation itself knows that it was settled: its token can be settled
+ * again, and charges each time.
  */
 export interface Reservation {
   readonly decision: Decision
   readonly allowed: boolean
-  /** Settles it in another process, by `limiter.settle(token, actual)`; '' where it was denied. It holds the key, in plain. */
+  /** Settles it in any process, by `limiter.settle(token, actual)`. Holds the key in plain text; '' if it was denied. */
   readonly token: string
   /**
-   * It turned out to be so many units, an integer from 0: what was too much is returned, what is more is charged, beyond
-   * the limits if need be.
+   * Replaces the estimate by the actual units, an integer from 0. Returns the rest, or charges more, beyond the limits if need
+   * be.
    *
-   * Rejects with `invalid_reservation` where it was denied, settled or cancelled before, or can be settled no longer; with
-   * a `StoreUnavailableError` where the store gave no answer: then it may have been.
+   * Rejects with `invalid_reservation` if it was denied, settled or cancelled before, or its time is over. After a
+   * `StoreUnavailableError` it may be settled.
    */
   settle(actual: number): Promise<Settlement>
   /** The same as `settle(0)`. */
   cancel(): Promise<Settlement>
 }
 
-/** What a token says. */
+/** The content of a token. */
 interface Claim {
   readonly key: AnyKey
   readonly units: number
-  /**
-   * Its name in the store, which no other has, and which tells another number of units apart; '' where the store
-   * keeps no reservation, for it was not the one that decided.
-   */
+  /** Its unique name in the store, which ends with the units. '' if it was decided without the store, which has none then. */
   readonly name: string
   /** Per part, the logs that were charged. */
   readonly charged: readonly (readonly string[])[]
@@ -58,25 +56,24 @@ interface Claim {
 
 const VERSION = 1
 
-/** Keys of a request, and logs of each, that a token names at most: it may have been made by anybody. */
+/** The most keys of a request, and logs of each, in a token: anybody can make one. */
 const MOST_PARTS = 16
 const MOST_LOGS = 1024
 
 function claimOf(key: AnyKey, name: string, decision: Decision): Claim {
-  const origin = originOf(decision)
-  if (origin === undefined || origin.left === 0) {
-    return { key, units: decision.cost, name: '', charged: [], instants: [] }
-  }
+  const units = decision.cost
+  const charge = chargeOf(decision)
+  if (charge === undefined || charge.left === 0) return { key, units, name: '', charged: [], instants: [] }
+  const { parts, debits, source, atMs } = charge
+  const isCharged = logsCharged(charge)
   let place = 0
-  const charged = origin.parts.map(({ set }) =>
-    set.logs.filter(() => origin.charged[place++] === true).map((log) => log.name),
-  )
-  // Who has decided any of it in place of the store keeps no reservations.
-  const isKept = origin.source === 'store'
+  const charged = parts.map(({ set }) => set.logs.filter(() => isCharged[place++]).map((log) => log.name))
+  const instants = parts.map((_, i) => debits?.[i]?.atMs ?? atMs)
+  // A fallback keeps no reservations.
+  if (source !== 'store') return { key, units, name: '', charged, instants }
   // The store settles it: a refund would return it once more.
-  if (isKept) origin.left = 0
-  const instants = origin.parts.map((_, i) => origin.debits?.[i]?.atMs ?? origin.atMs)
-  return { key, units: decision.cost, name: isKept ? name : '', charged, instants }
+  charge.left = 0
+  return { key, units, name, charged, instants }
 }
 
 function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim): string {
@@ -84,7 +81,7 @@ function tokenOf(limiter: string, { key, units, name, charged, instants }: Claim
   return toBase64url(JSON.stringify(words))
 }
 
-/** @throws {SlidegateError} `invalid_reservation` for what is no token of this limiter */
+/** @throws {SlidegateError} `invalid_reservation` unless it is a token of this limiter */
 function parseToken(limiter: string, token: unknown): Claim {
   const words = typeof token === 'string' ? wordsOf(token) : undefined
   if (words?.length !== 7 || words[0] !== VERSION) {
@@ -96,7 +93,7 @@ function parseToken(limiter: string, token: unknown): Claim {
   const isSound =
     Number.isSafeInteger(units) &&
     typeof name === 'string' &&
-    // What the store knows is the name, so that the units are what it says.
+    // The store knows the name only, so the units must be those in it.
     (name === '' || name.endsWith(`.${units}`)) &&
     Array.isArray(charged) &&
     charged.length <= MOST_PARTS &&
@@ -121,29 +118,28 @@ function invalid(message: string, value: unknown): SlidegateError {
   return new SlidegateError('invalid_reservation', message, value)
 }
 
-/** What a limiter has reserved, and is to settle. */
+/** The reservations of a limiter. */
 export class Reservations {
   readonly #limiter: string
   readonly #log: ExtraLog
-  readonly #apply: (op: Op) => Promise<Outcome>
+  readonly #ask: Ask
 
   /**
    * @param ttl for how long a reservation can be settled
-   * @param apply asks the limiter's store
    * @throws {SlidegateError} `invalid_window`
    */
-  constructor(limiter: string, ttl: Duration, apply: (op: Op) => Promise<Outcome>) {
+  constructor(limiter: string, ttl: Duration, ask: Ask) {
     this.#limiter = limiter
     this.#log = reservationLog(parseWindow(ttl, 'reservationTtl'))
-    this.#apply = apply
+    this.#ask = ask
   }
 
-  /** The parts with the logs in which reservations are kept. */
+  /** The parts with their logs of reservations. */
   partsWith(parts: readonly Part[]): readonly Part[] {
     return parts.map(({ key, set }) => ({ key, set: withLog(set, this.#log) }))
   }
 
-  /** @throws {SlidegateError} `invalid_cost`, and `invalid_option` where a limit keeps requests one by one */
+  /** @throws {SlidegateError} `invalid_cost`; `invalid_option` if a limit keeps requests one by one */
   opFor(parts: readonly Part[], estimate: number): ConsumeOp {
     const cost = parseUnits(estimate, 'invalid_cost')
     if (areKept(parts)) {
@@ -161,14 +157,14 @@ export class Reservations {
     const claim = claimOf(key, reservation!, decision)
     let isOver = !allowed
     const settle = async (actual: number): Promise<Settlement> => {
-      // The store tells twice from once, but not where it has not counted the estimate.
       if (isOver) throw invalid('the reservation was denied, settled or cancelled before', actual)
       const op = settleOp(parts, claim, actual)
+      // The store allows one settlement. Of a reservation that it doesn't have, this one does.
       isOver = claim.name === ''
       try {
         return await this.#settle(op, claim)
       } catch (error) {
-        // What has not left this process may be tried again.
+        // What was never sent can be tried again.
         if (isUnsent(error)) isOver = false
         throw error
       }
@@ -177,7 +173,7 @@ export class Reservations {
     return { decision, allowed, token, settle, cancel: () => settle(0) }
   }
 
-  /** The key that was reserved for. @throws {SlidegateError} `invalid_reservation` */
+  /** The key of a token. @throws {SlidegateError} `invalid_reservation` */
   keyOf(token: string): AnyKey {
     return parseToken(this.#limiter, token).key
   }
@@ -191,12 +187,12 @@ export class Reservations {
   async #settle(op: SettleOp, claim: Claim): Promise<Settlement> {
     const { parts, actual, units } = op
     if (claim.name === '') {
-      // Perhaps nobody has counted the estimate. What somebody has stays charged.
+      // The estimate may have been counted by a fallback. That stays charged.
       const added = Math.max(0, actual - (claim.charged.length > 0 ? units : 0))
-      if (added > 0) await this.#apply({ type: 'charge', parts, units: added })
+      if (added > 0) await this.#ask({ type: 'charge', parts, units: added })
       return { returned: 0, added }
     }
-    const { settled, returned } = (await this.#apply(op)) as SettleOutcome
+    const { settled, returned } = (await this.#ask(op)) as SettleOutcome
     if (!settled) throw invalid('the reservation was settled or cancelled before, or too late', claim.name)
     const logs = parts.flatMap(({ set }) => set.logs)
     const counting = returned.filter((_, i) => op.charged[i] && !logs[i]!.shadow)

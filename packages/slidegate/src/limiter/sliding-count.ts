@@ -1,3 +1,4 @@
+// A count per key over a sliding window, without a limit.
 import { isCounted } from '../decision.ts'
 import { checkOptions, type Names, SlidegateError, StoreUnavailableError, show } from '../errors.ts'
 import type { Logger } from '../events.ts'
@@ -6,40 +7,34 @@ import { countBy, MAX_LIMIT, MAX_UNITS, parseName } from '../limits/declare.ts'
 import { type LimitSet, limitSet } from '../limits/limit-set.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import type { BreakerOptions } from '../resilience/breaker.ts'
-import { guardedStore } from '../resilience/guarded-store.ts'
+import { withFailurePolicy } from '../resilience/failure-policy.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { ConsumeOutcome, Op, Outcome, Part, Store } from '../stores/store.ts'
 
-/** What is counted, over which time, and where. */
+/** Options of `slidingCount`. */
 export interface SlidingCountOptions {
-  /** For how long what is added counts, from 10 ms to 366 days. */
+  /** How long a unit counts, from 10 ms to 366 days. */
   readonly period: Duration
-  /**
-   * Namespace of the keys: 1 to 64 of `A-Z a-z 0-9 . _ -`. Counts and limiters of one name share their keys: give each
-   * its own. Default: `count`.
-   */
+  /** Namespace of the keys, as in `createLimiter`. Give each count and limiter its own. Default: `count`. */
   readonly name?: string
-  /**
-   * The step in which the period slides, as in `slidingWindow`. Default: the finest of 1, 2, 5, 10, 20, 50, ... ms with
-   * which a key stays within 65,536 records. That is 1 ms for periods up to 65 s.
-   */
+  /** The step in which the period slides. Default: 1 ms for periods up to 65 s, else coarser, for up to 65,536 records per key. */
   readonly precision?: Duration
-  /** Where the counts live: any but one by `withLeases`, which adds before it is asked. Default: a memory store of its own. */
+  /** Where the counts live. Not one by `withLeases`, which charges in advance. Default: a memory store of its own. */
   readonly store?: Store
-  /** Milliseconds, from 1 to 2^31 - 1, after which a call to the store is given up. Default: 50. */
+  /** Timeout of a call to the store in milliseconds, from 1 to 2^31 - 1. Default: 50. */
   readonly timeoutMs?: number
-  /** When a store that fails is no longer asked for a moment. */
+  /** When the circuit breaker opens. */
   readonly breaker?: BreakerOptions
   /** Where a line is written when the store goes down or comes back; `false` for nowhere. Default: `console`. */
   readonly logger?: Logger | false
-  /** As in `createLimiter`: keys are stored as their hashes by this secret. Default: as they are. */
+  /** A secret for stored keys, as in `createLimiter`. */
   readonly hashKeys?: string | Uint8Array
 }
 
 /**
- * Counts what happened lately, key by key. All methods reject with a {@link SlidegateError} for bad input, and with a
- * `StoreUnavailableError` where the store gave no answer; of an addition that failed so it is not known whether it counts.
+ * Counts per key over a sliding period. Methods reject with a {@link SlidegateError} for bad input, and with a
+ * `StoreUnavailableError` if the store gives no answer. An addition may have counted then.
  */
 export interface SlidingCount {
   readonly name: string
@@ -47,11 +42,11 @@ export interface SlidingCount {
   readonly precisionMs: number
   /** Adds `n` units, an integer from 1 to 2^40 (default: 1), else `invalid_cost`. Resolves to the count with them. */
   add(key: string, n?: number): Promise<number>
-  /** The units that were added within the last period. */
+  /** Resolves to the units of the last period. */
   get(key: string): Promise<number>
-  /** Forgets them. */
+  /** Forgets the units of a key. */
   reset(key: string): Promise<void>
-  /** Ends timers; every later call is refused with `closed`. Never closes the store or its client. */
+  /** Ends timers, and rejects later calls with `closed`. Never closes the store or its client. */
   close(): void
 }
 
@@ -61,31 +56,29 @@ const NAMES: Names<SlidingCountOptions> = {
 }
 
 /**
- * Not a limit but a plain count: the units added to a key within the last `period`, by the store's clock. It is exact to
- * the precision: what was added counts for the period, and for less than a grain longer.
+ * Counts the units added to a key within the last `period`, by the store's clock. Exact to the precision: a unit counts for the
+ * period, and for less than a grain longer.
  *
  * ```ts
  * const failures = slidingCount({ name: 'failed-logins', period: '1h', store })
  * if ((await failures.add('ada@example.com')) > 5) await askForMore()
  * ```
  *
- * A key counts to 2^46; what is added beyond that pushes out the oldest. A memory store that is full forgets the keys that
- * were used least recently.
+ * A key counts to 2^46; more pushes out the oldest. A full memory store forgets the least recently used keys.
  *
- * @throws {SlidegateError} `invalid_window` for a period that is none, `invalid_precision`, `invalid_name`, `invalid_option`
+ * @throws {SlidegateError} `invalid_window`, `invalid_precision`, `invalid_name`, `invalid_option`
  */
 export function slidingCount(options: SlidingCountOptions): SlidingCount {
   checkOptions(options, 'slidingCount', NAMES)
   const { period, precision, store, timeoutMs, breaker, logger } = options
   const name = parseName(options.name ?? 'count')
-  // As many records as any limit may need.
   const window = parseWindow(period, 'the period')
   const limit = slidingWindow({ limit: MAX_LIMIT, window, ...(precision !== undefined && { precision }) })
   const set = limitSet(name, [countBy(limit)])
   return new StoreCount(
     set,
     spellingBy(options),
-    guardedStore(name, { store, timeoutMs, breaker, logger }).store,
+    withFailurePolicy(name, { store, timeoutMs, breaker, logger }).store,
   )
 }
 
@@ -129,7 +122,7 @@ class StoreCount implements SlidingCount {
 
   close(): void {
     this.#isClosed = true
-    // The timers of the failure policy. The store may have other users.
+    // Ends the timers of the failure policy. A store in this process may have other users.
     if (this.#store.applySync === undefined) this.#store.close()
   }
 
@@ -144,7 +137,7 @@ class StoreCount implements SlidingCount {
   }
 }
 
-/** The units before the op, and with it those that it has added; of more than a log can hold it is not known how many. */
+/** The units before the op and those that it has added, up to what a log can hold. */
 function countIn({ limits }: ConsumeOutcome, added: number): number {
   return Math.min(limits[0]! + added, MAX_UNITS)
 }

@@ -1,8 +1,10 @@
+// Bans: no limit, but a log that counts a key's denials, and blocks it after too many.
+
 import { checkNames, invalidOption, show } from '../errors.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import type { Kind, LogParams } from './limit.ts'
 import type { ExtraLog } from './limit-set.ts'
-import { ObjectLogs } from './object-logs.ts'
+import { ObjectLogs } from './logs.ts'
 
 /** When a key is blocked for being denied too often, and for how long. */
 export interface BanOptions {

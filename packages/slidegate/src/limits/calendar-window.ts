@@ -1,3 +1,8 @@
+// A kind of limit: a count per window of a calendar, such as a local day.
+//
+// Redis knows no time zones, but its clock counts. So an op brings the edges of two windows before now, the present one and two after.
+// If the clocks differ by more than that, the script rejects the op.
+
 import { SlidegateError, show } from '../errors.ts'
 import { Calendar, type CalendarWindowOptions, isUnit } from './calendar.ts'
 import { registerKind } from './declaration.ts'
@@ -42,6 +47,7 @@ export function calendarWindow(options: CalendarWindowOptions): Limit {
   const { nominalMs } = rule
   return declareLimit(
     { kind: calendarWindowKind, limit, windowMs: nominalMs, precisionMs: nominalMs, rule },
+    calendarWindow,
     { kind: 'calendarWindow', limit, unit, timeZone: rule.timeZone },
     options,
     `${limit}-per-${unit}`,

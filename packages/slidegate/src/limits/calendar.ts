@@ -1,3 +1,5 @@
+// Finds where hours, days, weeks and months of a time zone begin and end.
+
 import * as Instant from 'temporal-polyfill/fns/Instant'
 import * as PlainDate from 'temporal-polyfill/fns/PlainDate'
 import * as ZonedDateTime from 'temporal-polyfill/fns/ZonedDateTime'

@@ -1,3 +1,5 @@
+// Concurrency limits: their options, on a log of entries that are held.
+
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
@@ -33,7 +35,7 @@ export function concurrency(options: ConcurrencyOptions): Limit {
   const windowMs = parseWindow(options.ttl, 'ttl')
   const declared = { kind: concurrencyKind, limit, windowMs, precisionMs: 1 }
   const madeOf = { kind: 'concurrency', limit, ttl: windowMs }
-  return declareLimit(declared, madeOf, options, nameOf(limit, windowMs))
+  return declareLimit(declared, concurrency, madeOf, options, nameOf(limit, windowMs))
 }
 
 const concurrencyKind = entryWindowKind('k', 'holder')

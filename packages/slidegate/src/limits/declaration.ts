@@ -1,3 +1,5 @@
+// Limits as JSON: what they were made of, and limits made from that.
+
 import { SlidegateError, show } from '../errors.ts'
 import type { CalendarWindowOptions } from './calendar.ts'
 import { type ConcurrencyOptions, concurrency } from './concurrency.ts'

@@ -1,3 +1,5 @@
+// What all kinds share: common options, checked, and the limits made of them.
+
 import { checkNames, isBranded, type Names, SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration } from '../runtime/duration.ts'
 import type { Limit } from './limit.ts'
@@ -29,11 +31,14 @@ export interface LimitOptions extends NameOptions {
   readonly window: Duration
 }
 
-/**
- * What was declared, in full and as plain JSON, of each limit that was checked; a copy with other numbers was not,
- * nor was what is no object.
- */
-const declared = new WeakMap<object, object>()
+/** The function that made a limit, and its options: complete, plain JSON, with the function's name as `kind`. */
+interface Declared {
+  readonly make: (options: never) => Limit
+  readonly options: object
+}
+
+/** Of each limit that was declared. Copies with other numbers aren't in it. */
+const declared = new WeakMap<object, Declared>()
 
 export function isDeclared(limit: unknown): limit is Limit {
   return declared.has(limit as object)
@@ -49,9 +54,20 @@ export function showNoLimit(value: unknown, remedy: string): string {
     : `${show(value)}; ${remedy}`
 }
 
-/** The options of a limit as they were declared, in full. Of other objects nothing is known. */
+/** The options that a limit was declared with, complete. `undefined` for all else. */
 export function declaredOptions(limit: unknown): object | undefined {
-  return declared.get(limit as object)
+  return declared.get(limit as object)?.options
+}
+
+/**
+ * Declares a limit once more, with other options in place of some.
+ *
+ * @throws {SlidegateError} what the function that made it throws
+ */
+export function redeclare(limit: Limit, changes: object): Limit {
+  const { make, options } = declared.get(limit)!
+  const { kind: _, ...own } = options as MadeOf
+  return make({ ...own, ...changes } as never)
 }
 
 /** More than a log holds: what is added is never denied. */
@@ -100,7 +116,7 @@ export function countBy(limit: Limit): Limit {
 }
 
 /** What a kind has found out about a limit: all but what {@link NameOptions} say. */
-export type Declared = Omit<Limit, 'name' | 'shadow'>
+export type Unnamed = Omit<Limit, 'name' | 'shadow'>
 
 /** Which function has made a limit, and of what: completed, durations in milliseconds, all but {@link NameOptions}. */
 export interface MadeOf {
@@ -108,9 +124,10 @@ export interface MadeOf {
   readonly [option: string]: string | number | boolean
 }
 
-/** Makes a limit of what its kind has checked, and of the options that all kinds share. */
+/** Makes a limit of what its kind has checked, and of the options that all kinds share. `make` is the function that does so. */
 export function declareLimit(
-  limit: Declared,
+  limit: Unnamed,
+  make: Declared['make'],
   madeOf: MadeOf,
   { name, shadow = false }: NameOptions,
   defaultName: string,
@@ -121,7 +138,7 @@ export function declareLimit(
   const made: Limit = { ...limit, name: parseName(name ?? defaultName), shadow }
   Object.freeze(Object.defineProperty(made, MADE, { value: true }))
   if (name === undefined) unnamed.add(made)
-  declared.set(made, Object.freeze({ ...madeOf, name: made.name, shadow }))
+  declared.set(made, { make, options: Object.freeze({ ...madeOf, name: made.name, shadow }) })
   return made
 }
 

@@ -1,7 +1,9 @@
+// A kind of limit: about how many different values came, by sketches.
+
 import { startOf } from '../runtime/duration.ts'
-import { mapKey } from '../runtime/map-key.ts'
+import { mapKey } from '../runtime/hash.ts'
 import type { Kind, LogParams } from './limit.ts'
-import { ObjectLogs } from './object-logs.ts'
+import { ObjectLogs } from './logs.ts'
 
 /** The greatest limit, and how many values the memory store keeps per key at most. */
 export const MAX_VALUES = 1_000_000

@@ -1,3 +1,5 @@
+// Limits on distinct values: their options, and which kind keeps their log.
+
 import { SlidegateError, show } from '../errors.ts'
 import { parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, type LimitOptions, nameOf, parseLimit } from './declare.ts'
@@ -55,7 +57,7 @@ export function distinct(options: DistinctOptions): Limit {
     ? { kind: distinctSketchKind, limit, windowMs, precisionMs: tenthOf(windowMs) }
     : { kind: distinctKind, limit, windowMs, precisionMs: 1 }
   const madeOf = { kind: 'distinct', limit, window: windowMs, ...(approximate && { approximate }) }
-  return declareLimit(declared, madeOf, options, nameOf(limit, windowMs))
+  return declareLimit(declared, distinct, madeOf, options, nameOf(limit, windowMs))
 }
 
 const distinctKind = entryWindowKind('d', 'value')

@@ -93,7 +93,6 @@ if entries == RESERVATION then
   added = op and op.reservation
   units = added and not op.is_forced and mine > 0 and 1 or 0
 elseif op and op.hold then
-  if entries == HOLDER then is_look = false end
   units = held_at and op.hold == RENEWED and cost or 0
 elseif mine < wanted or is_free then
   for i = first_limit, last do

@@ -1,6 +1,8 @@
-import { mapKey } from '../runtime/map-key.ts'
+// A kind of limit: sliding windows whose log keeps entries one by one: requests, slots or values.
+
+import { mapKey } from '../runtime/hash.ts'
 import type { Charge, Charged, Entries, Entry, Kind, Limit, LogParams, Logs } from './limit.ts'
-import { ObjectLogs } from './object-logs.ts'
+import { ObjectLogs } from './logs.ts'
 import { packedWindowKind } from './packed-window.ts'
 import { MAX_RECORDS, subtract } from './window-log.ts'
 import { type WindowLog, WindowLogs } from './window-logs.ts'

@@ -1,3 +1,5 @@
+// A kind of limit: one count per fixed window.
+
 import { SlidegateError, show } from '../errors.ts'
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import type { Calendar } from './calendar.ts'
@@ -10,7 +12,7 @@ import {
   parseLimit,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs, rowOf } from './row-logs.ts'
+import { Row, RowLogs, rowOf } from './logs.ts'
 
 /** The options of {@link fixedWindow}. */
 export interface FixedWindowOptions extends LimitOptions {
@@ -58,6 +60,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
   const windowMs = parseWindow(options.window)
   return declareLimit(
     { kind: fixedWindowKind, limit, windowMs, precisionMs: windowMs, rule: align },
+    fixedWindow,
     { kind: 'fixedWindow', limit, window: windowMs, align },
     options,
     nameOf(limit, windowMs),
@@ -120,13 +123,6 @@ export const fixedWindowKind: Kind<Counter, FixedWindowParams> = {
 
   commit(counter, params, nowMs, { units }) {
     charge(counter, params, nowMs, units)
-  },
-
-  admit(counter, params, nowMs, cost, used) {
-    this.check(counter, params, nowMs, used)
-    for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
-    charge(counter, params, nowMs, cost)
-    return true
   },
 
   retryAfter(counter, params, i, nowMs, cost) {

@@ -1,3 +1,11 @@
+// Limit sets: the limits of one limiter, arranged by the logs that they share.
+//
+// Logs of other roles are read and written in the same step as those of limits, and live and die with their keys:
+// - `ban`: if it blocks, the request is denied, and limits are read only to report them. A denial by the limits of its own part is
+//   counted in the same step, so requests of such a key are never joined or leased, and their denials are never cached.
+// - `reservations`: an entry for each. A settlement that finds none does nothing. The entry's name has the units, so no token is
+//   worth more than its reservation.
+
 import { SlidegateError, show } from '../errors.ts'
 import type { Entries, Kind, Limit, LogParams } from './limit.ts'
 
@@ -18,6 +26,11 @@ export interface Log {
   readonly params: LogParams
   /** Which limits of the set it serves, as indices into {@link LimitSet.limits}, in the order of `params`. */
   readonly serves: readonly number[]
+}
+
+/** The entries of a log that limits read, if it keeps any. */
+export function entriesOf({ kind, role }: Log): Entries | undefined {
+  return role === 'count' ? kind.entries?.are : undefined
 }
 
 /** The limits of one limiter, arranged by the logs that they share. */

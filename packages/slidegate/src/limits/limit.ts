@@ -1,3 +1,5 @@
+// THE contract of a kind: `check` and `commit` over a log.
+
 /** Numbers that replace the declared ones of a limit. */
 export interface LimitNumbers {
   /** The limit, of all kinds but token buckets. */
@@ -38,11 +40,17 @@ export interface LogParams {
 }
 
 /**
- * What the entries of a log are, where it keeps them one by one:
- * - `record`: the requests that were admitted, in order.
- * - `request`: the same, found again by their ids. One that comes again is answered as the first time.
- * - `holder`: those that are under way, found by their ids, too.
- * - `value`: what requests have brought: distinct values.
+ * What the entries of a log are, if it keeps them one by one. Ops with an id are never joined, leased, or answered by the deny
+ * cache.
+ *
+ * - `record`: an admitted request, in order.
+ * - `request`: the same, found by the id of its op. If the log still holds an id that a caller chose (`mayRepeat`), the op is
+ *   answered as the first time and charges no log. A refund is of a whole entry; an entry that is missing was returned by another
+ *   decision of the same request.
+ * - `holder`: a request under way, found by its id. It counts from when it was last renewed. A release concerns these logs only and
+ *   refunds no window.
+ * - `value`: a distinct value, which is the id of its op and takes one unit. `check` leaves it out of what is used, and `commit`
+ *   moves it to now.
  */
 export type Entries = 'record' | 'request' | 'holder' | 'value'
 
@@ -129,9 +137,8 @@ export interface Kind<State = unknown, Params extends LogParams = LogParams> {
   check(state: State, params: Params, nowMs: number, used: number[], entry?: string): void
   commit(state: State, params: Params, nowMs: number, charge: Charge): void
   /**
-   * What nearly every request is, in one piece for speed: `check`, and where all the limits have room,
-   * `commit` without a lease. Answers whether they had, or nothing where the two have to be asked. Left out:
-   * they always are.
+   * `check`, and if all limits have room, `commit` without a lease: the usual request in one piece, for speed. Returns whether
+   * they had room, or nothing if this log needs the two apart. Left out by kinds that are as fast with the two.
    */
   admit?(state: State, params: Params, nowMs: number, cost: number, used: number[]): boolean | undefined
   /** Milliseconds until limit `i` has room for `cost`; `Infinity` for a cost above the limit. Only asked where it has none. */

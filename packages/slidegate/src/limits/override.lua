@@ -117,14 +117,6 @@ local function key_of(index, name)
   return string.sub(index, 1, -1 - INDEX_LENGTH) .. name .. OVERRIDE_END
 end
 
-local function sweep(index, size, clock)
-  if size == 0 then return end
-  local first = clock % size
-  for _, name in ipairs(call_redis('ZRANGE', index, string.format('%d', first), string.format('%d', first + 1))) do
-    if call_redis('EXISTS', key_of(index, name)) == 0 then call_redis('ZREM', index, name) end
-  end
-end
-
 -- Reads the override of a key: when block and rule end, the rule, and the key as it was given. Leaves out a part that has
 -- ended. Or nil, and what is wrong with it.
 local function read_override(raw, clock)
@@ -136,81 +128,4 @@ local function read_override(raw, clock)
   blocked, ends = blocked + 0, ends + 0
   if rule == '' or ends <= clock then ends, rule = 0, '' end
   return blocked > clock and blocked or 0, ends, rule, given
-end
-
--- Changes the stored override as the op says. Drops a half that has ended. Returns whether anything was in force before.
-local function change(key, index, run, given, clock, is_clock_given)
-  local raw, size = pcall_redis('GET', key), pcall_redis('ZCARD', index)
-  if type(size) == 'table' then error({ unusable = size.err }) end
-  local blocked, ends, rule, known = 0, 0, '', ''
-  if raw then blocked, ends, rule, known = read_override(raw, clock) end
-  if not blocked then error({ unusable = ends }) end
-  local existed = blocked + ends > 0
-  local function ends_of(ms)
-    return ms >= FOREVER and FOREVER or clock + ms
-  end
-  if run.rule then rule, ends = run.rule, run.rule == '' and 0 or ends_of(run.ruleMs) end
-  if run.blockMs then blocked = run.blockMs == 0 and 0 or ends_of(run.blockMs) end
-  local name = string.sub(key, #index - INDEX_LENGTH + 1, -1 - #OVERRIDE_END)
-  local last = math.max(blocked, ends)
-  if last <= clock then
-    call_redis('DEL', key)
-    call_redis('ZREM', index, name)
-  else
-    raw = string.format('1 %d %d ', blocked, ends) .. rule .. '\n' .. (given or known)
-    local ttl = last < FOREVER and ttl_of(last - clock, is_clock_given)
-    if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end
-    call_redis('ZADD', index, '0', name)
-    if not ttl then
-      call_redis('PERSIST', index)
-    elseif size == 0 then
-      call_redis('PEXPIRE', index, ttl)
-    else
-      call_redis('PEXPIRE', index, ttl, 'GT')
-    end
-  end
-  sweep(index, size, clock)
-  return existed
-end
-
-function ops.override(logs, words, run, _, clock, _, filled)
-  local existed = 0
-  for i = 1, overridable do
-    local at = k + #logs + 2 * i - 2
-    if change(KEYS[at], KEYS[at + 1], run, run.given and run.given[i], clock, clock ~= reply[1]) then existed = 1 end
-  end
-  if run.blockMs == 0 and not run.rule then
-    for _, log in ipairs(logs) do
-      if log.kind == 8 then
-        log.tables.unblock(log)
-        save(log, words, clock)
-      end
-    end
-  end
-  reply[filled + 1] = existed
-  return filled + 1
-end
-
--- A page of overrides, from the key behind the op's `after`. First where the next page begins, or ''. Then for each: its key,
--- and what is stored of it.
-function ops.overrides(_, _, run, _, _, _, filled)
-  local index, from = KEYS[k], run.after == '' and '-' or '(' .. run.after
-  local names = pcall_redis('ZRANGE', index, from, '+', 'BYLEX', 'LIMIT', '0', string.format('%d', OVERRIDES_PAGE))
-  if names.err then error({ unusable = names.err }) end
-  local told, bytes = { '' }, 0
-  for i, name in ipairs(names) do
-    local raw = pcall_redis('GET', key_of(index, name))
-    if not raw then
-      call_redis('ZREM', index, name)
-    elseif read_override(raw, clock) then
-      told[#told + 1], told[#told + 2] = name, raw
-    end
-    bytes = bytes + (raw and #raw or 0)
-    if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then
-      told[1] = name
-      break
-    end
-  end
-  reply[filled + 1], reply[filled + 2] = 0, cjson.encode(told)
-  return filled + 2
 end

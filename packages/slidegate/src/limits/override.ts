@@ -1,3 +1,5 @@
+// Overrides: how one is stored, and the limits that it changes.
+
 import { adapt, adaptedFrom, declaredName, isName, MAX_LIMIT } from './declare.ts'
 import type { Limit, LimitNumbers } from './limit.ts'
 import type { LimitSet } from './limit-set.ts'

@@ -25,7 +25,8 @@
 --
 -- Records come in at the back and leave from the front, so most decisions read and write these two and the
 -- header, in one piece. Every fourth moves a page from the back to the ring, or from the ring to the front. Little
--- is read and written besides: Lua hashes each string that it is given.
+-- is read and written besides: Lua hashes each string that it is given. So edges and pages have four records: longer edges
+-- are read and written at every decision, shorter ones move a page more often. 3 to 6 measured alike, 8 slower.
 --
 -- TTL: set to keep + slack once in a part of the time that is a second less than the slack, and when keep changes.
 -- Invariants: stamps and totals rise from record to record; pages <= slots <= 16384; while the ring holds pages,

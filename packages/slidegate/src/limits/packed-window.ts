@@ -1,3 +1,5 @@
+// A kind of limit: sliding windows over a log of records.
+
 import { isWindow, startOf } from '../runtime/duration.ts'
 import { MAX_UNITS } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'

@@ -1,3 +1,5 @@
+// Reservations: no limit, but a log of those that can still be settled.
+
 import { entryWindowKind, MAX_ENTRIES } from './entry-window.ts'
 import type { ExtraLog } from './limit-set.ts'
 

@@ -1,3 +1,5 @@
+// A kind of limit: a sliding window, estimated from two counts.
+
 import { parseWindow, startOf } from '../runtime/duration.ts'
 import {
   checkDeclaration,
@@ -8,7 +10,7 @@ import {
   parseLimit,
 } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
-import { Row, RowLogs, rowOf } from './row-logs.ts'
+import { Row, RowLogs, rowOf } from './logs.ts'
 
 /** The limit and its window. */
 export type SlidingCounterOptions = LimitOptions
@@ -38,6 +40,7 @@ export function slidingCounter(options: SlidingCounterOptions): Limit {
   const precisionMs = finestPrecision((ms) => limit * Math.ceil(windowMs / ms) <= MAX_PRODUCT)
   return declareLimit(
     { kind: slidingCounterKind, limit, windowMs, precisionMs },
+    slidingCounter,
     { kind: 'slidingCounter', limit, window: windowMs },
     options,
     nameOf(limit, windowMs),
@@ -140,13 +143,6 @@ const slidingCounterKind: Kind<TwoWindows, CounterParams> = {
 
   commit(counter, params, nowMs, { units }) {
     charge(counter, params, nowMs, units)
-  },
-
-  admit(counter, params, nowMs, cost, used) {
-    this.check(counter, params, nowMs, used)
-    for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
-    charge(counter, params, nowMs, cost)
-    return true
   },
 
   retryAfter(counter, params, i, nowMs, cost) {

@@ -1,3 +1,5 @@
+// Sliding windows: their options, and which kind keeps their log.
+
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, parseDuration, parseWindow } from '../runtime/duration.ts'
 import {
@@ -69,6 +71,7 @@ export function slidingWindow(options: SlidingWindowOptions): Limit {
   const precisionMs = log === 'packed' ? precisionOf(precision, limit, windowMs) : 1
   return declareLimit(
     { kind, limit, windowMs, precisionMs },
+    slidingWindow,
     {
       kind: 'slidingWindow',
       limit,

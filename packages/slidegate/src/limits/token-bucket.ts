@@ -1,9 +1,11 @@
+// A kind of limit: a bucket of tokens that refills evenly.
+
 import { SlidegateError, show } from '../errors.ts'
 import { type Duration, formatDuration, MAX_WINDOW_MS, parseWindow } from '../runtime/duration.ts'
 import { checkDeclaration, declareLimit, MAX_UNITS, type NameOptions, nameOf, parseLimit } from './declare.ts'
 import type { Kind, Limit, LogParams } from './limit.ts'
+import { Row, RowLogs, rowOf } from './logs.ts'
 import { mostOf } from './override.ts'
-import { Row, RowLogs, rowOf } from './row-logs.ts'
 
 /** How much may come at once, and how fast it comes back. */
 export interface TokenBucketOptions extends NameOptions {
@@ -68,6 +70,7 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   }
   return declareLimit(
     { kind: tokenBucketKind, limit: capacity, windowMs, precisionMs: 1, rule: rate },
+    tokenBucket,
     { kind: 'tokenBucket', capacity, refill, interval: intervalMs },
     options,
     nameOf(refill, intervalMs),
@@ -190,13 +193,6 @@ const tokenBucketKind: Kind<Bucket, BucketParams> = {
 
   commit(bucket, params, nowMs, { units }) {
     charge(bucket, params, nowMs, units)
-  },
-
-  admit(bucket, params, nowMs, cost, used) {
-    this.check(bucket, params, nowMs, used)
-    for (let i = 0; i < params.limits.length; i++) if (used[i]! + cost > params.limits[i]!) return false
-    charge(bucket, params, nowMs, cost)
-    return true
   },
 
   retryAfter(bucket, params, i, nowMs, cost) {

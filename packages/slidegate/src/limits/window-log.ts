@@ -1,3 +1,5 @@
+// Operations on the log of a sliding window in memory: search, append, refund, trim.
+
 import { MAX_UNITS } from './declare.ts'
 import type { Charged } from './limit.ts'
 import { NO_LEASE, STAMP, TOTAL, WIDTH, type WindowLog } from './window-logs.ts'

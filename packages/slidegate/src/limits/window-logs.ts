@@ -1,3 +1,5 @@
+// Stores the logs of sliding windows in memory, as rows of numbers.
+
 import { Slab } from '../runtime/slab.ts'
 import type { Logs } from './limit.ts'
 

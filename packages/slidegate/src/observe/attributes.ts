@@ -1,3 +1,4 @@
+// The attributes of metrics and spans, and the bounds of their histogram of shares.
 /** The limiter's name. */
 export const POLICY = 'slidegate.rate_limiting.policy'
 
@@ -12,6 +13,9 @@ export const SOURCE = 'slidegate.source'
 
 /** Why something has failed: of few possible words. */
 export const ERROR_TYPE = 'error.type'
+
+/** Bounds of shares of a limit. */
+export const UTILIZATION: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1]
 
 export function resultOf(allowed: boolean): 'acquired' | 'denied' {
   return allowed ? 'acquired' : 'denied'

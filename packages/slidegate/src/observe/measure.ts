@@ -1,3 +1,4 @@
+// Metrics of a limiter and its store, read when OpenTelemetry collects them.
 import {
   type Attributes,
   type BatchObservableResult,
@@ -7,15 +8,14 @@ import {
   type Observable,
 } from '@opentelemetry/api'
 import { checkOptions, invalidOption, show } from '../errors.ts'
-import type { LimiterEvents } from '../events.ts'
+import type { LimiterEvents, LimiterStats } from '../events.ts'
 import type { AnyKey } from '../key.ts'
-import type { WaitingState } from '../limiter/waiting/waiting.ts'
+import type { WaitingState } from '../limiter/waiting/room.ts'
 import type { Limiter } from '../limiter.ts'
 import { nextTurn } from '../runtime/platform.ts'
-import type { LimiterStats } from '../stats.ts'
 import type { RedisStoreStats } from '../stores/redis/call-counts.ts'
-import { ERROR_TYPE, LIMIT, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
-import { DecisionCounts, UTILIZATION } from './decision-counts.ts'
+import { ERROR_TYPE, LIMIT, POLICY, RESULT, resultOf, SOURCE, UTILIZATION } from './attributes.ts'
+import { DecisionCounts } from './metrics.ts'
 import { ReplayedHistogram } from './replayed-histogram.ts'
 
 /** Who measures, and what besides the limiter. */
@@ -41,31 +41,31 @@ export function measure<Key extends AnyKey>(limiter: Limiter<Key>, options: Meas
   checkStore(store)
   const counts = new DecisionCounts()
   const count = ({ decision }: LimiterEvents<Key>['decision']) => counts.add(decision)
-  const ofLimiter = new LimiterInstruments(meter, limiter, counts)
-  const ofStore = store && new StoreInstruments(meter, limiter.name, store)
-  const observables = [...ofLimiter.observables, ...(ofStore?.observables ?? [])]
+  const make = new Maker(meter)
+  const observeLimiter = limiterInstruments(make, limiter, counts)
+  const observeStore = store && storeInstruments(make, limiter.name, store)
   const collect = (result: BatchObservableResult) =>
     inTurn(() => {
-      ofLimiter.observe(result)
-      ofStore?.observe(result)
+      observeLimiter(result)
+      observeStore?.(result)
     })
   limiter.on('decision', count)
-  meter.addBatchObservableCallback(collect, observables)
+  meter.addBatchObservableCallback(collect, make.made)
   return () => {
     limiter.off('decision', count)
-    meter.removeBatchObservableCallback(collect, observables)
+    meter.removeBatchObservableCallback(collect, make.made)
   }
 }
 
-/** When those have told who were asked before. */
-let told: Promise<unknown> = Promise.resolve()
+/** Resolves when all earlier reports are done. */
+let reported: Promise<unknown> = Promise.resolve()
 
-/** Limiters tell one after another, each in a turn of the event loop: a hundred in one would make requests wait for long. */
-function inTurn(tell: () => void): Promise<void> {
-  const turn = told.then(() => new Promise<void>((resolve) => void nextTurn(resolve)))
-  const telling = turn.then(tell)
-  told = telling.catch(() => {})
-  return telling
+/** Limiters report one after another, each in a turn of the event loop: a hundred in one turn would hold up requests. */
+function inTurn(report: () => void): Promise<void> {
+  const turn = reported.then(() => new Promise<void>((resolve) => void nextTurn(resolve)))
+  const reporting = turn.then(report)
+  reported = reporting.catch(() => {})
+  return reporting
 }
 
 function checkStore(store: unknown): void {
@@ -125,197 +125,160 @@ interface Measured {
   waiting(): WaitingState
 }
 
-class LimiterInstruments {
-  readonly observables: readonly Observable[]
-  readonly #limiter: Measured
-  readonly #counts: DecisionCounts
-  readonly #requests: Observable
-  readonly #blocked: Observable
-  readonly #bans: Observable
-  readonly #denials: Observable
-  readonly #shadowDenials: Observable
-  readonly #near: Observable
-  readonly #utilization: Histogram
-  readonly #utilizationOf = new Map<string, ReplayedHistogram>()
-  readonly #leases: Observable
-  readonly #queued: Observable
-  readonly #waits: ReplayedHistogram
-  readonly #waitErrors: Observable
-  readonly #storeErrors: Observable
-  readonly #isStoreDown: Observable
-  readonly #breakerOpened: Observable
-  readonly #clockSteps: Observable
+/** Makes the instruments of a limiter. What it returns is called when metrics are collected. */
+function limiterInstruments(
+  make: Maker,
+  limiter: Measured,
+  counts: DecisionCounts,
+): (result: BatchObservableResult) => void {
+  const policy = { [POLICY]: limiter.name }
+  const requests = make.counter('requests', '{request}', 'Requests that were decided.')
+  const blocked = make.counter(
+    'blocked_requests',
+    '{request}',
+    'Requests denied because their key was blocked before.',
+  )
+  const bans = make.counter('bans', '{ban}', 'Denials that have brought a ban about.')
+  const denials = make.counter(
+    'limit.denials',
+    '{request}',
+    'Requests that an enforced limit had no room for.',
+  )
+  const shadowDenials = make.counter(
+    'limit.shadow_denials',
+    '{request}',
+    'Requests that a shadow limit had no room for.',
+  )
+  const near = make.counter(
+    'limit.near',
+    '{request}',
+    'Requests admitted with 80% of the limit used, or more.',
+  )
+  const utilization = make.histogram(
+    'limit.utilization',
+    '1',
+    'Share of the limit that is used once a request is decided.',
+    UTILIZATION,
+  )
+  const leases = make.level('active_request_leases', '{request}', 'Permits that are held.')
+  const queued = make.level('queued_requests', '{request}', 'Requests that wait to be admitted.')
+  const { waits } = limiter.stats()
+  const timeInQueue = make.histogram(
+    'request.time_in_queue',
+    's',
+    'How long requests have waited that were admitted in the end.',
+    seconds(waits.bounds),
+  )
+  const waitErrors = make.counter('queue.errors', '{request}', 'Waits that ended without an admission.')
+  const storeErrors = make.counter(
+    'store.errors',
+    '{request}',
+    'What was asked of the store without an answer.',
+  )
+  const isStoreDown = make.gauge(
+    'store.down',
+    '1',
+    '1 while the store is not asked, since it has failed; else 0.',
+  )
+  const breakerOpened = make.counter('store.breaker_openings', '{opening}', 'How often that has begun.')
+  const clockSteps = make.counter('store.clock_steps', '{step}', "How often the store's clock was set.")
 
-  constructor(meter: Meter, limiter: Measured, counts: DecisionCounts) {
-    this.#limiter = limiter
-    this.#counts = counts
-    const make = new Maker(meter)
-    this.#requests = make.counter('requests', '{request}', 'Requests that were decided.')
-    this.#blocked = make.counter(
-      'blocked_requests',
-      '{request}',
-      'Requests denied because their key was blocked before.',
-    )
-    this.#bans = make.counter('bans', '{ban}', 'Denials that have brought a ban about.')
-    this.#denials = make.counter(
-      'limit.denials',
-      '{request}',
-      'Requests that an enforced limit had no room for.',
-    )
-    this.#shadowDenials = make.counter(
-      'limit.shadow_denials',
-      '{request}',
-      'Requests that a shadow limit had no room for.',
-    )
-    this.#near = make.counter(
-      'limit.near',
-      '{request}',
-      'Requests admitted with 80% of the limit used, or more.',
-    )
-    this.#utilization = make.histogram(
-      'limit.utilization',
-      '1',
-      'Share of the limit that is used once a request is decided.',
-      UTILIZATION,
-    )
-    this.#leases = make.level('active_request_leases', '{request}', 'Permits that are held.')
-    this.#queued = make.level('queued_requests', '{request}', 'Requests that wait to be admitted.')
-    const { waits } = limiter.stats()
-    const timeInQueue = make.histogram(
-      'request.time_in_queue',
-      's',
-      'How long requests have waited that were admitted in the end.',
-      seconds(waits.bounds),
-    )
-    const served = { [POLICY]: limiter.name, [RESULT]: resultOf(true) }
-    this.#waits = new ReplayedHistogram(timeInQueue, served, MS_PER_SECOND, waits)
-    this.#waitErrors = make.counter('queue.errors', '{request}', 'Waits that ended without an admission.')
-    this.#storeErrors = make.counter(
-      'store.errors',
-      '{request}',
-      'What was asked of the store without an answer.',
-    )
-    this.#isStoreDown = make.gauge(
-      'store.down',
-      '1',
-      '1 while the store is not asked, since it has failed; else 0.',
-    )
-    this.#breakerOpened = make.counter('store.breaker_openings', '{opening}', 'How often that has begun.')
-    this.#clockSteps = make.counter('store.clock_steps', '{step}', "How often the store's clock was set.")
-    this.observables = make.made
-  }
+  const served = { ...policy, [RESULT]: resultOf(true) }
+  const replayedWaits = new ReplayedHistogram(timeInQueue, served, MS_PER_SECOND, waits)
+  const utilizationOf = new Map<string, ReplayedHistogram>()
 
-  observe(result: BatchObservableResult): void {
-    this.#observeDecisions(result)
-    const policy = { [POLICY]: this.#limiter.name }
-    const stats = this.#limiter.stats()
-    result.observe(this.#leases, stats.permits, policy)
-    result.observe(this.#queued, this.#waiting(), policy)
-    this.#waits.record(stats.waits)
-    observeByType(result, this.#waitErrors, stats.waitErrors, policy)
-    observeByType(result, this.#storeErrors, stats.storeErrors, policy)
-    result.observe(this.#isStoreDown, stats.isStoreDown ? 1 : 0, policy)
-    result.observe(this.#breakerOpened, stats.breakerOpened, policy)
-    result.observe(this.#clockSteps, stats.clockSteps, policy)
-  }
-
-  #observeDecisions(result: BatchObservableResult): void {
-    const policy = { [POLICY]: this.#limiter.name }
-    const { decisions, blocked, bans, limits } = this.#counts.read()
-    for (const [source, { allowed, denied }] of Object.entries(decisions)) {
+  function observeDecisions(result: BatchObservableResult): void {
+    const read = counts.read()
+    for (const [source, { allowed, denied }] of Object.entries(read.decisions)) {
       const by = { ...policy, [SOURCE]: source }
-      if (allowed > 0) result.observe(this.#requests, allowed, { ...by, [RESULT]: resultOf(true) })
-      if (denied > 0) result.observe(this.#requests, denied, { ...by, [RESULT]: resultOf(false) })
+      if (allowed > 0) result.observe(requests, allowed, { ...by, [RESULT]: resultOf(true) })
+      if (denied > 0) result.observe(requests, denied, { ...by, [RESULT]: resultOf(false) })
     }
-    result.observe(this.#blocked, blocked, policy)
-    result.observe(this.#bans, bans, policy)
-    for (const { name, denials, shadowDenials, near, utilization } of limits) {
-      const limit = { ...policy, [LIMIT]: name }
-      result.observe(this.#denials, denials, limit)
-      result.observe(this.#shadowDenials, shadowDenials, limit)
-      result.observe(this.#near, near, limit)
-      this.#replayed(name, limit).record(utilization)
+    result.observe(blocked, read.blocked, policy)
+    result.observe(bans, read.bans, policy)
+    for (const each of read.limits) {
+      const limit = { ...policy, [LIMIT]: each.name }
+      result.observe(denials, each.denials, limit)
+      result.observe(shadowDenials, each.shadowDenials, limit)
+      result.observe(near, each.near, limit)
+      const replayed = utilizationOf.get(each.name) ?? new ReplayedHistogram(utilization, limit, 1)
+      utilizationOf.set(each.name, replayed)
+      replayed.record(each.utilization)
     }
   }
 
-  #replayed(name: string, limit: Attributes): ReplayedHistogram {
-    let replayed = this.#utilizationOf.get(name)
-    if (replayed === undefined) {
-      replayed = new ReplayedHistogram(this.#utilization, limit, 1)
-      this.#utilizationOf.set(name, replayed)
-    }
-    return replayed
-  }
-
-  /** Nobody waits for a limiter that is closed. */
-  #waiting(): number {
-    try {
-      return this.#limiter.waiting().length
-    } catch {
-      return 0
-    }
+  return (result) => {
+    observeDecisions(result)
+    const stats = limiter.stats()
+    result.observe(leases, stats.permits, policy)
+    result.observe(queued, waitingFor(limiter), policy)
+    replayedWaits.record(stats.waits)
+    observeByType(result, waitErrors, stats.waitErrors, policy)
+    observeByType(result, storeErrors, stats.storeErrors, policy)
+    result.observe(isStoreDown, stats.isStoreDown ? 1 : 0, policy)
+    result.observe(breakerOpened, stats.breakerOpened, policy)
+    result.observe(clockSteps, stats.clockSteps, policy)
   }
 }
 
-class StoreInstruments {
-  readonly observables: readonly Observable[]
-  readonly #policy: Attributes
-  readonly #store: { stats(): RedisStoreStats }
-  readonly #calls: Observable
-  readonly #failedCalls: Observable
-  readonly #scriptLoads: Observable
-  readonly #callMs: ReplayedHistogram
-  readonly #requests: ReplayedHistogram
-  readonly #ops: ReplayedHistogram
-
-  constructor(meter: Meter, policy: string, store: { stats(): RedisStoreStats }) {
-    this.#store = store
-    this.#policy = { [POLICY]: policy }
-    const make = new Maker(meter)
-    this.#calls = make.counter('store.calls', '{call}', 'Calls of Redis.')
-    this.#failedCalls = make.counter(
-      'store.failed_calls',
-      '{call}',
-      'Calls of Redis that have failed as a whole.',
-    )
-    this.#scriptLoads = make.counter(
-      'store.script_loads',
-      '{load}',
-      'How often Redis did not know the script, and was sent it.',
-    )
-    const { callMs, requestsPerCall, opsPerCall } = store.stats()
-    const duration = make.histogram(
-      'store.call.duration',
-      's',
-      'How long Redis took to answer a call.',
-      seconds(callMs.bounds),
-    )
-    const requests = make.histogram(
-      'store.call.requests',
-      '{request}',
-      'Requests that travelled in a call.',
-      requestsPerCall.bounds,
-    )
-    const ops = make.histogram(
-      'store.call.operations',
-      '{operation}',
-      'What Redis had to decide in a call: equal requests for a key are one.',
-      opsPerCall.bounds,
-    )
-    this.#callMs = new ReplayedHistogram(duration, this.#policy, MS_PER_SECOND, callMs)
-    this.#requests = new ReplayedHistogram(requests, this.#policy, 1, requestsPerCall)
-    this.#ops = new ReplayedHistogram(ops, this.#policy, 1, opsPerCall)
-    this.observables = make.made
+/** Nobody waits for a limiter that is closed. */
+function waitingFor(limiter: Measured): number {
+  try {
+    return limiter.waiting().length
+  } catch {
+    return 0
   }
+}
 
-  observe(result: BatchObservableResult): void {
-    const { calls, failedCalls, scriptLoads, callMs, requestsPerCall, opsPerCall } = this.#store.stats()
-    result.observe(this.#calls, calls, this.#policy)
-    result.observe(this.#failedCalls, failedCalls, this.#policy)
-    result.observe(this.#scriptLoads, scriptLoads, this.#policy)
-    this.#callMs.record(callMs)
-    this.#requests.record(requestsPerCall)
-    this.#ops.record(opsPerCall)
+/** The same for a store in Redis. */
+function storeInstruments(
+  make: Maker,
+  name: string,
+  store: { stats(): RedisStoreStats },
+): (result: BatchObservableResult) => void {
+  const policy = { [POLICY]: name }
+  const { callMs, requestsPerCall, opsPerCall } = store.stats()
+  const calls = make.counter('store.calls', '{call}', 'Calls of Redis.')
+  const failedCalls = make.counter(
+    'store.failed_calls',
+    '{call}',
+    'Calls of Redis that have failed as a whole.',
+  )
+  const scriptLoads = make.counter(
+    'store.script_loads',
+    '{load}',
+    'How often Redis did not know the script, and was sent it.',
+  )
+  const duration = make.histogram(
+    'store.call.duration',
+    's',
+    'How long Redis took to answer a call.',
+    seconds(callMs.bounds),
+  )
+  const requests = make.histogram(
+    'store.call.requests',
+    '{request}',
+    'Requests that travelled in a call.',
+    requestsPerCall.bounds,
+  )
+  const ops = make.histogram(
+    'store.call.operations',
+    '{operation}',
+    'What Redis had to decide in a call: equal requests for a key are one.',
+    opsPerCall.bounds,
+  )
+  const replayedDuration = new ReplayedHistogram(duration, policy, MS_PER_SECOND, callMs)
+  const replayedRequests = new ReplayedHistogram(requests, policy, 1, requestsPerCall)
+  const replayedOps = new ReplayedHistogram(ops, policy, 1, opsPerCall)
+
+  return (result) => {
+    const stats = store.stats()
+    result.observe(calls, stats.calls, policy)
+    result.observe(failedCalls, stats.failedCalls, policy)
+    result.observe(scriptLoads, stats.scriptLoads, policy)
+    replayedDuration.record(stats.callMs)
+    replayedRequests.record(stats.requestsPerCall)
+    replayedOps.record(stats.opsPerCall)
   }
 }
 

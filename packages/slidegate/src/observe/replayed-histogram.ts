@@ -1,3 +1,4 @@
+// Histograms, handed to OpenTelemetry when it collects.
 import type { Attributes, Histogram } from '@opentelemetry/api'
 import type { HistogramCounts } from '../runtime/histogram.ts'
 
@@ -8,7 +9,7 @@ const MOST = 1000
 const LEAST_SHARE = 0.001
 
 /**
- * OpenTelemetry asks for counters and gauges when it collects. Histograms it has to be told value by value, each at many
+ * OpenTelemetry asks for counters and gauges when it collects. Histograms it takes value by value, each at many
  * times the cost of a decision. So values are counted in buckets as they come, and when it collects, what has come since is
  * recorded: as many values in each bucket, and of the same sum. Where they are more than 1,000, it is a thousand in the
  * same shares; what that rounds off is recorded later.
@@ -18,26 +19,26 @@ export class ReplayedHistogram {
   readonly #attributes: Attributes
   /** What 1 of the histogram is in the unit of the counts. */
   readonly #unit: number
-  #told: HistogramCounts | undefined
+  #recorded: HistogramCounts | undefined
   /** Parts of values that are still to be recorded, by bucket. */
   readonly #rest: number[] = []
 
-  /** @param told what is not recorded, for it was counted before */
-  constructor(histogram: Histogram, attributes: Attributes, unit: number, told?: HistogramCounts) {
+  /** @param recorded what is not recorded, for it was counted before */
+  constructor(histogram: Histogram, attributes: Attributes, unit: number, recorded?: HistogramCounts) {
     this.#histogram = histogram
     this.#attributes = attributes
     this.#unit = unit
-    this.#told = told
+    this.#recorded = recorded
   }
 
   /** Records what is new in these counts. */
   record(counts: HistogramCounts): void {
-    const told = this.#told
-    this.#told = counts
-    const added = counts.counts.map((count, i) => count - (told?.counts[i] ?? 0))
+    const recorded = this.#recorded
+    this.#recorded = counts
+    const added = counts.counts.map((count, i) => count - (recorded?.counts[i] ?? 0))
     const total = added.reduce((sum, count) => sum + count, 0)
     if (total === 0) return
-    const values = valuesOf(counts.bounds, added, counts.sum - (told?.sum ?? 0))
+    const values = valuesOf(counts.bounds, added, counts.sum - (recorded?.sum ?? 0))
     const share = Math.min(1, MOST / total)
     for (let i = 0; i < added.length; i++) {
       const due = (this.#rest[i] ?? 0) + added[i]! * share

@@ -1,8 +1,8 @@
+// A span for each decision.
 import { type Attributes, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Decision } from '../decision.ts'
-import { checkOptions, SlidegateError, StoreUnavailableError } from '../errors.ts'
+import { checkOptions, SlidegateError, StoreUnavailableError, WaitError } from '../errors.ts'
 import type { AnyKey } from '../key.ts'
-import { WaitError } from '../limiter/waiting/wait-error.ts'
 import type { Limiter } from '../limiter.ts'
 import { ERROR_TYPE, POLICY, RESULT, resultOf, SOURCE } from './attributes.ts'
 
@@ -44,14 +44,14 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       return limiter.overrides
     },
     consume(key, options) {
-      return told(start('consume'), limiter.consume(key, options), tellDecision)
+      return traceResult(start('consume'), limiter.consume(key, options), setDecision)
     },
     consumeSync(key, options) {
       const span = start('consumeSync')
       if (!span.isRecording()) return limiter.consumeSync(key, options)
       try {
         const decision = limiter.consumeSync(key, options)
-        tellDecision(span, decision)
+        setDecision(span, decision)
         span.end()
         return decision
       } catch (error) {
@@ -61,18 +61,20 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       }
     },
     consumeMany(requests) {
-      return told(start('consumeMany'), limiter.consumeMany(requests), tellDecisions)
+      return traceResult(start('consumeMany'), limiter.consumeMany(requests), setDecisions)
     },
     acquire(key, options) {
-      return told(start('acquire'), limiter.acquire(key, options), tellDecided)
+      return traceResult(start('acquire'), limiter.acquire(key, options), setDecided)
     },
     reserve(key, estimate, options) {
-      return told(start('reserve'), limiter.reserve(key, estimate, options), tellDecided)
+      return traceResult(start('reserve'), limiter.reserve(key, estimate, options), setDecided)
     },
     wait(key, options) {
       const span = start('wait')
       const sinceMs = performance.now()
-      return told(span, limiter.wait(key, options), (_, decision) => tellServed(span, decision, sinceMs))
+      return traceResult(span, limiter.wait(key, options), (_, decision) =>
+        setServed(span, decision, sinceMs),
+      )
     },
     schedule(key, task, options) {
       // Nothing is to be waited for.
@@ -81,7 +83,7 @@ export function traced<Key extends AnyKey>(limiter: Limiter<Key>, options: Trace
       if (!span.isRecording()) return limiter.schedule(key, task, options)
       const sinceMs = performance.now()
       const begin = (decision: Decision) => {
-        tellServed(span, decision, sinceMs)
+        setServed(span, decision, sinceMs)
         span.end()
         return task(decision)
       }
@@ -108,11 +110,15 @@ function untraced<Key extends AnyKey>(limiter: Limiter<Key>): Pick<Limiter<Key>,
 }
 
 /** Ends the span before whoever waits for the answer goes on. Where nobody records it, nothing is done. */
-function told<T>(span: Span, answer: Promise<T>, tell: (span: Span, answer: T) => void): Promise<T> {
+function traceResult<T>(
+  span: Span,
+  answer: Promise<T>,
+  setAttributes: (span: Span, answer: T) => void,
+): Promise<T> {
   if (span.isRecording()) {
     answer.then(
       (settled) => {
-        tell(span, settled)
+        setAttributes(span, settled)
         span.end()
       },
       (error) => endFailed(span, error),
@@ -121,27 +127,27 @@ function told<T>(span: Span, answer: Promise<T>, tell: (span: Span, answer: T) =
   return answer
 }
 
-function tellDecision(span: Span, { allowed, source, cost, deniedBy, retryAfterMs }: Decision): void {
+function setDecision(span: Span, { allowed, source, cost, deniedBy, retryAfterMs }: Decision): void {
   span.setAttributes({ [RESULT]: resultOf(allowed), [SOURCE]: source, 'slidegate.cost': cost })
-  if (!allowed) tellDenial(span, deniedBy, retryAfterMs)
+  if (!allowed) setDenial(span, deniedBy, retryAfterMs)
 }
 
-function tellDenial(span: Span, deniedBy: readonly string[], retryAfterMs: number): void {
+function setDenial(span: Span, deniedBy: readonly string[], retryAfterMs: number): void {
   span.setAttribute('slidegate.denied_by', [...deniedBy])
   // Never is no number that all exporters know.
   if (Number.isFinite(retryAfterMs)) span.setAttribute('slidegate.retry_after_ms', retryAfterMs)
 }
 
-function tellDecided(span: Span, { decision }: { readonly decision: Decision }): void {
-  tellDecision(span, decision)
+function setDecided(span: Span, { decision }: { readonly decision: Decision }): void {
+  setDecision(span, decision)
 }
 
-function tellServed(span: Span, decision: Decision, sinceMs: number): void {
-  tellDecision(span, decision)
+function setServed(span: Span, decision: Decision, sinceMs: number): void {
+  setDecision(span, decision)
   span.setAttribute('slidegate.time_in_queue_ms', performance.now() - sinceMs)
 }
 
-function tellDecisions(span: Span, decisions: readonly Decision[]): void {
+function setDecisions(span: Span, decisions: readonly Decision[]): void {
   const acquired = decisions.filter(({ allowed }) => allowed).length
   const denied = decisions.length - acquired
   const cost = decisions.reduce((sum, decision) => sum + decision.cost, 0)
@@ -153,7 +159,7 @@ function endFailed(span: Span, error: unknown): void {
   span.setAttribute(ERROR_TYPE, type)
   if (error instanceof WaitError) {
     span.setAttribute(RESULT, resultOf(false))
-    if (error.decision !== undefined) tellDenial(span, error.decision.deniedBy, error.decision.retryAfterMs)
+    if (error.decision !== undefined) setDenial(span, error.decision.deniedBy, error.decision.retryAfterMs)
   }
   // Without its message: Redis puts the key into some, and so does whoever is handed a wrong one.
   span.addEvent('exception', { 'exception.type': error instanceof Error ? error.name : typeof error })

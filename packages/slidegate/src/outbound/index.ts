@@ -1,3 +1,4 @@
+// The public face: slidegate/outbound.
 export { type AnyFetch, limitedFetch } from './limited-fetch.ts'
 export { type LimitedInterceptor, limitedInterceptor } from './limited-interceptor.ts'
 export type { OutboundOptions, OutboundRequest, RetryOptions } from './options.ts'

@@ -1,7 +1,8 @@
+// limitedFetch(): any fetch, within the limits of an upstream.
 import { invalidOption, show } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
+import { Attempts } from './attempts.ts'
 import { type OutboundOptions, outboundSettings } from './options.ts'
-import { Trip } from './trip.ts'
 
 /** What is needed of a `Response`. */
 interface AnyResponse {
@@ -47,7 +48,7 @@ export function limitedFetch<Fetch extends AnyFetch>(
     const isRequest = typeof input === 'object' && input !== null && 'url' in input
     const request = (isRequest ? input : {}) as RequestParts
     const method = (init?.method ?? request.method ?? 'GET').toUpperCase()
-    const trip = new Trip(settings, {
+    const attempts = new Attempts(settings, {
       url: new URL(request.url ?? `${input}`, pageUrl()),
       method,
       signal: init?.signal ?? request.signal ?? undefined,
@@ -55,16 +56,16 @@ export function limitedFetch<Fetch extends AnyFetch>(
       isFollowed: (init?.redirect ?? request.redirect ?? 'follow') === 'follow',
     })
     for (;;) {
-      await trip.admitted()
+      await attempts.admitted()
       let response: AnyResponse
       try {
         response = await send(input, init)
       } catch (error) {
-        if (trip.failed(error)) continue
+        if (attempts.failed(error)) continue
         throw error
       }
-      const isDropped = trip.answered(response.status, (name) => response.headers.get(name))
-      await trip.moved
+      const isDropped = attempts.answered(response.status, (name) => response.headers.get(name))
+      await attempts.moved
       if (!isDropped) return response
       // So that its connection is free.
       await response.body?.cancel().catch(() => {})

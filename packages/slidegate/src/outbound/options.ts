@@ -1,65 +1,60 @@
+// The options of limitedFetch() and limitedInterceptor(), checked.
 import { checkNames, checkOptions, invalidOption, type Names, show } from '../errors.ts'
-import { isForHandlers } from '../limiter/names.ts'
+import { isForHandlers } from '../limiter/request.ts'
 import type { Limiter } from '../limiter.ts'
 import { upstreamTerms } from './upstream-limiter.ts'
 
-/** A request that is about to be sent, as the functions of the options see it. */
+/** A request that is about to be sent, as it is passed to functions of the options. */
 export interface OutboundRequest {
   readonly url: URL
   /** In upper case. */
   readonly method: string
 }
 
-/** What is sent again, and how often: see {@link OutboundOptions.retry}. */
+/** Which requests are sent again, and how often: see {@link OutboundOptions.retry}. */
 export interface RetryOptions {
   /** How often a request is sent in all, an integer from 1 to 100. Default: 3. */
   readonly attempts?: number
   /**
-   * Milliseconds that the caller is kept waiting for another attempt at most, an integer from 0 to 2^31 - 1; where the
-   * upstream asks for more, its answer is handed on. Default: 30,000.
+   * Milliseconds that another attempt may be put off, an integer from 0 to 2^31 - 1. If the upstream asks for more, its answer
+   * is returned. Default: 30,000.
    */
   readonly maxDelayMs?: number
-  /**
-   * Whether a 429 is followed by another attempt whatever the method: right where the upstream promises that what it has
-   * refused so was not done. Default: false.
-   */
+  /** Whether a 429 is retried for any method: right if the upstream promises not to have executed it. Default: false. */
   readonly anyMethodOn429?: boolean
 }
 
 /** The options of `limitedFetch` and `limitedInterceptor`. */
 export interface OutboundOptions {
   /**
-   * Whose budget a request is charged to. Default: the origin of its URL, such as `https://api.example.com`. Needed with a
-   * `Client` or `Pool` of undici, which do not tell their origin.
+   * The key that a request is charged to. Required with a `Client` or `Pool` of undici, which don't pass their origin. Default:
+   * the origin of the URL, such as `https://api.example.com`.
    */
   readonly key?: string | ((request: OutboundRequest) => string)
   /** Units that it takes, an integer from 1, else `invalid_cost`. Default: 1. */
   readonly cost?: number | ((request: OutboundRequest) => number)
-  /** Of those that wait in this process the higher comes first, an integer; among equals, whoever came first. Default: 0. */
+  /** Waiting requests in this process are sent by priority, an integer, the highest first; then in order. Default: 0. */
   readonly priority?: number | ((request: OutboundRequest) => number)
-  /**
-   * Milliseconds after which a request waits for a slot no longer, over all attempts, an integer from 0 to 2^31 - 1.
-   * Default: 30,000.
-   */
+  /** Milliseconds that a request waits for slots, over all attempts, an integer from 0 to 2^31 - 1. Default: 30,000. */
   readonly maxWaitMs?: number
   /**
-   * Whether answers teach what the upstream admits now: what remains, lower limits, and when to come back. Needs a limiter
-   * made by `upstreamLimiter`, and is then the default.
+   * Whether to learn from answers what the upstream admits now: what remains, lower limits, and when to come back. Requires a
+   * limiter of `upstreamLimiter`, with which it is the default.
    */
   readonly learn?: boolean
   /**
-   * Milliseconds for which an upstream can hold everybody back by one answer, an integer from 10 to 2^31 - 1: then somebody
-   * tries again, as far as our own limits have room. Default: 300,000, 5 minutes.
+   * Milliseconds for which one answer of an upstream can hold back a key, an integer from 10 to 2^31 - 1. After that, a request
+   * tries again as far as our limits have room. Default: 300,000, 5 minutes.
    */
   readonly maxHoldMs?: number
   /**
-   * Another attempt after a 429, a 503, or a connection that failed, with a chance delay: for GET, HEAD, OPTIONS, TRACE, PUT
-   * and DELETE whose body, if any, can be sent again (no stream). Each waits for a slot of its own and is charged. `false`: none.
+   * Retries after a 429, a 503 or a failed connection, with a random delay: GET, HEAD, OPTIONS, TRACE, PUT and DELETE, unless
+   * the body is a stream. Each attempt waits for a slot of its own and is charged. `false` disables them.
    */
   readonly retry?: RetryOptions | false
 }
 
-/** Whose budget it is, unless told. */
+/** The default key. */
 export function originOfUrl({ url }: OutboundRequest): string {
   return url.origin
 }
@@ -112,9 +107,9 @@ export function outboundSettings(limiter: Limiter, options: OutboundOptions = {}
   checkInteger(maxHoldMs, 'maxHoldMs', 10)
   return {
     limiter,
-    keyOf: told(key ?? originOfUrl, 'key', 'string'),
-    costOf: told(cost, 'cost', 'number'),
-    priorityOf: told(priority, 'priority', 'number'),
+    keyOf: asFunction(key ?? originOfUrl, 'key', 'string'),
+    costOf: asFunction(cost, 'cost', 'number'),
+    priorityOf: asFunction(priority, 'priority', 'number'),
     maxWaitMs,
     learn,
     maxHoldMs,
@@ -134,7 +129,7 @@ function parseRetry(retry: RetryOptions): Required<RetryOptions> {
   return { attempts, maxDelayMs, anyMethodOn429 }
 }
 
-/** What is held has to be released, and values to be told, by somebody who knows of them. */
+/** Concurrency slots must be released, and values passed, by code that knows of them. */
 function checkLimits({ limits }: Limiter): void {
   const held = limits.find(isForHandlers)
   if (held === undefined) return
@@ -144,7 +139,7 @@ function checkLimits({ limits }: Limiter): void {
   )
 }
 
-function told<T extends string | number>(
+function asFunction<T extends string | number>(
   given: T | ((request: OutboundRequest) => T),
   what: string,
   type: 'string' | 'number',

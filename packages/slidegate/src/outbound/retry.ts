@@ -1,3 +1,4 @@
+// Decides which requests are safe to send again, and when.
 /** Methods that may be repeated without more effect than once: RFC 9110, section 9.2.2. */
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']
 
@@ -19,10 +20,10 @@ export function isRepeatable(body: unknown): boolean {
   )
 }
 
-/** What a connection that was never made has failed with. */
+/** Errors of a connection that was never made. */
 const UNCONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** And one on which the request may have got through. */
+/** Errors of a connection on which the request may have got through. */
 const BROKEN = [
   ...['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'],
   ...['ENETDOWN', 'ENETUNREACH', 'EHOSTDOWN', 'EHOSTUNREACH'],
@@ -35,7 +36,7 @@ interface NetworkError {
   readonly port?: unknown
 }
 
-/** The error of the network that this is, or is due to. */
+/** The network error that this is, or is caused by. */
 function networkError(error: unknown): NetworkError {
   const { code, cause } = (error ?? {}) as { readonly code?: unknown; readonly cause?: unknown }
   return (typeof code === 'string' ? error : (cause ?? {})) as NetworkError
@@ -59,17 +60,17 @@ export function isUnseen(error: unknown, url: URL, isFollowed: boolean): boolean
   return `${address}:${port}` === `${bare(host)}:${given || (protocol === 'https:' ? 443 : 80)}`
 }
 
-/** An IPv6 address as sockets tell it. */
+/** An IPv6 address as sockets report it. */
 function bare(host: string): string {
   return host.replace(/^\[|\]$/g, '')
 }
 
-/** Milliseconds that the second attempt is put off at most, beyond what the upstream asks for; each further one twice as much. */
+/** The maximum random delay of the second attempt, beyond what the upstream asks for; doubled for each further one. */
 const BACKOFF_MS = 500
 
 /**
- * Milliseconds until the next attempt: what the upstream asks for, and a chance part, so that those who were refused
- * together do not come back together. `undefined` where there is none.
+ * Milliseconds until the next attempt: what the upstream asks for, and a random part, so that requests that were refused
+ * together don't come back together. `undefined` if there is no next attempt.
  *
  * @param attempt how often it was sent
  */

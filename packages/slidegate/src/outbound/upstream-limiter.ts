@@ -1,3 +1,4 @@
+// upstreamLimiter(): the limits of another service, with a margin.
 import { checkOptions, invalidOption, type Names, SlidegateError, show } from '../errors.ts'
 import { COMMON_NAMES, createLimiter } from '../limiter/create-limiter.ts'
 import type { Limiter, LimiterOptions } from '../limiter.ts'
@@ -16,16 +17,16 @@ export interface UpstreamLimit {
   readonly name?: string
 }
 
-/** What an upstream admits, and by how much we stay below that. */
+/** The limits of an upstream, and the margin by which we stay below them. */
 export interface UpstreamLimiterOptions
   extends Omit<LimiterOptions, 'limits' | 'overrides' | 'ban' | 'dimensions'> {
   /** What the upstream admits: 1 to 64 limits, each with a window of its own. */
   readonly limits: readonly UpstreamLimit[]
   /**
    * Milliseconds by which our windows are longer than the upstream's, an integer from 1 to the shortest window: for requests
-   * that get there late, and for an upstream whose clock goes differently. One that is answered within it needs nothing
-   * else; one that is not counts from its answer on. It costs its part of the rate: 500 ms of `50` per `10s` leave 95 %.
-   * Whoever shares the budget has to say the same. Default: a twentieth of the shortest window.
+   * that arrive late, and for differences of clocks. A request that is answered later counts from its answer on. The margin
+   * costs its share of the rate: 500 ms of `50` per `10s` leave 95 %. All that share the limits must use the same margin.
+   * Default: a twentieth of the shortest window.
    */
   readonly marginMs?: number
 }
@@ -33,7 +34,7 @@ export interface UpstreamLimiterOptions
 const { overrides: _overrides, ...COMMON } = COMMON_NAMES
 const NAMES: Names<UpstreamLimiterOptions> = { limits: true, marginMs: true, ...COMMON }
 
-/** What is known of the upstream of a limiter that was made for it. */
+/** The limits of an upstream, as the limiter made for it knows them. */
 export interface Terms {
   readonly marginMs: number
   /** Windows as the upstream tells them. */
@@ -42,18 +43,18 @@ export interface Terms {
   readonly limits: readonly Limit[]
 }
 
-/** For so long a lower limit is believed in that nothing was heard of since. */
+/** How long a learned limit is in force without another answer. */
 const LEARNT_FOR = '1d'
 
 const termsOf = new WeakMap<object, Terms>()
 
-/** Nothing of a limiter that was not made by {@link upstreamLimiter}. */
+/** Undefined for a limiter that was not made by {@link upstreamLimiter}. */
 export function upstreamTerms(limiter: object): Terms | undefined {
   return termsOf.get(limiter)
 }
 
-/** Holds a key to so many units of each limit from now on. It stays blocked if it is. */
-export async function learn(
+/** Limits a key to these units of each limit from now on. A blocked key stays blocked. */
+export async function setLearnedLimits(
   limiter: Limiter,
   { limits }: Terms,
   key: string,
@@ -80,10 +81,10 @@ export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
   }
   checkOptions(options, 'upstreamLimiter', NAMES)
   const { limits: declared, marginMs: margin, ...common } = options
-  const told = toldLimits(declared)
-  const windowsMs = told.map(({ windowMs }) => windowMs)
+  const parsed = parseLimits(declared)
+  const windowsMs = parsed.map(({ windowMs }) => windowMs)
   const marginMs = parseMargin(margin, Math.min(...windowsMs))
-  const limits = told.map(({ limit, windowMs, name }) =>
+  const limits = parsed.map(({ limit, windowMs, name }) =>
     slidingWindow({ limit, window: windowMs + marginMs, name }),
   )
   const limiter = createLimiter({ ...common, limits, overrides: true })
@@ -91,13 +92,13 @@ export function upstreamLimiter(options: UpstreamLimiterOptions): Limiter {
   return limiter
 }
 
-interface Told {
+interface ParsedLimit {
   readonly limit: number
   readonly windowMs: number
   readonly name: string
 }
 
-function toldLimits(limits: unknown): readonly Told[] {
+function parseLimits(limits: unknown): readonly ParsedLimit[] {
   if (!Array.isArray(limits) || limits.length === 0) {
     throw new SlidegateError(
       'invalid_limit',
@@ -105,15 +106,17 @@ function toldLimits(limits: unknown): readonly Told[] {
       limits,
     )
   }
-  const told = Array.from(limits as readonly UpstreamLimit[], (each) => {
+  const parsed = Array.from(limits as readonly UpstreamLimit[], (each) => {
     checkDeclaration(each, '{ limit, window }', { limit: true, window: true, name: true })
     const limit = parseLimit(each.limit)
     const windowMs = parseWindow(each.window)
     return { limit, windowMs, name: each.name ?? nameOf(limit, windowMs) }
   })
-  // What an upstream says of a limit is known by its window.
-  const twice = told.find(({ windowMs }, i) => told.some((other, j) => j < i && other.windowMs === windowMs))
-  if (twice === undefined) return told
+  // Reports of an upstream about a limit are told apart by its window.
+  const twice = parsed.find(({ windowMs }, i) =>
+    parsed.some((other, j) => j < i && other.windowMs === windowMs),
+  )
+  if (twice === undefined) return parsed
   throw new SlidegateError(
     'duplicate_limit',
     `two limits have a window of ${twice.windowMs} ms; give the lower one only`,

@@ -1,3 +1,5 @@
+// The circuit breaker: when a failing store isn't asked.
+
 /** When a store that fails is no longer asked, and when it is asked again. */
 export interface BreakerOptions {
   /** The share of requests without an answer, above 0 and up to 1, from which on the store is not asked. Default: 0.5. */
@@ -11,37 +13,28 @@ export interface BreakerOptions {
   readonly maxPauseMs?: number
 }
 
-/** Requests are counted in stretches of this length: the present one and the one before it. */
+/** Requests are counted in stretches of this length: the current one and the one before. */
 const STRETCH_MS = 250
 
 const FIRST_PAUSE_MS = 100
 
-type State =
-  | { readonly name: 'closed' }
-  | { readonly name: 'open'; readonly pauseMs: number; readonly untilMs: number }
-  /** One request is on its way to find out. */
-  | { readonly name: 'halfOpen'; readonly pauseMs: number; readonly sinceMs: number }
-
-const CLOSED: State = { name: 'closed' }
-
-/** Told when it opens or closes. */
+/** Called when a breaker opens or closes. */
 export interface BreakerListener {
   opened(error: unknown): void
   closed(): void
 }
 
-/**
- * Stops asking a store that does not answer, and finds out when it does again. After the circuit breaker of M. Nygard,
- * "Release It!".
- */
+/** Stops requests to a store that fails, but for an attempt now and then. After M. Nygard, "Release It!". */
 export class Breaker {
-  readonly #failureRate: number
-  readonly #minRequests: number
-  readonly #maxPauseMs: number
+  readonly #options: Required<BreakerOptions>
   readonly #listener: BreakerListener
-  #state: State = CLOSED
-  #outage = 0
-  /** When the present stretch began. */
+  /** The latest pause between attempts; 0 while closed. */
+  #pauseMs = 0
+  /** When the next attempt may start. While an attempt is under way, that is when it counts as lost. */
+  #nextAtMs = 0
+  #isAttempting = false
+  #outages = 0
+  /** When the current stretch began. */
   #sinceMs: number
   #asked = 0
   #failed = 0
@@ -50,83 +43,73 @@ export class Breaker {
   #failedBefore = 0
 
   constructor(options: Required<BreakerOptions>, listener: BreakerListener, nowMs: number) {
-    this.#failureRate = options.failureRate
-    this.#minRequests = options.minRequests
-    this.#maxPauseMs = options.maxPauseMs
+    this.#options = options
     this.#listener = listener
     this.#sinceMs = nowMs
   }
 
-  get isClosed(): boolean {
-    return this.#state === CLOSED
-  }
-
-  /** How often it has opened: an attempt of one outage says nothing of the next. */
+  /** The number of the current outage; 0 while closed. An attempt in one outage says nothing about the next. */
   get outage(): number {
-    return this.#outage
+    return this.#pauseMs === 0 ? 0 : this.#outages
   }
 
-  /** Whether the store may be asked. Where it is not closed, that is once: whoever was told so has to say what came of it. */
+  /** Whether the store may be asked. While open, `true` starts an attempt: report its result. */
   admits(nowMs: number): boolean {
-    const state = this.#state
-    if (state.name === 'closed') return true
-    // Whoever has time to wait may wait for an answer that was lost.
-    const nextMs = state.name === 'open' ? state.untilMs : state.sinceMs + this.#maxPauseMs
-    if (nowMs < nextMs) return false
-    this.#state = { name: 'halfOpen', pauseMs: state.pauseMs, sinceMs: nowMs }
+    if (this.#pauseMs === 0) return true
+    if (nowMs < this.#nextAtMs) return false
+    this.#isAttempting = true
+    this.#nextAtMs = nowMs + this.#options.maxPauseMs
     return true
   }
 
-  /** Milliseconds until the store may be asked again; 0 where it may, or is being asked. */
+  /** Milliseconds until the next attempt; 0 while closed or attempting. */
   pauseAt(nowMs: number): number {
-    return this.#state.name === 'open' ? Math.max(0, Math.ceil(this.#state.untilMs - nowMs)) : 0
+    return this.#pauseMs === 0 || this.#isAttempting ? 0 : Math.max(0, Math.ceil(this.#nextAtMs - nowMs))
   }
 
-  /** @param isAttempt whether it was asked to find out in this outage: what was asked before says nothing of the time since */
+  /** @param isAttempt whether it was an attempt of this outage: earlier requests say nothing about the time since */
   succeeded(nowMs: number, isAttempt: boolean): void {
-    if (this.#state === CLOSED) {
+    if (this.#pauseMs === 0) {
       this.#beginStretch(nowMs)
       this.#asked++
     } else if (isAttempt) {
-      this.#state = CLOSED
-      this.#sinceMs = nowMs
-      this.#asked = 0
-      this.#failed = 0
-      this.#askedBefore = 0
-      this.#failedBefore = 0
+      this.#pauseMs = 0
+      this.#startStretch(nowMs, 0)
       this.#listener.closed()
     }
   }
 
-  /** The attempt was answered without asking the store: the next may go. */
-  notAsked(nowMs: number): void {
-    const state = this.#state
-    if (state.name === 'halfOpen') this.#state = { name: 'open', pauseMs: state.pauseMs, untilMs: nowMs }
-  }
-
   failed(nowMs: number, error: unknown, isAttempt: boolean): void {
-    const state = this.#state
-    if (state.name === 'closed') {
+    if (this.#pauseMs === 0) {
       this.#beginStretch(nowMs)
       this.#asked++
       this.#failed++
       if (!this.#isTooMuch()) return
-      this.#outage++
+      this.#outages++
       this.#open(nowMs, FIRST_PAUSE_MS)
       this.#listener.opened(error)
     } else if (isAttempt) {
-      this.#open(nowMs, 2 * state.pauseMs)
+      this.#open(nowMs, 2 * this.#pauseMs)
     }
   }
 
-  /**
-   * At answers, too: many that came lately must not look like few in a long time. Where little is asked a stretch
-   * lasts until it says something.
-   */
+  /** The attempt was answered without the store: another one may start. */
+  notAsked(nowMs: number): void {
+    if (!this.#isAttempting) return
+    this.#isAttempting = false
+    this.#nextAtMs = nowMs
+  }
+
+  /** Ends the stretch if its time has passed. One with few requests lasts until there are enough to judge. */
   #beginStretch(nowMs: number): void {
     const passedMs = nowMs - this.#sinceMs
-    if (passedMs <= STRETCH_MS || this.#asked < this.#minRequests) return
-    const share = STRETCH_MS / passedMs
+    if (passedMs <= STRETCH_MS || this.#asked < this.#options.minRequests) return
+    // By rate: many recent requests must not look like few over a long time.
+    this.#startStretch(nowMs, STRETCH_MS / passedMs)
+  }
+
+  /** @param share the part of the counts so far that the new stretch keeps as those before it */
+  #startStretch(nowMs: number, share: number): void {
     this.#askedBefore = this.#asked * share
     this.#failedBefore = this.#failed * share
     this.#asked = 0
@@ -135,12 +118,14 @@ export class Breaker {
   }
 
   #isTooMuch(): boolean {
+    const { minRequests, failureRate } = this.#options
     const asked = this.#asked + this.#askedBefore
-    return asked >= this.#minRequests && this.#failed + this.#failedBefore >= this.#failureRate * asked
+    return asked >= minRequests && this.#failed + this.#failedBefore >= failureRate * asked
   }
 
   #open(nowMs: number, pauseMs: number): void {
-    const longest = Math.min(pauseMs, this.#maxPauseMs)
-    this.#state = { name: 'open', pauseMs: longest, untilMs: nowMs + longest * (0.5 + Math.random() / 2) }
+    this.#pauseMs = Math.min(pauseMs, this.#options.maxPauseMs)
+    this.#nextAtMs = nowMs + this.#pauseMs * (0.5 + Math.random() / 2)
+    this.#isAttempting = false
   }
 }

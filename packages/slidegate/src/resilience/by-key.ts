@@ -1,5 +1,6 @@
-import { textHash } from '../runtime/hash.ts'
-import { mapKey } from '../runtime/map-key.ts'
+// Entries by limiter name and key.
+
+import { mapKey, textHash } from '../runtime/hash.ts'
 import type { Part } from '../stores/store.ts'
 
 /**
@@ -24,13 +25,9 @@ export class ByKey<Entry> {
     keys?.delete(mapKey(key))
     if (keys?.size === 0) this.#limiters.delete(set.limiter)
   }
-
-  *values(): Generator<Entry> {
-    for (const keys of this.#limiters.values()) yield* keys.values()
-  }
 }
 
-/** Entries of the latest keys, so many at most: a Map that gives up its oldest entry has to search for it, a ring has not. */
+/** Entries of the latest keys, up to a maximum. A ring finds its oldest entry at once; a Map has to search for it. */
 export class KeyRing<Entry> {
   readonly #maxKeys: number
   readonly #entries = new ByKey<Entry>()
@@ -59,8 +56,8 @@ export class KeyRing<Entry> {
   }
 }
 
-/** A place from 0 to `places - 1`, a power of two, for a key. */
-export function placeOf(key: string, places: number): number {
+/** The slot of a key in a table of `slots`, a power of two. */
+export function slotOf(key: string, slots: number): number {
   const hash = textHash(key, 0x811c9dc5)
-  return (hash ^ (hash >>> 15)) & (places - 1)
+  return (hash ^ (hash >>> 15)) & (slots - 1)
 }

@@ -1,17 +1,23 @@
-/** By less than this a clock may be off, or held back, without anybody being told. */
+// Notices when the store's clock is set.
+
+import type { Announcer } from '../events.ts'
+
+/** A clock may be off, or held back, by up to this much without a report. */
 const TOLERANCE_MS = 1000
 
+/** Steps that are this close to each other, in time and in size, are one step. */
+const SAME_STEP_MS = 1000
+
 /**
- * Notices when the store's clock is set. An answer was decided between its sending and its arrival, so it tells within
- * what bounds the store's clock is ahead of this process's monotonic one; where the bounds of two answers do not meet, the
- * store's clock was set in between.
+ * Watches one clock. An answer was decided between the call and its arrival, which bounds how far the store's clock is
+ * ahead of this process's monotonic clock. If the bounds of two answers don't meet, the store's clock was set in between.
  */
 export class ClockWatch {
   #lastAtMs = Number.NaN
   #leastAheadMs = Number.NEGATIVE_INFINITY
   #mostAheadMs = Number.POSITIVE_INFINITY
 
-  /** Answers by how many milliseconds it was set since the last answer: forward, or back (below 0); 0 where it was not. */
+  /** Returns by how many milliseconds the clock was set since the last answer, below 0 if back; 0 if it wasn't. */
   stepAt(atMs: number, sentAtMs: number, nowMs: number): number {
     // Many answers are of the same millisecond.
     if (atMs === this.#lastAtMs) return 0
@@ -24,5 +30,25 @@ export class ClockWatch {
     this.#leastAheadMs = leastAheadMs
     this.#mostAheadMs = mostAheadMs
     return Math.round(stepMs)
+  }
+}
+
+/** Reports steps. Each part of a Cluster notices a step, but it is reported once. */
+export class ClockSteps {
+  readonly #announcer: Announcer
+  #atMs = Number.NEGATIVE_INFINITY
+  #byMs = 0
+
+  constructor(announcer: Announcer) {
+    this.#announcer = announcer
+  }
+
+  report(byMs: number, nowMs: number): void {
+    const isSame = nowMs - this.#atMs < SAME_STEP_MS && Math.abs(byMs - this.#byMs) < SAME_STEP_MS
+    this.#atMs = nowMs
+    this.#byMs = byMs
+    if (isSame) return
+    this.#announcer.counts.clockSteps++
+    this.#announcer.tell('clockStep', { byMs })
   }
 }

@@ -1,6 +1,8 @@
+// Deadlines of calls: one timer for all that have the same timeout.
+
 import { asyncOrigin, backgroundTimer, endOfTick, nextTurn, type Timer } from '../runtime/platform.ts'
 
-/** One who has to be told when his time is up. */
+/** A call with a deadline. */
 export interface Due {
   readonly isSettled: boolean
   /** When, by `performance.now()`. */
@@ -8,30 +10,28 @@ export interface Due {
   giveUp(): void
 }
 
-/** A timer that comes so much too late has found the event loop blocked: perhaps since before the call was sent. */
+/** A timer that is this late has found the event loop blocked, perhaps since before the call was sent. */
 const LATE_MS = 10
 
-/** So long is waited then for a reply. */
+/** Then replies get this long to arrive. */
 const GRACE_MS = 5
 
 const MIN_SWEEP = 4096
 
-/** Calls that are given up in one turn of the event loop, which others wait for. */
+/** Calls that time out in one turn of the event loop, at most: other work waits for it. */
 const MAX_AT_ONCE = 1024
 
 /**
- * Watches calls that all have the same time, so that they are due in the order in which they come.
- *
- * One timer watches the oldest. It belongs to the limiter, never to a request, whose async context it would keep; and it
- * does not keep the process alive.
+ * Calls with the same timeout are due in the order in which they come. One timer watches the oldest. It belongs to the limiter,
+ * never to a request, whose async context it would keep, and it doesn't keep the process alive.
  */
 export class Deadlines {
   readonly #calls: (Due | undefined)[] = []
-  /** What is before it is done. */
+  /** Where the oldest call that waits is. */
   #oldest = 0
-  /** Where the next one goes. */
+  /** Where the next call goes. */
   #end = 0
-  /** Where those that are settled are taken out. */
+  /** At this many calls, those that are settled are removed. */
   #sweepAt = MIN_SWEEP
   #timer: Timer | undefined
   #tickAtMs: number | undefined
@@ -40,7 +40,7 @@ export class Deadlines {
     this.#tickAtMs = undefined
   }
 
-  /** The time, read once for all that is called in the same tick. */
+  /** The time, read once per tick. */
   now(): number {
     if (this.#tickAtMs === undefined) {
       this.#tickAtMs = performance.now()
@@ -62,7 +62,7 @@ export class Deadlines {
   }
 
   #wake(ms: number): void {
-    // A sum may have been rounded up, and a timer ends at once where it is for longer than this.
+    // A sum may have been rounded up, and a longer timer would end at once.
     const delayMs = Math.min(Math.ceil(ms), 2 ** 31 - 1)
     this.#start(() => this.#onTimer(), delayMs)
   }
@@ -72,7 +72,7 @@ export class Deadlines {
   }
 
   #onTimer(): void {
-    // One poll phase first: where the event loop was blocked, the reply may already be in the socket.
+    // One poll phase first: if the event loop was blocked, the reply may already be in the socket.
     const giveUp = () => nextTurn(() => this.#giveUpDue(performance.now()))
     const oldest = this.#calls[this.#oldest]
     if (oldest !== undefined && performance.now() - oldest.dueAtMs > LATE_MS) this.#start(giveUp, GRACE_MS)
@@ -83,7 +83,7 @@ export class Deadlines {
     const end = Math.min(this.#end, this.#oldest + MAX_AT_ONCE)
     for (let i = this.#oldest; i < end; i++) {
       const call = this.#calls[i]
-      // Whoever is given up may ask again at once, which takes out what is settled.
+      // A caller that has timed out may retry at once, which removes settled calls.
       if (call === undefined || call.isSettled) continue
       if (call.dueAtMs > nowMs) break
       call.giveUp()
@@ -100,7 +100,7 @@ export class Deadlines {
       this.#calls[this.#oldest++] = undefined
     }
     if (this.#end < this.#sweepAt) return
-    // Behind one that waits for long, most have been answered. The list itself stays: a new one would be garbage soon.
+    // Behind one that waits, most have been answered. The list is kept: a new one would be garbage soon.
     let kept = 0
     for (let i = this.#oldest; i < this.#end; i++) {
       const call = this.#calls[i]!

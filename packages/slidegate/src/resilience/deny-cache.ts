@@ -1,7 +1,16 @@
+// The deny cache: repeats denials in this process until the store might admit the request.
+
+import type { Limit } from '../limits/limit.ts'
+import type { LimitSet } from '../limits/limit-set.ts'
+import { FOREVER } from '../limits/override.ts'
+import { isUsual } from '../ops/consume.ts'
+import { resetOf, setReset, setUsed, setWait, usedOf, waitOf } from '../ops/numbers.ts'
+import { kindOf } from '../ops/table.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { outcomeAt } from '../stores/outcome.ts'
-import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
-import { Denials } from './denials.ts'
+import { PassingCall } from '../stores/call.ts'
+import { limitsInForce, outcomeAt } from '../stores/outcome.ts'
+import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, Store } from '../stores/store.ts'
+import { KeyRing, slotOf } from './by-key.ts'
 import { checkInteger, checkWrapped } from './options.ts'
 
 /** For how long denials are repeated, and of how many keys. */
@@ -37,15 +46,11 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   checkInteger('maxKeys', maxKeys, 1, 2 ** 24)
   const denials = new Denials(maxStaleMs, maxKeys)
 
-  function forget(ops: readonly Op[]): void {
-    for (const op of ops) if (!isLook(op)) denials.forget(op.parts)
-  }
-
   return {
     apply(ops, call) {
       const op = ops[0]!
       if (ops.length === 1 && isRepeatable(op)) {
-        // Before it is sent: how long it travels then makes a denial end early, never late.
+        // Before it is sent: the time that it travels then ends a denial early, never late.
         const nowMs = clock()
         const answer = denials.find(op, nowMs)
         if (answer !== undefined) call.resolve(answer, 0)
@@ -53,8 +58,8 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
       } else if (ops.every(isLook)) {
         store.apply(ops, call)
       } else {
-        forget(ops)
-        store.apply(ops, new OtherCall(call, () => forget(ops)))
+        denials.forgetChanged(ops)
+        store.apply(ops, new ChangeCall(call, ops, denials))
       }
     },
     domainOf: store.domainOf?.bind(store),
@@ -64,87 +69,201 @@ export function withDenyCache(store: Store, options: DenyCacheOptions = {}): Sto
   }
 }
 
-/** Named ones are always asked: the same id may be told something else than another. So are those that wait. */
+/** Requests with an id always go to the store: their answers differ. So do those that wait. */
 function isRepeatable(op: Op): op is ConsumeOp {
-  if (op.type !== 'consume' || op.requestId !== undefined) return false
-  if (op.isWaiting || op.reservation !== undefined) return false
-  return op.parts.length === 1 && op.count === 1 && op.leaseMs === 0
+  return isUsual(op) && op.parts.length === 1 && op.count === 1
 }
 
-const LOOKS: readonly Op['type'][] = ['peek', 'list', 'extend', 'explain', 'overrides']
-
-/** Whether it gives nobody room. */
-function isLook({ type }: Op): boolean {
-  return LOOKS.includes(type)
+/** Whether it gives no caller room. */
+function isLook(op: Op): boolean {
+  const { effect } = kindOf(op)
+  return effect === 'look' || effect === 'renew'
 }
 
-/** One that waits for an answer of the store to a request: denied it is held, admitted it changes the key. */
-class RequestCall implements Call {
-  readonly #call: Call
+/** A request to the store: a denial is held, an admission changes the key. */
+class RequestCall extends PassingCall {
   readonly #op: ConsumeOp
   readonly #denials: Denials
   readonly #sentAtMs: number
   readonly #changes: number
 
   constructor(call: Call, op: ConsumeOp, denials: Denials, sentAtMs: number) {
-    this.#call = call
+    super(call)
     this.#op = op
     this.#denials = denials
     this.#sentAtMs = sentAtMs
-    this.#changes = denials.changesOf(op.parts[0]!.key)
+    this.#changes = denials.changesOf(op)
   }
 
-  get isSettled(): boolean {
-    return this.#call.isSettled
-  }
-
-  resolve(outcomes: readonly Outcome[], position: number): void {
+  override resolve(outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     if (position < outcome.admitted) this.#denials.forget(this.#op.parts)
-    else if (outcome.source === 'store' && !isCountedDenial(this.#op, outcome)) this.#hold(outcome, position)
-    this.#call.resolve(outcomes, position)
-  }
-
-  reject(error: unknown): void {
-    this.#call.reject(error)
+    else if (outcome.source === 'store' && !mayBan(this.#op, outcome)) this.#hold(outcome, position)
+    this.call.resolve(outcomes, position)
   }
 
   #hold(outcome: ConsumeOutcome, position: number): void {
-    if (this.#denials.changesOf(this.#op.parts[0]!.key) !== this.#changes) return
-    // Of requests that were denied together, the first one's denial is that of all.
+    if (this.#denials.changesOf(this.#op) !== this.#changes) return
+    // Requests that were denied together share the denial of the first.
     if (this.#denials.find(this.#op, this.#sentAtMs) !== undefined) return
     this.#denials.hold(this.#op, outcomeAt(this.#op, outcome, position) as ConsumeOutcome, this.#sentAtMs)
   }
 }
 
-/** Whether the next denial may bring a ban on, so that the store has to hear of it. */
-function isCountedDenial({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
+/** Whether the next denial may lead to a ban, so that the store must count it. */
+function mayBan({ parts }: ConsumeOp, { ban }: ConsumeOutcome): boolean {
   return (
     (ban === undefined || ban.parts.length === 0) && parts[0]!.set.logs.some(({ role }) => role === 'ban')
   )
 }
 
-/** One that waits for ops that may change keys: while they are under way nobody knows whether they have. */
-class OtherCall implements Call {
-  readonly #call: Call
-  readonly #forget: () => void
+/** Ops that may change keys. Until they are answered, nobody knows whether they have. */
+class ChangeCall extends PassingCall {
+  readonly #ops: readonly Op[]
+  readonly #denials: Denials
 
-  constructor(call: Call, forget: () => void) {
-    this.#call = call
-    this.#forget = forget
+  constructor(call: Call, ops: readonly Op[], denials: Denials) {
+    super(call)
+    this.#ops = ops
+    this.#denials = denials
   }
 
-  get isSettled(): boolean {
-    return this.#call.isSettled
+  override resolve(outcomes: readonly Outcome[], position: number): void {
+    this.#denials.forgetChanged(this.#ops)
+    this.call.resolve(outcomes, position)
   }
 
-  resolve(outcomes: readonly Outcome[], position: number): void {
-    this.#forget()
-    this.#call.resolve(outcomes, position)
+  override reject(error: unknown): void {
+    this.#denials.forgetChanged(this.#ops)
+    this.call.reject(error)
+  }
+}
+
+/** Denials that are held per key, for different requests. */
+const MAX_PER_KEY = 4
+
+/** Slots in the table of changes. */
+const CHANGE_SLOTS = 4096
+
+/** The denials of up to `maxKeys` keys. A key whose denials are forgotten stays until its place in the ring is needed. */
+class Denials {
+  readonly #maxStaleMs: number
+  /** By key, the oldest first. */
+  readonly #keys: KeyRing<Denial[]>
+  /**
+   * How often keys have changed, by their hash: a denial isn't held if its key has changed since the request was sent.
+   * Keys that share a slot only cost a call to the store.
+   */
+  readonly #changes = new Uint32Array(CHANGE_SLOTS)
+
+  constructor(maxStaleMs: number, maxKeys: number) {
+    this.#maxStaleMs = maxStaleMs
+    this.#keys = new KeyRing(maxKeys)
   }
 
-  reject(error: unknown): void {
-    this.#forget()
-    this.#call.reject(error)
+  find({ parts, cost }: ConsumeOp, nowMs: number): readonly Outcome[] | undefined {
+    const { set } = parts[0]!
+    const denials = this.#keys.get(parts[0]!)
+    if (denials === undefined) return undefined
+    for (let i = 0; i < denials.length; i++) {
+      const denial = denials[i]!
+      if (denial.cost === cost && denial.set === set) return denial.answerAt(nowMs)
+    }
+    return undefined
+  }
+
+  hold(op: ConsumeOp, outcome: ConsumeOutcome, sentAtMs: number): void {
+    const part = op.parts[0]!
+    const denials = this.#keys.get(part) ?? this.#keys.add(part, [])
+    const same = denials.findIndex(({ set, cost }) => set === part.set && cost === op.cost)
+    if (same >= 0) denials.splice(same, 1)
+    else if (denials.length === MAX_PER_KEY) denials.shift()
+    denials.push(new Denial(op, outcome, sentAtMs, this.#maxStaleMs))
+  }
+
+  changesOf({ parts }: ConsumeOp): number {
+    return this.#changes[slotOf(parts[0]!.key, CHANGE_SLOTS)]!
+  }
+
+  forgetChanged(ops: readonly Op[]): void {
+    for (const op of ops) if (!isLook(op)) this.forget(op.parts)
+  }
+
+  /** These keys may have changed. */
+  forget(parts: readonly Part[]): void {
+    for (const part of parts) {
+      this.#changes[slotOf(part.key, CHANGE_SLOTS)]!++
+      const denials = this.#keys.get(part)
+      if (denials !== undefined) denials.length = 0
+    }
+  }
+}
+
+/** A denial of the store, and how it reads as time passes. */
+class Denial {
+  readonly set: LimitSet
+  readonly cost: number
+  readonly #outcome: ConsumeOutcome
+  /** By the numbers that were in force. */
+  readonly #limits: readonly Limit[]
+  readonly #sentAtMs: number
+  /** For this long after it was sent the store is certain to deny it again. */
+  readonly #lastsMs: number
+  /** The answer as of `#ageMs`: a caller that hammers gets it for as long as the millisecond lasts. */
+  #answer: readonly Outcome[] = []
+  #ageMs = -1
+
+  constructor(op: ConsumeOp, outcome: ConsumeOutcome, sentAtMs: number, maxStaleMs: number) {
+    this.set = op.parts[0]!.set
+    this.cost = op.cost
+    this.#outcome = outcome
+    this.#limits = limitsInForce(op, outcome)
+    this.#sentAtMs = sentAtMs
+    const waits = this.#limits.map(({ shadow }, i) => (shadow ? 0 : waitOf(outcome.limits, i)))
+    // A denial after the ban counts towards the next one, so the store has to see it.
+    const waitMs = outcome.ban?.ms ?? Math.max(...waits)
+    const endsMs = outcome.overrides?.map((each) => each?.ruleMs || FOREVER) ?? []
+    // The store's clock shows whole milliseconds, and may have been close to its next when it decided.
+    this.#lastsMs = Math.min(waitMs, maxStaleMs, ...endsMs) - 1
+  }
+
+  /** `undefined` if the store has to be asked. */
+  answerAt(nowMs: number): readonly Outcome[] | undefined {
+    const passedMs = nowMs - this.#sentAtMs
+    if (!(passedMs >= 0 && passedMs <= this.#lastsMs)) return undefined
+    const ageMs = Math.floor(passedMs)
+    if (ageMs !== this.#ageMs) {
+      this.#ageMs = ageMs
+      this.#answer = [this.#outcomeAfter(ageMs)]
+    }
+    return this.#answer
+  }
+
+  #outcomeAfter(ageMs: number): ConsumeOutcome {
+    const { atMs, ban, overrides } = this.#outcome
+    return {
+      ...{
+        source: 'denyCache',
+        atMs: atMs + ageMs,
+        admitted: 0,
+        limits: this.#limitsAfter(ageMs),
+        waitMs: 0,
+      },
+      ...(overrides && { overrides }),
+      ...(ban && ban.parts.length > 0 && { ban: { ...ban, ms: ban.ms - ageMs } }),
+    }
+  }
+
+  /** The three numbers of each limit when so many milliseconds have passed. */
+  #limitsAfter(ageMs: number): number[] {
+    const limits = this.#outcome.limits.slice()
+    this.#limits.forEach(({ limit }, i) => {
+      const waitMs = waitOf(limits, i)
+      // One limit may open before the others: from then on it has room for the cost.
+      if (waitMs > 0 && waitMs <= ageMs) setUsed(limits, i, Math.min(usedOf(limits, i), limit - this.cost))
+      setWait(limits, i, Math.max(0, waitMs - ageMs))
+      setReset(limits, i, Math.max(0, resetOf(limits, i) - ageMs))
+    })
+    return limits
   }
 }

@@ -1,3 +1,5 @@
+// The failure policy: every failure of a store becomes a defined answer within a bounded time.
+
 import {
   asUnavailable,
   noAnswer,
@@ -6,273 +8,244 @@ import {
   type StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../errors.ts'
-import type { Announcer } from '../events.ts'
+import { Announcer } from '../events.ts'
+import { send } from '../stores/call.ts'
 import type { Call, ConsumeOutcome, Op, Outcome, Store } from '../stores/store.ts'
-import { Answers, MIN_WAIT_MS } from './answers.ts'
-import { Breaker, type BreakerOptions } from './breaker.ts'
-import { ClockWatch } from './clock-watch.ts'
+import { Breaker } from './breaker.ts'
+import { ClockSteps, ClockWatch } from './clock-watch.ts'
 import { Deadlines, type Due } from './deadlines.ts'
-import type { FailurePolicy } from './failure-options.ts'
-import { GuardedLocalStore } from './guarded-local-store.ts'
-import { LateCharges } from './late-charges.ts'
-import type { LocalStore } from './local-share.ts'
-import { SeenOverrides } from './seen-overrides.ts'
+import { Fallback } from './fallback.ts'
+import { guardLocal, type LocalStore } from './local-guard.ts'
+import { checkFailureOptions, type FailureOptions, type FailurePolicy } from './options.ts'
+import { LateCharges } from './refunds.ts'
 import { StoreHealth } from './store-health.ts'
 
-/** What has these reasons is the matter of one key, or of this process. */
-const HAS_ANSWERED: readonly StoreUnavailableReason[] = ['state', 'full']
+/**
+ * Returns the store with a failure policy, and what reports its failures.
+ *
+ * A call without an answer within `timeoutMs` fails, whatever the store's client waits for. A store that fails too often
+ * isn't asked, except for an attempt now and then. Charges that arrive too late are returned, unless the caller was allowed to
+ * pass, or has chosen the request's id and can ask again with it.
+ *
+ * @param name the limiter's name
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function withFailurePolicy(
+  name: string,
+  options: FailureOptions,
+): { readonly store: Store; readonly announcer: Announcer } {
+  const policy = checkFailureOptions(options)
+  const { store } = policy
+  const announcer = new Announcer(name, policy.logger || undefined)
+  const fallback = new Fallback(policy.onStoreError, policy.instances, announcer.counts)
+  const guarded =
+    store.applySync === undefined
+      ? guardRemote(policy, fallback, announcer)
+      : guardLocal(store as LocalStore, fallback, announcer)
+  return { store: guarded, announcer }
+}
+
+/** What the calls of a limiter share. */
+interface Guard {
+  readonly policy: FailurePolicy
+  readonly fallback: Fallback
+  readonly announcer: Announcer
+  readonly health: StoreHealth
+  readonly late: LateCharges
+  readonly clockSteps: ClockSteps
+  readonly deadlines: Deadlines
+}
+
+function guardRemote(policy: FailurePolicy, fallback: Fallback, announcer: Announcer): Store {
+  const { store, onStoreError } = policy
+  const deadlines = new Deadlines()
+  const health = new StoreHealth(announcer, onStoreError, store)
+  const late = new LateCharges(store)
+  const clockSteps = new ClockSteps(announcer)
+  const guard: Guard = { policy, fallback, announcer, health, late, clockSteps, deadlines }
+  const domains: Domain[] = []
+  return {
+    apply(ops, call) {
+      const op = ops[0]!
+      if (fallback.settles(op, call)) return
+      const nowMs = deadlines.now()
+      const number = store.domainOf?.(op) ?? 0
+      domains[number] ??= new Domain(guard, nowMs)
+      const domain = domains[number]
+      if (!domain.breaker.admits(nowMs)) {
+        domain.answer(ops, call)
+        return
+      }
+      const guarded = new GuardedCall(domain, ops, call, nowMs)
+      send(store, ops, guarded)
+      guarded.watch()
+    },
+    close: () => deadlines.close(),
+  }
+}
+
+/** What may be down on its own: a store, or a part of a Cluster. */
+class Domain {
+  readonly guard: Guard
+  readonly breaker: Breaker
+  readonly clock: ClockWatch = new ClockWatch()
+
+  constructor(guard: Guard, nowMs: number) {
+    this.guard = guard
+    this.breaker = new Breaker(guard.policy.breaker, guard.health, nowMs)
+  }
+
+  /** Answers a call without the store. Returns whether the caller may pass. */
+  answer(ops: readonly Op[], call: Call, error?: StoreUnavailableError, isCrowd = false): boolean {
+    const { announcer, fallback, health } = this.guard
+    health.countRequest()
+    if (error === undefined) announcer.counts.storeErrors.down++
+    const nowMs = performance.now()
+    const answers = fallback.answer(ops, nowMs, this.breaker.pauseAt(nowMs), isCrowd)
+    if (answers === undefined) call.reject(error ?? announcer.named(health.error()))
+    else call.resolve(answers, 0)
+    return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
+  }
+}
+
+/** These errors concern one key or this process, not the store's health. */
+const IS_ANSWER: readonly StoreUnavailableReason[] = ['state', 'full']
 
 const SILENCE: Silence = { message: 'the store did not answer' }
 
-/** A step of a clock that is seen so soon after another, and differs by so little, is taken for the same one. */
-const SAME_STEP_MS = 1000
-
-/** What may be down on its own: one server, or a part of a Cluster. */
-interface Domain {
-  readonly breaker: Breaker
-  readonly clock: ClockWatch
-}
-
-/**
- * Makes every failure of a store a defined answer within a bounded time. A store that has not answered within `timeoutMs` is
- * given up, whatever its client waits for; one that fails too often is not asked, but for attempts now and then. What it
- * charges for those who have given up is returned, unless they were told that they may pass, or have chosen the id of
- * their request, by which they may ask again.
- */
-export function withFailurePolicy(store: Store, policy: FailurePolicy): Store {
-  if (store.applySync === undefined) return new GuardedStore(store, policy)
-  return new GuardedLocalStore(store as LocalStore, policy)
-}
-
-class GuardedStore implements Store {
-  readonly timeoutMs: number
-  readonly deadlines: Deadlines = new Deadlines()
-  readonly #store: Store
-  readonly #breaker: Required<BreakerOptions>
-  readonly #announcer: Announcer
-  readonly #health: StoreHealth
-  readonly #late: LateCharges
-  readonly #answers: Answers
-  readonly #seen = new SeenOverrides()
-  readonly #domains: (Domain | undefined)[] = []
-  #steppedAtMs = Number.NEGATIVE_INFINITY
-  #steppedByMs = 0
-
-  constructor(store: Store, policy: FailurePolicy) {
-    this.#store = store
-    this.#breaker = policy.breaker
-    this.timeoutMs = policy.timeoutMs
-    this.#announcer = policy.announcer
-    this.#health = new StoreHealth(policy.announcer, policy.onStoreError, store)
-    this.#late = new LateCharges(store)
-    this.#answers = new Answers(policy.onStoreError, policy.instances, policy.createLocalStore)
-  }
-
-  apply(ops: readonly Op[], call: Call): void {
-    const op = ops[0]!
-    const settled = this.#answers.settle(op)
-    if (settled !== undefined) {
-      call.resolve([settled], 0)
-      return
-    }
-    const nowMs = this.deadlines.now()
-    const domain = this.#domainOf(op, nowMs)
-    if (!domain.breaker.admits(nowMs)) {
-      this.#answer(ops, call, domain)
-      return
-    }
-    const guarded = new GuardedCall(this, domain, ops, call, nowMs)
-    try {
-      this.#store.apply(ops, guarded)
-    } catch (error) {
-      guarded.reject(error)
-    }
-    // What was answered in this process has no deadline to watch.
-    if (guarded.isSettled) return
-    const started = this.#store.connection?.whenStarted()
-    if (started === undefined) this.deadlines.watch(guarded)
-    else void started.then(() => this.#watchFromNow(guarded))
-  }
-
-  /** A deadline that includes the first connection would fail the first requests of a process. */
-  #watchFromNow(guarded: GuardedCall): void {
-    guarded.sentAtMs = this.deadlines.now()
-    if (!guarded.isSettled) this.deadlines.watch(guarded)
-  }
-
-  close(): void {
-    this.deadlines.close()
-  }
-
-  /** The store has answered in time. */
-  answered({ domain, ops, sentAtMs, isAttempt }: GuardedCall, outcomes: readonly Outcome[]): void {
-    const outcome = outcomes[0]
-    if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
-      // The deny cache and leases answer for the store, whether or not it could.
-      if (isAttempt) domain.breaker.notAsked(sentAtMs)
-      return
-    }
-    domain.breaker.succeeded(sentAtMs, isAttempt)
-    const nowMs = this.deadlines.now()
-    for (let i = 0; i < ops.length; i++) this.#seen.learn(ops[i]!, outcomes[i], nowMs)
-    // The instant of a request that comes again is long past.
-    if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
-    const byMs = domain.clock.stepAt(outcome.atMs, sentAtMs, nowMs)
-    if (byMs !== 0) this.#clockStepped(byMs)
-  }
-
-  /** Each part of a Cluster sees it: it is told once. */
-  #clockStepped(byMs: number): void {
-    const nowMs = this.deadlines.now()
-    const isSame =
-      nowMs - this.#steppedAtMs < SAME_STEP_MS && Math.abs(byMs - this.#steppedByMs) < SAME_STEP_MS
-    this.#steppedAtMs = nowMs
-    this.#steppedByMs = byMs
-    if (isSame) return
-    this.#announcer.tally.clockSteps++
-    this.#announcer.tell('clockStep', { byMs })
-  }
-
-  noAnswer(): StoreUnavailableError {
-    return noAnswer(this.#store.connection?.silence() ?? SILENCE, this.timeoutMs)
-  }
-
-  /** Answers whether the caller was told that it may pass. */
-  failed({ domain, ops, call, sentAtMs, isAttempt }: GuardedCall, reason: unknown): boolean {
-    if (reason instanceof SlidegateError) {
-      domain.breaker.succeeded(sentAtMs, isAttempt)
-      call.reject(reason)
-      return false
-    }
-    const unnamed = asUnavailable(reason)
-    const error = this.#announcer.named(unnamed)
-    const isCrowd = this.#isCrowd(ops[0]!, error, sentAtMs)
-    if (HAS_ANSWERED.includes(error.reason)) {
-      domain.breaker.succeeded(sentAtMs, isAttempt)
-    } else if (isCrowd) {
-      // A key's own flood says nothing of the store.
-      if (isAttempt) domain.breaker.notAsked(performance.now())
-    } else if (error.reason !== 'overload' || isAttempt) {
-      domain.breaker.failed(performance.now(), unnamed, isAttempt)
-    }
-    this.#announcer.storeFailed(error)
-    return this.#answer(ops, call, domain, error, isCrowd)
-  }
-
-  /** Whether the op was not answered in time because of what else was asked for its keys. */
-  #isCrowd(op: Op, { reason }: StoreUnavailableError, sentAtMs: number): boolean {
-    if (reason !== 'timeout' && reason !== 'overload') return false
-    // What is refused at once has not waited, but others have.
-    const sinceMs = reason === 'timeout' ? sentAtMs : sentAtMs - this.timeoutMs
-    return this.#store.isCrowded?.(op, sinceMs) === true
-  }
-
-  /** What is admitted now has been told something else: that it failed, or that it may pass without the store. */
-  lateAnswer(ops: readonly Op[], outcomes: readonly Outcome[], position: number, mayPass: boolean): void {
-    ops.forEach((op, i) => {
-      const outcome = outcomes[i] as ConsumeOutcome
-      // Whoever has chosen the id asks again with it, and is told of this one.
-      if (op.type !== 'consume' || op.mayRepeat) return
-      if (outcome.source !== 'store' || position >= outcome.admitted) return
-      // A reservation that the store has not made in time settles as if it knew nothing of it.
-      if (mayPass && op.reservation === undefined) this.#late.release(op)
-      else this.#late.add(op, outcome, position, Math.min(outcome.admitted, position + op.count))
-    })
-  }
-
-  /** Tells a call what the policy says. Answers whether that was that it may pass. */
-  #answer(
-    ops: readonly Op[],
-    call: Call,
-    { breaker }: Domain,
-    error?: StoreUnavailableError,
-    isCrowd = false,
-  ): boolean {
-    this.#health.decided()
-    const { tally } = this.#announcer
-    if (error === undefined) tally.storeErrors.down++
-    const nowMs = performance.now()
-    const pauseMs = Math.max(MIN_WAIT_MS, breaker.pauseAt(nowMs))
-    const answers = this.#answers.to(ops, pauseMs, isCrowd, (op) =>
-      this.#seen.of(op.parts, this.deadlines.now()),
-    )
-    if (answers === undefined) call.reject(error ?? this.#announcer.named(this.#health.error()))
-    else {
-      tally.count(answers)
-      call.resolve(answers, 0)
-    }
-    return answers !== undefined && (answers[0] as ConsumeOutcome).admitted > 0
-  }
-
-  #domainOf(op: Op, nowMs: number): Domain {
-    const number = this.#store.domainOf?.(op) ?? 0
-    let domain = this.#domains[number]
-    if (domain === undefined) {
-      domain = { breaker: new Breaker(this.#breaker, this.#health, nowMs), clock: new ClockWatch() }
-      this.#domains[number] = domain
-    }
-    return domain
-  }
-}
-
-/** A call of the store, until it is answered, and after that until its late answer. */
+/** A call to the store, until its answer: a late one, too, for it may have charged. */
 class GuardedCall implements Call, Due {
   isSettled = false
-  readonly domain: Domain
-  readonly ops: readonly Op[]
-  readonly call: Call
-  /** Not before the store's first connection. */
-  sentAtMs: number
-  /** The outage in which it is to find out if the store answers again; 0 in none. */
+  readonly #domain: Domain
+  readonly #ops: readonly Op[]
+  readonly #call: Call
+  /** Never before the store's first connection. */
+  #sentAtMs: number
+  /** The outage in which this is an attempt, or 0. */
   readonly #outage: number
-  readonly #store: GuardedStore
-  /** Whether the store has answered: a call that was given up hears it late. */
   #isAnswered = false
-  /** Whether the caller was told that it may pass, so that what the store charges is right. */
+  /** Whether it failed and the caller may pass, so that a late charge is right. */
   #mayPass = false
 
-  constructor(store: GuardedStore, domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
-    this.#store = store
-    this.domain = domain
-    this.ops = ops
-    this.call = call
-    this.sentAtMs = sentAtMs
-    this.#outage = domain.breaker.isClosed ? 0 : domain.breaker.outage
-  }
-
-  get isAttempt(): boolean {
-    return this.#outage !== 0 && this.#outage === this.domain.breaker.outage
+  constructor(domain: Domain, ops: readonly Op[], call: Call, sentAtMs: number) {
+    this.#domain = domain
+    this.#ops = ops
+    this.#call = call
+    this.#sentAtMs = sentAtMs
+    this.#outage = domain.breaker.outage
   }
 
   get dueAtMs(): number {
-    return this.sentAtMs + this.#store.timeoutMs
+    return this.#sentAtMs + this.#domain.guard.policy.timeoutMs
+  }
+
+  /** Starts the deadline: with the first connection, or the first requests of a process would fail. */
+  watch(): void {
+    // Answers from this process need no deadline.
+    if (this.isSettled) return
+    const { deadlines, policy } = this.#domain.guard
+    const started = policy.store.connection?.whenStarted()
+    if (started === undefined) deadlines.watch(this)
+    else void started.then(() => this.#watchFromNow(deadlines))
   }
 
   resolve(outcomes: readonly Outcome[], position: number): void {
     if (this.#isAnswered) return
-    const isLate = this.isSettled
-    this.isSettled = true
     this.#isAnswered = true
-    if (isLate) {
-      this.#store.lateAnswer(this.ops, outcomes, position, this.#mayPass)
+    if (this.isSettled) {
+      this.#returnCharges(outcomes, position)
       return
     }
+    this.isSettled = true
     try {
-      this.#store.answered(this, outcomes)
-      this.call.resolve(outcomes, position)
+      this.#learn(outcomes)
+      this.#call.resolve(outcomes, position)
     } catch (error) {
-      // Not what a store answers.
-      this.call.reject(asUnavailable(error))
+      // The store's answer makes no sense.
+      this.#call.reject(asUnavailable(error))
     }
   }
 
-  reject(error: unknown): void {
+  reject(reason: unknown): void {
     if (this.isSettled) return
     this.isSettled = true
-    this.#mayPass = this.#store.failed(this, error)
+    const { breaker, guard } = this.#domain
+    if (reason instanceof SlidegateError) {
+      breaker.succeeded(this.#sentAtMs, this.#isAttempt)
+      this.#call.reject(reason)
+      return
+    }
+    const error = asUnavailable(reason)
+    const isCrowd = this.#isCrowd(error)
+    this.#tellBreaker(error, isCrowd)
+    const named = guard.announcer.named(error)
+    guard.announcer.storeFailed(named)
+    this.#mayPass = this.#domain.answer(this.#ops, this.#call, named, isCrowd)
   }
 
   giveUp(): void {
-    this.reject(this.#store.noAnswer())
+    const { store, timeoutMs } = this.#domain.guard.policy
+    this.reject(noAnswer(store.connection?.silence() ?? SILENCE, timeoutMs))
+  }
+
+  get #isAttempt(): boolean {
+    return this.#outage !== 0 && this.#outage === this.#domain.breaker.outage
+  }
+
+  #watchFromNow(deadlines: Deadlines): void {
+    this.#sentAtMs = deadlines.now()
+    if (!this.isSettled) deadlines.watch(this)
+  }
+
+  #learn(outcomes: readonly Outcome[]): void {
+    const { breaker, clock, guard } = this.#domain
+    const outcome = outcomes[0]
+    if (outcome !== undefined && 'source' in outcome && outcome.source !== 'store') {
+      // The deny cache and leases answer whether or not the store could.
+      if (this.#isAttempt) breaker.notAsked(this.#sentAtMs)
+      return
+    }
+    breaker.succeeded(this.#sentAtMs, this.#isAttempt)
+    const nowMs = guard.deadlines.now()
+    guard.fallback.learn(this.#ops, outcomes, nowMs)
+    // The instant of a repeated request is long past.
+    if (outcome === undefined || !('atMs' in outcome) || outcome.repeats !== undefined) return
+    const byMs = clock.stepAt(outcome.atMs, this.#sentAtMs, nowMs)
+    if (byMs !== 0) guard.clockSteps.report(byMs, nowMs)
+  }
+
+  /** Whether the op timed out because of other requests for its keys. */
+  #isCrowd({ reason }: StoreUnavailableError): boolean {
+    if (reason !== 'timeout' && reason !== 'overload') return false
+    const { store, timeoutMs } = this.#domain.guard.policy
+    // A request that is rejected at once hasn't waited, but others have.
+    const sinceMs = reason === 'timeout' ? this.#sentAtMs : this.#sentAtMs - timeoutMs
+    return store.isCrowded?.(this.#ops[0]!, sinceMs) === true
+  }
+
+  #tellBreaker(error: StoreUnavailableError, isCrowd: boolean): void {
+    const { breaker } = this.#domain
+    if (IS_ANSWER.includes(error.reason)) {
+      breaker.succeeded(this.#sentAtMs, this.#isAttempt)
+    } else if (isCrowd) {
+      // A key's own flood says nothing about the store.
+      if (this.#isAttempt) breaker.notAsked(performance.now())
+    } else if (error.reason !== 'overload' || this.#isAttempt) {
+      breaker.failed(performance.now(), error, this.#isAttempt)
+    }
+  }
+
+  /** Requests that were admitted too late have failed already, or may pass without the store. */
+  #returnCharges(outcomes: readonly Outcome[], position: number): void {
+    const { late } = this.#domain.guard
+    this.#ops.forEach((op, i) => {
+      const outcome = outcomes[i] as ConsumeOutcome
+      // A caller that has chosen the id can ask again, and gets this answer.
+      if (op.type !== 'consume' || op.mayRepeat) return
+      if (outcome.source !== 'store' || position >= outcome.admitted) return
+      // A reservation that failed settles as if the store had never made it.
+      if (this.#mayPass && op.reservation === undefined) late.release(op)
+      else late.add(op, outcome, position, Math.min(outcome.admitted, position + op.count))
+    })
   }
 }

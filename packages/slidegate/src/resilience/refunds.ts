@@ -1,48 +1,128 @@
-import { isCounted } from '../decision.ts'
-import type { Log } from '../limits/limit-set.ts'
-import { costsOf } from '../stores/outcome.ts'
-import { type ConsumeOp, type ConsumeOutcome, partsInForce, type RefundOp } from '../stores/store.ts'
+// Returns charges that nobody uses: those of requests that were answered too late, and unspent leases.
 
-/**
- * What returns the requests at these positions, to the very instant of their charge. A shadow limit was charged only for
- * those that it had room for; what no limit reads was not charged.
- */
+import { isCounted } from '../decision.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { send } from '../stores/call.ts'
+import { costsOf, roomsOf } from '../stores/outcome.ts'
+import {
+  type Call,
+  type ConsumeOp,
+  type ConsumeOutcome,
+  type Op,
+  partsInForce,
+  type RefundOp,
+  type Store,
+} from '../stores/store.ts'
+
+/** The refunds of the requests at these positions, each to the instant of its charge. */
 export function refundsOf(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): RefundOp[] {
-  const { parts, requestId } = op
+  const { requestId } = op
   const { source, atMs, repeats, debits } = outcome
   if (!isCounted(source) || repeats !== undefined) return []
+  const parts = partsInForce(op.parts, outcome.overrides)
   const costs = debits && costsOf(op, debits)
+  const rooms = roomsOf(parts, op.cost, outcome.limits)
   let first = 0
-  const units = partsInForce(parts, outcome.overrides).flatMap(({ set }) => {
-    const ofPart = set.logs.map((log) => unitsIn(log, first, op, outcome, from, end, costs))
+  const units = parts.flatMap(({ set }) => {
+    const ofPart = set.logs.map(({ role, shadow, serves }) => {
+      const i = first + serves[0]!
+      // What no limit reads was not charged.
+      if (role !== 'count' || costs?.[i] === 0) return 0
+      // A shadow limit was charged only for the requests that it had room for.
+      return op.cost * Math.max(0, (shadow ? Math.min(end, rooms[i]!) : end) - from)
+    })
     first += set.limits.length
     return ofPart
   })
   const amounts = Array.from(new Set(units)).filter((amount) => amount > 0)
   return amounts.map((amount) => {
     const charged = units.map((each) => each === amount)
-    const refund: RefundOp = { type: 'refund', parts, units: amount, atMs, charged, requestId }
+    const refund: RefundOp = { type: 'refund', parts: op.parts, units: amount, atMs, charged, requestId }
     if (debits !== undefined) return { ...refund, debits }
     return source === 'fallback' ? { ...refund, source } : refund
   })
 }
 
-/** @param first the number of limits of the parts before the log's */
-function unitsIn(
-  log: Log,
-  first: number,
-  op: ConsumeOp,
-  outcome: ConsumeOutcome,
-  from: number,
-  end: number,
-  costs: readonly number[] | undefined,
-): number {
-  const { role, shadow, params, serves } = log
-  if (role !== 'count') return 0
-  const i = first + serves[0]!
-  if (costs?.[i] === 0) return 0
-  if (!shadow) return op.cost * (end - from)
-  const rooms = serves.map((limit, j) => params.limits[j]! - outcome.limits[3 * (first + limit)]!)
-  const room = Math.max(0, Math.floor(Math.min(...rooms) / op.cost))
-  return op.cost * Math.max(0, Math.min(end, room) - from)
+/** How long to wait for an answer that no request waits for. If it gets lost, the charge leaves the window in time. */
+export const GIVE_UP_MS = 500
+
+/** Sends ops that return charges. */
+export function sendRefunds(
+  store: Store,
+  ops: readonly Op[],
+  clock: Clock = () => performance.now(),
+  whenDone: () => void = () => {},
+): void {
+  send(store, ops, new RefundCall(clock, whenDone))
+}
+
+class RefundCall implements Call {
+  readonly #clock: Clock
+  readonly #whenDone: () => void
+  readonly #sentAtMs: number
+  #isDone = false
+
+  constructor(clock: Clock, whenDone: () => void) {
+    this.#clock = clock
+    this.#whenDone = whenDone
+    this.#sentAtMs = clock()
+  }
+
+  get isSettled(): boolean {
+    return this.#isDone || this.#clock() - this.#sentAtMs > GIVE_UP_MS
+  }
+
+  resolve(): void {
+    this.#isDone = true
+    this.#whenDone()
+  }
+
+  reject(): void {
+    this.resolve()
+  }
+}
+
+/** Requests that were decided together: from this position on, up to another. */
+interface Range {
+  readonly op: ConsumeOp
+  readonly outcome: ConsumeOutcome
+  readonly from: number
+  end: number
+}
+
+/** Returns what was charged for requests after they had failed. */
+export class LateCharges {
+  readonly #store: Store
+  #ranges: Range[] = []
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** The requests at these positions were admitted too late. */
+  add(op: ConsumeOp, outcome: ConsumeOutcome, from: number, end: number): void {
+    const last = this.#ranges.at(-1)
+    if (last?.outcome === outcome && last.end === from) {
+      last.end = end
+      return
+    }
+    // Requests that were decided together arrive in one tick, and are returned by one op.
+    if (last === undefined) queueMicrotask(() => this.#return())
+    this.#ranges.push({ op, outcome, from, end })
+  }
+
+  /** Releases a slot whose caller may pass without the store, and won't release it. */
+  release({ parts, cost: units, requestId }: ConsumeOp): void {
+    const isHeld = parts.some(({ set }) => set.logs.some(({ kind }) => kind.entries?.are === 'holder'))
+    if (isHeld && requestId !== undefined)
+      sendRefunds(this.#store, [{ type: 'release', parts, requestId, units }])
+  }
+
+  #return(): void {
+    const ranges = this.#ranges
+    this.#ranges = []
+    for (const { op, outcome, from, end } of ranges) {
+      for (const refund of refundsOf(op, outcome, from, end)) sendRefunds(this.#store, [refund])
+    }
+  }
 }

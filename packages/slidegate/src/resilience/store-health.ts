@@ -1,9 +1,11 @@
+// Reports when a store goes down or comes back: by events of each limiter, and in one log for all of them.
+
 import { asUnavailable, plainError, StoreUnavailableError } from '../errors.ts'
-import type { Announcer } from '../events.ts'
+import type { Announcer, Logger } from '../events.ts'
+import { backgroundTimer } from '../runtime/platform.ts'
 import type { Store } from '../stores/store.ts'
-import type { OnStoreError } from './answers.ts'
 import type { BreakerListener } from './breaker.ts'
-import { type StoreLog, storeLogOf } from './store-log.ts'
+import type { OnStoreError } from './fallback.ts'
 
 const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   throw: 'requests fail',
@@ -12,29 +14,29 @@ const MEANWHILE: Readonly<Record<OnStoreError, string>> = {
   local: 'requests are decided in this process',
 }
 
-/** Whether the store is asked, all of it: says so when that changes, once. */
+/** The health of a store as one limiter sees it. A Cluster is down while any of its parts is. */
 export class StoreHealth implements BreakerListener {
   readonly #announcer: Announcer
   readonly #onStoreError: OnStoreError
   readonly #what: string
-  readonly #log: StoreLog
-  /** Parts that are not asked. */
+  readonly #log: OutageLog
+  /** Parts that are down. */
   #down = 0
   #downSinceMs = 0
-  /** Not the error itself: its stack would keep the request that has failed, and its async context. */
+  /** Requests without the store since then. */
+  #requests = 0
+  /** Not the error itself: its stack would keep the failed request, and its async context. */
   #message = ''
   #cause: Error | undefined
-  /** Requests that were told something without the store since then. */
-  #requests = 0
 
   constructor(announcer: Announcer, onStoreError: OnStoreError, store: Store) {
     this.#announcer = announcer
     this.#what = store.domainOf === undefined ? 'the store' : 'a part of the store'
     this.#onStoreError = onStoreError
-    this.#log = storeLogOf(store, announcer.logger)
+    this.#log = outageLogOf(store, announcer.logger)
   }
 
-  /** Why it is not asked, for those who are told so. */
+  /** Why the store isn't asked. */
   error(): StoreUnavailableError {
     const cause = this.#cause
     return new StoreUnavailableError(
@@ -48,8 +50,8 @@ export class StoreHealth implements BreakerListener {
     const error = asUnavailable(reason)
     this.#message = error.message
     this.#cause = error.cause === undefined ? undefined : plainError(error.cause)
-    this.#announcer.tally.opened++
-    this.#announcer.tally.isDown = true
+    this.#announcer.counts.opened++
+    this.#announcer.counts.isDown = true
     this.#down++
     if (this.#down > 1) return
     this.#downSinceMs = performance.now()
@@ -66,7 +68,7 @@ export class StoreHealth implements BreakerListener {
   closed(): void {
     this.#down--
     if (this.#down > 0) return
-    this.#announcer.tally.isDown = false
+    this.#announcer.counts.isDown = false
     const downMs = Math.round(performance.now() - this.#downSinceMs)
     this.#log.cameUp((downMs, requests) =>
       this.#announcer.log(
@@ -76,8 +78,75 @@ export class StoreHealth implements BreakerListener {
     this.#announcer.tell('storeUp', { downMs, requests: this.#requests })
   }
 
-  decided(): void {
+  /** Counts a request that was answered without the store, or failed. */
+  countRequest(): void {
     this.#requests++
-    this.#log.decided()
+    this.#log.countRequest()
   }
+}
+
+/** Lines in a stretch, at most. The latest change beyond is logged at its end. */
+const MAX_LINES = 10
+const STRETCH_MS = 10_000
+
+/** Logs each outage of a store once, however many limiters notice. */
+class OutageLog {
+  #downSinceMs: number | undefined
+  /** Requests of all limiters without the store since then. */
+  #requests = 0
+  #lines = 0
+  #sinceMs = Number.NEGATIVE_INFINITY
+  #next: (() => void) | undefined
+
+  /** @param log called unless another limiter has noticed before */
+  wentDown(log: () => void): void {
+    if (this.#downSinceMs !== undefined) return
+    this.#downSinceMs = performance.now()
+    this.#requests = 0
+    this.#write(log)
+  }
+
+  cameUp(log: (downMs: number, requests: number) => void): void {
+    if (this.#downSinceMs === undefined) return
+    const downMs = Math.round(performance.now() - this.#downSinceMs)
+    const requests = this.#requests
+    this.#downSinceMs = undefined
+    this.#write(() => log(downMs, requests))
+  }
+
+  countRequest(): void {
+    this.#requests++
+  }
+
+  #write(log: () => void): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#sinceMs >= STRETCH_MS) {
+      this.#sinceMs = nowMs
+      this.#lines = 0
+    }
+    if (++this.#lines <= MAX_LINES) {
+      log()
+      return
+    }
+    if (this.#next === undefined) backgroundTimer(() => this.#writeNext(), this.#sinceMs + STRETCH_MS - nowMs)
+    this.#next = log
+  }
+
+  #writeNext(): void {
+    const next = this.#next!
+    this.#next = undefined
+    this.#write(next)
+  }
+}
+
+const logs = new WeakMap<Store, WeakMap<Logger, OutageLog>>()
+
+/** Limiters with the same store and logger share one. */
+function outageLogOf(store: Store, logger: Logger | undefined): OutageLog {
+  if (logger === undefined) return new OutageLog()
+  const ofStore = logs.get(store) ?? new WeakMap<Logger, OutageLog>()
+  logs.set(store, ofStore)
+  const log = ofStore.get(logger) ?? new OutageLog()
+  ofStore.set(logger, log)
+  return log
 }

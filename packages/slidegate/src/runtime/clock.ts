@@ -1,3 +1,5 @@
+// Clocks: the one of this process never steps.
+
 import { elapsedMs } from './platform.ts'
 
 /** The time in whole milliseconds since the epoch. */

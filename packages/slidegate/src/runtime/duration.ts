@@ -1,3 +1,5 @@
+// Durations: '10s' and the like.
+
 import { SlidegateError, show } from '../errors.ts'
 
 /** Milliseconds, or a whole number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'1h'`, `'7d'`. */

@@ -1,3 +1,5 @@
+// Makes texts that callers chose safe as keys of tables.
+
 /**
  * FNV-1a of a text, over its UTF-16 units. Picks a place in a table; texts that share one are not the same text.
  *
@@ -7,4 +9,32 @@ export function textHash(text: string, from: number): number {
   let hash = from
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return hash
+}
+
+/** The longest text that V8 may take for an index of an array. */
+const MAX_INDEX_LENGTH = 10
+
+const ZERO = 0x30
+const NINE = 0x39
+const MARK = '#'
+
+/**
+ * A text that somebody else has chosen, as a key of a `Map`. V8 hashes texts with a secret, but before Node 20.20.2, 22.22.2,
+ * 24.14.1 and 25.8.2 it hashed decimal numbers of up to 32 bits to themselves (CVE-2026-21717): whoever chooses such keys
+ * could have thousands of them in one bucket, through which each look-up walks. With a character before it, a text is none.
+ */
+export function mapKey(text: string): string {
+  // Most begin with a letter.
+  if (text.charCodeAt(0) > NINE) return text
+  return isIndex(text) || text.startsWith(MARK) ? MARK + text : text
+}
+
+/** Leading zeros do not matter: such texts are just marked as well. */
+function isIndex(text: string): boolean {
+  if (text.length > MAX_INDEX_LENGTH) return false
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < ZERO || code > NINE) return false
+  }
+  return true
 }

@@ -1,3 +1,5 @@
+// Counts between bounds.
+
 import { invalidOption, show } from '../errors.ts'
 
 /** How often values fell between which bounds. */

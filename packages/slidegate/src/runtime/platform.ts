@@ -1,12 +1,12 @@
-import { hmac } from '@noble/hashes/hmac.js'
-import { sha256 as portableSha256 } from '@noble/hashes/sha2.js'
-
 // What runtimes differ in. Node, Deno and Bun have Node's built-in modules; Workers, edge functions and browsers have what the
 // Web has. Nothing of Node is imported, since a module that does would not even load there. Nor are its globals used: bundlers
 // bring stand-ins for their bare names along, and there are runtimes in which they are functions that throw.
 //
 // Nor is anything drawn, scheduled or read from a clock while a module loads or a limiter is made: Workers refuse it, or
 // answer 0, until there is a request.
+
+import { hmac } from '@noble/hashes/hmac.js'
+import { sha256 as portableSha256 } from '@noble/hashes/sha2.js'
 
 const nodeProcess = builtin((get) => get('node:process'))
 const nodeCrypto = builtin((get) => get('node:crypto'))

@@ -1,3 +1,5 @@
+// Rows of numbers outside the heap.
+
 /** Rows of a full chunk: 2^14, unless they are so wide that fewer do. */
 const CHUNK_SHIFT = 14
 

@@ -1,3 +1,5 @@
+// Calls of a store: as promises, one by one, or passed on.
+
 import { outcomeAt } from './outcome.ts'
 import type { Call, Op, Outcome, Store } from './store.ts'
 
@@ -20,6 +22,9 @@ export function outcomesOf(store: Store, ops: readonly Op[]): Promise<readonly O
   })
 }
 
+/** Asks a store for one op. */
+export type Ask = (op: Op) => Promise<Outcome>
+
 /** Asks for each op on its own; the call hears of them when the last is answered. */
 export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: Call) => void): void {
   const outcomes: Outcome[] = ops.map(() => undefined)
@@ -37,4 +42,34 @@ export function applyEach(ops: readonly Op[], call: Call, apply: (op: Op, call: 
       reject: (error) => call.reject(error),
     })
   })
+}
+
+/** Applies ops. If the store throws, the call is rejected. */
+export function send(store: Store, ops: readonly Op[], call: Call): void {
+  try {
+    store.apply(ops, call)
+  } catch (error) {
+    call.reject(error)
+  }
+}
+
+/** A call that passes everything on. Wrappers of stores override what they need to see. */
+export class PassingCall implements Call {
+  protected readonly call: Call
+
+  constructor(call: Call) {
+    this.call = call
+  }
+
+  get isSettled(): boolean {
+    return this.call.isSettled
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    this.call.resolve(outcomes, position)
+  }
+
+  reject(error: unknown): void {
+    this.call.reject(error)
+  }
 }

@@ -1,3 +1,5 @@
+// Waits for the calls under way when a store is closed.
+
 /** Milliseconds that `close` of a store waits for calls under way. Limiters give most of them up before. */
 const MAX_CLOSING_MS = 2000
 

@@ -1,11 +1,7 @@
+// Reads the clock that a caller passes.
+
 import { invalidOption, show } from '../errors.ts'
 import type { Clock } from '../runtime/clock.ts'
-
-/**
- * How far the newest stamp may lie ahead of the clock. Up to here time is held still until the clock has
- * caught up; beyond it the clock was set back, and the log is restamped.
- */
-export const MAX_AHEAD_MS = 1000
 
 /** The latest time that a log can hold (6 bytes). */
 const MAX_TIME_MS: number = 2 ** 47

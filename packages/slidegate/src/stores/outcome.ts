@@ -1,15 +1,9 @@
-import type { Limit } from '../limits/limit.ts'
-import {
-  type ConsumeOutcome,
-  type Debit,
-  type Op,
-  type Outcome,
-  type Part,
-  partsInForce,
-  type RequestOp,
-} from './store.ts'
+// Reads outcomes: limits in force, costs and room per limit.
 
-// The limits of an op, by its outcome.
+import type { Limit } from '../limits/limit.ts'
+import { setUsed, unused, usedOf } from '../ops/numbers.ts'
+import { type ConsumeOutcome, type Debit, type Part, partsInForce, type RequestOp } from '../ops/request.ts'
+import type { Op, Outcome } from '../ops/table.ts'
 
 /** The limits of an op, those of one part behind those of another. */
 export function limitsOf(parts: readonly Part[]): readonly Limit[] {
@@ -29,6 +23,13 @@ export function costsOf({ parts, cost }: RequestOp, debits: readonly Debit[]): r
   return debits.flatMap(({ costs }, part) => costs ?? parts[part]!.set.limits.map(() => cost))
 }
 
+/** The numbers of limits that were not looked at: as of keys of which nothing is known. */
+export function zerosFor(parts: readonly Part[]): number[] {
+  let limits = 0
+  for (let part = 0; part < parts.length; part++) limits += parts[part]!.set.limits.length
+  return unused(limits)
+}
+
 /**
  * How many requests the log of each limit had room for, over the limits of all parts in order. It matters for logs that only
  * count: these are charged for as many.
@@ -39,7 +40,7 @@ export function roomsOf(parts: readonly Part[], cost: number, numbers: readonly 
   for (const { set } of parts) {
     for (const { serves, role } of set.logs) {
       if (role !== 'count') continue
-      const free = serves.map((i) => Math.max(0, set.limits[i]!.limit - numbers[3 * (first + i)]!))
+      const free = serves.map((i) => Math.max(0, set.limits[i]!.limit - usedOf(numbers, first + i)))
       const room = Math.floor(Math.min(...free) / cost)
       for (const i of serves) rooms[first + i] = room
     }
@@ -57,7 +58,8 @@ export function outcomeAt(op: Op, outcome: Outcome, position: number): Outcome {
   let rooms: readonly number[] | undefined
   limitsOf(parts).forEach(({ shadow }, i) => {
     if (shadow) rooms ??= roomsOf(parts, op.cost, together)
-    limits[3 * i]! += op.cost * Math.min(position, admitted, shadow ? rooms![i]! : admitted)
+    const fitting = Math.min(position, admitted, shadow ? rooms![i]! : admitted)
+    setUsed(limits, i, usedOf(together, i) + op.cost * fitting)
   })
   return { ...told, admitted: Math.max(0, admitted - position), limits }
 }

@@ -1,3 +1,5 @@
+// A first connection, while it is under way.
+
 import { backgroundTimer } from '../runtime/platform.ts'
 
 /** Milliseconds that a first connection may take. */

@@ -1,24 +1,16 @@
+// Bans: keys that are denied everything for some time.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import type { BanOptions } from '../limits/ban.ts'
 import { distinct } from '../limits/distinct.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import {
-  admits,
-  type ConformanceCase,
-  conformanceCase,
-  denies,
-  left,
-  opensIn,
-  type Scene,
-} from './conformance-case.ts'
+import { admits, type Cases, denies, left, type Scene } from './conformance-case.ts'
 
 const BAN: BanOptions = { after: 3, within: '10s', for: ['20s', '60s'], forgetAfter: '30s' }
 
-/** Keys that are denied everything for some time. */
-export const bans: readonly ConformanceCase[] = [
-  conformanceCase('denials bring on a ban, the last of them says so', async (scene) => {
+export const bans: Cases = {
+  async 'denials bring on a ban, the last of them says so'(scene) {
     const limiter = banning(scene)
     await admits(limiter, 'k')
     for (let i = 1; i < 3; i++) {
@@ -32,9 +24,9 @@ export const bans: readonly ConformanceCase[] = [
     assert.equal(await limiter.isBlocked('k'), true)
     assert.equal(await limiter.isBlocked('other'), false)
     await admits(limiter, 'other')
-  }),
+  },
 
-  conformanceCase('a blocked key is denied by its ban, by name, until the ban is over', async (scene) => {
+  async 'a blocked key is denied by its ban, by name, until the ban is over'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     for (const [afterMs, blockedMs] of [
@@ -68,9 +60,9 @@ export const bans: readonly ConformanceCase[] = [
     scene.clock.advance(1)
     assert.equal(await limiter.isBlocked('k'), false)
     assert.equal((await admits(limiter, 'k')).blockedMs, undefined)
-  }),
+  },
 
-  conformanceCase('a blocked key waits for its limits, too, if they open after the ban', async (scene) => {
+  async 'a blocked key waits for its limits, too, if they open after the ban'(scene) {
     const limiter = scene.create({
       limits: [slidingWindow({ limit: 2, window: '1h' }), fixedWindow({ limit: 50, window: '1h' })],
       overrides: true,
@@ -90,9 +82,9 @@ export const bans: readonly ConformanceCase[] = [
       ],
     )
     assert.equal((await denies(limiter, 'k', 3)).retryAfterMs, Number.POSITIVE_INFINITY)
-  }),
+  },
 
-  conformanceCase('denials of a key that is blocked neither count nor lengthen anything', async (scene) => {
+  async 'denials of a key that is blocked neither count nor lengthen anything'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     for (let i = 0; i < 40; i++) {
@@ -101,9 +93,9 @@ export const bans: readonly ConformanceCase[] = [
     }
     await admits(limiter, 'k')
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 0 })
-  }),
+  },
 
-  conformanceCase('only denials within the time count, and peeks and shadow limits never', async (scene) => {
+  async 'only denials within the time count, and peeks and shadow limits never'(scene) {
     const limiter = scene.create({
       limits: [
         slidingWindow({ limit: 1, window: '10s' }),
@@ -127,35 +119,35 @@ export const bans: readonly ConformanceCase[] = [
       await admits(limiter, 'k')
       scene.clock.advance(10_000)
     }
-  }),
+  },
 
-  conformanceCase('a key that brings new values again and again is blocked', async (scene) => {
+  async 'a key that brings new values again and again is blocked'(scene) {
     const limits = [distinct({ limit: 1, window: '1h' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     const asks = async (value: string) => (await limiter.consume('k', { value })).deniedBy
     assert.deepEqual([await asks('a'), await asks('b'), await asks('a')], [[], ['1-per-1h'], []])
     await asks('c')
     assert.deepEqual(await asks('a'), ['ban'])
-  }),
+  },
 
-  conformanceCase('each ban is longer than the one before, up to the last', async (scene) => {
+  async 'each ban is longer than the one before, up to the last'(scene) {
     const limiter = banning(scene)
     for (const blockedMs of [20_000, 60_000, 60_000, 60_000]) {
       assert.equal(await bringOn(limiter), blockedMs)
       scene.clock.advance(blockedMs)
     }
-  }),
+  },
 
-  conformanceCase('bans are forgotten some time after the last has ended', async (scene) => {
+  async 'bans are forgotten some time after the last has ended'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     scene.clock.advance(20_000 + 29_999)
     assert.equal(await bringOn(limiter), 60_000)
     scene.clock.advance(60_000 + 30_000)
     assert.equal(await bringOn(limiter), 20_000)
-  }),
+  },
 
-  conformanceCase('requests that are denied together count one by one', async (scene) => {
+  async 'requests that are denied together count one by one'(scene) {
     const limiter = banning(scene)
     const decisions = await Promise.all(Array.from({ length: 6 }, () => limiter.consume('k')))
     assert.deepEqual(
@@ -164,26 +156,9 @@ export const bans: readonly ConformanceCase[] = [
     )
     assert.equal(decisions.at(-1)!.blockedMs, 20_000)
     assert.deepEqual(await banOf(limiter), { level: 1, denials: 0, blockedMs: 20_000 })
-  }),
+  },
 
-  conformanceCase('a key is blocked by hand, whatever it was before, and let go', async (scene) => {
-    const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1s' })], overrides: true })
-    await admits(limiter, 'k')
-    await limiter.block('k', '1m')
-    assert.equal((await denies(limiter, 'k')).blockedMs, 60_000)
-    await limiter.block('k', '5s')
-    assert.equal((await denies(limiter, 'k')).blockedMs, 5000)
-    await limiter.unblock('k')
-    assert.equal(await limiter.isBlocked('k'), false)
-    // Nothing was charged meanwhile.
-    assert.equal((await admits(limiter, 'k')).remaining, 0)
-    for (let i = 0; i < 20; i++) assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
-    await limiter.block('k', 1500)
-    await opensIn(scene, 1500, limiter, 'k', 2)
-    await limiter.unblock('never blocked')
-  }),
-
-  conformanceCase('who is let go has no denials and no earlier bans', async (scene) => {
+  async 'who is let go has no denials and no earlier bans'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     await limiter.unblock('k')
@@ -196,17 +171,17 @@ export const bans: readonly ConformanceCase[] = [
     assert.equal((await denies(limiter, 'k')).blockedMs, undefined)
     scene.clock.advance(10_000)
     assert.equal(await bringOn(limiter), 20_000)
-  }),
+  },
 
-  conformanceCase('who is blocked by hand keeps his denials and bans', async (scene) => {
+  async 'who is blocked by hand keeps his denials and bans'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     await limiter.block('k', '30s')
     scene.clock.advance(30_000)
     assert.equal(await bringOn(limiter), 60_000)
-  }),
+  },
 
-  conformanceCase('a reset forgets bans, and every limiter of the name sees them', async (scene) => {
+  async 'a reset forgets bans, and every limiter of the name sees them'(scene) {
     const limiter = banning(scene)
     const other = scene.create({ limits: [slidingWindow({ limit: 100, window: '1h' })], ban: BAN })
     const apart = scene.create({
@@ -221,9 +196,9 @@ export const bans: readonly ConformanceCase[] = [
     assert.equal(await limiter.isBlocked('k'), false)
     assert.deepEqual(await banOf(limiter), { level: 0, denials: 0, blockedMs: 0 })
     await admits(other, 'k')
-  }),
+  },
 
-  conformanceCase('what was admitted can be returned while the key is blocked', async (scene) => {
+  async 'what was admitted can be returned while the key is blocked'(scene) {
     const limiter = scene.create({ limits: [slidingWindow({ limit: 2, window: '1m' })], overrides: true })
     const decision = await admits(limiter, 'k', 2)
     await limiter.block('k', '1s')
@@ -232,9 +207,9 @@ export const bans: readonly ConformanceCase[] = [
     assert.equal(await limiter.refund('k', decision, 1), 1)
     await limiter.unblock('k')
     assert.equal(await left(limiter, 'k'), 1)
-  }),
+  },
 
-  conformanceCase('of several keys those are blocked whose limits have denied', async (scene) => {
+  async 'of several keys those are blocked whose limits have denied'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 1, window: '1s' })],
@@ -279,9 +254,9 @@ export const bans: readonly ConformanceCase[] = [
     assert.deepEqual(both.deniedBy, ['user.ban', 'ip.ban', 'user.1-per-1s'])
     await limiter.unblock({ user: 'a', ip: 'x' })
     assert.equal(await limiter.isBlocked(key), false)
-  }),
+  },
 
-  conformanceCase('a clock that was set back makes no ban longer', async (scene) => {
+  async 'a clock that was set back makes no ban longer'(scene) {
     const limiter = banning(scene)
     await bringOn(limiter)
     scene.clock.advance(-3_600_000)
@@ -291,8 +266,8 @@ export const bans: readonly ConformanceCase[] = [
     scene.clock.advance(blockedMs)
     assert.equal(await limiter.isBlocked('k'), false)
     await admits(limiter, 'k')
-  }),
-]
+  },
+}
 
 function banning(scene: Scene): Limiter {
   return scene.create({ limits: [slidingWindow({ limit: 1, window: '1s' })], ban: BAN, overrides: true })

@@ -1,3 +1,4 @@
+// Charges without asking, refunds and resets.
 import assert from 'node:assert/strict'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
@@ -5,17 +6,17 @@ import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
 import {
   admits,
-  type ConformanceCase,
+  type Cases,
   calendarWindow,
-  conformanceCase,
   denies,
   left,
+  leftOfEach,
   opensIn,
+  remainingOf,
 } from './conformance-case.ts'
 
-/** What is charged without asking, returned and forgotten. */
-export const charges: readonly ConformanceCase[] = [
-  conformanceCase('a charge may pass the limit, and counts like any other', async (scene) => {
+export const charges: Cases = {
+  async 'a charge may pass the limit, and counts like any other'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 5, window: '10s' })])
     await admits(limited, 'k', 3)
     scene.clock.advance(1000)
@@ -24,9 +25,9 @@ export const charges: readonly ConformanceCase[] = [
     await opensIn(scene, 9000, limited, 'k')
     await denies(limited, 'k')
     await opensIn(scene, 1000, limited, 'k', 4)
-  }),
+  },
 
-  conformanceCase('a charge counts in every limit, shadow and fixed too', async ({ limiter }) => {
+  async 'a charge counts in every limit, shadow and fixed too'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 9, window: '10s', name: 'sliding' }),
       slidingWindow({ limit: 9, window: '10s', precision: 10, name: 'coarse' }),
@@ -34,15 +35,12 @@ export const charges: readonly ConformanceCase[] = [
       slidingWindow({ limit: 3, window: '10s', name: 'shadow', shadow: true }),
     ])
     await limited.charge('k', 4)
-    const { limits } = await limited.peek('k')
-    assert.deepEqual(
-      limits.map((limit) => limit.remaining),
-      [5, 5, 5, 0],
-    )
-    assert.equal(limits[3]!.allowed, false)
-  }),
+    const peeked = await limited.peek('k')
+    assert.deepEqual(remainingOf(peeked), [5, 5, 5, 0])
+    assert.equal(peeked.limits[3]!.allowed, false)
+  },
 
-  conformanceCase('charges saturate, and nobody stays locked for longer than the window', async (scene) => {
+  async 'charges saturate, and nobody stays locked for longer than the window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 2 ** 40, window: '10s' }),
@@ -63,9 +61,9 @@ export const charges: readonly ConformanceCase[] = [
     clock.advance(1)
     assert.equal((await admits(limited, 'k', 2 ** 40 - 3)).remaining, 0)
     await denies(limited, 'k')
-  }),
+  },
 
-  conformanceCase('a refund returns the very units that were charged', async (scene) => {
+  async 'a refund returns the very units that were charged'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 6, window: '1s' })])
     await admits(limited, 'k', 2)
     scene.clock.advance(300)
@@ -78,9 +76,9 @@ export const charges: readonly ConformanceCase[] = [
     // The first leaves in its time; where the second was, nothing does.
     await opensIn(scene, 400, limited, 'k', 2)
     await opensIn(scene, 600, limited, 'k', 3)
-  }),
+  },
 
-  conformanceCase('after a refund all that came later leaves in its own time', async ({ clock, limiter }) => {
+  async 'after a refund all that came later leaves in its own time'({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 5, window: '1s' })])
     const decisions = []
     for (let i = 0; i < 5; i++) {
@@ -94,9 +92,9 @@ export const charges: readonly ConformanceCase[] = [
       clock.advance(100)
     }
     assert.equal(await left(limited, 'k'), 5)
-  }),
+  },
 
-  conformanceCase('a decision is returned at most once, in parts or at once', async ({ limiter }) => {
+  async 'a decision is returned at most once, in parts or at once'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 9, window: '10s' })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 5)
@@ -105,9 +103,9 @@ export const charges: readonly ConformanceCase[] = [
     assert.deepEqual(rest, [3, 0])
     assert.equal(await limited.refund('k', decision), 0)
     assert.equal(await left(limited, 'k'), 7)
-  }),
+  },
 
-  conformanceCase('a refund mints nothing where the charge is gone', async ({ clock, limiter }) => {
+  async 'a refund mints nothing where the charge is gone'({ clock, limiter }) {
     const limited = limiter([slidingWindow({ limit: 3, window: '1s' })])
     const expired = await admits(limited, 'k')
     clock.advance(1000)
@@ -123,9 +121,9 @@ export const charges: readonly ConformanceCase[] = [
     clock.advance(1000)
     assert.equal(await limited.refund('k', forgotten), 0)
     assert.equal(await left(limited, 'k'), 3)
-  }),
+  },
 
-  conformanceCase('a refund takes nothing that was charged after a reset', async ({ clock, limiter }) => {
+  async 'a refund takes nothing that was charged after a reset'({ clock, limiter }) {
     const window = '10s'
     for (const limit of [
       slidingWindow({ limit: 5, window }),
@@ -145,18 +143,25 @@ export const charges: readonly ConformanceCase[] = [
       assert.equal(await left(limited, 'k'), 2)
       assert.equal(await limited.refund('k', after), 3)
     }
-  }),
+  },
 
-  conformanceCase('a refund mints nothing in a fixed window that is over', async ({ clock, limiter }) => {
-    const limited = limiter([fixedWindow({ limit: 3, window: '1s' })])
-    const decision = await admits(limited, 'k', 2)
-    clock.advance(1000)
-    await admits(limited, 'k', 2)
-    assert.equal(await limited.refund('k', decision), 0)
-    assert.equal(await left(limited, 'k'), 1)
-  }),
+  async 'a refund mints nothing in a fixed window that is over'({ clock, limiter }) {
+    for (const limit of [
+      fixedWindow({ limit: 3, window: '1h' }),
+      fixedWindow({ limit: 3, window: '1h', align: 'first-hit' }),
+      await calendarWindow({ limit: 3, unit: 'hour' }),
+    ]) {
+      const limited = limiter([limit])
+      const decision = await admits(limited, 'k', 2)
+      clock.advance(3_600_000)
+      assert.equal(await limited.refund('k', decision, 1), 0)
+      await admits(limited, 'k', 2)
+      assert.equal(await limited.refund('k', decision), 0)
+      assert.equal(await left(limited, 'k'), 1)
+    }
+  },
 
-  conformanceCase('a refund answers the least over the enforced limits', async ({ clock, limiter }) => {
+  async 'a refund answers the least over the enforced limits'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 5, window: '1s', name: 'fixed' }),
@@ -166,14 +171,10 @@ export const charges: readonly ConformanceCase[] = [
     assert.equal(await limited.refund('k', early, 1), 1)
     clock.advance(1000)
     assert.equal(await limited.refund('k', early, 1), 0)
-    const { limits } = await limited.peek('k')
-    assert.deepEqual(
-      limits.map(({ remaining }) => remaining),
-      [5, 5, 1],
-    )
-  }),
+    assert.deepEqual(await leftOfEach(limited, 'k'), [5, 5, 1])
+  },
 
-  conformanceCase('a reset forgets every limit of the key, and of no other', async ({ limiter }) => {
+  async 'a reset forgets every limit of the key, and of no other'({ limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 2, window: '10s', name: 'sliding' }),
       fixedWindow({ limit: 2, window: '10s', name: 'fixed' }),
@@ -183,12 +184,8 @@ export const charges: readonly ConformanceCase[] = [
     await admits(limited, 'other', 2)
     await limited.reset('k')
     await limited.reset('never used')
-    const { limits, resetAfterMs } = await limited.peek('k')
-    assert.deepEqual(
-      limits.map(({ remaining }) => remaining),
-      [2, 2, 2],
-    )
-    assert.equal(resetAfterMs, 0)
+    const peeked = await limited.peek('k')
+    assert.deepEqual([remainingOf(peeked), peeked.resetAfterMs], [[2, 2, 2], 0])
     await denies(limited, 'other')
-  }),
-]
+  },
+}

@@ -1,12 +1,12 @@
+// What happens when the store's clock is set.
 import assert from 'node:assert/strict'
 import { concurrency } from '../limits/concurrency.ts'
 import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left } from './conformance-case.ts'
+import { admits, type Cases, denies } from './conformance-case.ts'
 
-/** What happens when the store's clock is set. */
-export const clockSteps: readonly ConformanceCase[] = [
-  conformanceCase('a clock may begin at 0', async ({ clock, limiter }) => {
+export const clockSteps: Cases = {
+  async 'a clock may begin at 0'({ clock, limiter }) {
     clock.set(0)
     const limited = limiter([slidingWindow({ limit: 2, window: '1s' })])
     const first = await admits(limited, 'k')
@@ -16,27 +16,24 @@ export const clockSteps: readonly ConformanceCase[] = [
     assert.equal((await denies(limited, 'k')).retryAfterMs, 1)
     clock.advance(1)
     await admits(limited, 'k')
-  }),
+  },
 
-  conformanceCase(
-    'a small step back holds time until the clock has caught up',
-    async ({ clock, limiter }) => {
-      const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
-      const { atMs } = await admits(limited, 'k')
-      clock.advance(-1000)
-      assert.equal((await admits(limited, 'k')).atMs, atMs)
-      clock.advance(400)
-      assert.equal((await admits(limited, 'k')).atMs, atMs)
-      const denied = await denies(limited, 'k')
-      assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 10_000])
-      clock.set(atMs + 9999)
-      await denies(limited, 'k')
-      clock.advance(1)
-      assert.equal((await admits(limited, 'k', 3)).atMs, atMs + 10_000)
-    },
-  ),
+  async 'a small step back holds time until the clock has caught up'({ clock, limiter }) {
+    const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
+    const { atMs } = await admits(limited, 'k')
+    clock.advance(-1000)
+    assert.equal((await admits(limited, 'k')).atMs, atMs)
+    clock.advance(400)
+    assert.equal((await admits(limited, 'k')).atMs, atMs)
+    const denied = await denies(limited, 'k')
+    assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 10_000])
+    clock.set(atMs + 9999)
+    await denies(limited, 'k')
+    clock.advance(1)
+    assert.equal((await admits(limited, 'k', 3)).atMs, atMs + 10_000)
+  },
 
-  conformanceCase('after a small step back keys that are asked together are told apart', async (scene) => {
+  async 'after a small step back keys that are asked together are told apart'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 12, window: 150 }),
@@ -59,44 +56,41 @@ export const clockSteps: readonly ConformanceCase[] = [
         [true, 6, 0],
       ],
     )
-  }),
+  },
 
-  conformanceCase(
-    'how far time is held is told by the clock, and not by what another log has held it to',
-    async ({ clock, limiter }) => {
-      const limited = limiter([
-        slidingWindow({ limit: 9, window: '10s', name: 'window' }),
-        concurrency({ limit: 9, ttl: '10s', name: 'held' }),
-      ])
-      const startMs = clock.now()
-      clock.advance(900)
-      const permit = await limited.acquire('k')
-      clock.advance(900)
-      assert.equal(await permit.extend(), true)
-      clock.set(startMs)
-      // The window is 900 ms ahead of the clock, the permit 1800.
-      assert.equal((await limited.peek('k')).atMs, startMs + 900)
-    },
-  ),
+  async 'how far time is held is told by the clock, and not by what another log has held it to'({
+    clock,
+    limiter,
+  }) {
+    const limited = limiter([
+      slidingWindow({ limit: 9, window: '10s', name: 'window' }),
+      concurrency({ limit: 9, ttl: '10s', name: 'held' }),
+    ])
+    const startMs = clock.now()
+    clock.advance(900)
+    const permit = await limited.acquire('k')
+    clock.advance(900)
+    assert.equal(await permit.extend(), true)
+    clock.set(startMs)
+    // The window is 900 ms ahead of the clock, the permit 1800.
+    assert.equal((await limited.peek('k')).atMs, startMs + 900)
+  },
 
-  conformanceCase(
-    'after a large step back all counts from now on: never over',
-    async ({ clock, limiter }) => {
-      const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
-      await admits(limited, 'k')
-      clock.advance(4000)
-      await admits(limited, 'k')
-      clock.advance(-1001)
-      const third = await admits(limited, 'k')
-      assert.deepEqual([third.atMs, third.remaining], [clock.now(), 0])
-      clock.advance(9999)
-      assert.equal((await denies(limited, 'k')).retryAfterMs, 1)
-      clock.advance(1)
-      await admits(limited, 'k', 3)
-    },
-  ),
+  async 'after a large step back all counts from now on: never over'({ clock, limiter }) {
+    const limited = limiter([slidingWindow({ limit: 3, window: '10s' })])
+    await admits(limited, 'k')
+    clock.advance(4000)
+    await admits(limited, 'k')
+    clock.advance(-1001)
+    const third = await admits(limited, 'k')
+    assert.deepEqual([third.atMs, third.remaining], [clock.now(), 0])
+    clock.advance(9999)
+    assert.equal((await denies(limited, 'k')).retryAfterMs, 1)
+    clock.advance(1)
+    await admits(limited, 'k', 3)
+  },
 
-  conformanceCase('after a large step back nobody is locked for longer than the window', async (scene) => {
+  async 'after a large step back nobody is locked for longer than the window'(scene) {
     const { clock } = scene
     const limited = scene.limiter([
       slidingWindow({ limit: 2, window: '1s', name: 'second' }),
@@ -118,29 +112,36 @@ export const clockSteps: readonly ConformanceCase[] = [
     assert.deepEqual((await denies(limited, 'k')).deniedBy, ['coarse'])
     clock.advance(1)
     assert.equal((await admits(limited, 'k', 2)).remaining, 0)
-  }),
+  },
 
-  conformanceCase(
-    'a denial, too, sets the times right, so that the wait is not begun anew',
-    async (scene) => {
-      const { clock } = scene
-      const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
-      await admits(limited, 'k')
-      clock.advance(-60_000)
-      for (let waitMs = 10_000; waitMs > 0; waitMs -= 2500) {
-        assert.equal((await denies(limited, 'k')).retryAfterMs, waitMs)
-        clock.advance(2500)
-      }
-      await admits(limited, 'k')
-    },
-  ),
+  async 'a denial, too, sets the times right, so that the wait is not begun anew'(scene) {
+    const { clock } = scene
+    const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s' })])
+    await admits(limited, 'k')
+    clock.advance(-60_000)
+    for (let waitMs = 10_000; waitMs > 0; waitMs -= 2500) {
+      assert.equal((await denies(limited, 'k')).retryAfterMs, waitMs)
+      clock.advance(2500)
+    }
+    await admits(limited, 'k')
+  },
 
-  conformanceCase('a step forward lets go of what the window has left behind', async ({ clock, limiter }) => {
-    const limited = limiter([slidingWindow({ limit: 2, window: '10s' })])
-    await admits(limited, 'k', 2)
-    clock.advance(86_400_000)
-    assert.equal(await left(limited, 'k'), 2)
-    await admits(limited, 'k', 2)
-    await denies(limited, 'k')
-  }),
-]
+  async 'a renewal, too, sets all times of the key right, so that it lasts for its ttl'({ clock, create }) {
+    const held = concurrency({ limit: 1, ttl: '1s' })
+    const limiters = [
+      create({ name: 'window', limits: [held, slidingWindow({ limit: 9, window: '10s' })] }),
+      create({ name: 'ban', limits: [held], ban: { after: 1, within: '10s', for: '10s' } }),
+    ]
+    for (const limiter of limiters) {
+      const permit = await limiter.acquire('k')
+      // A ban has a time of its own.
+      await denies(limiter, 'k')
+      clock.advance(-1001)
+      assert.equal(await permit.extend(), true)
+      clock.advance(1)
+      const { atMs, limits, blockedMs } = await denies(limiter, 'k')
+      assert.deepEqual([atMs, limits[0]!.retryAfterMs], [clock.now(), 999], limiter.name)
+      assert.equal(blockedMs, limiter.name === 'ban' ? 9999 : undefined)
+    }
+  },
+}

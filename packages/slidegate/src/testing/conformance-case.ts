@@ -1,14 +1,40 @@
+// The scaffolding of the conformance suite: a case, its scene, and what the cases assert.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { AnyKey, Keys } from '../key.ts'
 import { createLimiter } from '../limiter/create-limiter.ts'
 import type { DimensionOptions, Limiter, LimiterOptions } from '../limiter.ts'
 import type { CalendarWindowOptions } from '../limits/calendar.ts'
+import { fixedWindow } from '../limits/fixed-window.ts'
 import type { Limit } from '../limits/limit.ts'
+import { slidingCounter } from '../limits/sliding-counter.ts'
+import { slidingWindow } from '../limits/sliding-window.ts'
+import { tokenBucket } from '../limits/token-bucket.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type { Op, Outcome, Store } from '../stores/store.ts'
-import { ManualClock } from './manual-clock.ts'
+
+/** A clock that stands still until it is moved: `memoryStore({ clock: clock.now })`. */
+export class ManualClock {
+  #nowMs: number
+
+  /** Starts at an epoch time in milliseconds. */
+  constructor(startMs = 1_700_000_000_000) {
+    this.#nowMs = startMs
+  }
+
+  readonly now: Clock = () => this.#nowMs
+
+  /** Moves it forward, or with a negative number back. */
+  advance(ms: number): void {
+    this.#nowMs += ms
+  }
+
+  /** Sets it to an epoch time in milliseconds, which may lie before the one it shows. */
+  set(nowMs: number): void {
+    this.#nowMs = nowMs
+  }
+}
 
 /** Makes a store that goes by this clock, and in which nothing of an earlier case is left. */
 export type CreateStore = (options: { readonly clock: Clock }) => Store | Promise<Store>
@@ -33,28 +59,47 @@ export interface Scene {
   create(options: LimiterOptions): Limiter
 }
 
-export function conformanceCase(name: string, play: (scene: Scene) => Promise<void>): ConformanceCase {
-  return {
-    name,
-    async run(createStore) {
-      const clock = new ManualClock()
-      const store = await createStore({ clock: clock.now })
-      const limiters: { close(): void }[] = []
-      const create: Scene['create'] = (options: object) => {
-        // What is tested is what the store answers, however slow the machine.
-        const made = createLimiter({ name: 'conformance', timeoutMs: 30_000, ...options, store } as never)
-        limiters.push(made)
-        return made as never
-      }
-      const limiter = (limits: readonly Limit[], name = 'conformance') => create({ limits, name })
-      try {
-        await play({ clock, apply: (...ops) => outcomesOf(store, ops), limiter, create })
-      } finally {
-        for (const made of limiters) made.close()
-        store.close()
-      }
-    },
+/** A promise of every store, and how it is checked, by the name of the promise. */
+export type Cases = Readonly<Record<string, (scene: Scene) => Promise<void>>>
+
+/** The cases of each of these. */
+export function casesOfEach<T>(list: readonly T[], casesOf: (each: T) => Cases): Cases {
+  return Object.assign({}, ...list.map(casesOf))
+}
+
+export async function play(check: (scene: Scene) => Promise<void>, createStore: CreateStore): Promise<void> {
+  const clock = new ManualClock()
+  const store = await createStore({ clock: clock.now })
+  const limiters: { close(): void }[] = []
+  const create: Scene['create'] = (options: object) => {
+    // What is tested is what the store answers, however slow the machine.
+    const made = createLimiter({ name: 'conformance', timeoutMs: 30_000, ...options, store } as never)
+    limiters.push(made)
+    return made as never
   }
+  const limiter = (limits: readonly Limit[], name = 'conformance') => create({ limits, name })
+  try {
+    await check({ clock, apply: (...ops) => outcomesOf(store, ops), limiter, create })
+  } finally {
+    for (const made of limiters) made.close()
+    store.close()
+  }
+}
+
+/** A limit of this size by each kind that counts sums, and by each of its forms. */
+export const SUMS: Readonly<Record<string, (limit: number) => Limit>> = {
+  'sliding window': (limit) => slidingWindow({ limit, window: '10s' }),
+  'fixed window': (limit) => fixedWindow({ limit, window: '10s' }),
+  'fixed window from the first hit': (limit) => fixedWindow({ limit, window: '10s', align: 'first-hit' }),
+  'sliding counter': (limit) => slidingCounter({ limit, window: '10s' }),
+  'token bucket': (limit) => tokenBucket({ capacity: limit, refill: 3, interval: '10s' }),
+}
+
+/** The same with those that keep requests one by one. */
+export const KINDS: Readonly<Record<string, (limit: number) => Limit>> = {
+  ...SUMS,
+  'sliding window of a sorted set': (limit) => slidingWindow({ limit, window: '10s', log: 'zset' }),
+  'sliding window of a stream': (limit) => slidingWindow({ limit, window: '10s', log: 'stream' }),
 }
 
 /** Imported late, since only the cases of a calendar need the package `temporal-polyfill`. */
@@ -94,6 +139,18 @@ async function decides<Key extends AnyKey>(
 /** Units left, as a peek says. */
 export async function left<Key extends AnyKey = string>(limiter: Limiter<Key>, key: Key): Promise<number> {
   return (await limiter.peek(key)).remaining
+}
+
+/** The same of each limit. */
+export async function leftOfEach<Key extends AnyKey = string>(
+  limiter: Limiter<Key>,
+  key: Key,
+): Promise<number[]> {
+  return remainingOf(await limiter.peek(key))
+}
+
+export function remainingOf({ limits }: Decision): number[] {
+  return limits.map(({ remaining }) => remaining)
 }
 
 /** Denied until this many milliseconds from now, and admitted then. */

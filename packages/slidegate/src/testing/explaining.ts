@@ -1,3 +1,4 @@
+// explain(): all that is known of a key.
 import assert from 'node:assert/strict'
 import { concurrency } from '../limits/concurrency.ts'
 import { distinct } from '../limits/distinct.ts'
@@ -5,190 +6,176 @@ import { fixedWindow } from '../limits/fixed-window.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import { admits, type ConformanceCase, conformanceCase, denies } from './conformance-case.ts'
+import { admits, type Cases, denies } from './conformance-case.ts'
 
-/** All that is known of a key. */
-export const explaining: readonly ConformanceCase[] = [
-  conformanceCase(
-    'an explanation tells what is used, since when, and when it is free again',
-    async (scene) => {
-      const limiter = scene.limiter([slidingWindow({ limit: 20, window: '10s' })])
-      const startMs = scene.clock.now()
-      await admits(limiter, 'k', 5)
-      scene.clock.advance(1000)
-      await admits(limiter, 'k', 5)
-      scene.clock.advance(2000)
-      const window = { name: '20-per-10s', limit: 20, windowMs: 10_000, precisionMs: 1, shadow: false }
-      assert.deepEqual(await limiter.explain('k', { cost: 12 }), {
-        atMs: startMs + 3000,
-        allowed: false,
-        cost: 12,
-        deniedBy: ['20-per-10s'],
-        retryAfterMs: 7000,
-        blockedMs: 0,
-        limits: [
-          {
-            ...window,
-            allowed: false,
-            remaining: 10,
-            retryAfterMs: 7000,
-            resetAfterMs: 8000,
-            used: 10,
-            oldestAtMs: startMs,
-            frees: [
-              { afterMs: 7000, units: 5 },
-              { afterMs: 8000, units: 10 },
-            ],
-          },
-        ],
-        bans: [],
-        overrides: [],
-      })
-      const unknown = await limiter.explain('unknown')
-      assert.deepEqual([unknown.allowed, unknown.retryAfterMs], [true, 0])
-      assert.deepEqual(unknown.limits, [
-        { ...window, allowed: true, remaining: 20, retryAfterMs: 0, resetAfterMs: 0, used: 0, frees: [] },
-      ])
-    },
-  ),
+export const explaining: Cases = {
+  async 'an explanation tells what is used, since when, and when it is free again'(scene) {
+    const limiter = scene.limiter([slidingWindow({ limit: 20, window: '10s' })])
+    const startMs = scene.clock.now()
+    await admits(limiter, 'k', 5)
+    scene.clock.advance(1000)
+    await admits(limiter, 'k', 5)
+    scene.clock.advance(2000)
+    const window = { name: '20-per-10s', limit: 20, windowMs: 10_000, precisionMs: 1, shadow: false }
+    assert.deepEqual(await limiter.explain('k', { cost: 12 }), {
+      atMs: startMs + 3000,
+      allowed: false,
+      cost: 12,
+      deniedBy: ['20-per-10s'],
+      retryAfterMs: 7000,
+      blockedMs: 0,
+      limits: [
+        {
+          ...window,
+          allowed: false,
+          remaining: 10,
+          retryAfterMs: 7000,
+          resetAfterMs: 8000,
+          used: 10,
+          oldestAtMs: startMs,
+          frees: [
+            { afterMs: 7000, units: 5 },
+            { afterMs: 8000, units: 10 },
+          ],
+        },
+      ],
+      bans: [],
+      overrides: [],
+    })
+    const unknown = await limiter.explain('unknown')
+    assert.deepEqual([unknown.allowed, unknown.retryAfterMs], [true, 0])
+    assert.deepEqual(unknown.limits, [
+      { ...window, allowed: true, remaining: 20, retryAfterMs: 0, resetAfterMs: 0, used: 0, frees: [] },
+    ])
+  },
 
-  conformanceCase(
-    'it tells of each limit what a peek tells, and frees what it says when it says',
-    async (scene) => {
-      const limits = [
-        slidingWindow({ limit: 30, window: '10s' }),
-        slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
-        slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
-        slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
-        fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
-        fixedWindow({ limit: 30, window: '10s', align: 'first-hit', name: 'hit' }),
-        slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
-        tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
-        concurrency({ limit: 30, ttl: '10s', name: 'held' }),
-      ]
-      const limiter = scene.limiter(limits)
-      for (const cost of [7, 1, 1, 4]) {
-        await admits(limiter, 'k', cost)
-        scene.clock.advance(170)
-      }
-      const explained = await limiter.explain('k', { cost: 25 })
-      const peeked = await limiter.peek('k', { cost: 25 })
-      assert.deepEqual(
-        explained.limits.map(({ used, frees, oldestAtMs, ...verdict }) => verdict),
-        peeked.limits,
-      )
-      assert.deepEqual(
-        [explained.allowed, explained.retryAfterMs, explained.deniedBy],
-        [false, peeked.retryAfterMs, peeked.deniedBy],
-      )
-      const steps = explained.limits.flatMap(({ frees }, limit) => frees.map((step) => ({ ...step, limit })))
-      const startMs = scene.clock.now()
-      for (const { afterMs, units, limit } of steps.sort((a, b) => a.afterMs - b.afterMs)) {
-        const { used, name } = explained.limits[limit]!
-        scene.clock.set(startMs + afterMs - 1)
-        assert.ok(
-          (await limiter.explain('k')).limits[limit]!.used > used - units,
-          `${name} before ${afterMs}`,
-        )
-        scene.clock.set(startMs + afterMs)
-        assert.ok((await limiter.explain('k')).limits[limit]!.used <= used - units, `${name} at ${afterMs}`)
-      }
-      for (const { used, frees } of explained.limits) {
-        assert.ok(frees.length >= 1 && frees.length <= 11)
-        assert.equal(frees.at(-1)!.units, used)
-      }
-    },
-  ),
+  async 'it tells of each limit what a peek tells, and frees what it says when it says'(scene) {
+    const limits = [
+      slidingWindow({ limit: 30, window: '10s' }),
+      slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
+      slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
+      slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
+      fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
+      fixedWindow({ limit: 30, window: '10s', align: 'first-hit', name: 'hit' }),
+      slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
+      tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
+      concurrency({ limit: 30, ttl: '10s', name: 'held' }),
+    ]
+    const limiter = scene.limiter(limits)
+    for (const cost of [7, 1, 1, 4]) {
+      await admits(limiter, 'k', cost)
+      scene.clock.advance(170)
+    }
+    const explained = await limiter.explain('k', { cost: 25 })
+    const peeked = await limiter.peek('k', { cost: 25 })
+    assert.deepEqual(
+      explained.limits.map(({ used, frees, oldestAtMs, ...verdict }) => verdict),
+      peeked.limits,
+    )
+    assert.deepEqual(
+      [explained.allowed, explained.retryAfterMs, explained.deniedBy],
+      [false, peeked.retryAfterMs, peeked.deniedBy],
+    )
+    const steps = explained.limits.flatMap(({ frees }, limit) => frees.map((step) => ({ ...step, limit })))
+    const startMs = scene.clock.now()
+    for (const { afterMs, units, limit } of steps.sort((a, b) => a.afterMs - b.afterMs)) {
+      const { used, name } = explained.limits[limit]!
+      scene.clock.set(startMs + afterMs - 1)
+      assert.ok((await limiter.explain('k')).limits[limit]!.used > used - units, `${name} before ${afterMs}`)
+      scene.clock.set(startMs + afterMs)
+      assert.ok((await limiter.explain('k')).limits[limit]!.used <= used - units, `${name} at ${afterMs}`)
+    }
+    for (const { used, frees } of explained.limits) {
+      assert.ok(frees.length >= 1 && frees.length <= 11)
+      assert.equal(frees.at(-1)!.units, used)
+    }
+  },
 
-  conformanceCase(
-    'it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them',
-    async (scene) => {
-      const limiter = scene.limiter([
-        slidingWindow({ limit: 30, window: '10s' }),
-        slidingWindow({ limit: 30, window: '5s', name: 'shorter' }),
-        slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
-        slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
-        slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
-        concurrency({ limit: 30, ttl: '10s', name: 'held' }),
-        fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
-        slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
-        tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
-      ])
-      scene.clock.set(Math.ceil(scene.clock.now() / 500) * 500)
-      const startMs = scene.clock.now()
-      const told = async () => {
-        const { limits } = await limiter.explain('k', { charges: true })
-        return limits.map(({ charges, chargedElsewhere = 0, used }) => {
-          const units = charges?.reduce((sum, each) => sum + each.units, chargedElsewhere)
-          assert.ok(charges === undefined || units === used)
-          return charges?.map(({ atMs, units }) => [atMs - startMs, units])
-        })
-      }
-      const none = [undefined, undefined, undefined]
-      assert.deepEqual(await told(), [...Array<number[]>(6).fill([]), ...none])
-      for (const [atMs, cost] of [
-        [0, 7],
-        [0, 1],
-        [170, 1],
-        [6000, 4],
-        [6400, 2],
-      ] as const) {
-        scene.clock.set(startMs + atMs)
-        await admits(limiter, 'k', cost)
-      }
-      scene.clock.set(startMs + 7000)
-      const each = [
-        [0, 8],
-        [170, 1],
-        [6000, 4],
-        [6400, 2],
-      ]
-      const coarse = [
-        [0, 9],
-        [6000, 6],
-      ]
-      assert.deepEqual(await told(), [each, each.slice(2), coarse, each, each, each, ...none])
-      // By then the first have left, but for the grain of which they might have been the last.
-      scene.clock.set(startMs + 10_000)
-      assert.deepEqual(await told(), [
-        ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
-        ...none,
-      ])
-      // After a step back of the clock what counts does so from now on.
-      scene.clock.set(startMs - 5000)
-      assert.deepEqual(await told(), [...Array<number[][]>(6).fill([[-5000, 15]]), ...none])
-      const plain = (await limiter.explain('k')).limits
-      assert.ok(plain.every((limit) => !('charges' in limit || 'declared' in limit)))
-    },
-  ),
-
-  conformanceCase(
-    'of many charges it tells the latest, and how many units there are besides',
-    async (scene) => {
-      const limiter = scene.limiter([
-        slidingWindow({ limit: 2000, window: '1m' }),
-        slidingWindow({ limit: 2000, window: '1m', log: 'zset', name: 'zset' }),
-        slidingWindow({ limit: 2000, window: '1m', log: 'stream', name: 'stream' }),
-      ])
-      const startMs = scene.clock.now()
-      for (let i = 0; i < 550; i++) {
-        scene.clock.advance(1)
-        await admits(limiter, 'k', 2)
-      }
+  async 'it tells the charges that count, by their stamps, where it is asked for them and the kind keeps them'(
+    scene,
+  ) {
+    const limiter = scene.limiter([
+      slidingWindow({ limit: 30, window: '10s' }),
+      slidingWindow({ limit: 30, window: '5s', name: 'shorter' }),
+      slidingWindow({ limit: 30, window: '10s', precision: 500, name: 'coarse' }),
+      slidingWindow({ limit: 30, window: '10s', log: 'zset', name: 'zset' }),
+      slidingWindow({ limit: 30, window: '10s', log: 'stream', name: 'stream' }),
+      concurrency({ limit: 30, ttl: '10s', name: 'held' }),
+      fixedWindow({ limit: 30, window: '10s', name: 'fixed' }),
+      slidingCounter({ limit: 30, window: '10s', name: 'counter' }),
+      tokenBucket({ capacity: 30, refill: 3, interval: '1s', name: 'bucket' }),
+    ])
+    scene.clock.set(Math.ceil(scene.clock.now() / 500) * 500)
+    const startMs = scene.clock.now()
+    const told = async () => {
       const { limits } = await limiter.explain('k', { charges: true })
-      const told = limits.map(({ charges = [], chargedElsewhere }) => {
-        return [charges.length, charges[0]!.atMs - startMs, chargedElsewhere, charges.at(-1)!.atMs - startMs]
+      return limits.map(({ charges, chargedElsewhere = 0, used }) => {
+        const units = charges?.reduce((sum, each) => sum + each.units, chargedElsewhere)
+        assert.ok(charges === undefined || units === used)
+        return charges?.map(({ atMs, units }) => [atMs - startMs, units])
       })
-      assert.deepEqual(told, [
-        [512, 39, 76, 550],
-        // Each unit stands alone there.
-        [256, 295, 588, 550],
-        [512, 39, 76, 550],
-      ])
-    },
-  ),
+    }
+    const none = [undefined, undefined, undefined]
+    assert.deepEqual(await told(), [...Array<number[]>(6).fill([]), ...none])
+    for (const [atMs, cost] of [
+      [0, 7],
+      [0, 1],
+      [170, 1],
+      [6000, 4],
+      [6400, 2],
+    ] as const) {
+      scene.clock.set(startMs + atMs)
+      await admits(limiter, 'k', cost)
+    }
+    scene.clock.set(startMs + 7000)
+    const each = [
+      [0, 8],
+      [170, 1],
+      [6000, 4],
+      [6400, 2],
+    ]
+    const coarse = [
+      [0, 9],
+      [6000, 6],
+    ]
+    assert.deepEqual(await told(), [each, each.slice(2), coarse, each, each, each, ...none])
+    // By then the first have left, but for the grain of which they might have been the last.
+    scene.clock.set(startMs + 10_000)
+    assert.deepEqual(await told(), [
+      ...[each.slice(1), each.slice(2), coarse, each.slice(1), each.slice(1), each.slice(1)],
+      ...none,
+    ])
+    // After a step back of the clock what counts does so from now on.
+    scene.clock.set(startMs - 5000)
+    assert.deepEqual(await told(), [...Array<number[][]>(6).fill([[-5000, 15]]), ...none])
+    const plain = (await limiter.explain('k')).limits
+    assert.ok(plain.every((limit) => !('charges' in limit || 'declared' in limit)))
+  },
 
-  conformanceCase('of many limits it tells fewer charges of each', async (scene) => {
+  async 'of many charges it tells the latest, and how many units there are besides'(scene) {
+    const limiter = scene.limiter([
+      slidingWindow({ limit: 2000, window: '1m' }),
+      slidingWindow({ limit: 2000, window: '1m', log: 'zset', name: 'zset' }),
+      slidingWindow({ limit: 2000, window: '1m', log: 'stream', name: 'stream' }),
+    ])
+    const startMs = scene.clock.now()
+    for (let i = 0; i < 550; i++) {
+      scene.clock.advance(1)
+      await admits(limiter, 'k', 2)
+    }
+    const { limits } = await limiter.explain('k', { charges: true })
+    const told = limits.map(({ charges = [], chargedElsewhere }) => {
+      return [charges.length, charges[0]!.atMs - startMs, chargedElsewhere, charges.at(-1)!.atMs - startMs]
+    })
+    assert.deepEqual(told, [
+      [512, 39, 76, 550],
+      // Each unit stands alone there.
+      [256, 295, 588, 550],
+      [512, 39, 76, 550],
+    ])
+  },
+
+  async 'of many limits it tells fewer charges of each'(scene) {
     const limits = Array.from({ length: 64 }, (_, i) => slidingWindow({ limit: 99, window: 10_000 + i }))
     const limiter = scene.limiter(limits)
     for (let i = 0; i < 40; i++) {
@@ -199,9 +186,9 @@ export const explaining: readonly ConformanceCase[] = [
     for (const { charges = [], chargedElsewhere, declared } of explained.limits) {
       assert.deepEqual([charges.length, chargedElsewhere, declared?.kind], [32, 8, 'slidingWindow'])
     }
-  }),
+  },
 
-  conformanceCase('it charges nothing, and counts towards no ban', async (scene) => {
+  async 'it charges nothing, and counts towards no ban'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: '1m' } })
     await admits(limiter, 'k')
@@ -212,9 +199,9 @@ export const explaining: readonly ConformanceCase[] = [
     }
     await limiter.explain('other')
     assert.equal((await limiter.peek('other')).remaining, 1)
-  }),
+  },
 
-  conformanceCase('of distinct values it tells what a new one would be told', async (scene) => {
+  async 'of distinct values it tells what a new one would be told'(scene) {
     const limiter = scene.limiter([distinct({ limit: 2, window: '10s' })])
     const told = []
     for (const value of ['a', 'a', 'b']) {
@@ -227,9 +214,9 @@ export const explaining: readonly ConformanceCase[] = [
       [true, 1],
       [false, 2],
     ])
-  }),
+  },
 
-  conformanceCase('it tells of a ban, and what the limits would say without it', async (scene) => {
+  async 'it tells of a ban, and what the limits would say without it'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '1s' })]
     const limiter = scene.create({ limits, ban: { after: 2, within: '10s', for: ['10s', '20s'] } })
     await admits(limiter, 'k')
@@ -245,9 +232,9 @@ export const explaining: readonly ConformanceCase[] = [
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 1, denials: 0 }])
     scene.clock.advance(20_000)
     assert.deepEqual((await limiter.explain('k')).bans, [{ blockedMs: 0, level: 0, denials: 0 }])
-  }),
+  },
 
-  conformanceCase('of several keys it tells each; of some of them, too', async (scene) => {
+  async 'of several keys it tells each; of some of them, too'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [slidingWindow({ limit: 5, window: '10s' })],
@@ -272,5 +259,5 @@ export const explaining: readonly ConformanceCase[] = [
       [user.allowed, user.deniedBy, user.retryAfterMs, user.bans],
       [false, ['user.5-per-10s'], 10_000, []],
     )
-  }),
-]
+  },
+}

@@ -1,9 +1,10 @@
+// Concurrency limits.
 import assert from 'node:assert/strict'
 import type { Permit } from '../limiter/permit.ts'
 import type { Limiter } from '../limiter.ts'
 import { concurrency } from '../limits/concurrency.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import { type ConformanceCase, conformanceCase, left } from './conformance-case.ts'
+import { type Cases, left } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 
 async function acquires(limiter: Limiter, key: string, cost = 1): Promise<Permit> {
@@ -18,9 +19,8 @@ async function isFull(limiter: Limiter, key: string, cost = 1): Promise<number> 
   return permit.decision.retryAfterMs
 }
 
-/** So many at the same time. */
-export const holders: readonly ConformanceCase[] = [
-  conformanceCase('what is released is free at once, and is released once', async ({ limiter }) => {
+export const holders: Cases = {
+  async 'what is released is free at once, and is released once'({ limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const two = await acquires(limited, 'k', 2)
     const one = await acquires(limited, 'k')
@@ -33,32 +33,29 @@ export const holders: readonly ConformanceCase[] = [
     await isFull(limited, 'k')
     assert.equal(await one.release(), true)
     assert.equal(await left(limited, 'k'), 1)
-  }),
+  },
 
-  conformanceCase(
-    'what was consumed by an id is renewed and released by it, by anybody',
-    async ({ clock, limiter }) => {
-      const limits = [concurrency({ limit: 3, ttl: '10s' })]
-      const [limited, elsewhere] = [limiter(limits), limiter(limits)]
-      assert.equal((await limited.consume('k', { requestId: 'job-1', cost: 2 })).allowed, true)
-      assert.equal((await limited.consume('k', { requestId: 'job-2' })).allowed, true)
-      await isFull(elsewhere, 'k')
-      clock.advance(6000)
-      assert.equal(await elsewhere.extend('k', 'job-1'), false, 'not at another cost')
-      assert.equal(await elsewhere.extend('k', 'job-1', { cost: 2 }), true)
-      clock.advance(6000)
-      assert.equal(await left(limited, 'k'), 1, 'job-2 is over')
-      assert.equal(await elsewhere.extend('k', 'job-2'), false)
-      assert.equal(await elsewhere.release('k', 'job-2'), false)
-      assert.equal(await elsewhere.release('k', 'job-1'), false, 'not at another cost')
-      assert.equal(await elsewhere.release('other', 'job-1', { cost: 2 }), false)
-      assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), true)
-      assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), false)
-      assert.equal(await left(limited, 'k'), 3)
-    },
-  ),
+  async 'what was consumed by an id is renewed and released by it, by anybody'({ clock, limiter }) {
+    const limits = [concurrency({ limit: 3, ttl: '10s' })]
+    const [limited, elsewhere] = [limiter(limits), limiter(limits)]
+    assert.equal((await limited.consume('k', { requestId: 'job-1', cost: 2 })).allowed, true)
+    assert.equal((await limited.consume('k', { requestId: 'job-2' })).allowed, true)
+    await isFull(elsewhere, 'k')
+    clock.advance(6000)
+    assert.equal(await elsewhere.extend('k', 'job-1'), false, 'not at another cost')
+    assert.equal(await elsewhere.extend('k', 'job-1', { cost: 2 }), true)
+    clock.advance(6000)
+    assert.equal(await left(limited, 'k'), 1, 'job-2 is over')
+    assert.equal(await elsewhere.extend('k', 'job-2'), false)
+    assert.equal(await elsewhere.release('k', 'job-2'), false)
+    assert.equal(await elsewhere.release('k', 'job-1'), false, 'not at another cost')
+    assert.equal(await elsewhere.release('other', 'job-1', { cost: 2 }), false)
+    assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), true)
+    assert.equal(await elsewhere.release('k', 'job-1', { cost: 2 }), false)
+    assert.equal(await left(limited, 'k'), 3)
+  },
 
-  conformanceCase('what nobody releases or renews is free after its ttl', async ({ clock, limiter }) => {
+  async 'what nobody releases or renews is free after its ttl'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     await acquires(limited, 'k')
     clock.advance(4000)
@@ -69,18 +66,18 @@ export const holders: readonly ConformanceCase[] = [
     clock.advance(1)
     await acquires(limited, 'k')
     await isFull(limited, 'k')
-  }),
+  },
 
-  conformanceCase("a release that comes too late frees nobody else's", async ({ clock, limiter }) => {
+  async "a release that comes too late frees nobody else's"({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
     const late = await acquires(limited, 'k')
     clock.advance(10_000)
     await acquires(limited, 'k')
     assert.equal(await late.release(), false)
     await isFull(limited, 'k')
-  }),
+  },
 
-  conformanceCase('what is renewed is held on, for a ttl from then', async ({ clock, limiter }) => {
+  async 'what is renewed is held on, for a ttl from then'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 3, ttl: '10s' })])
     const renewed = await acquires(limited, 'k', 2)
     const forgotten = await acquires(limited, 'k')
@@ -96,9 +93,9 @@ export const holders: readonly ConformanceCase[] = [
     clock.advance(1)
     assert.equal(await renewed.extend(), false)
     await acquires(limited, 'k', 3)
-  }),
+  },
 
-  conformanceCase('a release gives back only what was held', async ({ limiter }) => {
+  async 'a release gives back only what was held'({ limiter }) {
     const limited = limiter([
       concurrency({ limit: 2, ttl: '10s', name: 'held' }),
       slidingWindow({ limit: 3, window: '1m', name: 'rate' }),
@@ -107,9 +104,9 @@ export const holders: readonly ConformanceCase[] = [
     const { deniedBy, limits } = (await limited.acquire('k')).decision
     assert.deepEqual([deniedBy, limits[0]!.remaining], [['rate'], 2])
     assert.deepEqual(await entriesOf(limited, 'k'), [])
-  }),
+  },
 
-  conformanceCase('who is denied holds nothing', async ({ limiter }) => {
+  async 'who is denied holds nothing'({ limiter }) {
     const limited = limiter([concurrency({ limit: 1, ttl: '10s' })])
     const held = await acquires(limited, 'k')
     const denied = await limited.acquire('k')
@@ -117,9 +114,9 @@ export const holders: readonly ConformanceCase[] = [
     await isFull(limited, 'k')
     assert.equal((await entriesOf(limited, 'k')).length, 1)
     assert.equal(await held.release(), true)
-  }),
+  },
 
-  conformanceCase('what was consumed is held until it is refunded', async ({ clock, limiter }) => {
+  async 'what was consumed is held until it is refunded'({ clock, limiter }) {
     const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
     const decision = await limited.consume('k', { cost: 2 })
     clock.advance(1000)
@@ -127,9 +124,9 @@ export const holders: readonly ConformanceCase[] = [
     assert.equal(await limited.refund('k', decision), 2)
     assert.equal(await left(limited, 'k'), 2)
     assert.equal(await limited.refund('k', decision), 0)
-  }),
+  },
 
-  conformanceCase('those who hold are shown, with the time of their last renewal', async (scene) => {
+  async 'those who hold are shown, with the time of their last renewal'(scene) {
     const { clock } = scene
     const limited = scene.limiter([concurrency({ limit: 5, ttl: '10s' })])
     const first = await acquires(limited, 'k', 2)
@@ -145,20 +142,17 @@ export const holders: readonly ConformanceCase[] = [
         [2, 0],
       ],
     )
-  }),
+  },
 
-  conformanceCase(
-    'after a large step back holders are held for a ttl from now',
-    async ({ clock, limiter }) => {
-      const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
-      const held = await acquires(limited, 'k')
-      await acquires(limited, 'k')
-      clock.advance(-3_600_000)
-      assert.equal(await isFull(limited, 'k'), 10_000)
-      assert.equal(await held.release(), true)
-      clock.advance(9999)
-      await acquires(limited, 'k')
-      assert.equal(await isFull(limited, 'k'), 1)
-    },
-  ),
-]
+  async 'after a large step back holders are held for a ttl from now'({ clock, limiter }) {
+    const limited = limiter([concurrency({ limit: 2, ttl: '10s' })])
+    const held = await acquires(limited, 'k')
+    await acquires(limited, 'k')
+    clock.advance(-3_600_000)
+    assert.equal(await isFull(limited, 'k'), 10_000)
+    assert.equal(await held.release(), true)
+    clock.advance(9999)
+    await acquires(limited, 'k')
+    assert.equal(await isFull(limited, 'k'), 1)
+  },
+}

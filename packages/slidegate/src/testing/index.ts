@@ -1,11 +1,11 @@
-import { admission } from './admission.ts'
-import { answers } from './answers.ts'
+// The public face: slidegate/testing.
 import { bans } from './bans.ts'
 import { calendar } from './calendar.ts'
 import { changes } from './changes.ts'
 import { charges } from './charges.ts'
 import { clockSteps } from './clock-steps.ts'
-import type { ConformanceCase } from './conformance-case.ts'
+import { type ConformanceCase, play } from './conformance-case.ts'
+import { decisions } from './decisions.ts'
 import { entries } from './entries.ts'
 import { explaining } from './explaining.ts'
 import { holders } from './holders.ts'
@@ -21,8 +21,7 @@ import { values } from './values.ts'
 import { waiting } from './waiting.ts'
 import { windows } from './windows.ts'
 
-export type { ConformanceCase, CreateStore } from './conformance-case.ts'
-export { ManualClock } from './manual-clock.ts'
+export { type ConformanceCase, type CreateStore, ManualClock } from './conformance-case.ts'
 
 /**
  * What every store promises, one case each. They need no test runner; with one they read:
@@ -40,25 +39,26 @@ export { ManualClock } from './manual-clock.ts'
  * The store has to go by the clock that it is given, and to begin each case empty; `run` closes it.
  */
 export const storeConformance: readonly ConformanceCase[] = [
-  ...admission,
-  ...answers,
-  ...charges,
-  ...windows,
-  ...calendar,
-  ...tokenBuckets,
-  ...slidingCounters,
-  ...entries,
-  ...repeats,
-  ...holders,
-  ...values,
-  ...sharing,
-  ...clockSteps,
-  ...operations,
-  ...severalKeys,
-  ...bans,
-  ...changes,
-  ...reservations,
-  ...explaining,
-  ...waiting,
-  ...overriding,
-]
+  decisions,
+  charges,
+  windows,
+  calendar,
+  tokenBuckets,
+  slidingCounters,
+  entries,
+  repeats,
+  holders,
+  values,
+  sharing,
+  clockSteps,
+  operations,
+  severalKeys,
+  bans,
+  changes,
+  reservations,
+  explaining,
+  waiting,
+  overriding,
+].flatMap((cases) =>
+  Object.entries(cases).map(([name, check]) => ({ name, run: (createStore) => play(check, createStore) })),
+)

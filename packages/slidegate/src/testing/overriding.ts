@@ -1,3 +1,4 @@
+// Overrides and blocks of single keys.
 import assert from 'node:assert/strict'
 import type { Decision } from '../decision.ts'
 import type { Override } from '../limiter/overrides.ts'
@@ -8,52 +9,41 @@ import type { Limit } from '../limits/limit.ts'
 import { slidingCounter } from '../limits/sliding-counter.ts'
 import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import {
-  admits,
-  type ConformanceCase,
-  conformanceCase,
-  denies,
-  left,
-  type Scene,
-} from './conformance-case.ts'
+import { admits, type Cases, denies, left, leftOfEach, type Scene } from './conformance-case.ts'
 
-/** Numbers, exemptions and blocks of single keys, set while all runs. */
-export const overriding: readonly ConformanceCase[] = [
-  conformanceCase(
-    'an override is in force for its key, in every process, until it is deleted',
-    async (scene) => {
-      const limiter = overridable(scene)
-      const other = overridable(scene)
-      await admits(limiter, 'k', 2)
-      await denies(other, 'k')
-      assert.equal(await limiter.overrides.get('k'), undefined)
-      await limiter.overrides.set('k', { burst: { limit: 5 } })
-      // What was used counts on.
-      const { limits, remaining } = await admits(other, 'k')
-      assert.deepEqual([limits[0]!.limit, limits[0]!.windowMs, remaining], [5, 10_000, 2])
-      await admits(limiter, 'k', 2)
-      assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
-      await admits(other, 'other', 2)
-      await denies(other, 'other')
-      // Two keys in one call: each has its own numbers.
-      const together = await Promise.all(['k', 'plain'].map((key) => other.peek(key, { cost: 3 })))
-      assert.deepEqual(
-        together.map(({ limits }) => [limits[0]!.limit, limits[0]!.retryAfterMs]),
-        [
-          [5, 10_000],
-          [2, Number.POSITIVE_INFINITY],
-        ],
-      )
-      assert.deepEqual(await other.overrides.get('k'), { key: 'k', limits: { burst: { limit: 5 } } })
-      assert.equal(await other.overrides.delete('k'), true)
-      assert.equal(await limiter.overrides.delete('k'), false)
-      assert.deepEqual((await denies(limiter, 'k')).limits[0]!.limit, 2)
-      scene.clock.advance(10_000)
-      await admits(limiter, 'k', 2)
-    },
-  ),
+export const overriding: Cases = {
+  async 'an override is in force for its key, in every process, until it is deleted'(scene) {
+    const limiter = overridable(scene)
+    const other = overridable(scene)
+    await admits(limiter, 'k', 2)
+    await denies(other, 'k')
+    assert.equal(await limiter.overrides.get('k'), undefined)
+    await limiter.overrides.set('k', { burst: { limit: 5 } })
+    // What was used counts on.
+    const { limits, remaining } = await admits(other, 'k')
+    assert.deepEqual([limits[0]!.limit, limits[0]!.windowMs, remaining], [5, 10_000, 2])
+    await admits(limiter, 'k', 2)
+    assert.deepEqual((await denies(other, 'k')).deniedBy, ['burst'])
+    await admits(other, 'other', 2)
+    await denies(other, 'other')
+    // Two keys in one call: each has its own numbers.
+    const together = await Promise.all(['k', 'plain'].map((key) => other.peek(key, { cost: 3 })))
+    assert.deepEqual(
+      together.map(({ limits }) => [limits[0]!.limit, limits[0]!.retryAfterMs]),
+      [
+        [5, 10_000],
+        [2, Number.POSITIVE_INFINITY],
+      ],
+    )
+    assert.deepEqual(await other.overrides.get('k'), { key: 'k', limits: { burst: { limit: 5 } } })
+    assert.equal(await other.overrides.delete('k'), true)
+    assert.equal(await limiter.overrides.delete('k'), false)
+    assert.deepEqual((await denies(limiter, 'k')).limits[0]!.limit, 2)
+    scene.clock.advance(10_000)
+    await admits(limiter, 'k', 2)
+  },
 
-  conformanceCase('overrides are listed with the keys that they were set for', async (scene) => {
+  async 'overrides are listed with the keys that they were set for'(scene) {
     const limiter = overridable(scene)
     const keys = ['a', '7', 'two words', 'é', '~', '__proto__', 'x'.repeat(300)]
     for (const [i, key] of keys.entries()) await limiter.overrides.set(key, { limit: 10 + i })
@@ -70,17 +60,17 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual(await all(limiter), [])
     await limiter.block('two words', '1m')
     assert.deepEqual(await all(limiter), [{ key: 'two words', blockedMs: 60_000 }])
-  }),
+  },
 
-  conformanceCase('a list of many is told whole, each once', async (scene) => {
+  async 'a list of many is told whole, each once'(scene) {
     const limiter = overridable(scene)
     const keys = Array.from({ length: 600 }, (_, i) => `key-${i}`)
     await Promise.all(keys.map((key, i) => limiter.overrides.set(key, { limit: 3 + i })))
     const listed = (await all(limiter)).map(({ key, limits }) => `${key} ${limits!.burst!.limit}`)
     assert.deepEqual(listed.sort(), keys.map((key, i) => `${key} ${3 + i}`).sort())
-  }),
+  },
 
-  conformanceCase('an override may end by itself, and what was used under it counts on', async (scene) => {
+  async 'an override may end by itself, and what was used under it counts on'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9, window: '1h' }, { ttl: '1m' })
     assert.equal((await overridable(scene).overrides.get('k'))!.expiresInMs, 60_000)
@@ -95,9 +85,9 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual((await denies(later, 'k')).limits[0]!.limit, 2)
     scene.clock.advance(5000)
     await admits(later, 'k', 2)
-  }),
+  },
 
-  conformanceCase('numbers of every kind change on the log that there is', async (scene) => {
+  async 'numbers of every kind change on the log that there is'(scene) {
     const limits = () => [
       slidingWindow({ limit: 4, window: '10s', name: 'window' }),
       slidingWindow({ limit: 4, window: '20s', name: 'longer' }),
@@ -122,9 +112,9 @@ export const overriding: readonly ConformanceCase[] = [
     await limiter.overrides.set('k', { longer: { limit: 2 } })
     assert.deepEqual((await denies(limiter, 'k')).deniedBy, names)
     assert.equal((await limiter.peek('k')).limits[1]!.limit, 2)
-  }),
+  },
 
-  conformanceCase('a bucket is given another capacity and refill', async (scene) => {
+  async 'a bucket is given another capacity and refill'(scene) {
     const limits = [tokenBucket({ capacity: 4, refill: 1, interval: '1s', name: 'bucket' })]
     const limiter = scene.create({ limits, overrides: true })
     await admits(limiter, 'k', 4)
@@ -139,9 +129,9 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual((await limiter.peek('k')).limits[0]!.limit, 4)
     await assert.rejects(limiter.overrides.set('k', { limit: 5 }), { code: 'invalid_limit' })
     await assert.rejects(limiter.overrides.set('k', { capacity: 2 ** 44 }), { code: 'invalid_limit' })
-  }),
+  },
 
-  conformanceCase('a window is made longer and shorter', async (scene) => {
+  async 'a window is made longer and shorter'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { window: '1m' })
     await admits(limiter, 'k', 2)
@@ -155,9 +145,9 @@ export const overriding: readonly ConformanceCase[] = [
     await admits(limiter, 'k', 3)
     // Names that the key does not have, and numbers that are not for its kind, have no effect.
     assert.equal((await limiter.overrides.get('k'))!.unused, undefined)
-  }),
+  },
 
-  conformanceCase('names that a plan does not have are unused, and used again when it has', async (scene) => {
+  async 'names that a plan does not have are unused, and used again when it has'(scene) {
     const plans: Record<string, readonly Limit[]> = {
       small: [slidingWindow({ limit: 2, window: '10s', name: 'minute' })],
       fixed: [fixedWindow({ limit: 2, window: '10s', name: 'minute' })],
@@ -183,41 +173,38 @@ export const overriding: readonly ConformanceCase[] = [
     const names = Array.from({ length: 200 }, (_, i) => [`${i}`.padStart(60, 'n'), { limit: 1 }])
     const many = limiter.overrides.set('k', Object.fromEntries(names))
     await assert.rejects(many, { code: 'invalid_limit', message: /characters; it may take 8192$/ })
-  }),
+  },
 
-  conformanceCase(
-    'what would not survive a change of numbers is refused, with what to write',
-    async (scene) => {
-      const limiter = scene.create({
-        limits: [
-          slidingWindow({ limit: 2, window: '10s' }),
-          fixedWindow({ limit: 3, window: '1h', name: 'hour' }),
-        ],
-        overrides: true,
-      })
-      const refused = (change: object, message: RegExp) =>
-        assert.rejects(limiter.overrides.set('k', change as never), { code: 'invalid_limit', message })
-      await refused({ '2-per-10s': { limit: 3 } }, /declare it with a name, like name: 'minute'/)
-      await refused({ limit: 3 }, /2 limits/)
-      await refused({ day: { limit: 3 } }, /there is 2-per-10s, hour/)
-      await refused({ hour: { window: '2h' } }, /it can change limit$/)
-      await refused({ hour: { limit: 0 } }, /integer from 1/)
-      await refused({ hour: {} }, /it can change limit/)
-      await refused({}, /it must be/)
-      assert.deepEqual(await all(limiter), [])
-      const unnamed = scene.create({
-        name: 'u',
-        limits: [slidingWindow({ limit: 2, window: '10s' })],
-        overrides: true,
-      })
-      await unnamed.overrides.set('k', { limit: 7 })
-      assert.deepEqual(await unnamed.overrides.get('k'), { key: 'k', limits: { '': { limit: 7 } } })
-      assert.equal((await unnamed.peek('k')).limits[0]!.limit, 7)
-      await admits(unnamed, 'k', 7)
-    },
-  ),
+  async 'what would not survive a change of numbers is refused, with what to write'(scene) {
+    const limiter = scene.create({
+      limits: [
+        slidingWindow({ limit: 2, window: '10s' }),
+        fixedWindow({ limit: 3, window: '1h', name: 'hour' }),
+      ],
+      overrides: true,
+    })
+    const refused = (change: object, message: RegExp) =>
+      assert.rejects(limiter.overrides.set('k', change as never), { code: 'invalid_limit', message })
+    await refused({ '2-per-10s': { limit: 3 } }, /declare it with a name, like name: 'minute'/)
+    await refused({ limit: 3 }, /2 limits/)
+    await refused({ day: { limit: 3 } }, /there is 2-per-10s, hour/)
+    await refused({ hour: { window: '2h' } }, /it can change limit$/)
+    await refused({ hour: { limit: 0 } }, /integer from 1/)
+    await refused({ hour: {} }, /it can change limit/)
+    await refused({}, /it must be/)
+    assert.deepEqual(await all(limiter), [])
+    const unnamed = scene.create({
+      name: 'u',
+      limits: [slidingWindow({ limit: 2, window: '10s' })],
+      overrides: true,
+    })
+    await unnamed.overrides.set('k', { limit: 7 })
+    assert.deepEqual(await unnamed.overrides.get('k'), { key: 'k', limits: { '': { limit: 7 } } })
+    assert.equal((await unnamed.peek('k')).limits[0]!.limit, 7)
+    await admits(unnamed, 'k', 7)
+  },
 
-  conformanceCase('the limits of an exempt key only count', async (scene) => {
+  async 'the limits of an exempt key only count'(scene) {
     const limiter = scene.create({
       dimensions: {
         user: [
@@ -248,20 +235,13 @@ export const overriding: readonly ConformanceCase[] = [
     assert.deepEqual(overrides, [{ key: 'a', dimension: 'user', exempt: true, expiresInMs: 60_000 }])
     // As a shadow limit does it has counted what fitted: no more than its limit.
     await limiter.overrides.delete({ user: 'a' })
-    const { limits } = await limiter.peek(key)
-    assert.deepEqual(
-      limits.map(({ remaining }) => remaining),
-      [0, 1, 0],
-    )
+    assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 0])
     // What was passed without a charge returns none.
     assert.equal(await limiter.refund(key, passed), 1)
-    assert.deepEqual(
-      (await limiter.peek(key)).limits.map(({ remaining }) => remaining),
-      [0, 1, 1],
-    )
-  }),
+    assert.deepEqual(await leftOfEach(limiter, key), [0, 1, 1])
+  },
 
-  conformanceCase('a block denies in any dimension, leaves the numbers, and ends', async (scene) => {
+  async 'a block denies in any dimension, leaves the numbers, and ends'(scene) {
     const limits = () => [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
     const limiter = scene.create({ dimensions: { user: limits(), ip: limits() }, overrides: true })
     const key = { user: 'a', ip: 'x' }
@@ -286,18 +266,18 @@ export const overriding: readonly ConformanceCase[] = [
     await denies(limiter, key)
     await limiter.unblock({ user: 'a' })
     assert.equal((await admits(limiter, key)).limits[0]!.shadow, true)
-  }),
+  },
 
-  conformanceCase('a reset forgets what was used, and no override', async (scene) => {
+  async 'a reset forgets what was used, and no override'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 5 })
     await admits(limiter, 'k', 5)
     await limiter.reset('k')
     assert.equal(await left(limiter, 'k'), 5)
     assert.equal(await left(overridable(scene), 'k'), 5)
-  }),
+  },
 
-  conformanceCase('a limiter without overrides reads none', async (scene) => {
+  async 'a limiter without overrides reads none'(scene) {
     await overridable(scene).overrides.set('k', { limit: 5 })
     const limits = [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]
     const limiter = scene.create({ limits })
@@ -305,9 +285,9 @@ export const overriding: readonly ConformanceCase[] = [
     assert.throws(() => limiter.overrides, { code: 'invalid_option' })
     await assert.rejects(limiter.block('k', '1m'), { code: 'invalid_option', message: /overrides: true/ })
     await assert.rejects(limiter.unblock('k'), { code: 'invalid_option' })
-  }),
+  },
 
-  conformanceCase('a ban is lifted with a block, and an exempt key is not banned', async (scene) => {
+  async 'a ban is lifted with a block, and an exempt key is not banned'(scene) {
     const limits = [slidingWindow({ limit: 1, window: '10s', name: 'burst' })]
     const limiter = scene.create({ limits, overrides: true, ban: { after: 2, within: '1m', for: '5m' } })
     await admits(limiter, 'k')
@@ -320,9 +300,9 @@ export const overriding: readonly ConformanceCase[] = [
     await limiter.overrides.set('k', 'exempt')
     for (let i = 0; i < 5; i++) await admits(limiter, 'k')
     assert.deepEqual((await limiter.explain('k')).bans, [{ level: 0, denials: 0, blockedMs: 0 }])
-  }),
+  },
 
-  conformanceCase('a decision made under an override is refunded after it', async (scene) => {
+  async 'a decision made under an override is refunded after it'(scene) {
     const limiter = overridable(scene)
     await limiter.overrides.set('k', { limit: 9 })
     const decision = await admits(limiter, 'k', 5)
@@ -331,8 +311,8 @@ export const overriding: readonly ConformanceCase[] = [
     assert.equal(await limiter.refund('k', decision), 5)
     await admits(limiter, 'k', 2)
     assert.equal(await limiter.refund('k', decision), 0)
-  }),
-]
+  },
+}
 
 function overridable(scene: Scene, name = 'conformance'): Limiter {
   const limits = [slidingWindow({ limit: 2, window: '10s', name: 'burst' })]

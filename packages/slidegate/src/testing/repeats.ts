@@ -1,55 +1,46 @@
+// Requests that come again with their id.
 import assert from 'node:assert/strict'
 import { slidingWindow } from '../limits/sliding-window.ts'
-import { admits, type ConformanceCase, conformanceCase } from './conformance-case.ts'
+import { admits, type Cases, leftOfEach, remainingOf } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 
-/** Requests that come again with their id. */
-export const repeats: readonly ConformanceCase[] = [
-  conformanceCase(
-    'a request that comes again is answered as the first time, and charged once',
-    async (scene) => {
-      const limited = scene.limiter([
-        slidingWindow({ limit: 3, window: '10s', log: 'zset', name: 'ids' }),
-        slidingWindow({ limit: 9, window: '1m', name: 'sum' }),
-        slidingWindow({ limit: 9, window: '1m', log: 'stream', name: 'stream' }),
-      ])
-      const first = await limited.consume('k', { requestId: 'a', cost: 2 })
-      scene.clock.advance(4000)
-      const again = await limited.consume('k', { requestId: 'a', cost: 2 })
-      assert.deepEqual(again, first)
-      const peeked = await limited.peek('k', { requestId: 'a', cost: 2 })
-      assert.deepEqual([peeked.allowed, peeked.atMs], [true, first.atMs])
-      assert.deepEqual(
-        (await limited.peek('k')).limits.map(({ remaining }) => remaining),
-        [1, 7, 7],
-      )
-      // Also where it would be denied by now,
-      await admits(limited, 'k')
-      assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).allowed, true)
-      // and in another key it is another.
-      assert.equal((await limited.consume('other', { requestId: 'a', cost: 2 })).atMs, scene.clock.now())
-      scene.clock.advance(5999)
-      assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).atMs, first.atMs)
-      scene.clock.advance(1)
-      const anew = await limited.consume('k', { requestId: 'a', cost: 2 })
-      assert.deepEqual([anew.allowed, anew.atMs], [true, scene.clock.now()])
-      assert.deepEqual(
-        anew.limits.map(({ remaining }) => remaining),
-        [0, 4, 4],
-      )
-    },
-  ),
+export const repeats: Cases = {
+  async 'a request that comes again is answered as the first time, and charged once'(scene) {
+    const limited = scene.limiter([
+      slidingWindow({ limit: 3, window: '10s', log: 'zset', name: 'ids' }),
+      slidingWindow({ limit: 9, window: '1m', name: 'sum' }),
+      slidingWindow({ limit: 9, window: '1m', log: 'stream', name: 'stream' }),
+    ])
+    const first = await limited.consume('k', { requestId: 'a', cost: 2 })
+    scene.clock.advance(4000)
+    const again = await limited.consume('k', { requestId: 'a', cost: 2 })
+    assert.deepEqual(again, first)
+    const peeked = await limited.peek('k', { requestId: 'a', cost: 2 })
+    assert.deepEqual([peeked.allowed, peeked.atMs], [true, first.atMs])
+    assert.deepEqual(await leftOfEach(limited, 'k'), [1, 7, 7])
+    // Also where it would be denied by now,
+    await admits(limited, 'k')
+    assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).allowed, true)
+    // and in another key it is another.
+    assert.equal((await limited.consume('other', { requestId: 'a', cost: 2 })).atMs, scene.clock.now())
+    scene.clock.advance(5999)
+    assert.equal((await limited.consume('k', { requestId: 'a', cost: 2 })).atMs, first.atMs)
+    scene.clock.advance(1)
+    const anew = await limited.consume('k', { requestId: 'a', cost: 2 })
+    assert.deepEqual([anew.allowed, anew.atMs], [true, scene.clock.now()])
+    assert.deepEqual(remainingOf(anew), [0, 4, 4])
+  },
 
-  conformanceCase('a denied request may come again', async (scene) => {
+  async 'a denied request may come again'(scene) {
     const limited = scene.limiter([slidingWindow({ limit: 1, window: '10s', log: 'zset' })])
     await admits(limited, 'k')
     assert.equal((await limited.consume('k', { requestId: 'a' })).allowed, false)
     scene.clock.advance(10_000)
     const decision = await limited.consume('k', { requestId: 'a' })
     assert.deepEqual([decision.allowed, decision.atMs], [true, scene.clock.now()])
-  }),
+  },
 
-  conformanceCase('a request that came twice is returned once', async ({ clock, limiter }) => {
+  async 'a request that came twice is returned once'({ clock, limiter }) {
     const limited = limiter([
       slidingWindow({ limit: 5, window: '10s', log: 'zset' }),
       slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
@@ -60,35 +51,29 @@ export const repeats: readonly ConformanceCase[] = [
     await admits(limited, 'k')
     assert.equal(await limited.refund('k', again), 2)
     assert.equal(await limited.refund('k', first), 0)
-    assert.deepEqual(
-      (await limited.peek('k')).limits.map(({ remaining }) => remaining),
-      [4, 8],
-    )
+    assert.deepEqual(await leftOfEach(limited, 'k'), [4, 8])
     // What was returned is unknown: a request of this id is a new one.
     assert.equal((await limited.consume('k', { requestId: 'a' })).atMs, clock.now())
-  }),
+  },
 
-  conformanceCase(
-    'a request that comes again for less reports the units that were charged',
-    async (scene) => {
-      const limited = scene.limiter([
-        slidingWindow({ limit: 9, window: '10s', log: 'zset' }),
-        slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
-      ])
-      for (const cost of [1, 2, 3, 6, 9]) {
-        const key = `k${cost}`
-        const first = await limited.consume(key, { requestId: 'a', cost })
-        const again = await limited.consume(key, { requestId: 'a' })
-        assert.deepEqual(again, first)
-        assert.equal((await limited.peek(key, { requestId: 'a' })).cost, cost)
-        // All of it is returned by either.
-        assert.equal(await limited.refund(key, again), cost)
-        assert.equal((await limited.peek(key)).remaining, 9)
-      }
-    },
-  ),
+  async 'a request that comes again for less reports the units that were charged'(scene) {
+    const limited = scene.limiter([
+      slidingWindow({ limit: 9, window: '10s', log: 'zset' }),
+      slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
+    ])
+    for (const cost of [1, 2, 3, 6, 9]) {
+      const key = `k${cost}`
+      const first = await limited.consume(key, { requestId: 'a', cost })
+      const again = await limited.consume(key, { requestId: 'a' })
+      assert.deepEqual(again, first)
+      assert.equal((await limited.peek(key, { requestId: 'a' })).cost, cost)
+      // All of it is returned by either.
+      assert.equal(await limited.refund(key, again), cost)
+      assert.equal((await limited.peek(key)).remaining, 9)
+    }
+  },
 
-  conformanceCase('a request that comes again for more is refused, and charged nothing', async (scene) => {
+  async 'a request that comes again for more is refused, and charged nothing'(scene) {
     const limited = scene.limiter([
       slidingWindow({ limit: 5, window: '10s', log: 'zset' }),
       slidingWindow({ limit: 9, window: '10s', name: 'sum' }),
@@ -102,10 +87,7 @@ export const repeats: readonly ConformanceCase[] = [
       await assert.rejects(limited.peek('k', greedy), refused)
       await assert.rejects(limited.consumeMany([{ key: 'k' }, { key: 'k', ...greedy }]), refused)
     }
-    assert.deepEqual(
-      (await limited.peek('k')).limits.map(({ remaining }) => remaining),
-      [3, 7],
-    )
+    assert.deepEqual(await leftOfEach(limited, 'k'), [3, 7])
     // Others that travel with it are decided.
     const [greedy, other] = await Promise.allSettled([
       limited.consume('k', { requestId: 'a', cost: 3 }),
@@ -113,9 +95,9 @@ export const repeats: readonly ConformanceCase[] = [
     ])
     assert.deepEqual([greedy.status, other.status], ['rejected', 'fulfilled'])
     assert.deepEqual((await entriesOf(limited, 'k')).map(({ name }) => name).sort(), ['a', 'b'])
-  }),
+  },
 
-  conformanceCase('equal requests that come at once are one', async ({ limiter }) => {
+  async 'equal requests that come at once are one'({ limiter }) {
     const limited = limiter([slidingWindow({ limit: 2, window: '10s', log: 'zset' })])
     const decisions = await Promise.all(
       ['a', 'a', 'b', 'a', 'c'].map((requestId) => limited.consume('k', { requestId })),
@@ -125,5 +107,5 @@ export const repeats: readonly ConformanceCase[] = [
       [true, true, true, true, false],
     )
     assert.deepEqual((await entriesOf(limited, 'k')).map(({ name }) => name).sort(), ['a', 'b'])
-  }),
-]
+  },
+}

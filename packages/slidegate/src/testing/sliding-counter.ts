@@ -1,33 +1,29 @@
+// Sliding counters. A scene starts at the edge of a window of 10 s, and of all that divide it.
 import assert from 'node:assert/strict'
 import { slidingCounter } from '../limits/sliding-counter.ts'
-import { slidingWindow } from '../limits/sliding-window.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
-/** Sliding counters. A scene starts at the edge of a window of 10 s, and of all that divide it. */
-export const slidingCounters: readonly ConformanceCase[] = [
-  conformanceCase(
-    'in a sliding counter the window before counts less and less',
-    async ({ clock, limiter }) => {
-      const limited = limiter([slidingCounter({ limit: 10, window: '10s' })])
-      clock.advance(4000)
-      const { resetAfterMs, limits } = await admits(limited, 'k', 10)
-      assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [16_000, 1])
-      clock.advance(5999)
-      assert.equal(await left(limited, 'k'), 0)
-      // Nine tenths of them until a tenth of the window is over, rounded up, and so on.
-      for (let tenths = 0; tenths < 10; tenths++) {
-        clock.advance(1)
-        assert.equal(await left(limited, 'k'), tenths)
-        clock.advance(999)
-        assert.equal(await left(limited, 'k'), tenths)
-      }
+export const slidingCounters: Cases = {
+  async 'in a sliding counter the window before counts less and less'({ clock, limiter }) {
+    const limited = limiter([slidingCounter({ limit: 10, window: '10s' })])
+    clock.advance(4000)
+    const { resetAfterMs, limits } = await admits(limited, 'k', 10)
+    assert.deepEqual([resetAfterMs, limits[0]!.precisionMs], [16_000, 1])
+    clock.advance(5999)
+    assert.equal(await left(limited, 'k'), 0)
+    // Nine tenths of them until a tenth of the window is over, rounded up, and so on.
+    for (let tenths = 0; tenths < 10; tenths++) {
       clock.advance(1)
-      const { remaining, resetAfterMs: resetMs } = await limited.peek('k')
-      assert.deepEqual([remaining, resetMs], [10, 0])
-    },
-  ),
+      assert.equal(await left(limited, 'k'), tenths)
+      clock.advance(999)
+      assert.equal(await left(limited, 'k'), tenths)
+    }
+    clock.advance(1)
+    const { remaining, resetAfterMs: resetMs } = await limited.peek('k')
+    assert.deepEqual([remaining, resetMs], [10, 0])
+  },
 
-  conformanceCase('a sliding counter says when a cost fits, in this window or the next', async (scene) => {
+  async 'a sliding counter says when a cost fits, in this window or the next'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     // In the window that follows: 7 count for no more than 6, 4, 1 and 0.
     for (const [cost, ms] of [
@@ -43,9 +39,9 @@ export const slidingCounters: readonly ConformanceCase[] = [
       await opensIn(scene, 750 + ms, limited, 'k', cost)
     }
     assert.equal((await denies(limited, 'k', 11)).retryAfterMs, Number.POSITIVE_INFINITY)
-  }),
+  },
 
-  conformanceCase('a sliding counter waits for the window before, then for its own', async (scene) => {
+  async 'a sliding counter waits for the window before, then for its own'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     await admits(limited, 'k', 10)
     scene.clock.advance(1500)
@@ -57,9 +53,9 @@ export const slidingCounters: readonly ConformanceCase[] = [
     // and 5 when the 6 have begun to count less.
     assert.equal((await denies(limited, 'k', 5)).retryAfterMs, 400 + 167)
     await opensIn(scene, 567, limited, 'k', 5)
-  }),
+  },
 
-  conformanceCase('a sliding counter admits one less than twice its limit in a window', async (scene) => {
+  async 'a sliding counter admits one less than twice its limit in a window'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 5, window: '10s' })])
     scene.clock.advance(9999)
     await admits(limited, 'k', 5)
@@ -67,107 +63,45 @@ export const slidingCounters: readonly ConformanceCase[] = [
     assert.equal((await denies(limited, 'k', 5)).remaining, 4)
     await admits(limited, 'k', 4)
     assert.equal((await denies(limited, 'k')).retryAfterMs, 3)
-  }),
+  },
 
-  conformanceCase('a sliding counter does not charge denials', async ({ clock, limiter }) => {
-    const limited = limiter([slidingCounter({ limit: 5, window: '10s' })])
-    await admits(limited, 'k', 3)
-    for (let i = 0; i < 5; i++) assert.equal((await denies(limited, 'k', 3)).remaining, 2)
-    await admits(limited, 'k', 2)
-    clock.advance(10_000)
-    for (let i = 0; i < 5; i++) assert.equal((await denies(limited, 'k')).retryAfterMs, 2000)
-    clock.advance(2000)
-    await admits(limited, 'k')
-  }),
+  async 'sliding counters of one window share it, and are denied each by its limit'(scene) {
+    const both = scene.limiter([
+      slidingCounter({ limit: 9, window: '1s', name: 'large' }),
+      slidingCounter({ limit: 4, window: '1s', name: 'small' }),
+    ])
+    const other = scene.limiter([slidingCounter({ limit: 4, window: '2s' })])
+    await admits(both, 'k', 3)
+    assert.equal(await left(other, 'k'), 4)
+    const { deniedBy, limits } = await denies(both, 'k', 2)
+    assert.deepEqual(deniedBy, ['small'])
+    assert.deepEqual(
+      limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs]),
+      [
+        [6, 0],
+        [1, 1334],
+      ],
+    )
+    await opensIn(scene, 1334, both, 'k', 2)
+  },
 
-  conformanceCase(
-    'a sliding counter forgets what two windows have left behind',
-    async ({ clock, limiter }) => {
-      const limited = limiter([slidingCounter({ limit: 2, window: '1s' })])
-      await admits(limited, 'k', 2)
-      clock.advance(2000)
-      await admits(limited, 'k', 2)
-      clock.advance(86_400_000)
-      assert.equal(await left(limited, 'k'), 2)
-    },
-  ),
-
-  conformanceCase(
-    'sliding counters of one window share it, and are denied each by its limit',
-    async (scene) => {
-      const both = scene.limiter([
-        slidingCounter({ limit: 9, window: '1s', name: 'large' }),
-        slidingCounter({ limit: 4, window: '1s', name: 'small' }),
-      ])
-      const other = scene.limiter([slidingCounter({ limit: 4, window: '2s' })])
-      await admits(both, 'k', 3)
-      assert.equal(await left(other, 'k'), 4)
-      const { deniedBy, limits } = await denies(both, 'k', 2)
-      assert.deepEqual(deniedBy, ['small'])
-      assert.deepEqual(
-        limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs]),
-        [
-          [6, 0],
-          [1, 1334],
-        ],
-      )
-      await opensIn(scene, 1334, both, 'k', 2)
-    },
-  ),
-
-  conformanceCase(
-    'a sliding counter among other limits is charged with all of them or none',
-    async (scene) => {
-      const limited = scene.limiter([
-        slidingCounter({ limit: 5, window: '1s', name: 'counter' }),
-        slidingWindow({ limit: 6, window: '10s', name: 'window' }),
-        slidingCounter({ limit: 3, window: '1s', name: 'shadow', shadow: true }),
-      ])
-      const remaining = async () => (await limited.peek('k')).limits.map((limit) => limit.remaining)
-      const { limits } = await admits(limited, 'k', 4)
-      assert.equal(limits[2]!.allowed, false)
-      assert.deepEqual(await remaining(), [1, 2, 3])
-      assert.deepEqual((await denies(limited, 'k', 3)).deniedBy, ['counter', 'window'])
-      scene.clock.advance(1500)
-      assert.deepEqual((await denies(limited, 'k', 3)).deniedBy, ['window'])
-      assert.deepEqual(await remaining(), [3, 2, 3])
-    },
-  ),
-
-  conformanceCase('charges to a sliding counter saturate, and count for two windows', async (scene) => {
-    const { clock } = scene
-    const limited = scene.limiter([slidingCounter({ limit: 2 ** 40, window: '1s' })])
-    for (let i = 0; i < 20; i++) {
-      await limited.charge('k', Number.MAX_SAFE_INTEGER)
-      clock.advance(1)
+  async 'a sliding counter counts no more units than its limit can tell apart'({ clock, create }) {
+    let limit = 2 ** 40
+    const limited = create({ limits: () => [slidingCounter({ limit, window: '10s' })] })
+    const waitAt = async (size: number) => {
+      limit = size
+      return (await denies(limited, 'k')).retryAfterMs
     }
-    const { retryAfterMs, resetAfterMs } = await denies(limited, 'k')
-    assert.deepEqual([retryAfterMs, resetAfterMs], [980 + 756, 1980])
-    await opensIn(scene, 980 + 756, limited, 'k')
-    clock.advance(244)
-    assert.equal((await admits(limited, 'k', 2 ** 40 - 1)).remaining, 0)
-  }),
+    await limited.charge('k', Number.MAX_SAFE_INTEGER)
+    assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [15_120, 13_897])
+    clock.advance(10_000)
+    assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
+    limit = 2 ** 40
+    await limited.charge('k', 1)
+    assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
+  },
 
-  conformanceCase(
-    'a sliding counter counts no more units than its limit can tell apart',
-    async ({ clock, create }) => {
-      let limit = 2 ** 40
-      const limited = create({ limits: () => [slidingCounter({ limit, window: '10s' })] })
-      const waitAt = async (size: number) => {
-        limit = size
-        return (await denies(limited, 'k')).retryAfterMs
-      }
-      await limited.charge('k', Number.MAX_SAFE_INTEGER)
-      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [15_120, 13_897])
-      clock.advance(10_000)
-      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
-      limit = 2 ** 40
-      await limited.charge('k', 1)
-      assert.deepEqual([await waitAt(2 ** 40), await waitAt(2 ** 38)], [5120, 3897])
-    },
-  ),
-
-  conformanceCase('a sliding counter returns units to the window that they came in', async (scene) => {
+  async 'a sliding counter returns units to the window that they came in'(scene) {
     const limited = scene.limiter([slidingCounter({ limit: 10, window: '1s' })])
     const first = await admits(limited, 'k', 4)
     scene.clock.advance(1000)
@@ -181,9 +115,9 @@ export const slidingCounters: readonly ConformanceCase[] = [
     assert.equal(await limited.refund('k', second), 2)
     const { remaining, resetAfterMs } = await limited.peek('k')
     assert.deepEqual([remaining, resetAfterMs], [10, 0])
-  }),
+  },
 
-  conformanceCase('a refund to a sliding counter mints nothing', async ({ clock, limiter }) => {
+  async 'a refund to a sliding counter mints nothing'({ clock, limiter }) {
     const limited = limiter([slidingCounter({ limit: 3, window: '1s' })])
     const early = await admits(limited, 'k', 2)
     clock.advance(2000)
@@ -197,42 +131,36 @@ export const slidingCounters: readonly ConformanceCase[] = [
     await admits(limited, 'k')
     assert.equal(await limited.refund('k', forgotten), 1)
     assert.equal(await left(limited, 'k'), 3)
-  }),
+  },
 
-  conformanceCase(
-    'after a small step back over an edge a sliding counter waits for the clock',
-    async (scene) => {
-      const { clock } = scene
-      const limited = scene.limiter([slidingCounter({ limit: 3, window: '1s' })])
-      const { atMs } = await admits(limited, 'k', 2)
-      clock.advance(-500)
-      assert.equal((await admits(limited, 'k')).atMs, atMs)
-      const denied = await denies(limited, 'k')
-      assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 1334])
-      clock.set(atMs + 1333)
-      await denies(limited, 'k')
-      clock.advance(1)
-      await admits(limited, 'k')
-    },
-  ),
+  async 'after a small step back over an edge a sliding counter waits for the clock'(scene) {
+    const { clock } = scene
+    const limited = scene.limiter([slidingCounter({ limit: 3, window: '1s' })])
+    const { atMs } = await admits(limited, 'k', 2)
+    clock.advance(-500)
+    assert.equal((await admits(limited, 'k')).atMs, atMs)
+    const denied = await denies(limited, 'k')
+    assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 1334])
+    clock.set(atMs + 1333)
+    await denies(limited, 'k')
+    clock.advance(1)
+    await admits(limited, 'k')
+  },
 
-  conformanceCase(
-    'after a large step back all that a sliding counter holds is of this window',
-    async (scene) => {
-      const { clock } = scene
-      const limited = scene.limiter([slidingCounter({ limit: 6, window: '1s' })])
-      await admits(limited, 'k', 4)
-      clock.advance(1500)
-      await admits(limited, 'k', 4)
-      clock.advance(-3_600_000)
-      for (let waitMs = 1500; waitMs > 500; waitMs -= 250) {
-        const { atMs, retryAfterMs } = await denies(limited, 'k', 6)
-        assert.deepEqual([atMs, retryAfterMs], [clock.now(), waitMs])
-        clock.advance(250)
-      }
-      // Half of 8.
-      assert.equal(await left(limited, 'k'), 2)
-      await opensIn(scene, 500, limited, 'k', 6)
-    },
-  ),
-]
+  async 'after a large step back all that a sliding counter holds is of this window'(scene) {
+    const { clock } = scene
+    const limited = scene.limiter([slidingCounter({ limit: 6, window: '1s' })])
+    await admits(limited, 'k', 4)
+    clock.advance(1500)
+    await admits(limited, 'k', 4)
+    clock.advance(-3_600_000)
+    for (let waitMs = 1500; waitMs > 500; waitMs -= 250) {
+      const { atMs, retryAfterMs } = await denies(limited, 'k', 6)
+      assert.deepEqual([atMs, retryAfterMs], [clock.now(), waitMs])
+      clock.advance(250)
+    }
+    // Half of 8.
+    assert.equal(await left(limited, 'k'), 2)
+    await opensIn(scene, 500, limited, 'k', 6)
+  },
+}

@@ -1,14 +1,13 @@
+// Token buckets.
 import assert from 'node:assert/strict'
-import { slidingWindow } from '../limits/sliding-window.ts'
 import { tokenBucket } from '../limits/token-bucket.ts'
-import { admits, type ConformanceCase, conformanceCase, denies, left, opensIn } from './conformance-case.ts'
+import { admits, type Cases, denies, left, opensIn } from './conformance-case.ts'
 
 /** A token in 100 ms. */
 const TENTHS = { refill: 10, interval: '1s' } as const
 
-/** Token buckets. */
-export const tokenBuckets: readonly ConformanceCase[] = [
-  conformanceCase('a token bucket is full at first, and tokens come back one by one', async (scene) => {
+export const tokenBuckets: Cases = {
+  async 'a token bucket is full at first, and tokens come back one by one'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const { remaining, resetAfterMs, limits } = await admits(limited, 'k', 2)
     assert.deepEqual([remaining, resetAfterMs], [1, 200])
@@ -22,9 +21,9 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     assert.equal(await left(limited, 'k'), 2)
     scene.clock.advance(1)
     assert.equal((await admits(limited, 'k', 3)).remaining, 0)
-  }),
+  },
 
-  conformanceCase('tokens of a token bucket that take no whole milliseconds lose nothing', async (scene) => {
+  async 'tokens of a token bucket that take no whole milliseconds lose nothing'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 3, refill: 3, interval: '1s' })])
     await admits(limited, 'k', 3)
     // At 333 1/3, 666 2/3 and 1000 ms, and so on.
@@ -33,110 +32,44 @@ export const tokenBuckets: readonly ConformanceCase[] = [
       await opensIn(scene, ms, limited, 'k')
     }
     assert.equal((await denies(limited, 'k', 3)).resetAfterMs, 1000)
-  }),
+  },
 
-  conformanceCase(
-    'a token bucket says when a cost of any size is there, to the millisecond',
-    async (scene) => {
-      const limited = scene.limiter([tokenBucket({ capacity: 10, refill: 7, interval: '1s' })])
-      for (const cost of [1, 2, 3, 7, 10]) {
-        await limited.reset('k')
-        await admits(limited, 'k', 10)
-        const { retryAfterMs } = await denies(limited, 'k', cost)
-        assert.equal(retryAfterMs, Math.ceil((cost * 1000) / 7))
-        await opensIn(scene, retryAfterMs, limited, 'k', cost)
-      }
-      assert.equal((await denies(limited, 'k', 11)).retryAfterMs, Number.POSITIVE_INFINITY)
-    },
-  ),
-
-  conformanceCase('a token bucket does not charge denials', async ({ clock, limiter }) => {
-    const limited = limiter([tokenBucket({ capacity: 5, ...TENTHS })])
-    await admits(limited, 'k', 3)
-    for (let i = 0; i < 5; i++) {
-      const { remaining, retryAfterMs } = await denies(limited, 'k', 3)
-      assert.deepEqual([remaining, retryAfterMs], [2, 100 - 10 * i])
-      clock.advance(10)
+  async 'a token bucket says when a cost of any size is there, to the millisecond'(scene) {
+    const limited = scene.limiter([tokenBucket({ capacity: 10, refill: 7, interval: '1s' })])
+    for (const cost of [1, 2, 3, 7, 10]) {
+      await limited.reset('k')
+      await admits(limited, 'k', 10)
+      const { retryAfterMs } = await denies(limited, 'k', cost)
+      assert.equal(retryAfterMs, Math.ceil((cost * 1000) / 7))
+      await opensIn(scene, retryAfterMs, limited, 'k', cost)
     }
-    await admits(limited, 'k', 2)
-  }),
+    assert.equal((await denies(limited, 'k', 11)).retryAfterMs, Number.POSITIVE_INFINITY)
+  },
 
-  conformanceCase('a token bucket admits its capacity and what comes back, and no more', async (scene) => {
-    const limited = scene.limiter([tokenBucket({ capacity: 5, ...TENTHS })])
-    let admitted = 0
-    for (let ms = 0; ms <= 1000; ms += 5) {
-      for (;;) {
-        const { allowed, retryAfterMs } = await limited.consume('k')
-        if (!allowed) {
-          assert.equal(retryAfterMs, 100 - (ms % 100))
-          break
-        }
-        admitted++
-      }
-      scene.clock.advance(5)
-    }
-    assert.equal(admitted, 5 + 10)
-  }),
-
-  conformanceCase('a token bucket among other limits is charged with all of them or none', async (scene) => {
-    const limited = scene.limiter([
-      tokenBucket({ capacity: 5, ...TENTHS, name: 'bucket' }),
-      slidingWindow({ limit: 6, window: '10s', name: 'window' }),
-      tokenBucket({ capacity: 3, ...TENTHS, name: 'shadow', shadow: true }),
-    ])
-    const remaining = async () => (await limited.peek('k')).limits.map((limit) => limit.remaining)
-    const { limits } = await admits(limited, 'k', 4)
-    assert.equal(limits[2]!.allowed, false)
-    assert.deepEqual(await remaining(), [1, 2, 3])
-    assert.deepEqual((await denies(limited, 'k', 3)).deniedBy, ['bucket', 'window'])
-    assert.deepEqual(await remaining(), [1, 2, 3])
-    scene.clock.advance(400)
-    assert.deepEqual((await denies(limited, 'k', 3)).deniedBy, ['window'])
-    assert.deepEqual(await remaining(), [5, 2, 3])
-  }),
-
-  conformanceCase('a charge leaves a token bucket in debt, until it is paid', async (scene) => {
+  async 'a charge leaves a token bucket in debt, until it is paid'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 4, ...TENTHS })])
     await limited.charge('k', 9)
     const { remaining, retryAfterMs, resetAfterMs } = await denies(limited, 'k')
     assert.deepEqual([remaining, retryAfterMs, resetAfterMs], [0, 600, 900])
     await opensIn(scene, 600, limited, 'k')
     await denies(limited, 'k')
-  }),
+  },
 
-  conformanceCase(
-    'the debt of a token bucket saturates: it is paid in 366 days',
-    async ({ clock, limiter }) => {
-      const year = 366 * 86_400_000
-      const limited = limiter([tokenBucket({ capacity: 4, ...TENTHS })])
-      for (let i = 0; i < 20; i++) {
-        clock.advance(1)
-        await limited.charge('k', Number.MAX_SAFE_INTEGER)
-      }
-      assert.deepEqual((await denies(limited, 'k')).resetAfterMs, year)
-      assert.deepEqual((await denies(limited, 'k', 4)).retryAfterMs, year)
-      assert.deepEqual((await denies(limited, 'k', 3)).retryAfterMs, year - 100)
-    },
-  ),
+  async 'the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days'(scene) {
+    let refill = 10
+    const limited = scene.create({ limits: () => [tokenBucket({ capacity: 4, refill, interval: '1s' })] })
+    await limited.charge('k', Number.MAX_SAFE_INTEGER)
+    refill = 1
+    assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
+    refill = 10
+    assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
+    // 2^52 parts of tokens.
+    const greatest = scene.limiter([tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, interval: 4096 })])
+    await greatest.charge('great', Number.MAX_SAFE_INTEGER)
+    assert.equal((await denies(greatest, 'great')).resetAfterMs, 4096)
+  },
 
-  conformanceCase(
-    'the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days',
-    async (scene) => {
-      let refill = 10
-      const limited = scene.create({ limits: () => [tokenBucket({ capacity: 4, refill, interval: '1s' })] })
-      await limited.charge('k', Number.MAX_SAFE_INTEGER)
-      refill = 1
-      assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
-      refill = 10
-      assert.equal((await denies(limited, 'k')).resetAfterMs, 366 * 86_400_000)
-      // 2^52 parts of tokens.
-      const greatest = scene.limiter([tokenBucket({ capacity: 2 ** 40, refill: 2 ** 40, interval: 4096 })])
-      await greatest.charge('great', Number.MAX_SAFE_INTEGER)
-      assert.equal((await denies(greatest, 'great')).resetAfterMs, 4096)
-    },
-  ),
-
-  conformanceCase('a refund to a token bucket returns what has not come back by itself', async (scene) => {
+  async 'a refund to a token bucket returns what has not come back by itself'(scene) {
     const limited = scene.limiter([tokenBucket({ capacity: 10, ...TENTHS })])
     await admits(limited, 'k', 2)
     const decision = await admits(limited, 'k', 8)
@@ -147,9 +80,9 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     assert.equal((await limited.peek('k')).resetAfterMs, 200)
     assert.equal(await left(limited, 'k'), 8)
     assert.equal(await limited.refund('k', decision), 0)
-  }),
+  },
 
-  conformanceCase('a refund to a token bucket mints nothing', async ({ clock, limiter }) => {
+  async 'a refund to a token bucket mints nothing'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const early = await admits(limited, 'k', 2)
     clock.advance(200)
@@ -165,47 +98,44 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     await admits(limited, 'k')
     assert.equal(await limited.refund('k', forgotten), 0)
     assert.equal(await left(limited, 'k'), 2)
-  }),
+  },
 
-  conformanceCase('a token bucket refunds a charge after much larger ones', async ({ clock, limiter }) => {
+  async 'a token bucket refunds a charge after much larger ones'({ clock, limiter }) {
     const limited = limiter([tokenBucket({ capacity: 1000, refill: 1, interval: '1s' })])
     const decision = await admits(limited, 'k', 9)
     clock.advance(1)
     await admits(limited, 'k', 900)
     assert.equal(await limited.refund('k', decision), 9)
-  }),
+  },
 
-  conformanceCase(
-    'a refund to a token bucket that was full since mints nothing after the clock was set back',
-    async ({ clock, limiter }) => {
-      const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
-      const decision = await admits(limited, 'k', 5)
-      clock.advance(-3_600_000)
-      await admits(limited, 'k')
-      clock.advance(3_600_010)
-      await admits(limited, 'k', 5)
-      assert.equal(await limited.refund('k', decision), 0)
-      assert.equal(await left(limited, 'k'), 5)
-    },
-  ),
+  async 'a refund to a token bucket that was full since mints nothing after the clock was set back'({
+    clock,
+    limiter,
+  }) {
+    const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
+    const decision = await admits(limited, 'k', 5)
+    clock.advance(-3_600_000)
+    await admits(limited, 'k')
+    clock.advance(3_600_010)
+    await admits(limited, 'k', 5)
+    assert.equal(await limited.refund('k', decision), 0)
+    assert.equal(await left(limited, 'k'), 5)
+  },
 
-  conformanceCase(
-    'after a small step back a token bucket waits for the clock',
-    async ({ clock, limiter }) => {
-      const limited = limiter([tokenBucket({ capacity: 2, ...TENTHS })])
-      const { atMs } = await admits(limited, 'k')
-      clock.advance(-500)
-      assert.equal((await admits(limited, 'k')).atMs, atMs)
-      const denied = await denies(limited, 'k')
-      assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 100])
-      clock.set(atMs + 99)
-      await denies(limited, 'k')
-      clock.advance(1)
-      await admits(limited, 'k')
-    },
-  ),
+  async 'after a small step back a token bucket waits for the clock'({ clock, limiter }) {
+    const limited = limiter([tokenBucket({ capacity: 2, ...TENTHS })])
+    const { atMs } = await admits(limited, 'k')
+    clock.advance(-500)
+    assert.equal((await admits(limited, 'k')).atMs, atMs)
+    const denied = await denies(limited, 'k')
+    assert.deepEqual([denied.atMs, denied.retryAfterMs], [atMs, 100])
+    clock.set(atMs + 99)
+    await denies(limited, 'k')
+    clock.advance(1)
+    await admits(limited, 'k')
+  },
 
-  conformanceCase('after a large step back a token bucket counts its debt from then on', async (scene) => {
+  async 'after a large step back a token bucket counts its debt from then on'(scene) {
     const { clock } = scene
     const limited = scene.limiter([tokenBucket({ capacity: 3, ...TENTHS })])
     const decision = await admits(limited, 'k', 3)
@@ -218,19 +148,19 @@ export const tokenBuckets: readonly ConformanceCase[] = [
     await admits(limited, 'k')
     // Nobody knows what of that charge has come back.
     assert.equal(await limited.refund('k', decision), 0)
-  }),
+  },
 
-  conformanceCase(
-    'what a refund leaves of a debt, before anything else is asked after a large step back, counts from then on, too',
-    async ({ clock, limiter }) => {
-      const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
-      const decision = await admits(limited, 'k', 6)
-      clock.advance(-3_600_000)
-      assert.equal(await limited.refund('k', decision, 2), 2)
-      clock.advance(200)
-      assert.equal((await admits(limited, 'k')).remaining, 5)
-      clock.advance(200)
-      assert.equal(await left(limited, 'k'), 7)
-    },
-  ),
-]
+  async 'what a refund leaves of a debt, before anything else is asked after a large step back, counts from then on, too'({
+    clock,
+    limiter,
+  }) {
+    const limited = limiter([tokenBucket({ capacity: 10, ...TENTHS })])
+    const decision = await admits(limited, 'k', 6)
+    clock.advance(-3_600_000)
+    assert.equal(await limited.refund('k', decision, 2), 2)
+    clock.advance(200)
+    assert.equal((await admits(limited, 'k')).remaining, 5)
+    clock.advance(200)
+    assert.equal(await left(limited, 'k'), 7)
+  },
+}

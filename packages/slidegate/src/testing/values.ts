@@ -1,12 +1,12 @@
+// Limits on distinct values.
 import assert from 'node:assert/strict'
 import type { Limiter } from '../limiter.ts'
 import { distinct } from '../limits/distinct.ts'
-import { type ConformanceCase, conformanceCase } from './conformance-case.ts'
+import type { Cases } from './conformance-case.ts'
 import { entriesOf } from './entries.ts'
 
-/** Distinct values. */
-export const values: readonly ConformanceCase[] = [
-  conformanceCase('a value takes one unit, however often it comes', async (scene) => {
+export const values: Cases = {
+  async 'a value takes one unit, however often it comes'(scene) {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s' })])
     const told = await toldOfEach(limited)
     assert.deepEqual(told, [
@@ -19,9 +19,9 @@ export const values: readonly ConformanceCase[] = [
     assert.equal((await limited.peek('k', { value: 'a' })).allowed, true)
     assert.equal((await limited.peek('k', { value: 'c' })).retryAfterMs, 10_000)
     assert.equal((await limited.consume('other', { value: 'c' })).allowed, true)
-  }),
+  },
 
-  conformanceCase('a value counts for a window from its last admission', async ({ clock, limiter }) => {
+  async 'a value counts for a window from its last admission'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s' })])
     const asks = (value: string) => limited.consume('k', { value })
     await asks('a')
@@ -40,37 +40,34 @@ export const values: readonly ConformanceCase[] = [
     clock.advance(1)
     const names = (await entriesOf(limited, 'k')).map(({ name, units }) => [name, units])
     assert.deepEqual(names, [['c', 1]])
-  }),
+  },
 
-  conformanceCase('a value that is returned was seen all the same', async ({ limiter }) => {
+  async 'a value that is returned was seen all the same'({ limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s' })])
     const decision = await limited.consume('k', { value: 'a' })
     assert.equal(await limited.refund('k', decision), 0)
     assert.equal((await limited.peek('k', { value: 'b' })).remaining, 1)
-  }),
+  },
 
-  conformanceCase(
-    'a shadow limit of values denies nobody, and counts up to its limit',
-    async ({ limiter }) => {
-      const limited = limiter([distinct({ limit: 1, window: '10s', shadow: true })])
-      const told = []
-      for (const value of ['a', 'b', 'a']) {
-        const { allowed, limits } = await limited.consume('k', { value })
-        told.push([allowed, limits[0]!.allowed])
-      }
-      assert.deepEqual(told, [
-        [true, true],
-        [true, false],
-        [true, true],
-      ])
-      assert.deepEqual(
-        (await entriesOf(limited, 'k')).map(({ name }) => name),
-        ['a'],
-      )
-    },
-  ),
+  async 'a shadow limit of values denies nobody, and counts up to its limit'({ limiter }) {
+    const limited = limiter([distinct({ limit: 1, window: '10s', shadow: true })])
+    const told = []
+    for (const value of ['a', 'b', 'a']) {
+      const { allowed, limits } = await limited.consume('k', { value })
+      told.push([allowed, limits[0]!.allowed])
+    }
+    assert.deepEqual(told, [
+      [true, true],
+      [true, false],
+      [true, true],
+    ])
+    assert.deepEqual(
+      (await entriesOf(limited, 'k')).map(({ name }) => name),
+      ['a'],
+    )
+  },
 
-  conformanceCase('a value that is charged counts without being asked', async ({ clock, limiter }) => {
+  async 'a value that is charged counts without being asked'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 1, window: '10s' })])
     await limited.charge('k', 1, { value: 'a' })
     await limited.charge('k', 1, { value: 'b' })
@@ -87,9 +84,9 @@ export const values: readonly ConformanceCase[] = [
         ['a', 0],
       ],
     )
-  }),
+  },
 
-  conformanceCase('an approximate limit denies known values too while it is reached', async (scene) => {
+  async 'an approximate limit denies known values too while it is reached'(scene) {
     const limited = scene.limiter([distinct({ limit: 2, window: '10s', approximate: true })])
     const told = await toldOfEach(limited)
     // A known value may leave one unit less than there is.
@@ -103,9 +100,9 @@ export const values: readonly ConformanceCase[] = [
     assert.equal((await limited.peek('other', { value: 'c' })).remaining, 2)
     await limited.reset('k')
     assert.equal((await limited.peek('k', { value: 'c' })).remaining, 2)
-  }),
+  },
 
-  conformanceCase('an approximate limit counts a value to the end of a tenth', async ({ clock, limiter }) => {
+  async 'an approximate limit counts a value to the end of a tenth'({ clock, limiter }) {
     const limited = limiter([distinct({ limit: 2, window: '10s', approximate: true })])
     clock.advance(1000 - (clock.now() % 1000) + 700)
     await limited.consume('k', { value: 'a' })
@@ -121,8 +118,8 @@ export const values: readonly ConformanceCase[] = [
     assert.deepEqual([decision.allowed, decision.remaining], [true, 0])
     assert.equal(await limited.refund('k', decision), 0)
     assert.equal((await limited.consume('k', { value: 'c' })).allowed, false)
-  }),
-]
+  },
+}
 
 /** The answers to two values, and to a third one while the limit is 2. */
 async function toldOfEach(limited: Limiter): Promise<unknown[]> {

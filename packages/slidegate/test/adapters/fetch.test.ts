@@ -70,47 +70,6 @@ describe('Fetch API, in particular', () => {
     expect([(await one(ask())).status, (await other(ask())).status]).toEqual([200, 429])
   })
 
-  it('merges with limiters within and around, in order, whoever denies', async () => {
-    const handler = withRateLimit(
-      withRateLimit(
-        withRateLimit(() => new Response('served'), once('c', 9)),
-        once('b', 1),
-      ),
-      once('a', 2),
-    )
-    const states: unknown[] = []
-    for (let i = 0; i < 3; i++) {
-      const { status, headers } = await handler(ask())
-      states.push([status, headers.get('RateLimit'), headers.get('RateLimit-Policy')])
-    }
-    const [a, b, c] = ['"a";q=2;w=3600', '"b";q=1;w=3600', '"c";q=9;w=3600']
-    expect(states).toEqual([
-      [200, '"a";r=1;t=3600, "b";r=0;t=3600, "c";r=8;t=3600', `${a}, ${b}, ${c}`],
-      [429, '"a";r=0, "b";r=0;t=3600', `${a}, ${b}`],
-      [429, '"a";r=0;t=3600', a],
-    ])
-  })
-
-  it('of headers that are no lists the tighter one stands, or that of who denied', async () => {
-    const legacy = (name: string, limit: number): RateLimitOptions => ({
-      ...once(name, limit),
-      headers: 'legacy',
-    })
-    for (const [outer, inner] of [
-      [3, 2],
-      [2, 3],
-      [2, 2],
-    ] as const) {
-      const handler = withRateLimit(
-        withRateLimit(() => new Response(), legacy('inner', inner)),
-        legacy('outer', outer),
-      )
-      const limits: (string | null)[] = []
-      for (let i = 0; i < 3; i++) limits.push((await handler(ask())).headers.get('X-RateLimit-Limit'))
-      expect(limits).toEqual(['2', '2', '2'])
-    }
-  })
-
   it('adds to the RateLimit header of the response that a handler has from elsewhere', async () => {
     const elsewhere = withRateLimit(() => new Response(null, { headers: { RateLimit: '"cdn";r=5' } }), once())
     expect((await elsewhere(ask())).headers.get('RateLimit')).toBe('"once";r=0;t=3600, "cdn";r=5')

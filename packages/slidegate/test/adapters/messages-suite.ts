@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import type { DenialMessage } from '../../src/http/denial-message.ts'
 import type { MessageOptions } from '../../src/http/messages.ts'
-import type { Notice } from '../../src/http/notice.ts'
 import {
   createLimiter,
   type Limit,
@@ -33,7 +33,7 @@ export interface ChatUnderTest {
 }
 
 export interface ClientUnderTest {
-  readonly notices: readonly Notice[]
+  readonly denials: readonly DenialMessage[]
   readonly closed: Promise<unknown>
   /** Leaves, saying so or not. */
   hangUp(isOrderly: boolean): void
@@ -105,7 +105,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       const chat = await serve({ limiter: limiterOf(20, newStore()) })
       const clients = [await connect(chat), await connect(chat)]
       for (const { say } of clients) say(...numbered(50))
-      await until('all notices', async () => clients.every(({ notices }) => notices.length === 30))
+      await until('all denials', async () => clients.every(({ denials }) => denials.length === 30))
       expect(chat.handled.length).toBe(40)
       expect(chat.handled.toSorted((a, b) => Number(a) - Number(b))).toEqual(
         numbered(20).flatMap((n) => [n, n]),
@@ -125,7 +125,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       const chat = await serve({ limiter: limiterOf(20, newStore()), key })
       const clients = [await connect(chat), await connect(chat)]
       for (const { say } of clients) say(...numbered(50))
-      await until('all notices', async () => clients.reduce((sum, c) => sum + c.notices.length, 0) === 80)
+      await until('all denials', async () => clients.reduce((sum, c) => sum + c.denials.length, 0) === 80)
       expect(chat.handled.length).toBe(20)
     })
 
@@ -142,7 +142,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
         async () => (await limiter.peek('all')).remaining === 2 - chat.handled.length,
       )
       expect(chat.handled.length).toBeLessThan(2)
-      expect(client.notices).toEqual([])
+      expect(client.denials).toEqual([])
     })
 
     it('lets those who wait go on when there is room, in their order', async () => {
@@ -159,7 +159,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
         expect(limiter.waiting('all').length).toBe(1)
         await limiter.reset('all')
       }
-      expect(client.notices).toEqual([])
+      expect(client.denials).toEqual([])
     })
 
     it('neither handles nor charges what is being decided when the connection closes', async () => {
@@ -183,7 +183,7 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       const chat = await serve({ limits: perHour(1), denied: { delay: '1m' } })
       const client = await connect(chat)
       client.say('a', 'b')
-      await until('a notice', async () => client.notices.length > 0)
+      await until('a denial', async () => client.denials.length > 0)
       expect(chat.handled).toEqual(['a'])
     })
 
@@ -194,8 +194,8 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       first.say('a', 'b', 'c')
       await until('one that waits', async () => limiter.waiting('all').length === 1)
       second.say('d')
-      await until('a notice', async () => second.notices.length === 1)
-      expect([chat.handled, first.notices]).toEqual([['a'], []])
+      await until('a denial', async () => second.denials.length === 1)
+      expect([chat.handled, first.denials]).toEqual([['a'], []])
     })
 
     it('is treated as a function of it says', async () => {
@@ -203,10 +203,10 @@ export async function messageSuite<Message, Chat extends ChatUnderTest>(
       const chat = await serve({ limits: perHour(1), denied })
       const client = await connect(chat)
       client.say('a', 'b')
-      await until('a notice', async () => client.notices.length > 0)
+      await until('a denial', async () => client.denials.length > 0)
       client.say('last')
       await client.closed
-      expect(client.notices.length).toBe(1)
+      expect(client.denials.length).toBe(1)
     })
   })
 

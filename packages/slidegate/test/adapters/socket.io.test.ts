@@ -10,7 +10,7 @@ import type { WebSocket } from 'ws'
 import { rateLimit as limitHandshakes } from '../../src/adapters/node.ts'
 import {
   type ClientEvent,
-  type Notice,
+  type DenialMessage,
   type RateLimitOptions,
   rateLimit,
 } from '../../src/adapters/socket.io.ts'
@@ -26,7 +26,7 @@ import {
   perHour,
 } from './messages-suite.ts'
 
-const NOTICE = {
+const DENIAL = {
   type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
   title: expect.any(String),
   status: 429,
@@ -88,13 +88,13 @@ async function connect(
   const settings = { transports: ['websocket'], reconnection: false, forceNew: true, ...options }
   const socket = connectTo(`${url}${path}`, settings)
   onTestFinished(() => void socket.disconnect())
-  const notices: Notice[] = []
-  socket.on('rate_limited', (notice) => notices.push(notice))
+  const denials: DenialMessage[] = []
+  socket.on('rate_limited', (denial) => denials.push(denial))
   const closed = new Promise<string>((resolve) => socket.once('disconnect', resolve))
   await new Promise<void>((resolve) => socket.once('connect', resolve))
   return {
     socket,
-    notices,
+    denials,
     closed,
     hangUp: (isOrderly) => void (isOrderly ? socket.disconnect() : socket.io.engine.close()),
     say: (...texts) => {
@@ -118,18 +118,18 @@ describe.each(['websocket', 'polling'])('a denied event, by %s', (transport) => 
     const chat = await serve({ limits: perHour(1) })
     const client = await connect(chat, { transports })
     client.say('a', 'b', 'c')
-    await until('notices', async () => client.notices.length === 2)
-    expect(client.notices).toEqual([NOTICE, NOTICE])
+    await until('denials', async () => client.denials.length === 2)
+    expect(client.denials).toEqual([DENIAL, DENIAL])
     expect([chat.handled, client.socket.connected]).toEqual([['a'], true])
   })
 
   it('is told by the acknowledgement that the client has asked for, and by nothing else', async () => {
     const chat = await serve({ limits: perHour(1) })
-    const { socket, notices } = await connect(chat, { transports })
+    const { socket, denials } = await connect(chat, { transports })
     expect(await socket.emitWithAck('say', 'a')).toBe('said')
-    expect(await socket.emitWithAck('say', 'b')).toEqual({ error: NOTICE })
-    expect(await socket.emitWithAck('say')).toEqual({ error: NOTICE })
-    expect([chat.handled, notices]).toEqual([['a'], []])
+    expect(await socket.emitWithAck('say', 'b')).toEqual({ error: DENIAL })
+    expect(await socket.emitWithAck('say')).toEqual({ error: DENIAL })
+    expect([chat.handled, denials]).toEqual([['a'], []])
   })
 })
 
@@ -138,7 +138,7 @@ describe('a denied event', () => {
     const chat = await serve({ limits: perHour(1), disclose: false })
     const { socket } = await connect(chat)
     await socket.emitWithAck('say', 'a')
-    const { type, title, status } = NOTICE
+    const { type, title, status } = DENIAL
     expect(await socket.emitWithAck('say', 'b')).toEqual({ error: { type, title, status } })
   })
 
@@ -158,7 +158,7 @@ describe('a denied event', () => {
     client.say('a', 'b')
     expect(await client.socket.emitWithAck('say', 'c')).toEqual(['hourly'])
     expect(told).toEqual(['begun b', 'ended b', 'begun c', 'ended c'])
-    expect(client.notices).toEqual([])
+    expect(client.denials).toEqual([])
   })
 })
 
@@ -222,11 +222,11 @@ describe('events', () => {
     conn.on('newListener', () => {
       most = Math.max(most, conn.listenerCount('drain'))
     })
-    const notices: unknown[] = []
-    for (const room of rooms) room.on('rate_limited', (notice) => notices.push(notice))
+    const denials: unknown[] = []
+    for (const room of rooms) room.on('rate_limited', (denial) => denials.push(denial))
     // In one flight, so that they are all being told at the same time.
     for (const room of rooms) room.emit('say').emit('say').emit('say')
-    await until('notices', async () => notices.length === 60)
+    await until('denials', async () => denials.length === 60)
     expect(most).toBeLessThan(3)
   })
 
@@ -242,7 +242,7 @@ describe('events', () => {
     await again
     expect(socket.recovered).toBe(true)
     expect(await socket.emitWithAck('say', 'b')).toBe('said')
-    expect(await socket.emitWithAck('say', 'c')).toEqual({ error: NOTICE })
+    expect(await socket.emitWithAck('say', 'c')).toEqual({ error: DENIAL })
   })
 })
 
@@ -269,7 +269,7 @@ describe('lists', () => {
     expect(await friend.socket.emitWithAck('say', 9)).toBe('said')
     const other = await from('198.51.100.8')
     other.say('a')
-    expect(await other.socket.emitWithAck('say', 'b')).toEqual({ error: NOTICE })
+    expect(await other.socket.emitWithAck('say', 'b')).toEqual({ error: DENIAL })
   })
 })
 
@@ -317,11 +317,11 @@ describe('a flood of 10,000 events', () => {
     const chat = await serve({ limits: perHour(20), skip: async () => false, maxPending: 10_000 })
     const client = await connect(chat)
     client.say(...numbered(10_000))
-    await until('all', async () => client.notices.length === 9_980)
+    await until('all', async () => client.denials.length === 9_980)
     expect(chat.handled).toEqual(numbered(20))
   })
 
-  it('of a client that listens to no notice fills no buffer', async () => {
+  it('of a client that listens to no denial fills no buffer', async () => {
     const limits = Array.from({ length: 20 }, (_, i) =>
       slidingWindow({ limit: 1, window: '1h', name: `${i}`.padStart(64, 'x') }),
     )
@@ -377,7 +377,7 @@ describe('types', () => {
     say(text: string, acknowledge: (answer: string) => void): void
   }
   interface FromServer {
-    rate_limited(notice: Notice): void
+    rate_limited(denial: DenialMessage): void
   }
   interface Data {
     user: string

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest'
 import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { rateLimit as limitHandshakes } from '../../src/adapters/node.ts'
-import { type Message, type Notice, type RateLimitOptions, rateLimit } from '../../src/adapters/ws.ts'
+import { type DenialMessage, type Message, type RateLimitOptions, rateLimit } from '../../src/adapters/ws.ts'
 import { clientAddress } from '../../src/http/index.ts'
 import { slidingWindow } from '../../src/index.ts'
 import { until } from '../support/until.ts'
@@ -85,10 +85,10 @@ interface Client extends ClientUnderTest {
 
 async function connect(chat: Chat, headers: Record<string, string> = {}): Promise<Client> {
   const socket = new WebSocket(`ws://127.0.0.1:${chat.port}`, { headers })
-  const notices: Notice[] = []
+  const denials: DenialMessage[] = []
   socket.on('message', (data, isBinary) => {
     expect(isBinary).toBe(false)
-    notices.push(JSON.parse(data.toString()))
+    denials.push(JSON.parse(data.toString()))
   })
   socket.on('error', () => {})
   const closed = new Promise<number>((resolve) => socket.once('close', resolve))
@@ -96,7 +96,7 @@ async function connect(chat: Chat, headers: Record<string, string> = {}): Promis
   onTestFinished(() => socket.terminate())
   return {
     socket,
-    notices,
+    denials,
     closed,
     hangUp: (isOrderly) => (isOrderly ? socket.close() : socket.terminate()),
     say: (...messages) => {
@@ -130,8 +130,8 @@ describe('a denied message', () => {
     const chat = await serve({ limits: perHour(1) })
     const client = await connect(chat)
     client.say('a', 'b')
-    await until('a notice', async () => client.notices.length > 0)
-    expect(client.notices).toEqual([
+    await until('a denial', async () => client.denials.length > 0)
+    expect(client.denials).toEqual([
       {
         type: QUOTA_EXCEEDED,
         title: expect.any(String),
@@ -140,7 +140,7 @@ describe('a denied message', () => {
         retryAfterMs: expect.any(Number),
       },
     ])
-    expect(client.notices[0]!.retryAfterMs).toBeGreaterThan(3_500_000)
+    expect(client.denials[0]!.retryAfterMs).toBeGreaterThan(3_500_000)
     expect(client.socket.readyState).toBe(WebSocket.OPEN)
   })
 
@@ -148,16 +148,16 @@ describe('a denied message', () => {
     const chat = await serve({ limits: perHour(1), disclose: false })
     const client = await connect(chat)
     client.say('a', 'b')
-    await until('a notice', async () => client.notices.length > 0)
-    expect(client.notices).toEqual([{ type: QUOTA_EXCEEDED, title: expect.any(String), status: 429 }])
+    await until('a denial', async () => client.denials.length > 0)
+    expect(client.denials).toEqual([{ type: QUOTA_EXCEEDED, title: expect.any(String), status: 429 }])
   })
 
   it('is told no time where waiting does not help', async () => {
     const chat = await serve({ limits: perHour(1), cost: () => 2 })
     const client = await connect(chat)
     client.say('a')
-    await until('a notice', async () => client.notices.length > 0)
-    expect(client.notices[0]).not.toHaveProperty('retryAfterMs')
+    await until('a denial', async () => client.denials.length > 0)
+    expect(client.denials[0]).not.toHaveProperty('retryAfterMs')
   })
 
   it('is left to onDenied, which is waited for', async () => {
@@ -174,8 +174,8 @@ describe('a denied message', () => {
     })
     const client = await connect(chat)
     client.say('a', 'b', 'c')
-    await until('both', async () => client.notices.length === 2)
-    expect(client.notices).toEqual(Array(2).fill({ deniedBy: ['hourly'] }))
+    await until('both', async () => client.denials.length === 2)
+    expect(client.denials).toEqual(Array(2).fill({ deniedBy: ['hourly'] }))
     expect(told).toEqual(['begun b', 'ended b', 'begun c', 'ended c'])
   })
 })
@@ -191,7 +191,7 @@ describe('messages', () => {
     client.socket.send(Buffer.from([0, 255, 254]))
     client.say('text')
     client.socket.send(Buffer.from([1]))
-    await until('a notice', async () => client.notices.length > 0)
+    await until('a denial', async () => client.denials.length > 0)
     expect(received).toEqual([
       [Buffer.from([0, 255, 254]), true],
       [Buffer.from('text'), false],
@@ -202,7 +202,7 @@ describe('messages', () => {
     const chat = await serve({ limits: perHour(10), cost: ({ data }) => (data as Buffer).length })
     const client = await connect(chat)
     client.say('12345678', '123', '12')
-    await until('a notice', async () => client.notices.length > 0 && chat.handled.length === 2)
+    await until('a denial', async () => client.denials.length > 0 && chat.handled.length === 2)
     expect(chat.handled).toEqual(['12345678', '12'])
   })
 
@@ -210,14 +210,14 @@ describe('messages', () => {
     const skipping = await serve({ limits: perHour(1), skip: ({ data }) => data.toString() === 'typing' })
     const client = await connect(skipping)
     client.say('typing', 'a', 'typing', 'b', 'typing')
-    await until('all', async () => skipping.handled.length === 4 && client.notices.length === 1)
+    await until('all', async () => skipping.handled.length === 4 && client.denials.length === 1)
     expect(skipping.handled).toEqual(['typing', 'a', 'typing', 'typing'])
 
     const allowing = await serve({ limits: perHour(1), allow: ['127.0.0.0/8'] })
     const friend = await connect(allowing)
     friend.say(...numbered(10))
     await until('all', async () => allowing.handled.length === 10)
-    expect(friend.notices).toEqual([])
+    expect(friend.denials).toEqual([])
   })
 
   it('that a client has sent before it closes are handled', async () => {
@@ -251,7 +251,7 @@ describe('a client on the list deny', () => {
     const client = await connect(chat)
     client.say('a')
     expect(await client.closed).toBe(1008)
-    expect([chat.handled, client.notices]).toEqual([[], []])
+    expect([chat.handled, client.denials]).toEqual([[], []])
   })
 
   it('is known by its address behind proxies', async () => {
@@ -280,12 +280,12 @@ describe('a flood of 10,000 messages', () => {
     let most = 0
     const client = await connect(chat)
     chat.onArrival = () => {
-      most = Math.max(most, chat.arrived - chat.handled.length - client.notices.length)
+      most = Math.max(most, chat.arrived - chat.handled.length - client.denials.length)
     }
     client.say(...Array(10_000).fill(message))
-    await until('all of it', async () => client.notices.length === 9980)
+    await until('all of it', async () => client.denials.length === 9980)
     expect(chat.handled.length).toBe(20)
-    // Those that are decided, and notices on their way.
+    // Those that are decided, and denials on their way.
     expect(most).toBeLessThan(2 * CHUNKS)
   })
 
@@ -302,7 +302,7 @@ describe('a flood of 10,000 messages', () => {
     expect(chat.sockets[0]!.isPaused).toBe(true)
   })
 
-  it('of a client that listens to no notice fills no buffer', async () => {
+  it('of a client that listens to no denial fills no buffer', async () => {
     const limits = numbered(20).map((n) =>
       slidingWindow({ limit: 1, window: '1h', name: n.padStart(64, 'x') }),
     )
@@ -311,11 +311,11 @@ describe('a flood of 10,000 messages', () => {
     client.socket.pause()
     client.say(...Array(20_000).fill('x'))
     const [socket] = chat.sockets
-    await until('the notices that nobody takes', async () => socket!.bufferedAmount > 0)
+    await until('the denials that nobody takes', async () => socket!.bufferedAmount > 0)
     await roundTrips(chat, 50)
     expect(socket!.bufferedAmount).toBeLessThan(2_000)
     client.socket.resume()
-    await until('all of them', async () => client.notices.length === 19_999)
+    await until('all of them', async () => client.denials.length === 19_999)
   })
 })
 
@@ -348,9 +348,9 @@ describe('an error', () => {
       const chat = await serve({ limiter: unavailable(onStoreError) })
       const client = await connect(chat)
       client.say('a')
-      await until('an end', async () => chat.handled.length + client.notices.length > 0)
+      await until('an end', async () => chat.handled.length + client.denials.length > 0)
       expect(chat.handled).toEqual(handled)
-      if (onStoreError === 'deny') expect(client.notices[0]).toMatchObject({ status: 503 })
+      if (onStoreError === 'deny') expect(client.denials[0]).toMatchObject({ status: 503 })
     }
   })
 })

@@ -37,13 +37,16 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
     (reason) => `wait_${reason}`,
   ),
   'of warnings': found(sourcesIn('slidegate/src'), /code: '(SLIDEGATE_\w+)'/g),
-  'of problems': found(read('slidegate/src/http/problem.ts'), /^ {2}readonly type: '(?:.*#)?([\w:-]+)'/gm),
+  'of problems': found(
+    read('slidegate/src/http/denial-message.ts'),
+    /^ {2}readonly type: '(?:.*#)?([\w:-]+)'/gm,
+  ),
   'of the service': [
     ...found(service.join('\n'), /(?:ServiceError|bodyOf)\(\s*\d{3},\s*'(\w+)'/g),
     ...found(read('server/src/http/problems.ts'), /^ {2}FST_\w+: \[\s*'(\w+)'/gm),
   ],
   'of gRPC': found(read('server/src/envoy/handler.ts'), /\bstatus\.([A-Z_]+)/g),
-  'of the command line': found(read('server/src/client/exit-codes.ts'), /^ {2}\w+: (\d),/gm).map(
+  'of the command line': found(read('server/src/client/service-client.ts'), /^ {2}\w+: (\d),/gm).map(
     (code) => `exit ${code}`,
   ),
 }

@@ -3,8 +3,8 @@ import { isIPv4 as isIPv4OfNode } from 'node:net'
 import fc from 'fast-check'
 import forwardedParse from 'forwarded-parse'
 import { describe, expect, it } from 'vitest'
-import { isIPv4 } from '../../src/http/address.ts'
-import { forwardedFor } from '../../src/http/forwarded.ts'
+import { isIPv4 } from '../../src/http/addresses.ts'
+import { forwardedFor } from '../../src/http/client-address.ts'
 
 const RUNS = { numRuns: 20_000 }
 

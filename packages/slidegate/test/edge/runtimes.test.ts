@@ -42,7 +42,7 @@ describe.each<[string, () => Promise<Runtime>]>([
   ['a runtime with nothing but what the Web has', bareRuntime],
 ])('in %s', async (_, start) => {
   const { library, evaluate } = await start()
-  const { core, calendar, http, adapter } = library
+  const { core, http, adapter } = library
 
   it('there is nothing of Node', () => {
     expect(evaluate('String([typeof Buffer, typeof require])')).toBe('undefined,undefined')
@@ -62,23 +62,6 @@ describe.each<[string, () => Promise<Runtime>]>([
       expect(Math.abs(atMs - before)).toBeLessThan(60_000)
       expect(limiter.consumeSync('key')).toMatchObject({ allowed: false, source: 'store' })
       expect(limiter.consumeSync('another').allowed).toBe(true)
-    })
-
-    it('has every kind of limit', async () => {
-      const limits = [
-        core.slidingWindow({ limit: 10, window: '1s' }),
-        core.slidingWindow({ limit: 10, window: '2s', log: 'zset', name: 'one-by-one' }),
-        core.fixedWindow({ limit: 10, window: '1m' }),
-        calendar.calendarWindow({ limit: 10, unit: 'month', timeZone: 'Europe/Berlin' }),
-        core.slidingCounter({ limit: 10, window: '1h' }),
-        core.tokenBucket({ capacity: 10, refill: 10, interval: '2h' }),
-      ]
-      const limiter = core.createLimiter({ limits })
-      const decision = await limiter.consume('key', { cost: 2 })
-      expect(decision.allowed).toBe(true)
-      expect(decision.limits).toHaveLength(limits.length)
-      const values = core.createLimiter({ limits: [core.distinct({ limit: 1, window: '3h' })] })
-      expect((await values.consume('key', { value: 'v' })).allowed).toBe(true)
     })
 
     it('makes those wait that have to, and ends the wait of those that give up', async () => {
@@ -115,51 +98,10 @@ describe.each<[string, () => Promise<Runtime>]>([
       await limiter.close()
     })
 
-    it('tells those who listen, and no longer those who have stopped to', async () => {
-      const limiter = oneIn('1m')
-      const told: string[] = []
-      const first = ({ key }: { key: string }) => told.push(`first ${key}`)
-      const second = () => {
-        told.push('second')
-        limiter.off('decision', first)
-        limiter.off('decision', second)
-      }
-      limiter.on('decision', second)
-      limiter.on('decision', first)
-      limiter.on('decision', first)
-      await limiter.consume('a')
-      await limiter.consume('b')
-      expect(told).toEqual(['second', 'first a', 'first a', 'first b'])
-    })
-
-    it('bans', async () => {
-      const clock = new ManualClock()
-      const store = core.memoryStore({ clock: clock.now })
-      const limiter = oneIn('1s', { store, ban: { after: 2, within: '1m', for: '10m' } })
-      for (let i = 0; i < 3; i++) await limiter.consume('key')
-      clock.advance(5000)
-      expect(await limiter.consume('key')).toMatchObject({ allowed: false, retryAfterMs: expect.any(Number) })
-      clock.advance(600_000)
-      expect((await limiter.consume('key')).allowed).toBe(true)
-    })
-
     it('is answered in time where its store is silent', async () => {
       const silent: nodeCore.Store = { apply: () => {}, close: () => {} }
       const limiter = oneIn('1m', { store: silent, timeoutMs: 30, onStoreError: 'deny' })
       expect(await limiter.consume('key')).toMatchObject({ allowed: false, source: 'failClosed' })
-      await limiter.close()
-    })
-
-    it('leases, and gives back', async () => {
-      const shared = core.memoryStore()
-      const store = core.withLeases({ ...shared, apply: shared.apply.bind(shared), close: () => {} }, {})
-      const limiter = core.createLimiter({
-        store,
-        limits: [core.slidingWindow({ limit: 1000, window: '1m' })],
-      })
-      let leased = 0
-      for (let i = 0; i < 200; i++) if ((await limiter.consume('key')).source === 'lease') leased++
-      expect(leased).toBeGreaterThan(0)
       await limiter.close()
     })
   })

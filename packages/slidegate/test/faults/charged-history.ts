@@ -1,5 +1,5 @@
 import type { Decision, Limit } from '../../src/index.ts'
-import { fullestWindow } from '../audit/fullest-window.ts'
+import { fullestWindow } from '../processes/fullest-window.ts'
 
 /** How far a log may be ahead of the clock before what it holds is taken to have happened now. */
 const MAX_AHEAD_MS = 1000

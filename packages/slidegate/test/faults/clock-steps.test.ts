@@ -13,7 +13,6 @@ import {
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type SteppedRedis, startRedisWithClock } from '../support/clock-shim.ts'
 import { fullest } from './charged-history.ts'
-import { CLIENTS, type Connection } from './clients.ts'
 import { Traffic } from './traffic.ts'
 
 const MINUTE_MS = 60_000
@@ -85,109 +84,100 @@ async function expectAllKeysExpire(): Promise<void> {
 const longestMs = (limits: readonly Limit[]) => Math.max(...limits.map(longestWaitMs))
 const tightest = (limits: readonly Limit[]) => Math.min(...limits.map(({ limit }) => limit))
 
-describe.skipIf(process.platform !== 'linux').each(Object.entries(CLIENTS))(
-  '%s: when the clock of Redis is set',
-  (_, connect) => {
-    let connection: Connection
-    beforeAll(async () => {
-      connection = await connect(server.port)
-    })
-    afterAll(() => connection?.end())
+describe.skipIf(process.platform !== 'linux')('when the clock of Redis is set', () => {
+  const limiterOf = (limits: readonly Limit[]): Limiter =>
+    createLimiter({ limits: [...limits], store: redisStore(redis), timeoutMs: 30_000 })
 
-    const limiterOf = (limits: readonly Limit[]): Limiter =>
-      createLimiter({ limits: [...limits], store: redisStore(connection.client), timeoutMs: 30_000 })
-
-    describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
-      it.each([-HOUR_MS, -MINUTE_MS, MINUTE_MS, HOUR_MS])(
-        'by %s ms under traffic: never over',
-        async (stepMs) => {
-          const limiter = limiterOf(limits)
-          const traffics = ['a', 'b'].map((key) => new Traffic(limiter, [key], 10))
-          // By the server's clock; no two of them overlap.
-          const beginningsMs: number[] = []
-          const steps = [0, stepMs, longestMs(limits) + 2 * MINUTE_MS]
-          for (const step of steps) {
-            // Noted before, since decisions come in before this goes on.
-            beginningsMs.push(Date.now() + server.offsetMs + step)
-            await server.step(step)
-            await more(traffics)
-          }
-          await Promise.all(traffics.map((traffic) => traffic.stop()))
-          limiter.close()
-
-          for (const traffic of traffics) {
-            expect(traffic.complaints).toEqual([])
-            const { decisions } = traffic
-            const stretches = beginningsMs.map((beginMs) =>
-              decisions.filter(({ atMs }) => atMs >= beginMs - 2 && atMs < beginMs + STRETCH_MS),
-            )
-            expect(stretches.flat()).toHaveLength(decisions.length)
-            expectBounded(decisions)
-            for (const limit of limits) expect(fullest(limit, stretches)).toBeLessThanOrEqual(limit.limit)
-            const admitted = stretches.map((stretch) => stretch.filter(({ allowed }) => allowed).length)
-            expect(admitted[0]).toBe(tightest(limits))
-            // What was counted still counts, unless the windows have been left behind.
-            if (stepMs < 0) expect(admitted[1]).toBe(0)
-            if (stepMs >= longestMs(limits)) expect(admitted[1]).toBe(tightest(limits))
-            expect(admitted[2]).toBe(tightest(limits))
-          }
-          await expectAllKeysExpire()
-        },
-      )
-
-      it.each([-MINUTE_MS, -HOUR_MS])(
-        'by %s ms: who is at the limit stays so, and for one window at most',
-        async (stepMs) => {
-          const limiter = limiterOf(limits)
-          await exhaust(limiter)
-          await server.step(stepMs)
-          // A while without requests changes nothing: it is the next one that finds the clock set back.
-          await server.step(1000)
-          const denied = await limiter.consume('k')
-          expect(denied.allowed).toBe(false)
-          expectBounded([denied])
-          // Denials meanwhile do not begin the wait anew.
-          await server.step(denied.retryAfterMs - 20_000)
-          const again = await limiter.consume('k')
-          expect(again.allowed).toBe(false)
-          expect(again.retryAfterMs).toBeLessThanOrEqual(20_000)
-          await server.step(again.retryAfterMs)
-          expect((await limiter.consume('k')).allowed).toBe(true)
-          await expectAllKeysExpire()
-          limiter.close()
-        },
-      )
-
-      it.each([MINUTE_MS, HOUR_MS])('by %s ms: it is as if that time had passed', async (stepMs) => {
+  describe.each(Object.entries(LIMITS))('%s', (_, limits) => {
+    it.each([-HOUR_MS, -MINUTE_MS, MINUTE_MS, HOUR_MS])(
+      'by %s ms under traffic: never over',
+      async (stepMs) => {
         const limiter = limiterOf(limits)
-        const last = await exhaust(limiter)
-        await server.step(stepMs)
-        const decision = await limiter.consume('k')
-        expectBounded([decision])
-        expect(decision.allowed).toBe(stepMs >= last.retryAfterMs)
-        if (!decision.allowed) {
-          const sinceMs = decision.atMs - last.atMs
-          expect(sinceMs).toBeGreaterThanOrEqual(stepMs)
-          expect(decision.retryAfterMs).toBe(last.retryAfterMs - sinceMs)
+        const traffics = ['a', 'b'].map((key) => new Traffic(limiter, [key], 10))
+        // By the server's clock; no two of them overlap.
+        const beginningsMs: number[] = []
+        const steps = [0, stepMs, longestMs(limits) + 2 * MINUTE_MS]
+        for (const step of steps) {
+          // Noted before, since decisions come in before this goes on.
+          beginningsMs.push(Date.now() + server.offsetMs + step)
+          await server.step(step)
+          await more(traffics)
         }
+        await Promise.all(traffics.map((traffic) => traffic.stop()))
         limiter.close()
-      })
 
-      it('there and back again: nothing is over, nobody is locked out', async () => {
+        for (const traffic of traffics) {
+          expect(traffic.complaints).toEqual([])
+          const { decisions } = traffic
+          const stretches = beginningsMs.map((beginMs) =>
+            decisions.filter(({ atMs }) => atMs >= beginMs - 2 && atMs < beginMs + STRETCH_MS),
+          )
+          expect(stretches.flat()).toHaveLength(decisions.length)
+          expectBounded(decisions)
+          for (const limit of limits) expect(fullest(limit, stretches)).toBeLessThanOrEqual(limit.limit)
+          const admitted = stretches.map((stretch) => stretch.filter(({ allowed }) => allowed).length)
+          expect(admitted[0]).toBe(tightest(limits))
+          // What was counted still counts, unless the windows have been left behind.
+          if (stepMs < 0) expect(admitted[1]).toBe(0)
+          if (stepMs >= longestMs(limits)) expect(admitted[1]).toBe(tightest(limits))
+          expect(admitted[2]).toBe(tightest(limits))
+        }
+        await expectAllKeysExpire()
+      },
+    )
+
+    it.each([-MINUTE_MS, -HOUR_MS])(
+      'by %s ms: who is at the limit stays so, and for one window at most',
+      async (stepMs) => {
         const limiter = limiterOf(limits)
         await exhaust(limiter)
-        await server.step(-HOUR_MS)
-        expect((await limiter.consume('k')).allowed).toBe(false)
-        await server.step(HOUR_MS)
-        const decision = await limiter.consume('k')
-        expectBounded([decision])
-        await server.step(decision.retryAfterMs)
+        await server.step(stepMs)
+        // A while without requests changes nothing: it is the next one that finds the clock set back.
+        await server.step(1000)
+        const denied = await limiter.consume('k')
+        expect(denied.allowed).toBe(false)
+        expectBounded([denied])
+        // Denials meanwhile do not begin the wait anew.
+        await server.step(denied.retryAfterMs - 20_000)
+        const again = await limiter.consume('k')
+        expect(again.allowed).toBe(false)
+        expect(again.retryAfterMs).toBeLessThanOrEqual(20_000)
+        await server.step(again.retryAfterMs)
         expect((await limiter.consume('k')).allowed).toBe(true)
+        await expectAllKeysExpire()
         limiter.close()
-      })
+      },
+    )
+
+    it.each([MINUTE_MS, HOUR_MS])('by %s ms: it is as if that time had passed', async (stepMs) => {
+      const limiter = limiterOf(limits)
+      const last = await exhaust(limiter)
+      await server.step(stepMs)
+      const decision = await limiter.consume('k')
+      expectBounded([decision])
+      expect(decision.allowed).toBe(stepMs >= last.retryAfterMs)
+      if (!decision.allowed) {
+        const sinceMs = decision.atMs - last.atMs
+        expect(sinceMs).toBeGreaterThanOrEqual(stepMs)
+        expect(decision.retryAfterMs).toBe(last.retryAfterMs - sinceMs)
+      }
+      limiter.close()
     })
-  },
-)
+
+    it('there and back again: nothing is over, nobody is locked out', async () => {
+      const limiter = limiterOf(limits)
+      await exhaust(limiter)
+      await server.step(-HOUR_MS)
+      expect((await limiter.consume('k')).allowed).toBe(false)
+      await server.step(HOUR_MS)
+      const decision = await limiter.consume('k')
+      expectBounded([decision])
+      await server.step(decision.retryAfterMs)
+      expect((await limiter.consume('k')).allowed).toBe(true)
+      limiter.close()
+    })
+  })
+})
 
 /** Waits until each key has been asked for so often more that its limit was met. */
 async function more(traffics: readonly Traffic[]): Promise<void> {

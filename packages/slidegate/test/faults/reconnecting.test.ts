@@ -2,8 +2,8 @@
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createLimiter, slidingWindow } from '../../src/index.ts'
-import { Batcher } from '../../src/stores/redis/batcher.ts'
-import { connectionOf } from '../../src/stores/redis/connection.ts'
+import { batchedStore } from '../../src/stores/redis/batcher.ts'
+import { connectionOf } from '../../src/stores/redis/clients.ts'
 import { keyspace } from '../../src/stores/redis/keyspace.ts'
 import { Backlog } from '../../src/stores/redis/queue.ts'
 import { ScriptTransport } from '../../src/stores/redis/transport.ts'
@@ -31,11 +31,9 @@ const limits = [slidingWindow({ limit: 100_000, window: '1h' })]
 
 function limiterOf(timeoutMs: number) {
   const transport = new ScriptTransport(connectionOf(client), keyspace('slidegate', 64))
-  const batcher = new Batcher(transport, { eager: 2, most: 16, readsFirst: false }, backlog)
-  const store: Store = {
-    apply: ([op], call) => batcher.send(op!, undefined, call),
-    close() {},
-  }
+  const options = { maxCalls: 16, readsFirst: false }
+  const { apply } = batchedStore([transport], options, () => 0, undefined, backlog)
+  const store: Store = { apply, close() {} }
   const breaker = { minRequests: 2 ** 20 }
   return createLimiter({ limits, store, timeoutMs, breaker, logger: false })
 }

@@ -1,13 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { type Decision, type Limiter, StoreUnavailableError } from '../../src/index.ts'
-import { fullestWindow } from '../audit/fullest-window.ts'
+import type { Decision, Limiter } from '../../src/index.ts'
+import { fullestWindow } from '../processes/fullest-window.ts'
 
 /** Callers that ask one request after the other until they are told to stop. */
 export class Traffic {
   readonly decisions: Decision[] = []
   readonly errors: unknown[] = []
-  longestMs = 0
   #isStopped = false
   readonly #callers: readonly Promise<void>[]
 
@@ -17,13 +16,11 @@ export class Traffic {
 
   async #run(limiter: Limiter, key: string): Promise<void> {
     while (!this.#isStopped) {
-      const startMs = performance.now()
       try {
         this.decisions.push(await limiter.consume(key))
       } catch (error) {
         this.errors.push(error)
       }
-      this.longestMs = Math.max(this.longestMs, performance.now() - startMs)
       await nextTurn()
     }
   }
@@ -37,20 +34,6 @@ export class Traffic {
   get complaints(): string[] {
     return [...new Set(this.errors.map(String))]
   }
-
-  get admitted(): Decision[] {
-    return this.decisions.filter(({ allowed }) => allowed)
-  }
-}
-
-/** What a machine that stands still may add to a deadline. */
-const SLACK_MS = 10_000
-
-/** However the store fared: nobody has seen anything but an answer or a `StoreUnavailableError`, or waited long for it. */
-export function expectOrderly(traffic: Traffic, timeoutMs: number): void {
-  const others = traffic.errors.filter((error) => !(error instanceof StoreUnavailableError))
-  expect(others.map(String)).toEqual([])
-  expect(traffic.longestMs).toBeLessThan(timeoutMs + SLACK_MS)
 }
 
 /** Asks until there is an answer. */

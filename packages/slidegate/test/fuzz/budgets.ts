@@ -7,8 +7,6 @@ interface Budget {
 
 /** How many inputs each target is given. */
 export const BUDGETS = {
-  'keys on memory': { usual: 1000, share: 160 },
-  'keys on Redis': { usual: 150, share: 15 },
   'calls on memory': { usual: 400, share: 90 },
   'calls on Redis': { usual: 80, share: 15 },
   'shown values': { usual: 1000, share: 50 },

@@ -36,8 +36,8 @@ const many: Scale = {
 }
 
 it.each([
-  ['small limits, everything happening', few, 6000],
-  ['several windows on one log', many, 6000],
+  ['small limits, everything happening', few, 2500],
+  ['several windows on one log', many, 2500],
 ] as const)('%s', async (_, scale, wanted) => {
   fromCache = 0
   await playAtRandom(scale, stores, wanted, withoutRemaining)

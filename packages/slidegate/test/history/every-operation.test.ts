@@ -46,18 +46,18 @@ interface Wanted {
 }
 
 const SCALES: Record<string, KeyedScale & Wanted> = {
-  'several keys of each request': { ...small, dimensions: [2, 3], decisions: 600 },
-  'the same, the clock set back now and then': { ...long, dimensions: [2, 3], decisions: 300 },
-  bans: { ...small, bans: true, decisions: 600, seen: { blocked: 25, banned: 3 } },
-  'bans, the clock set back': { ...long, bans: true, decisions: 300, seen: { blocked: 12, banned: 1 } },
-  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 500, seen: { settled: 2 } },
+  'several keys of each request': { ...small, dimensions: [2, 3], decisions: 240 },
+  'the same, the clock set back now and then': { ...long, dimensions: [2, 3], decisions: 120 },
+  bans: { ...small, bans: true, decisions: 240, seen: { blocked: 10, banned: 1 } },
+  'bans, the clock set back': { ...long, bans: true, decisions: 120, seen: { blocked: 5, banned: 1 } },
+  reservations: { ...small, kinds: SUMS, reservations: true, decisions: 200, seen: { settled: 2 } },
   'reservations and bans, the clock set back': {
-    ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 300 },
-    seen: { settled: 1, blocked: 10 },
+    ...{ ...long, kinds: SUMS, reservations: true, bans: true, decisions: 120 },
+    seen: { settled: 1, blocked: 4 },
   },
-  'limits that change': { ...small, sets: [2, 3], decisions: 500, seen: { changed: 15 } },
+  'limits that change': { ...small, sets: [2, 3], decisions: 200, seen: { changed: 6 } },
   'numbers that change, of one to three limits': {
-    ...{ ...small, limits: 3, sets: [2, 3], onlyNumbers: true, decisions: 600, seen: { changed: 15 } },
+    ...{ ...small, limits: 3, sets: [2, 3], onlyNumbers: true, decisions: 240, seen: { changed: 6 } },
   },
   'the same of sums, the clock set back': {
     ...{
@@ -66,41 +66,41 @@ const SCALES: Record<string, KeyedScale & Wanted> = {
       limits: 3,
       sets: [3],
       onlyNumbers: true,
-      decisions: 300,
-      seen: { changed: 7 },
+      decisions: 120,
+      seen: { changed: 3 },
     },
   },
   'limits of sums that change, the clock set back': {
-    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 400, seen: { changed: 10 } },
+    ...{ ...long, kinds: SUMS, sets: [2, 3], decisions: 160, seen: { changed: 4 } },
   },
-  'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 300 },
+  'windows over one log that change': { ...small, kinds: ['sliding'], sets: [2, 3], decisions: 120 },
   'reservations under limits that change': {
-    ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 400 },
-    seen: { settled: 1, changed: 7 },
+    ...{ ...small, kinds: SUMS, laterKinds: KINDS, sets: [2, 3], reservations: true, decisions: 160 },
+    seen: { settled: 1, changed: 3 },
   },
   overrides: {
     ...small,
     limits: 3,
     overrides: true,
-    decisions: 600,
-    seen: { overridden: 100, blocked: 25 },
+    decisions: 240,
+    seen: { overridden: 40, blocked: 10 },
   },
   'overrides, the clock set back': {
-    ...{ ...long, limits: 3, overrides: true, decisions: 300, seen: { overridden: 50, blocked: 12 } },
+    ...{ ...long, limits: 3, overrides: true, decisions: 120, seen: { overridden: 20, blocked: 5 } },
   },
   'overrides of windows over one log': {
-    ...{ ...small, kinds: ['sliding'], overrides: true, decisions: 300, seen: { overridden: 50 } },
+    ...{ ...small, kinds: ['sliding'], overrides: true, decisions: 120, seen: { overridden: 20 } },
   },
   'overrides under limits that change': {
-    ...{ ...small, sets: [2, 3], overrides: true, decisions: 400, seen: { overridden: 75, changed: 10 } },
+    ...{ ...small, sets: [2, 3], overrides: true, decisions: 160, seen: { overridden: 30, changed: 4 } },
   },
   'overrides, bans and reservations, the clock set back': {
-    ...{ ...long, kinds: SUMS, overrides: true, bans: true, reservations: true, decisions: 300 },
-    seen: { overridden: 50, settled: 1, blocked: 12 },
+    ...{ ...long, kinds: SUMS, overrides: true, bans: true, reservations: true, decisions: 120 },
+    seen: { overridden: 20, settled: 1, blocked: 5 },
   },
   'all of it': {
-    ...{ ...small, sets: [1, 2], bans: true, reservations: true, overrides: true, decisions: 500 },
-    seen: { blocked: 12, banned: 2, changed: 4, overridden: 50 },
+    ...{ ...small, sets: [1, 2], bans: true, reservations: true, overrides: true, decisions: 200 },
+    seen: { blocked: 5, banned: 2, changed: 2, overridden: 20 },
   },
 }
 
@@ -155,7 +155,7 @@ describe('so do those on a Cluster', () => {
 
   test('of one key each', async () => {
     await expectAll(
-      { ...alone, decisions: 250, seen: { banned: 1, settled: 1, overridden: 40 } },
+      { ...alone, decisions: 100, seen: { banned: 1, settled: 1, overridden: 16 } },
       storesOf(ON_CLUSTER),
     )
   })
@@ -172,7 +172,7 @@ describe('so do those on a Cluster', () => {
     },
     async ([, scale]) => {
       await expectAll(
-        { ...scale, dimensions: [2, 3], oneByOne: true, decisions: 250 },
+        { ...scale, dimensions: [2, 3], oneByOne: true, decisions: 100 },
         storesOf(ON_CLUSTER),
         admissionsInAll,
       )

@@ -15,31 +15,31 @@ const WINDOWS: readonly KindName[] = ['sliding', 'sliding', 'sliding', 'fixed']
 const SCALES: Record<string, Scale & { decisions: number }> = {
   'small limits, everything happening': {
     ...{ limit: 6, windowMs: 200, events: 60, longWaits: 5, kinds: WINDOWS },
-    decisions: 4000,
+    decisions: 1600,
   },
   'the clock set back now and then': {
     ...{ limit: 6, windowMs: 3000, events: 60, longWaits: 5, clockSteps: true, kinds: WINDOWS },
-    decisions: 2000,
+    decisions: 800,
   },
   'logs of hundreds of records, larger than one read': {
     ...{ limit: 400, windowMs: 2000, events: 900, longWaits: 1, kinds: WINDOWS },
-    decisions: 3000,
+    decisions: 1200,
   },
   'several windows on one long log': {
     ...{ limit: 300, windowMs: 1000, events: 900, longWaits: 1, oneLog: true, kinds: ['sliding'] },
-    decisions: 3000,
+    decisions: 1200,
   },
   'several windows on one short log': {
     ...{ limit: 20, windowMs: 100, events: 100, longWaits: 4, oneLog: true, kinds: ['sliding'] },
-    decisions: 3000,
+    decisions: 1200,
   },
   'bursts, of which many records leave at once': {
     ...{ limit: 50, windowMs: 100, events: 30, longWaits: 4, oneLog: true, burst: 40, kinds: ['sliding'] },
-    decisions: 3000,
+    decisions: 1200,
   },
   'bursts in grains, the clock set back': {
     ...{ limit: 30, windowMs: 300, events: 30, longWaits: 4, clockSteps: true, burst: 25, kinds: WINDOWS },
-    decisions: 1500,
+    decisions: 600,
   },
 }
 

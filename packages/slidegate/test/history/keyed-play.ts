@@ -4,7 +4,7 @@ import { ManualClock } from '../../src/testing/index.ts'
 import { edgesOf, type KeyedHistory, type KeyedScale, keyedHistoryOf } from './keyed-histories.ts'
 import { KeyedOracle, type KeyedResult, SetsInForce } from './keyed-oracle.ts'
 import { KeyedStorePlayer } from './keyed-store-player.ts'
-import { type StoreOf, TIMES } from './play.ts'
+import { roundOf, type StoreOf, TIMES } from './play.ts'
 
 /** How often there was what is to be tried. */
 export type Seen = KeyedOracle['seen'] & { decisions: number }
@@ -76,13 +76,13 @@ export async function playKeyedAtRandom(
   const sum: Seen = { decisions: 0, blocked: 0, banned: 0, settled: 0, changed: 0, overridden: 0 }
   const names = Object.keys(sum) as (keyof Seen)[]
   const isMissing = (what: keyof Seen) => sum[what] < TIMES * (wanted[what] ?? 0)
-  while (names.some(isMissing) && sum.decisions < 5 * TIMES * wanted.decisions) {
+  for (let round = 1; names.some(isMissing) && sum.decisions < 5 * TIMES * wanted.decisions; round++) {
     const property = fc.asyncProperty(keyedHistoryOf(scale), async (history) => {
       const { seen, decisions } = await playKeyed(history, stores, view)
       const all = { ...seen, decisions }
       for (const what of names) sum[what] += all[what]
     })
-    await fc.assert(property, { numRuns: 2 })
+    await fc.assert(property, roundOf(round))
   }
   return sum
 }

@@ -69,8 +69,15 @@ export async function play(
   return expected.decisions
 }
 
-/** How many times as much is played: `HISTORIES=20` for a longer form. */
-export const TIMES = Number(process.env.HISTORIES ?? 1)
+const { HISTORIES } = process.env
+
+/** How many times as much is played: `HISTORIES=20` for a longer form, by other seeds each time. */
+export const TIMES = Number(HISTORIES ?? 1)
+
+/** The nth round is the same in every run, but in the longer form. */
+export function roundOf(n: number): { numRuns: number; seed?: number } {
+  return HISTORIES === undefined ? { numRuns: 2, seed: n } : { numRuns: 2 }
+}
 
 /** Plays random histories until so many decisions were made; answers how many. */
 export async function playAtRandom(
@@ -80,11 +87,11 @@ export async function playAtRandom(
   view?: (result: Result) => unknown,
 ): Promise<number> {
   let made = 0
-  while (made < decisions * TIMES) {
+  for (let round = 1; made < decisions * TIMES; round++) {
     const property = fc.asyncProperty(historyOf(scale), async (history) => {
       made += await play(history, stores, view)
     })
-    await fc.assert(property, { numRuns: 2 })
+    await fc.assert(property, roundOf(round))
   }
   return made
 }

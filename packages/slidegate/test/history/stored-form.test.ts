@@ -133,7 +133,7 @@ test.each(Object.entries(clients))('what is stored stays sound: %s', async (name
       await check()
     }
   })
-  await fc.assert(property, { numRuns: 150 })
+  await fc.assert(property, { numRuns: 60 })
 })
 
 test.each(Object.entries(clients))(

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { addressKey, UNKNOWN_ADDRESS } from '../../src/http/address.ts'
+import { addressKey, UNKNOWN_ADDRESS } from '../../src/http/caller-keys.ts'
 
 describe('the key of an IPv4 address', () => {
   it('is the address', () => {

@@ -6,7 +6,6 @@ import {
   distinct,
   type Limiter,
   memoryStore,
-  type OnStoreError,
   SlidegateError,
   type Store,
   slidingWindow,
@@ -310,54 +309,6 @@ describe('a verdict', () => {
 })
 
 describe('a verdict without the store', () => {
-  const down: Store = { apply: (_, call) => call.reject(new Error('ECONNREFUSED')), close() {} }
-  const guardOf = (onStoreError: OnStoreError, options: Partial<Options> = {}) =>
-    plainGuard({
-      limiter: createLimiter({ limits, store: down, onStoreError, instances: 2, logger: false }),
-      ...options,
-    })
-
-  it('deny: 503, when to come again, and nothing of what is left, for nobody knows', async () => {
-    for (const headers of ['draft-11', 'draft-7', 'legacy', false] as const) {
-      const guard = guardOf('deny', { headers })
-      for (let i = 0; i < 10; i++) {
-        const verdict = await guard('ann')
-        expect(fieldsOf(verdict)).toEqual({ 'Retry-After': '1', 'Content-Type': 'application/problem+json' })
-        expect(verdict.denial).toMatchObject({ action: 'answer', status: 503 })
-        expect(bodyOf(verdict)).toEqual({
-          type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
-          title: 'Request cannot be satisfied due to temporary server capacity constraints',
-          status: 503,
-        })
-      }
-    }
-  })
-
-  it('allow: it passes, and is told nothing', async () => {
-    const guard = guardOf('allow')
-    for (let i = 0; i < 10; i++) expect(await guard('ann')).toEqual({ headers: [] })
-  })
-
-  it('throw: the error of the framework', async () => {
-    await expect(guardOf('throw')('ann')).rejects.toMatchObject({ code: 'store_unavailable' })
-  })
-
-  it('local: what is left of the share, and 429 when it is used up', async () => {
-    const guard = guardOf('local')
-    expect(fieldsOf(await guard('ann'))).toEqual({
-      'RateLimit-Policy': '"two";q=2;w=60',
-      RateLimit: '"two";r=0;t=60',
-    })
-    const verdict = await guard('ann')
-    const { RateLimit, 'Retry-After': seconds } = fieldsOf(verdict)
-    expect(RateLimit).toBe(`"two";r=0;t=${seconds}`)
-    // By the clock of this process.
-    expect(Number(seconds)).toBeGreaterThan(30)
-    expect(Number(seconds)).toBeLessThanOrEqual(60)
-    expect(verdict.denial).toMatchObject({ status: 429 })
-    expect(bodyOf(verdict)).toMatchObject({ 'violated-policies': ['two'] })
-  })
-
   it.each(['deny', 'allow'] as const)('of a memory store that is full, at once: %s', (onFull) => {
     for (const options of [{ onFull }, { onStoreError: onFull }]) {
       const store = memoryStore({ maxKeys: 1, ...('onFull' in options && options) })

@@ -8,7 +8,7 @@ import {
   slidingWindow,
 } from '../../src/index.ts'
 import { Deadlines, type Due } from '../../src/resilience/deadlines.ts'
-import { bytesInUse } from '../matrix/meter.ts'
+import { bytesInUse } from '../faults/matrix/meter.ts'
 
 // Bounds that no other test reaches: at each the last that is taken, and what comes of one more.
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { createLimiter, type Decision, type Limit, memoryStore } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
-import type { Admission } from '../audit/fullest-window.ts'
+import type { Admission } from '../processes/fullest-window.ts'
 
 /** One thing that a caller does, who wants as much as can be had. */
 export type Step =

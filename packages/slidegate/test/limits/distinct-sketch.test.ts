@@ -38,7 +38,7 @@ async function admittedOf(limiter: Limiter, values: readonly string[]): Promise<
 const valuesFrom = (first: number, count: number) =>
   Array.from({ length: count }, (_, i) => `user:${first + i}`)
 
-describe.each([100, 1000, 10_000, 100_000])('a limit of %i new values', (limit) => {
+describe.each([100, 10_000])('a limit of %i new values', (limit) => {
   it.each([1, 10])(
     'admits as many, two in a hundred more or fewer, in %i parts of a window',
     async (parts) => {
@@ -59,7 +59,7 @@ it('known values are nearly free, and keep their place', async () => {
   const clock = new ManualClock()
   const limiter = limiterOn(clock, 5000)
   const values = valuesFrom(0, 4000)
-  for (let part = 0; part < 30; part++) {
+  for (let part = 0; part < 12; part++) {
     expect(await admittedOf(limiter, values)).toBe(4000)
     clock.advance(TENTH_MS)
   }
@@ -227,7 +227,7 @@ function numbersOf(seed: number): (below: number) => number {
 }
 
 describe('memory, Redis and a model that keeps the tenth of each value agree', () => {
-  it.each(Array.from({ length: 20 }, (_, seed) => seed))('history %i', async (seed) => {
+  it.each(Array.from({ length: 8 }, (_, seed) => seed))('history %i', async (seed) => {
     const next = numbersOf(seed)
     const windowMs = [100, 1005, WINDOW_MS][next(3)]!
     const tenthMs = Math.ceil(windowMs / 10)

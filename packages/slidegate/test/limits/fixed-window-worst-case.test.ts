@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
-import { fullestWindow } from '../audit/fullest-window.ts'
+import { fullestWindow } from '../processes/fullest-window.ts'
 import { admissionsOf, steps } from './admissions.ts'
 
 const numbers = fc.record({

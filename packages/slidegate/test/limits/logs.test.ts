@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
-  type Limit,
   type Limiter,
   memoryStore,
   type SlidingWindowOptions,
@@ -143,18 +142,6 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect(await limiter.peek('k')).toMatchObject({ remaining: 100, resetAfterMs: 0 })
     })
 
-    it('what has left the window is not returned', async () => {
-      const { clock, limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf({ limit: 5, window: '1s' })
-      const decision = await limiter.consume('k', { cost: 2 })
-      clock.advance(999)
-      const second = await limiter.consume('k', { cost: 2 })
-      clock.advance(1)
-      expect(await limiter.refund('k', decision)).toBe(0)
-      expect(await limiter.refund('k', second)).toBe(2)
-      expect((await limiter.peek('k')).remaining).toBe(5)
-    })
-
     it(`part of a request is ${log === 'packed' ? 'returned' : 'not returned'}`, async () => {
       const { limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 5, window: '1s' })
@@ -285,52 +272,6 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
         expect(await costs(limiter, [2 * cost, 5 * cost, 7 * cost, 8 * cost])).toEqual([0, 375, 750, 875])
       })
 
-    it('several windows are charged together or not at all', async () => {
-      const { clock, limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf({ limit: 3, window: '1s' }, { limit: 5, window: '10s' })
-      await limiter.consume('k', { cost: 3 })
-      const denied = await limiter.consume('k', { cost: 2 })
-      expect(denied.limits.map(({ remaining, retryAfterMs }) => [remaining, retryAfterMs])).toEqual([
-        [0, 1000],
-        [2, 0],
-      ])
-      clock.advance(1000)
-      const decision = await limiter.consume('k', { cost: 2 })
-      expect(decision.limits.map(({ remaining }) => remaining)).toEqual([1, 0])
-      expect((await limiter.consume('k')).deniedBy).toEqual(['5-per-10s'])
-      expect(await limiter.refund('k', decision)).toBe(2)
-      expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([3, 2])
-    })
-
-    it('limits of one window but another name or number share what was charged', async () => {
-      const { limiterOf } = worldOf(storeOf, log)
-      const two = limiterOf({ limit: 3, window: '1s', name: 'a' }, { limit: 5, window: '1s', name: 'b' })
-      const one = limiterOf({ limit: 4, window: '1s' })
-      await one.consume('k', { cost: 2 })
-      const { limits } = await two.consume('k')
-      expect(limits.map(({ remaining }) => remaining)).toEqual([0, 2])
-      expect((await one.peek('k')).remaining).toBe(1)
-    })
-
-    it('a shadow limit counts what it has room for, and decides nothing', async () => {
-      const { limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf(
-        { limit: 6, window: '1s' },
-        { limit: 3, window: '1s', name: 'shadow', shadow: true },
-      )
-      const told = []
-      for (const cost of [2, 2, 1, 2]) {
-        const { allowed, limits } = await limiter.consume('k', { cost })
-        told.push([allowed, ...limits.map(({ remaining }) => remaining)])
-      }
-      expect(told).toEqual([
-        [true, 4, 1],
-        [true, 2, 1],
-        [true, 1, 0],
-        [false, 1, 0],
-      ])
-    })
-
     it('charges beyond the limit, and beyond what a log keeps, are waited for', async () => {
       const { clock, limiterOf } = worldOf(storeOf, log)
       const limiter = limiterOf({ limit: 10_000, window: '10s' })
@@ -349,13 +290,6 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       expect(await limiter.peek('k')).toMatchObject({ allowed: false, remaining: 0 })
       clock.advance(1)
       expect(await limiter.consume('k', { cost: 10_000 })).toMatchObject({ allowed: true, remaining: 0 })
-    })
-
-    it('charges that come at the same time are each of their own units', async () => {
-      const { limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf({ limit: 20, window: '10s' })
-      await Promise.all([1, 3, 2, 3].map((units) => limiter.charge('k', units)))
-      expect((await limiter.peek('k')).remaining).toBe(11)
     })
 
     if (log !== 'packed')
@@ -411,90 +345,7 @@ describe.each(Object.entries(STORES))('%s', (_, storeOf) => {
       clock.advance(10_000 - 15)
       expect((await limiter.peek('k')).remaining).toBe(60 - 15)
     })
-
-    it('set back by an hour, what counted counts from then on', async () => {
-      const { clock, limiterOf } = worldOf(storeOf, log)
-      const limiter = limiterOf({ limit: 6, window: '10s' })
-      const [gone, first] = [await limiter.consume('k', { cost: 6 }), clock.now()]
-      clock.advance(10_000)
-      await limiter.consume('k', { cost: 2 })
-      clock.advance(5000)
-      await limiter.consume('k', { cost: 3 })
-      clock.advance(-3_600_000)
-      expect(gone.atMs).toBe(first)
-      expect(await limiter.peek('k', { cost: 2 })).toMatchObject({
-        atMs: clock.now(),
-        remaining: 1,
-        retryAfterMs: 10_000,
-      })
-      expect((await limiter.consume('k', { cost: 2 })).retryAfterMs).toBe(10_000)
-      clock.advance(4000)
-      expect((await limiter.consume('k', { cost: 2 })).retryAfterMs).toBe(6000)
-      expect((await limiter.consume('k')).remaining).toBe(0)
-      clock.advance(6000)
-      expect(await limiter.peek('k')).toMatchObject({ remaining: 5, resetAfterMs: 4000 })
-    })
   })
-})
-
-type Step =
-  | { readonly type: 'consume' | 'charge' | 'peek'; readonly cost: number }
-  | { readonly type: 'wait'; readonly ms: number }
-  | { readonly type: 'refund'; readonly which: number }
-
-const cost = fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 12 }))
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ type: fc.constant('consume' as const), cost }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('charge' as const, 'peek' as const), cost }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.oneof(fc.nat(3), fc.nat(150)) }),
-  },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('refund' as const), which: fc.nat(30) }) },
-)
-
-it('a course of requests is decided alike by all logs on all stores, in every field', async () => {
-  const course = fc.tuple(
-    fc.array(
-      fc.record({ limit: fc.integer({ min: 1, max: 40 }), window: fc.integer({ min: 10, max: 400 }) }),
-      {
-        minLength: 1,
-        maxLength: 2,
-      },
-    ),
-    fc.array(step, { minLength: 1, maxLength: 120, size: 'max' }),
-  )
-  await fc.assert(
-    fc.asyncProperty(course, async ([windows, steps]) => {
-      const clock = new ManualClock()
-      const limiters = LOGS.flatMap((log) =>
-        Object.values(STORES).map((storeOf) => {
-          const limits: Limit[] = windows.map((each, i) => slidingWindow({ ...each, log, name: `limit${i}` }))
-          return createLimiter({ limits, store: storeOf(clock), timeoutMs: 30_000 })
-        }),
-      )
-      const admitted: Decision[][] = []
-      for (const each of steps) {
-        if (each.type === 'wait') {
-          clock.advance(each.ms)
-          continue
-        }
-        const answers = await Promise.all(
-          limiters.map((limiter, i) => {
-            if (each.type === 'charge') return limiter.charge('k', each.cost)
-            if (each.type !== 'refund') return limiter[each.type]('k', { cost: each.cost })
-            const decisions = admitted.at(-1 - each.which)
-            return decisions && limiter.refund('k', decisions[i]!)
-          }),
-        )
-        // Of a request that has left the shorter window, one log for both still returns what it holds.
-        const isTold = each.type !== 'refund' || windows.length === 1
-        if (isTold) for (const answer of answers) expect(answer).toEqual(answers[0])
-        if (each.type === 'consume' && (answers[0] as Decision).allowed) admitted.push(answers as Decision[])
-      }
-    }),
-    { numRuns: 60 },
-  )
 })
 
 type LeasingStep =

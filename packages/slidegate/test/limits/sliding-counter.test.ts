@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Limiter, memoryStore, slidingCounter } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
-import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
+import { type Admission, fullestWindow } from '../processes/fullest-window.ts'
 import { admissionsOf, steps, waitsChecked } from './admissions.ts'
 
 interface Numbers {

@@ -5,7 +5,7 @@ import { limitSet } from '../../src/limits/limit-set.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import type { ConsumeOutcome } from '../../src/stores/store.ts'
 import { ManualClock } from '../../src/testing/index.ts'
-import type { Admission } from '../audit/fullest-window.ts'
+import type { Admission } from '../processes/fullest-window.ts'
 import { admissionsOf, steps, waitsChecked } from './admissions.ts'
 
 interface Rate {

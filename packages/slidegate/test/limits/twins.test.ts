@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { fixedWindow, slidingCounter, slidingWindow, tokenBucket } from '../../src/index.ts'
 import { banLog } from '../../src/limits/ban.ts'
 import { distinctSketchKind } from '../../src/limits/distinct-sketch.ts'
 import type { Kind } from '../../src/limits/limit.ts'
+import { OPS } from '../../src/ops/table.ts'
 
 // The two files of a pair have the same names in the same order. Other tests compare what they do.
 
@@ -59,12 +60,13 @@ const USUAL = new Set(
 const SOURCES: Readonly<Record<string, string>> = {
   'limits/packed-window': 'limits/packed-window limits/window-log',
   'limits/stream-window': 'limits/entry-window',
-  'limits/override': 'limits/override stores/memory/override-records',
-  'stores/redis/rare':
-    'stores/memory/memory-ops stores/memory/driver stores/memory/beyond stores/memory/override-records',
-  'stores/redis/main':
-    'stores/redis/encode stores/redis/decode stores/redis/decode-decision stores/redis/set-words',
-  'stores/redis/prelude': 'limits/declare stores/instant stores/redis/decode-decision',
+  'ops/consume': 'ops/consume ops/driver',
+  'ops/rare': 'ops/driver ops/consume ops/settle',
+  'ops/override': 'stores/memory/override-records',
+  'ops/overrides': 'stores/memory/override-records',
+  'ops/driver':
+    'ops/options stores/redis/encode stores/redis/decode stores/redis/decode-decision stores/redis/set-words',
+  'ops/prelude': 'limits/declare ops/driver stores/redis/decode-decision',
 }
 
 const read = (part: string) => readFileSync(new URL(`../../src/${part}`, import.meta.url), 'utf8')
@@ -89,7 +91,15 @@ const constantsIn = (text: string) =>
     Number(base!.replaceAll('_', '')) ** Number(power),
   ])
 
-const parts = new Set([...Object.keys(KINDS).map((name) => `limits/${name}`), ...Object.keys(SOURCES)])
+const operations = readdirSync(new URL('../../src/ops/', import.meta.url))
+  .filter((name) => name.endsWith('.lua'))
+  .map((name) => name.replace('.lua', ''))
+
+const parts = new Set([
+  ...Object.keys(KINDS).map((name) => `limits/${name}`),
+  ...operations.map((name) => `ops/${name}`),
+  'limits/override',
+])
 
 it.each(Array.from(parts))('%s', (part) => {
   const [kind, alone = {}] = KINDS[part.replace('limits/', '')] ?? []
@@ -115,11 +125,9 @@ it.each(Array.from(parts))('%s', (part) => {
 })
 
 it('operations', () => {
-  const ofMemory = found(read('stores/memory/memory-ops.ts'), /^ +case '(\w+)':/gm)
-  const ofLua = ['stores/redis/rare', 'limits/override'].flatMap((part) =>
-    found(read(`${part}.lua`), /\bops\.(\w+)/g),
-  )
-  // Decisions are made by main.lua, which has no functions for what they are asked.
-  const decisions = ['consume', 'peek', 'charge', 'extend', 'release', 'reset', 'explain']
-  expect(ofMemory.filter((name) => !decisions.includes(name))).toEqual(ofLua)
+  // Decisions are made by driver.lua and consume.lua, which have no functions for what they are asked.
+  const own = Object.entries(OPS).filter(([, { encode }]) => encode === undefined)
+  const names = operations.filter((name) => /\bfunction ops\./.test(read(`ops/${name}.lua`)))
+  expect(names).toEqual(['explain', ...own.map(([name]) => name)].sort())
+  for (const name of names) expect(read(`ops/${name}.lua`)).toMatch(`\nfunction ops.${name}(`)
 })

@@ -13,7 +13,7 @@ import { type Mutant, type Mutants, scriptWith } from './mutant.ts'
 // The script with one fault, many times over: each time some check has to fail that passes by the script as it is. Checks
 // are tests of other files, the conformance suite, and histories of fixed seeds, on a real server. The list says which
 // check sees a mutant, so that mostly no other is run; where that one does not, all others are. `npm run mutants` looks at
-// all mutants, and this by itself at every tenth.
+// all mutants, and this by itself at every twentieth.
 
 const script = vi.hoisted(() => ({ SCRIPT: '', SCRIPT_SHA1: '' }))
 vi.mock('../../src/stores/redis/script.generated.ts', async (original) =>
@@ -32,7 +32,7 @@ vi.mock('../support/use-redis.ts', async (original) => {
 })
 
 /** Of as many mutants of a part one is looked at; and what the paths of the parts have in common. */
-const { MUTANTS_STEP = '10', MUTANTS_OF = '' } = process.env
+const { MUTANTS_STEP = '20', MUTANTS_OF = '' } = process.env
 const PARTS = MUTANTS.filter(({ part }) => part.includes(MUTANTS_OF))
 
 /** Of a check, by a mutant: some run a loop without an end. */

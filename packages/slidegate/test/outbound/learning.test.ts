@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type MemoryStore, memoryStore } from '../../src/index.ts'
-import type { Advice, Quota } from '../../src/outbound/advice.ts'
 import { type UpstreamLimiterOptions, upstreamLimiter } from '../../src/outbound/index.ts'
-import { laneOf } from '../../src/outbound/lane.ts'
-import { lessonOf } from '../../src/outbound/lesson.ts'
+import { keyGateOf, learnedFrom } from '../../src/outbound/learned-limit.ts'
+import type { Quota, ResponseHeaders } from '../../src/outbound/response-headers.ts'
 import { upstreamTerms } from '../../src/outbound/upstream-limiter.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
@@ -33,7 +32,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   ) {
     const { url } = await upstreamOf(answer(status, fields))
     await sender(here, { ...options, ...more })(url)
-    await laneOf(here, 'k').learning
+    await keyGateOf(here, 'k').learning
   }
 
   const holdOf = async ({ elsewhere }: ReturnType<typeof budget>) =>
@@ -102,12 +101,12 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       return answer(429)(request, response)
     })
     const send = sender(budgets.here, options)
-    const lane = laneOf(budgets.here, 'k')
-    lane.enter()
+    const gate = keyGateOf(budgets.here, 'k')
+    gate.enter()
     const holds: number[] = []
     for (const together of [3, 2]) {
       await Promise.all(Array.from({ length: together }, () => send(url)))
-      await lane.learning
+      await gate.learning
       holds.push(Math.floor((await holdOf(budgets)) / 1000))
       budgets.clock.advance(10_000)
       vi.advanceTimersByTime(1)
@@ -128,7 +127,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       return answer(429, { 'Retry-After': '1' })(request, response)
     })
     await sender(budgets.here, options)(url)
-    await laneOf(budgets.here, 'k').learning
+    await keyGateOf(budgets.here, 'k').learning
     expect(await holdOf(budgets)).toBe(60_000)
   })
 
@@ -145,7 +144,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
       return answer(200, { 'X-RateLimit-Limit': '10', 'X-RateLimit-Remaining': '5' })(request, response)
     })
     await sender(here, options)(url)
-    await laneOf(here, 'k').learning
+    await keyGateOf(here, 'k').learning
     expect((await elsewhere.peek('k')).remaining).toBe(5)
   })
 
@@ -159,7 +158,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const peek = vi.spyOn(here, 'peek')
     const send = sender(here, options)
     await Promise.all([send(url), send(url), send(url)])
-    await laneOf(here, 'k').learning
+    await keyGateOf(here, 'k').learning
     expect(peek).not.toHaveBeenCalled()
   })
 
@@ -195,7 +194,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const { url, asked } = await upstreamOf(answer(200, { 'RateLimit-Policy': '"a";q=2;w=10' }), ok)
     const send = sender(here, { ...options, cost: 5 })
     await send(url)
-    await laneOf(here, 'k').learning
+    await keyGateOf(here, 'k').learning
     clock.advance(500)
     expect((await elsewhere.peek('k')).limits[0]!.limit).toBe(2)
     await send(url)
@@ -251,32 +250,41 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   })
 })
 
-describe('a lesson', () => {
+describe('what an answer teaches', () => {
   const { here } = budget({ marginMs: 100 })
   const terms = upstreamTerms(here)!
-  const lesson = (status: number, { quotas = [], retryAfterMs }: Partial<Advice>, refusals = 0, chance = 0) =>
-    lessonOf({ quotas, retryAfterMs }, status, terms, { refusals, maxHoldMs: 300_000, random: () => chance })
+  const learned = (
+    status: number,
+    { quotas = [], retryAfterMs }: Partial<ResponseHeaders>,
+    refusals = 0,
+    chance = 0,
+  ) =>
+    learnedFrom({ quotas, retryAfterMs }, status, terms, {
+      refusals,
+      maxHoldMs: 300_000,
+      random: () => chance,
+    })
 
   it('holds for longer each time that an upstream gives no time', () => {
-    const holds = [1, 2, 3, 4, 30].map((refusals) => lesson(429, {}, refusals).holdMs)
+    const holds = [1, 2, 3, 4, 30].map((refusals) => learned(429, {}, refusals).holdMs)
     expect(holds).toEqual([1100, 2100, 4100, 8100, 300_000])
   })
 
   it('keeps its own request back for as long as the upstream asks, whatever others are held for', () => {
-    const holds = ({ askedMs, holdMs }: ReturnType<typeof lesson>) => [askedMs, holdMs]
-    expect(holds(lesson(429, { retryAfterMs: 900_000 }))).toEqual([900_100, 300_000])
-    expect(holds(lesson(429, {}, 2000))).toEqual([300_100, 300_000])
+    const holds = ({ askedMs, holdMs }: ReturnType<typeof learned>) => [askedMs, holdMs]
+    expect(holds(learned(429, { retryAfterMs: 900_000 }))).toEqual([900_100, 300_000])
+    expect(holds(learned(429, {}, 2000))).toEqual([300_100, 300_000])
   })
 
   it('holds by chance up to a margin longer', () => {
-    expect(lesson(429, { retryAfterMs: 5000 }, 0, 0.5).holdMs).toBe(5150)
-    expect(lesson(429, { retryAfterMs: 0 }, 0, 0.5).holdMs).toBe(0)
+    expect(learned(429, { retryAfterMs: 5000 }, 0, 0.5).holdMs).toBe(5150)
+    expect(learned(429, { retryAfterMs: 0 }, 0, 0.5).holdMs).toBe(0)
   })
 
   it('holds no longer for the margin of a long window', () => {
     const hourly = upstreamTerms(upstreamLimiter({ limits: [{ limit: 10, window: '1h' }] }))!
     const how = { refusals: 1, maxHoldMs: 300_000, random: () => 0.5 }
-    expect(lessonOf({ quotas: [], retryAfterMs: 1000 }, 429, hourly, how).holdMs).toBe(2500)
+    expect(learnedFrom({ quotas: [], retryAfterMs: 1000 }, 429, hourly, how).holdMs).toBe(2500)
   })
 
   it.each<[string, Quota, object]>([
@@ -287,7 +295,7 @@ describe('a lesson', () => {
     ['without a window, and larger', { limit: 11, remaining: 3 }, {}],
     ['only what remains', { remaining: 3 }, { remaining: 3 }],
   ])('is of our limit or not: %s', (_, quota, told) => {
-    expect(lesson(200, { quotas: [quota] }).told).toEqual(
+    expect(learned(200, { quotas: [quota] }).limits).toEqual(
       [{ units: undefined, remaining: undefined, ...told }].map((each) =>
         Object.keys(told).length === 0 ? {} : each,
       ),

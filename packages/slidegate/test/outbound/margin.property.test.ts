@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { limitedFetch, upstreamLimiter } from '../../src/outbound/index.ts'
-import { fullestWindow } from '../audit/fullest-window.ts'
+import { fullestWindow } from '../processes/fullest-window.ts'
 
 /** When a request is made, how long it takes to get there and back, and whether its answer gets lost. */
 interface Course {

@@ -41,7 +41,7 @@ const PROCESSES = 3
 const TOLD_IN_MS = 250
 
 /** For so many windows they go on. The long form is as long as a minute: `OUTBOUND_MS=60000`. */
-const DURATION_MS = Number(process.env.OUTBOUND_MS ?? 20_000)
+const DURATION_MS = Number(process.env.OUTBOUND_MS ?? 12_000)
 
 async function run(
   { limit, windowMs, spelling }: { limit: number; windowMs: number; spelling: Spelling },

@@ -19,7 +19,7 @@ import {
   type UpstreamLimiterOptions,
   upstreamLimiter,
 } from '../../src/outbound/index.ts'
-import { laneOf } from '../../src/outbound/lane.ts'
+import { keyGateOf } from '../../src/outbound/learned-limit.ts'
 import { ManualClock } from '../../src/testing/index.ts'
 import { errorOf } from '../input/refusal.ts'
 import { held } from '../resilience/stores.ts'
@@ -279,12 +279,12 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it('nobody is sent while an answer is being heeded, nor by an admission from before', async () => {
     const { limiter, usedIs } = budget()
     const { url, asked } = await upstreamOf(ok)
-    const lane = laneOf(limiter, 'k')
+    const gate = keyGateOf(limiter, 'k')
     let finish = () => {}
     const heeding = () => new Promise<void>((resolve) => (finish = resolve))
     // The admission is asked for in this tick, and decided before the answer.
     const first = sender(limiter, key)(url)
-    queueMicrotask(() => lane.learn(heeding))
+    queueMicrotask(() => gate.learn(heeding))
     const second = sender(limiter, key)(url)
     await usedIs(0)
     await delay(20)
@@ -298,9 +298,9 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it('aborted while an answer is being heeded it ends at once', async () => {
     const { limiter, used } = budget()
     const { url, asked } = await upstreamOf(ok)
-    const lane = laneOf(limiter, 'k')
+    const gate = keyGateOf(limiter, 'k')
     let finish = () => {}
-    lane.learn(() => new Promise<void>((resolve) => (finish = resolve)))
+    gate.learn(() => new Promise<void>((resolve) => (finish = resolve)))
     const abort = new AbortController()
     const sent = Promise.all([1, 2].map(() => errorOf(() => sender(limiter, key)(url, abort))))
     await delay(20)
@@ -309,8 +309,8 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     expect(await sent).toEqual([reason, reason])
     expect([asked.length, await used()]).toEqual([0, 0])
     finish()
-    await lane.learning
-    expect(laneOf(limiter, 'k')).not.toBe(lane)
+    await gate.learning
+    expect(keyGateOf(limiter, 'k')).not.toBe(gate)
   })
 
   it('an admission that was decided before an answer, and told after it was heeded, is asked for again', async () => {
@@ -322,9 +322,9 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     store.isHolding = true
     const sent = sender(limiter, key)(url)
     await until('it is asked for', async () => store.waiting.length === 1)
-    const lane = laneOf(limiter, 'k')
-    lane.learn(async () => {})
-    await lane.learning
+    const gate = keyGateOf(limiter, 'k')
+    gate.learn(async () => {})
+    await gate.learning
     store.isHolding = false
     store.release()
     await sent
@@ -334,7 +334,7 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
   it('what could not be heeded holds nobody up', async () => {
     const { limiter } = budget()
     const { url } = await upstreamOf(ok)
-    laneOf(limiter, 'k').learn(() => Promise.reject(new Error('no store')))
+    keyGateOf(limiter, 'k').learn(() => Promise.reject(new Error('no store')))
     expect((await sender(limiter, key)(url)).status).toBe(200)
   })
 
@@ -345,10 +345,10 @@ describe.each(Object.entries(SENDERS))('%s', (_, sender) => {
     const tooMuch = sender(limiter, { ...key, cost: 11 })
     for (const ask of [() => send(url), () => tooMuch(url)]) {
       const sent = errorOf(ask)
-      const lane = laneOf(limiter, 'k')
+      const gate = keyGateOf(limiter, 'k')
       await sent
-      await lane.learning
-      expect(laneOf(limiter, 'k')).not.toBe(lane)
+      await gate.learning
+      expect(keyGateOf(limiter, 'k')).not.toBe(gate)
     }
   })
 
@@ -416,13 +416,13 @@ it('a tunnel that is refused is not asked for again', async () => {
   const agent = new Agent()
   onTestFinished(() => agent.destroy())
   const dispatcher = agent.compose(limitedInterceptor(limiter, options))
-  const lane = laneOf(limiter, 'k')
+  const gate = keyGateOf(limiter, 'k')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { statusCode, socket } = await dispatcher.connect({ origin, path: 'example.com:80' })
   socket.destroy()
   expect(statusCode).toBe(429)
-  await lane.learning
-  expect(laneOf(limiter, 'k')).not.toBe(lane)
+  await gate.learning
+  expect(keyGateOf(limiter, 'k')).not.toBe(gate)
 })
 
 it('in a page URLs are relative to it', async () => {

@@ -10,6 +10,8 @@ import { emptyFolder, type Packed, pack } from './npm.ts'
 const ALWAYS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 
 interface Published {
+  /** Where modules of other packages are, by the folder of their source. */
+  readonly bundled: Readonly<Record<string, string>>
   /** What of its source each module becomes. */
   readonly compiled: readonly string[]
   /** What else may be in it. */
@@ -19,8 +21,9 @@ interface Published {
 }
 
 const PUBLISHED: Readonly<Record<string, Published>> = {
-  slidegate: { compiled: ['.js', '.d.ts'], besides: /^$/, maxBytes: 375_000 },
+  slidegate: { bundled: {}, compiled: ['.js', '.d.ts'], besides: /^$/, maxBytes: 375_000 },
   server: {
+    bundled: { '../replay/src': 'dist/replay' },
     compiled: ['.js'],
     besides: new RegExp(
       `^(${[
@@ -35,7 +38,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   },
 }
 
-describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { compiled, besides, maxBytes }) => {
+describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { bundled, compiled, besides, maxBytes }) => {
   const folder = join(ROOT, 'packages', name)
   const textOf = (path: string): string => readFileSync(join(folder, path), 'utf8')
   let packed: Packed
@@ -44,9 +47,11 @@ describe.each(Object.entries(PUBLISHED))('packages/%s', (name, { compiled, besid
   })
 
   it('has each module of its source, compiled, and nothing compiled of what is gone', () => {
-    const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((path) => /(?<!\.d)\.ts$/.test(path))
-      .flatMap((path) => compiled.map((ending) => `dist/${path.replace(/\.ts$/, ending)}`))
+    const modules = Object.entries({ src: 'dist', ...bundled }).flatMap(([source, built]) =>
+      readdirSync(join(folder, source), { recursive: true, encoding: 'utf8' })
+        .filter((path) => /(?<!\.d)\.ts$/.test(path))
+        .flatMap((path) => compiled.map((ending) => `${built}/${path.replace(/\.ts$/, ending)}`)),
+    )
     const inDist = [...packed.files.keys()].filter((path) => path.startsWith('dist/'))
     // A build takes nothing away.
     expect(inDist.sort(), 'remove dist, and build').toEqual(modules.sort())

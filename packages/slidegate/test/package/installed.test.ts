@@ -206,7 +206,7 @@ it('is bundled where no client of Redis is installed', async () => {
   expect((await run(process.execPath, [file], { cwd: bare })).stdout).toBe('function\n')
 })
 
-describe.each(NODES)('on Node %s', (version) => {
+describe.each([NODES[0], NODES.at(-1)!])('on Node %s', (version) => {
   it('is what it says', async () => {
     const { stdout } = await run(nodeOf(version), ['--version'])
     expect(stdout.trim()).toBe(`v${version}`)
@@ -385,16 +385,18 @@ async function compileAnew(
     .filter((line: string) => line !== '' && !/^node_modules\/(?!slidegate)/.test(line))
 }
 
-describe.each(Object.keys(COMPILERS) as (keyof typeof COMPILERS)[])('by %s', (compiler) => {
-  it.each(Object.keys(RESOLUTIONS) as (keyof typeof RESOLUTIONS)[])(
-    'all types are resolved, moduleResolution %s',
-    async (moduleResolution) => {
-      expect(await compile(compiler, moduleResolution)).toEqual([])
-    },
-  )
+/** The oldest compiler has one way of resolving to show that it reads the same types. */
+const COMPILED = [
+  ['typescript', 'nodenext'],
+  ['typescript', 'bundler'],
+  ['typescript-oldest', 'nodenext'],
+] as const
 
-  it('what needs nothing of Node needs no types of it', async () => {
-    const web = { types: [], lib: ['esnext', 'dom'] }
-    expect(await compileAnew(compiler, 'bundler', `${compiler}.edge`, ['edge.mts'], web)).toEqual([])
-  })
+it.each(COMPILED)('%s resolves all types by moduleResolution %s', async (compiler, moduleResolution) => {
+  expect(await compile(compiler, moduleResolution)).toEqual([])
+})
+
+it('what needs nothing of Node needs no types of it', async () => {
+  const web = { types: [], lib: ['esnext', 'dom'] }
+  expect(await compileAnew('typescript', 'bundler', 'typescript.edge', ['edge.mts'], web)).toEqual([])
 })

@@ -13,7 +13,7 @@ import { emptyFolder } from './npm.ts'
 // How a version is made, and what the workflows of CI do for it: their own words are run here, as far as that needs no host.
 
 const PACKAGES = ['slidegate', 'server']
-const PRIVATE = ['packages/dashboard']
+const PRIVATE = ['packages/replay', 'packages/dashboard']
 
 interface Workflow {
   readonly jobs: Readonly<

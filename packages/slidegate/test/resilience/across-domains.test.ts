@@ -1,5 +1,4 @@
 // tier: system
-import fc from 'fast-check'
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -14,7 +13,7 @@ import {
 import { banLog } from '../../src/limits/ban.ts'
 import { limitSet, withLog, withOverrides } from '../../src/limits/limit-set.ts'
 import { acrossDomains } from '../../src/resilience/cluster/across-domains.ts'
-import { guardedStore } from '../../src/resilience/guarded-store.ts'
+import { withFailurePolicy } from '../../src/resilience/failure-policy.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -32,60 +31,11 @@ import type {
 import { ManualClock } from '../../src/testing/index.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { until } from '../support/until.ts'
-import { useRedis } from '../support/use-redis.ts'
-import { EVENTS, type Event, OpPlayer, SETS } from './domain-histories.ts'
+
 import { held, recorded } from './stores.ts'
 
 /** Each key in a domain of its own, as good as. */
 const domainOf = ({ parts: [part] }: Op) => bucketOf(part!.key, 1024)
-
-/** Of what is told of a denial, when windows are empty is as after what was charged and returned. */
-function expectSame(event: Event, parts: readonly Part[], joined: Outcome, single: Outcome): void {
-  if (event.type !== 'consume') {
-    expect(joined).toEqual(single)
-    return
-  }
-  const { debits, ...told } = joined as ConsumeOutcome
-  const wanted = single as ConsumeOutcome
-  if (told.admitted > 0) {
-    if (debits !== undefined)
-      expect(debits).toEqual(parts.map(() => ({ source: 'store', atMs: wanted.atMs })))
-    expect(told).toEqual(wanted)
-    return
-  }
-  const limits = told.limits.slice()
-  for (let place = 2; place < limits.length; place += 3) {
-    expect(limits[place]).toBeGreaterThanOrEqual(wanted.limits[place]!)
-    // What was not used before is free.
-    if (limits[place - 2] === 0) expect(limits[place]).toBe(wanted.limits[place])
-    limits[place] = wanted.limits[place]!
-  }
-  expect({ ...told, limits }).toEqual(wanted)
-}
-
-async function playBoth(
-  events: readonly Event[],
-  sets: (typeof SETS)[number],
-  clock: ManualClock,
-  joined: Store,
-  single: Store,
-  name: string,
-  compare: typeof expectSame,
-): Promise<void> {
-  const [onJoined, onSingle] = [new OpPlayer(joined, name, sets), new OpPlayer(single, name, sets)]
-  for (const event of events) {
-    if (event.type === 'advance') {
-      clock.advance(event.ms)
-      continue
-    }
-    const wanted = await onSingle.play(event)
-    const { parts, outcomes } = await onJoined.play(event)
-    expect(outcomes.length).toBe(wanted.outcomes.length)
-    for (const [i, outcome] of outcomes.entries()) compare(event, parts, outcome, wanted.outcomes[i])
-  }
-}
-
-const { redis } = await useRedis()
 
 let names = 0
 
@@ -122,20 +72,6 @@ function scene() {
   const asked = () => behind.ops.splice(0).map(({ type, parts }) => `${type} ${parts.map(({ key }) => key)}`)
   return { clock, memory, behind, store, asked }
 }
-
-describe('a history of requests for several keys', () => {
-  it.each(SETS.map((sets, i) => [i, sets] as const))('reads as on one server: %i', async (_, sets) => {
-    await fc.assert(
-      fc.asyncProperty(EVENTS, async (events) => {
-        const clock = new ManualClock()
-        const storeOf = () => memoryStore({ clock: clock.now })
-        const joined = acrossDomains(storeOf(), domainOf)
-        await playBoth(events, sets, clock, joined, storeOf(), 'x', expectSame)
-      }),
-      { numRuns: 200 },
-    )
-  })
-})
 
 describe('an op for several keys', () => {
   it('passes as it is where they live in one domain', () => {
@@ -393,7 +329,7 @@ describe('a domain that gives no answer', () => {
       domainOf,
       close() {},
     }
-    const { store } = guardedStore('x', { store: half, onStoreError, logger: false })
+    const { store } = withFailurePolicy('x', { store: half, onStoreError, logger: false })
     const parts = [partOf('up', hourly(2)), partOf('down', hourly(9)), partOf('also', hourly(9))]
     const recover = () => {
       isDown = false
@@ -489,7 +425,7 @@ describe('on a Cluster', () => {
   ) {
     const { clock, timeoutMs = 30_000, onStoreError } = options
     const raw = redisStore(on, clock && { clock: clock.now })
-    const { store } = guardedStore('x', {
+    const { store } = withFailurePolicy('x', {
       store: raw,
       timeoutMs,
       logger: false,
@@ -507,21 +443,6 @@ describe('on a Cluster', () => {
         return key
     }
   }
-
-  it.each(SETS.map((sets, i) => [i, sets] as const))(
-    'a history reads as on one server: %i',
-    async (_, sets) => {
-      await fc.assert(
-        fc.asyncProperty(EVENTS, async (events) => {
-          const clock = new ManualClock(1_900_000_000_000)
-          const { store: joined } = storesOn(client, { clock })
-          const single = redisStore(redis, { clock: clock.now })
-          await playBoth(events, sets, clock, joined, single, `h${names++}`, expectSame)
-        }),
-        { numRuns: 25 },
-      )
-    },
-  )
 
   it('what has been admitted at the same time is what is charged, to each key', async () => {
     const { raw, store } = storesOn(client)

@@ -22,7 +22,7 @@ function breakerWith(options = USUAL) {
     /** Answers whether the store was asked. */
     ask(nowMs: number, fails: boolean): boolean {
       if (!breaker.admits(nowMs)) return false
-      const isAttempt = !breaker.isClosed
+      const isAttempt = breaker.outage !== 0
       if (fails) breaker.failed(nowMs, error, isAttempt)
       else breaker.succeeded(nowMs, isAttempt)
       return true

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { addressKey } from '../../src/http/index.ts'
 import { createLimiter, slidingWindow, withDenyCache, withLeases } from '../../src/index.ts'
 import type { ConsumeOutcome, Store } from '../../src/stores/store.ts'
-import { bytesInUse } from '../matrix/meter.ts'
+import { bytesInUse } from '../faults/matrix/meter.ts'
 
 // What this process keeps of keys while the store counts them: however many there are, it is no more than it may be.
 

@@ -13,7 +13,7 @@ import {
   withDenyCache,
 } from '../../src/index.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
-import { LateCharges } from '../../src/resilience/late-charges.ts'
+import { LateCharges } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
 import { type CommandClient, redisStore } from '../../src/stores/redis/index.ts'
 import type { ConsumeOp, ConsumeOutcome } from '../../src/stores/store.ts'
@@ -125,7 +125,7 @@ describe('a store that answers late', () => {
     const set = limitSet('api', limits)
     const op: ConsumeOp = { type: 'consume', parts: [{ key: 'k', set }], cost: 1, count: 6, leaseMs: 0 }
     const [outcome] = (await outcomesOf(behind, [op])) as [ConsumeOutcome]
-    for (const position of [0, 1, 3, 4, 5]) late.add({ ...op, count: 1 }, outcome, position)
+    for (const position of [0, 1, 3, 4, 5]) late.add({ ...op, count: 1 }, outcome, position, position + 1)
     await vi.advanceTimersByTimeAsync(1)
     const refunds = behind.ops.filter((each) => each.type === 'refund')
     // The shadow limit was charged for the first two.

@@ -1,6 +1,6 @@
 import type { Limit } from '../../src/limits/limit.ts'
 import type { ConsumeOp, ConsumeOutcome, RefundOutcome } from '../../src/stores/store.ts'
-import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
+import { type Admission, fullestWindow } from '../processes/fullest-window.ts'
 import { type Account, accountsOf } from './account.ts'
 import type { Asked } from './asked.ts'
 import type { Process } from './process.ts'

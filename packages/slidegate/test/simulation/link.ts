@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '../../src/index.ts'
+import type { Result, Transport } from '../../src/stores/redis/batcher.ts'
 import type { Request } from '../../src/stores/redis/encode.ts'
-import type { Result, Transport } from '../../src/stores/redis/transport.ts'
 import { type Execution, nameOf, type Server } from './server.ts'
 import { FINE, NOTICED, NOTICED_MS, REFUSALS, type Weather } from './weather.ts'
 import type { World } from './world.ts'

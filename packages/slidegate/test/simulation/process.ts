@@ -1,6 +1,5 @@
 import { type Store, withDenyCache, withLeases } from '../../src/index.ts'
-import { batchedStore } from '../../src/stores/redis/batched-store.ts'
-import { Batcher } from '../../src/stores/redis/batcher.ts'
+import { batchedStore } from '../../src/stores/redis/batcher.ts'
 import { Backlog } from '../../src/stores/redis/queue.ts'
 import type { Op, RefundOp } from '../../src/stores/store.ts'
 import type { Asked } from './asked.ts'
@@ -10,7 +9,6 @@ import { WatchedLimiter } from './watched-limiter.ts'
 import type { World } from './world.ts'
 
 const MOST = 16
-const EAGER = 2
 
 type LeasingStore = ReturnType<typeof withLeases>
 
@@ -90,10 +88,9 @@ export class Process {
   #farStore(): Store {
     const backlog = new Backlog(1, 1)
     // As on one server, and as on a Cluster.
-    const width = { eager: EAGER, most: MOST, readsFirst: this.links.length > 1 }
-    const batchers = this.links.map((link) => new Batcher(link, width, backlog))
+    const options = { maxCalls: MOST, readsFirst: this.links.length > 1 }
     const domainOf = (op: Op): number => this.#world.domainOf(op.parts[0]!.key)
-    const store = batchedStore(batchers, domainOf)
+    const store = batchedStore(this.links, options, domainOf, undefined, backlog)
     return {
       domainOf,
       isCrowded: store.isCrowded,

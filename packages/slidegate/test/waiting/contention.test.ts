@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { Contention } from '../../src/limiter/waiting/contention.ts'
+import { Contention } from '../../src/limiter/waiting/denial.ts'
 
 /** The largest delay. */
 function contention(random = 1): Contention {

@@ -2,8 +2,8 @@ import type { Decision } from '../../src/decision.ts'
 import type { Limit } from '../../src/index.ts'
 import { decisionOf } from '../../src/limiter/decide.ts'
 import type { Asker } from '../../src/limiter/waiting/queue.ts'
-import { parseWaitOptions, type WaitOptions } from '../../src/limiter/waiting/wait-options.ts'
-import { WaitingRoom } from '../../src/limiter/waiting/waiting.ts'
+import { WaitingRoom } from '../../src/limiter/waiting/room.ts'
+import { parseWaitOptions, type WaitOptions } from '../../src/limiter/waiting/waiter.ts'
 import { limitSet } from '../../src/limits/limit-set.ts'
 import { refundsOf } from '../../src/resilience/refunds.ts'
 import { outcomesOf } from '../../src/stores/call.ts'
@@ -36,29 +36,34 @@ export function roomOn(
   const partsOf = (key: string): readonly Part[] => [{ key, set }]
   const asked: { op: ConsumeOp; outcome: ConsumeOutcome }[] = []
   const sent: Op[] = []
+  const refunds = new WeakMap<Decision, readonly Op[]>()
   let made = 0
   const send = async (op: Op): Promise<void> => {
     sent.push(op)
     await outcomesOf(store, [op])
   }
   const asker: Asker = {
-    async ask(parts, question) {
+    async ask(parts, cost, count) {
       const isNamed = set.logs.some(({ kind }) => kind.entries !== undefined)
       const op: ConsumeOp = {
         type: 'consume',
         parts,
         leaseMs: 0,
         isWaiting: true,
-        ...question,
+        ...{ cost, count },
         ...(isNamed && { requestId: `request${made++}` }),
       }
       const outcome = (await outcomesOf(store, [op]))[0] as ConsumeOutcome
       asked.push({ op, outcome })
       return { op, outcome }
     },
-    decide,
-    giveBack(op, outcome, position) {
-      for (const refund of refundsOf(op, outcome, position, position + 1)) void send(refund)
+    decide(op, outcome, position) {
+      const decision = decide(op, outcome, position)
+      refunds.set(decision, refundsOf(op, outcome, position, position + 1))
+      return decision
+    },
+    giveBack(decision) {
+      for (const refund of refunds.get(decision)!) void send(refund)
     },
   }
   const peek = async (key: string): Promise<ConsumeOutcome> => {

@@ -1,6 +1,6 @@
 // tier: system
 import { afterAll, beforeEach, expect, it } from 'vitest'
-import { type Admission, fullestWindow } from '../audit/fullest-window.ts'
+import { type Admission, fullestWindow } from '../processes/fullest-window.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import { useRedis } from '../support/use-redis.ts'
 import { work } from '../support/work.ts'
@@ -26,7 +26,7 @@ export interface Report {
 }
 
 const PROCESSES = 4
-const DURATION_MS = 5000
+const DURATION_MS = 3000
 
 /** Replies to one of them are so late. */
 const SLOW_MS = 15

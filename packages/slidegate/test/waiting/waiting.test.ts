@@ -12,9 +12,9 @@ import {
   StoreUnavailableError,
   slidingWindow,
   tokenBucket,
+  WaitError,
 } from '../../src/index.ts'
-import { WaitError } from '../../src/limiter/waiting/wait-error.ts'
-import { parseWaitOptions } from '../../src/limiter/waiting/wait-options.ts'
+import { parseWaitOptions } from '../../src/limiter/waiting/waiter.ts'
 import { errorOf } from '../input/refusal.ts'
 import { FAILURES, failing } from '../resilience/failing-store.ts'
 import { held } from '../resilience/stores.ts'

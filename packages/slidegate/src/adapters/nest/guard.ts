@@ -1,5 +1,109 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common'
-import { HandlerGuards } from './handler-guards.ts'
+// The guard of the module, the decorators that put it on handlers, and which options a handler has.
+import {
+  applyDecorators,
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type Type,
+  UseGuards,
+} from '@nestjs/common'
+import { checkOptions, invalidOption } from '../../errors.ts'
+import { createGuard, type Guard } from '../../http/guard.ts'
+import type { GuardOptions } from '../../http/options.ts'
+import { RouteOptions } from '../../http/per-route.ts'
+import { type Decorated, isSkipped, methodOf, nameOf, optionsOf, setOptions, setSkip } from './metadata.ts'
+import { MODULE_NAMES } from './options.ts'
+import {
+  type HttpRequest,
+  type HttpResponse,
+  httpBinding,
+  httpOf,
+  type NestArguments,
+  pass,
+  type RequestOf,
+} from './platform.ts'
+
+/** A class, and the guard of those of its handlers that say nothing themselves. */
+interface ClassGuards {
+  readonly routes: RouteOptions<NestArguments>
+  readonly guard: Guard<NestArguments> | undefined
+  readonly ofHandlers: Map<Decorated, Guard<NestArguments> | 'skip'>
+}
+
+export interface HandlerOptions extends GuardOptions<NestArguments> {
+  readonly requestOf?: RequestOf
+}
+
+/** Which guard a handler has: its own, or that of its class, or that of the app. */
+export class HandlerGuards {
+  readonly #binding = httpBinding()
+  readonly #routes: RouteOptions<NestArguments>
+  readonly #guard: Guard<NestArguments> | undefined
+  readonly #ofClasses = new WeakMap<Type, ClassGuards>()
+  readonly #asked = new WeakSet<ExecutionContext>()
+  readonly #requestOf: RequestOf
+
+  /** @throws {SlidegateError} `invalid_option`; `mayLack`: only handlers are limited that say so */
+  constructor(options: HandlerOptions, mayLack: boolean) {
+    checkOptions(options, 'RateLimitModule', MODULE_NAMES)
+    this.#requestOf = options.requestOf ?? httpOf
+    this.#routes = new RouteOptions(options, mayLack)
+    this.#guard = this.#guardBy(this.#routes)
+  }
+
+  /** @throws what decorators of a class and of its methods have wrong */
+  check(controller: Type, handlers: readonly Decorated[]): void {
+    this.#of(controller)
+    for (const handler of handlers) if (optionsOf(handler) !== undefined) this.guardOf(controller, handler)
+  }
+
+  /** Whether the handler may run; asked once of each call, though both the app and a decorator may have put the guard there. */
+  admits(context: ExecutionContext): true | Promise<true> {
+    if (this.#asked.has(context)) return true
+    this.#asked.add(context)
+    const guard = this.guardOf(context.getClass(), context.getHandler())
+    return guard === 'skip' || pass(guard, ...this.#requestOf(context), context)
+  }
+
+  /** @throws {SlidegateError} `invalid_option`, also where the handler has no limits */
+  guardOf(controller: Type, handler: Decorated): Guard<NestArguments> | 'skip' {
+    const known = this.#of(controller)
+    let guard = known.ofHandlers.get(handler)
+    if (guard === undefined) {
+      guard = isSkipped(controller, handler) ? 'skip' : this.#made(known, controller, handler)
+      known.ofHandlers.set(handler, guard)
+    }
+    return guard
+  }
+
+  #made({ routes, guard }: ClassGuards, controller: Type, handler: Decorated): Guard<NestArguments> {
+    const own = optionsOf(handler)
+    const method = methodOf(controller, handler)
+    const route = `${nameOf(controller)}.${method}`
+    const made = own === undefined ? guard : createGuard(routes.of(own, route), this.#binding)
+    if (made !== undefined) return made
+    throw invalidOption(
+      `${controller.name}.${method} has no limits; give them to it, to its class or to the module`,
+    )
+  }
+
+  #of(controller: Type): ClassGuards {
+    let known = this.#ofClasses.get(controller)
+    if (known === undefined) {
+      const own = optionsOf(controller)
+      const routes = own === undefined ? this.#routes : this.#routes.within(own, nameOf(controller))
+      const guard = own === undefined ? this.#guard : this.#guardBy(routes)
+      known = { routes, guard, ofHandlers: new Map() }
+      this.#ofClasses.set(controller, known)
+    }
+    return known
+  }
+
+  #guardBy({ shared }: RouteOptions<NestArguments>): Guard<NestArguments> | undefined {
+    return shared && createGuard(shared, this.#binding)
+  }
+}
 
 /** The guard of `RateLimitModule`, to be put where it should run: behind the one that knows the user, for instance. */
 export class RateLimitGuard implements CanActivate {
@@ -15,3 +119,18 @@ export class RateLimitGuard implements CanActivate {
 }
 Injectable()(RateLimitGuard)
 Inject(HandlerGuards)(RateLimitGuard, undefined, 0)
+
+/**
+ * What differs for a class or a method from the options around it: those of its class, and those of the module. Limits of its
+ * own count for it alone: those of a class for its routes together. It limits what it stands on in any case.
+ */
+export function RateLimit<Request = HttpRequest, Response = HttpResponse>(
+  options: GuardOptions<NestArguments<Request, Response>>,
+): ClassDecorator & MethodDecorator {
+  return applyDecorators(setOptions(options), setSkip(false), UseGuards(RateLimitGuard))
+}
+
+/** The class or the method is not limited by the module; `false`: it is, though its class is not. */
+export function SkipRateLimit(skips = true): ClassDecorator & MethodDecorator {
+  return setSkip(skips)
+}

@@ -1,10 +1,9 @@
+// What decorators leave on classes and methods.
 import { type CustomDecorator, SetMetadata, type Type } from '@nestjs/common'
 import { HOST_METADATA, PATH_METADATA, VERSION_METADATA } from '@nestjs/common/constants.js'
 import { MetadataScanner, Reflector } from '@nestjs/core'
 import type { GuardOptions } from '../../http/options.ts'
 import type { NestArguments } from './platform.ts'
-
-// What decorators say of classes and methods.
 
 /** A class, or a method of one. */
 export type Decorated = Parameters<Reflector['get']>[1]

@@ -1,8 +1,8 @@
+// The options of Nest's module and guard.
 import type { FactoryProvider, ModuleMetadata } from '@nestjs/common'
 import type { Names } from '../../errors.ts'
 import { GUARD_NAMES, type GuardOptions } from '../../http/options.ts'
-import type { RequestOf } from './passing.ts'
-import type { HttpRequest, HttpResponse, NestArguments } from './platform.ts'
+import type { HttpRequest, HttpResponse, NestArguments, RequestOf } from './platform.ts'
 
 /**
  * Functions are given the request of the platform, Express or Fastify: say which by its type, `(request: Request) => ...`.

@@ -1,3 +1,4 @@
+// A timer that never goes off early.
 import { type AsyncOrigin, cancelTurn, nextTurn, type Timer, type Turn } from '../../runtime/platform.ts'
 
 /** The longest that a timer of Node can be set for. */

@@ -1,3 +1,4 @@
+// A binary heap.
 /** Items of which the first is found at once: a binary heap. */
 export class Heap<Item> {
   readonly #isBefore: (one: Item, other: Item) => boolean

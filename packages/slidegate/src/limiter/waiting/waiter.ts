@@ -1,16 +1,76 @@
+// A request that waits: what its caller asks for, checked, and the promise that it settles.
 import type { Decision } from '../../decision.ts'
+import { invalidOption, show } from '../../errors.ts'
 import type { Part } from '../../stores/store.ts'
-import type { WaitRequest } from './wait-options.ts'
+import { parseCost } from '../request.ts'
 
-/** One who waits. */
+/** Options of `wait` and `schedule`. */
+export interface WaitOptions {
+  /** Units that the request takes, an integer from 1. Default: 1. */
+  readonly cost?: number
+  /**
+   * The longest wait in milliseconds, an integer from 0 to 2^31 - 1. Default: 30,000.
+   *
+   * Rejects at once if the wait would certainly be longer. With 0 the request is admitted now or not at all. An answer of the
+   * store is awaited even if it takes longer.
+   */
+  readonly maxWaitMs?: number
+  /** Ends the wait. An aborted request charges nothing. */
+  readonly signal?: AbortSignal
+  /** An integer. The highest goes first among those that wait in this process; equals go in order of arrival. Default: 0. */
+  readonly priority?: number
+  /** Passed to `limits` when it is a function. */
+  readonly request?: unknown
+}
+
+/** The same, checked and completed. */
+export interface WaitRequest {
+  readonly cost: number
+  readonly maxWaitMs: number
+  readonly priority: number
+  readonly signal?: AbortSignal | undefined
+}
+
+const DEFAULT_MAX_WAIT_MS = 30_000
+
+const MAX_WAIT_MS = 2 ** 31 - 1
+
+/** @throws {SlidegateError} `invalid_cost`, `invalid_option` */
+export function parseWaitOptions(options: WaitOptions | undefined): WaitRequest {
+  const cost = parseCost(options)
+  const { maxWaitMs = DEFAULT_MAX_WAIT_MS, priority = 0, signal } = options ?? {}
+  if (!Number.isInteger(maxWaitMs) || maxWaitMs < 0 || maxWaitMs > MAX_WAIT_MS) {
+    throw invalidOption(
+      `maxWaitMs is ${show(maxWaitMs)}; it must be an integer from 0 to ${MAX_WAIT_MS}`,
+      maxWaitMs,
+    )
+  }
+  if (!Number.isSafeInteger(priority)) {
+    throw invalidOption(`priority is ${show(priority)}; it must be an integer`, priority)
+  }
+  if (signal !== undefined && !isAbortSignal(signal)) {
+    throw invalidOption(`signal is ${show(signal)}; it must be an AbortSignal`, signal)
+  }
+  return { cost, maxWaitMs, priority, signal }
+}
+
+/** By what it can do: it may come from another realm, or a polyfill. */
+function isAbortSignal(signal: unknown): boolean {
+  if (typeof signal !== 'object' || signal === null) return false
+  const { aborted, addEventListener } = signal as Partial<AbortSignal>
+  return typeof aborted === 'boolean' && typeof addEventListener === 'function'
+}
+
+/** A waiting request. */
 export class Waiter {
+  /** All of its keys, as one text. */
   readonly key: string
   readonly request: WaitRequest
-  /** Its keys, and the limits that are in force when it is asked. */
+  /** Its keys, and the limits in force when it is sent. */
   readonly parts: () => readonly Part[]
-  /** Which one of all that have come. */
+  /** Its number in order of arrival. */
   readonly place: number
-  /** Since when it waits, and until when, by `performance.now()`. */
+  /** When it came, and when it ends, by `performance.now()`. */
   readonly sinceMs: number
   readonly untilMs: number
   isSettled = false
@@ -42,7 +102,7 @@ export class Waiter {
   }
 }
 
-/** Nobody overtakes. */
+/** No waiter overtakes one of its own priority. */
 export function comesBefore(one: Waiter, other: Waiter): boolean {
   const [priority, otherPriority] = [one.request.priority, other.request.priority]
   return priority === otherPriority ? one.place < other.place : priority > otherPriority

@@ -1,53 +1,93 @@
-import { StoreUnavailableError } from '../../errors.ts'
-import type { Clock } from '../../runtime/clock.ts'
-import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
-import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Store } from '../../stores/store.ts'
-import { refundsOf } from '../refunds.ts'
-import { Lease } from './lease.ts'
-import { LeaseCall, ReturnCall, type Taker } from './lease-call.ts'
+// The requests of a leased key: those that wait, and what is held for those that will come.
 
-/** So many requests within the time of a lease are few: a key is hot beyond it. */
+import { StoreUnavailableError } from '../../errors.ts'
+import { usedOf } from '../../ops/numbers.ts'
+import type { Clock } from '../../runtime/clock.ts'
+import { send } from '../../stores/call.ts'
+import { limitsInForce, outcomeAt } from '../../stores/outcome.ts'
+import type { Call, ConsumeOp, ConsumeOutcome, Op, Outcome, Part, PeekOp, Store } from '../../stores/store.ts'
+import { refundsOf, sendRefunds } from '../refunds.ts'
+import { Lease, type Leaseholder } from './lease.ts'
+
+/** More requests than this within the time of a lease make a key hot. */
 export const FEW = 5
 
-/** Requests that a lease is for at most. */
+/** Requests in a lease, at most. */
 const MAX_SIZE: number = 2 ** 20
 
-/** Of what remains, one process takes no more than this beyond what it is being asked for. */
+/** A process leases at most this share of what remains, beyond what waits. */
 const SHARE = 1 / 4
 
-/** Requests that wait at most, in all pools. */
+/** Requests that wait for leases, at most. */
 const MAX_WAITING = 65_536
 
-/** Of the room that is left, what waits for a key may be this share. */
+/** One key may fill this share of the room that is left. */
 const SHARE_WAITING = 1 / 4
 
-/** What all pools of a store share. */
+/** What all leased keys of a store share. */
 export interface Supply {
   readonly store: Store
   readonly clock: Clock
-  /** Requests that wait, in all pools. */
-  waiting: number
-  /** Returns what is held of the op's key; `undefined` where that is nothing. */
-  freeUp(op: ConsumeOp): Promise<unknown> | undefined
-}
-
-/** What all pools of a key share. */
-export interface KeyCrowd {
-  /** Requests that wait, in all of them. */
+  /** Requests that wait, of all keys. */
   waiting: number
 }
 
-/** What is held for requests of one key, limit set and cost. */
-export class Pool implements Taker {
+/** A key with pools, one for each limit set and cost. */
+export class HotKey {
+  readonly part: Part
+  readonly pools: Pool[] = []
+  readonly #supply: Supply
+  #waiting = 0
+
+  constructor(supply: Supply, part: Part) {
+    this.#supply = supply
+    this.part = part
+  }
+
+  find({ parts, cost }: ConsumeOp | PeekOp): Pool | undefined {
+    const { set } = parts[0]!
+    for (let i = 0; i < this.pools.length; i++) {
+      const { op } = this.pools[i]!
+      if (op.cost === cost && op.parts[0]!.set === set) return this.pools[i]
+    }
+    return undefined
+  }
+
+  /** Whether no more requests may wait for it. */
+  get isCrowded(): boolean {
+    return this.#waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
+  }
+
+  count(waiting: number): void {
+    this.#waiting += waiting
+    this.#supply.waiting += waiting
+  }
+
+  /**
+   * There may be no room only because this process holds it: before anyone is denied, returns that, and asks again. Returns
+   * whether it does.
+   */
+  askAgain(op: ConsumeOp, denied: readonly Call[]): boolean {
+    const holding = this.pools.filter(({ isHolding }) => isHolding)
+    if (holding.length === 0 || denied.length === 0) return false
+    void Promise.all(holding.map((pool) => pool.giveBack())).then(() => {
+      for (const call of denied) if (!call.isSettled) send(this.#supply.store, [op], call)
+    })
+    return true
+  }
+}
+
+/** The requests of one key, limit set and cost. */
+export class Pool implements Leaseholder {
+  readonly key: HotKey
   readonly op: ConsumeOp
   readonly #supply: Supply
-  readonly #key: KeyCrowd
   readonly #leaseMs: number
   #lease: Lease | undefined
-  #pending: LeaseCall | undefined
-  /** When, by `performance.now()`. */
+  #pending: Lease | undefined
+  /** When the pending one was sent, by `performance.now()`. */
   #askedAtMs = 0
-  /** Those that have come since it was sent, in their order. */
+  /** Requests that have come since, in order. */
   readonly #waiting: Call[] = []
   /** Requests that the next lease should be for. */
   #size = 2 * FEW
@@ -57,9 +97,9 @@ export class Pool implements Taker {
   #state: 'open' | 'closed' | 'void' = 'open'
 
   /** @param outcome the store's latest answer to this op */
-  constructor(supply: Supply, key: KeyCrowd, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
+  constructor(supply: Supply, key: HotKey, op: ConsumeOp, leaseMs: number, outcome: ConsumeOutcome) {
     this.#supply = supply
-    this.#key = key
+    this.key = key
     this.op = op
     this.#leaseMs = leaseMs
     this.#room = roomAfter(op, outcome)
@@ -74,18 +114,13 @@ export class Pool implements Taker {
     const lease = this.#spendable()
     if (lease !== undefined) {
       lease.spendOn(call)
-    } else if (this.isCrowded) {
+    } else if (this.key.isCrowded) {
       call.reject(new StoreUnavailableError('overload', 'too many requests wait for leases already'))
     } else {
-      this.#count(1)
+      this.key.count(1)
       this.#waiting.push(call)
       if (this.#pending === undefined || this.#pending.isGivenUp) this.#take()
     }
-  }
-
-  /** Whether no more may wait for the key. */
-  get isCrowded(): boolean {
-    return this.#key.waiting >= SHARE_WAITING * (MAX_WAITING - this.#supply.waiting)
   }
 
   /** Whether the store has had a lease to decide since before then. */
@@ -93,38 +128,38 @@ export class Pool implements Taker {
     return this.#pending !== undefined && this.#askedAtMs < ms
   }
 
-  /** What the next request would be told from here; `undefined` where the store has to be asked. */
+  /** What the next request would be answered; `undefined` if the store has to be asked. */
   peek(): Outcome {
     const lease = this.#spendable()
     return lease && outcomeAt(this.op, lease.outcome, lease.spent)
   }
 
-  /** Those for whom it was asked come first; those that came meanwhile share what is left, and then what comes next. */
-  answer(asked: LeaseCall, outcomes: readonly Outcome[], position: number): void {
+  /** Requests that have waited for the lease come first; those that came meanwhile share the rest, and the next lease. */
+  answered(lease: Lease, outcomes: readonly Outcome[], position: number): void {
     const outcome = outcomes[0] as ConsumeOutcome
     const isDecided = outcome.source === 'store'
-    const granted = Math.min(asked.op.count, Math.max(0, outcome.admitted - position))
-    const calls = asked.calls.filter(isWaiting)
+    const granted = Math.min(lease.op.count, Math.max(0, outcome.admitted - position))
+    const calls = lease.calls.filter(isWaiting)
     const denied = calls.splice(granted)
     if (isDecided) {
-      this.#room = roomAfter(asked.op, outcome)
-      if (granted > calls.length) this.#keep(asked, outcome, position + calls.length, position + granted)
+      this.#room = roomAfter(lease.op, outcome)
+      if (granted > calls.length) this.#keep(lease, outcome, position + calls.length, position + granted)
     }
     for (let i = 0; i < calls.length; i++) calls[i]!.resolve(outcomes, position + i)
-    if (!isDecided || !this.#askAgain(asked, denied)) {
+    if (!isDecided || !this.key.askAgain(this.op, denied)) {
       for (let i = 0; i < denied.length; i++) denied[i]!.resolve(outcomes, position + granted + i)
     }
-    this.#goOn(asked)
+    this.#next(lease)
   }
 
-  fail(asked: LeaseCall, error: unknown): void {
-    for (const call of asked.calls) if (!call.isSettled) call.reject(error)
-    this.#goOn(asked)
+  failed(lease: Lease, error: unknown): void {
+    for (const call of lease.calls) if (!call.isSettled) call.reject(error)
+    this.#next(lease)
   }
 
-  /** Ends what is over. Answers when to look again; `undefined` where the key is no longer hot. */
+  /** Ends what has expired. Returns when to look again; `undefined` if the key is no longer hot. */
   review(nowMs: number): number | undefined {
-    if (this.#pending?.isSettled) this.#goOn(this.#pending)
+    if (this.#pending?.isSettled) this.#next(this.#pending)
     const lease = this.#lease
     if (lease?.isLiveAt(nowMs)) return lease.endsAtMs
     if (lease !== undefined && lease.spent > FEW) this.#hotAtMs = nowMs
@@ -140,23 +175,22 @@ export class Pool implements Taker {
     return lease === undefined ? Promise.resolve() : this.#refund(lease.refunds())
   }
 
-  /** Returns what is held, and what is still to come when it does. */
+  /** Returns what is held, and what is still on its way when it arrives. */
   close(): Promise<void> {
     this.#state = 'closed'
     return this.giveBack()
   }
 
-  /** The key was reset: of what is held or still to come, nothing may be spent or returned. Answers those that wait. */
+  /** After a reset of the key nothing that is held or on its way may be spent or returned. Returns the calls that wait. */
   void(): readonly Call[] {
     this.#state = 'void'
     this.#lease = undefined
-    this.#count(-this.#waiting.length)
-    return this.#waiting.splice(0)
+    return this.#takeWaiting(this.#waiting.length)
   }
 
-  #count(waiting: number): void {
-    this.#supply.waiting += waiting
-    this.#key.waiting += waiting
+  #takeWaiting(count: number): Call[] {
+    this.key.count(-count)
+    return this.#waiting.splice(0, count)
   }
 
   #spendable(): Lease | undefined {
@@ -164,70 +198,51 @@ export class Pool implements Taker {
     return lease !== undefined && lease.left > 0 && lease.isLiveAt(this.#supply.clock()) ? lease : undefined
   }
 
-  /** Asks for those that wait, and for some that will come. */
+  /** Sends a lease for those that wait, and for some that will come. */
   #take(): void {
     const nowMs = this.#supply.clock()
     this.#hotAtMs = nowMs
     this.#end(nowMs)
-    this.#count(-this.#waiting.length)
-    const calls = this.#waiting.splice(0).filter(isWaiting)
+    const calls = this.#takeWaiting(this.#waiting.length).filter(isWaiting)
     if (calls.length === 0) return
     const most = this.#state === 'open' ? Math.floor(this.#room * SHARE) : 0
     const more = Math.max(0, Math.min(this.#size - calls.length, most))
     const op = { ...this.op, count: calls.length + more, leaseMs: more > 0 ? this.#leaseMs : 0 }
-    this.#pending = new LeaseCall(this, op, calls, this.#supply.clock, false)
+    this.#pending = new Lease(op, calls, this.#supply.clock, this)
     this.#askedAtMs = performance.now()
-    this.#send(this.#pending)
-  }
-
-  #send(asked: LeaseCall): void {
-    try {
-      this.#supply.store.apply([asked.op], asked)
-    } catch (error) {
-      asked.reject(error)
-    }
+    send(this.#supply.store, [op], this.#pending)
   }
 
   /** What was granted at these positions is for those that will come. */
-  #keep(asked: LeaseCall, outcome: ConsumeOutcome, from: number, end: number): void {
+  #keep(lease: Lease, outcome: ConsumeOutcome, from: number, end: number): void {
     if (this.#state === 'void') return
-    const { op, sentAtMs } = asked
-    const lease = op.leaseMs > 0 ? new Lease(op, outcome, sentAtMs, from) : undefined
-    const isWanted = asked === this.#pending && this.#state === 'open'
-    if (isWanted && lease?.isLiveAt(this.#supply.clock())) this.#lease = lease
-    else void this.#refund(refundsOf(op, outcome, from, end))
-  }
-
-  /** Room may be missing only because this process holds it for others: that is returned before anyone is denied. */
-  #askAgain(asked: LeaseCall, denied: readonly Call[]): boolean {
-    if (denied.length === 0 || asked.isSecond) return false
-    const freed = this.#supply.freeUp(this.op)
-    void freed?.then(() => {
-      const calls = denied.filter(isWaiting)
-      const op = { ...this.op, count: calls.length }
-      if (calls.length > 0) this.#send(new LeaseCall(this, op, calls, this.#supply.clock, true))
-    })
-    return freed !== undefined
+    if (lease === this.#pending && this.#state === 'open' && lease.op.leaseMs > 0) {
+      lease.hold(outcome, from)
+      if (lease.isLiveAt(this.#supply.clock())) {
+        this.#lease = lease
+        return
+      }
+    }
+    void this.#refund(refundsOf(lease.op, outcome, from, end))
   }
 
   /** Serves those that came while it was on its way. */
-  #goOn(asked: LeaseCall): void {
-    if (this.#pending !== asked) return
+  #next(lease: Lease): void {
+    if (this.#pending !== lease) return
     let served = 0
     for (; served < this.#waiting.length; served++) {
       const call = this.#waiting[served]!
       if (call.isSettled) continue
-      const lease = this.#spendable()
-      if (lease === undefined) break
-      lease.spendOn(call)
+      const spendable = this.#spendable()
+      if (spendable === undefined) break
+      spendable.spendOn(call)
     }
-    this.#waiting.splice(0, served)
-    this.#count(-served)
+    this.#takeWaiting(served)
     this.#pending = undefined
     if (this.#waiting.length > 0) this.#take()
   }
 
-  /** The next lease is for as many as this one has been spent on, or would have been if it had been larger. */
+  /** The next lease is for as many as this one was spent on, or would have been if it had been larger. */
   #end(nowMs: number): void {
     const lease = this.#lease
     if (lease === undefined) return
@@ -241,16 +256,9 @@ export class Pool implements Taker {
     }
   }
 
-  /** Resolves when that is done, or has failed. */
+  /** Resolves when the refunds are done, or have failed. */
   #refund(refunds: readonly Op[]): Promise<void> {
-    return new Promise((resolve) => {
-      const call = new ReturnCall(resolve, this.#supply.clock)
-      try {
-        this.#supply.store.apply(refunds, call)
-      } catch {
-        call.reject()
-      }
-    })
+    return new Promise((resolve) => sendRefunds(this.#supply.store, refunds, this.#supply.clock, resolve))
   }
 }
 
@@ -258,12 +266,10 @@ function isWaiting(call: Call): boolean {
   return !call.isSettled
 }
 
-/** Requests of this cost for which there is room after the op. */
+/** Requests of this cost that there is room for after the op. */
 function roomAfter(op: ConsumeOp, outcome: ConsumeOutcome): number {
-  let room = Number.POSITIVE_INFINITY
-  limitsInForce(op, outcome).forEach(({ limit, shadow }, i) => {
-    if (!shadow)
-      room = Math.min(room, Math.floor((limit - outcome.limits[3 * i]!) / op.cost) - outcome.admitted)
-  })
-  return room
+  const rooms = limitsInForce(op, outcome).map(({ limit, shadow }, i) =>
+    shadow ? Number.POSITIVE_INFINITY : Math.floor((limit - usedOf(outcome.limits, i)) / op.cost),
+  )
+  return Math.min(...rooms) - outcome.admitted
 }

@@ -1,7 +1,21 @@
+// Leases: requests of hot keys are admitted before they come, and spent in this process.
+
 import type { Clock } from '../../runtime/clock.ts'
-import type { Store } from '../../stores/store.ts'
+import { asyncOrigin, backgroundTimer, type Timer } from '../../runtime/platform.ts'
+import { PassingCall } from '../../stores/call.ts'
+import type {
+  Call,
+  ConsumeOp,
+  ConsumeOutcome,
+  Op,
+  Outcome,
+  PeekOp,
+  Store,
+  StoreConnection,
+} from '../../stores/store.ts'
+import { ByKey, slotOf } from '../by-key.ts'
 import { checkInteger, checkWrapped } from '../options.ts'
-import { Leases, MAX_LEASE_MS, MIN_LEASE_MS } from './lease-keys.ts'
+import { FEW, HotKey, Pool, type Supply } from './lease-pool.ts'
 
 /** For how long units are held, and of how many keys. */
 export interface LeaseOptions {
@@ -23,6 +37,12 @@ export interface LeasingStore extends Store {
   close(): Promise<void>
 }
 
+/** A lease that ends a millisecond early has to last for more than one. */
+const MIN_LEASE_MS = 2
+
+/** Leaves a second to return units before too many later records make the refund impossible. */
+const MAX_LEASE_MS = 3000
+
 /**
  * Takes units of hot keys for many requests at once, and spends them in this process: `source` is then `lease`,
  * `atMs` the instant at which they were charged, and `remaining` is as of then. No window is ever over its limit,
@@ -37,16 +57,184 @@ export function withLeases(store: Store, options: LeaseOptions = {}): LeasingSto
   const { leaseMs = 100, maxKeys = 1000, clock = () => performance.now() } = options
   checkInteger('leaseMs', leaseMs, MIN_LEASE_MS, MAX_LEASE_MS)
   checkInteger('maxKeys', maxKeys, 1, 2 ** 20)
-  const leases = new Leases(store, clock, leaseMs, maxKeys)
+  return new Leases(store, clock, leaseMs, maxKeys)
+}
 
-  return {
-    apply: (ops, call) => leases.apply(ops, call),
-    domainOf: store.domainOf?.bind(store),
-    isCrowded: (op, sinceMs) => leases.isCrowded(op, sinceMs),
-    connection: store.connection,
-    async close() {
-      await leases.close()
-      await store.close()
-    },
+/** Slots in the table of admissions. */
+const ADMISSION_SLOTS = 16_384
+
+/** How long `close` waits for a store that doesn't answer. */
+const CLOSE_MS = 1000
+
+class Leases implements LeasingStore {
+  readonly domainOf: Store['domainOf']
+  readonly connection: StoreConnection | undefined
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #supply: Supply
+  readonly #leaseMs: number
+  readonly #maxKeys: number
+  readonly #keys = new ByKey<HotKey>()
+  readonly #pools = new Set<Pool>()
+  /** Admissions since `#countedFromMs`, by the hash of their key. Keys that share a slot become hot a little early. */
+  readonly #admissions = new Uint8Array(ADMISSION_SLOTS)
+  #countedFromMs = 0
+  #timer: Timer | undefined
+  #timerDueMs = 0
+  /** A timer in the async context of a request would keep it. */
+  readonly #origin = asyncOrigin('slidegate.leases')
+  #isClosed = false
+
+  constructor(store: Store, clock: Clock, leaseMs: number, maxKeys: number) {
+    this.domainOf = store.domainOf?.bind(store)
+    this.connection = store.connection
+    this.#store = store
+    this.#clock = clock
+    this.#supply = { store, clock, waiting: 0 }
+    this.#leaseMs = leaseMs
+    this.#maxKeys = maxKeys
+  }
+
+  apply(ops: readonly Op[], call: Call): void {
+    const op = ops[0]!
+    const isAlone = ops.length === 1 && op.parts.length === 1
+    if (isAlone && op.type === 'consume' && isLeasable(op)) this.#consume(op, ops, call)
+    else if (isAlone && op.type === 'peek') this.#peek(op, ops, call)
+    else if (ops.some(endsLeases)) this.#change(ops, call)
+    else this.#store.apply(ops, call)
+  }
+
+  isCrowded(op: Op, sinceMs: number): boolean {
+    if (this.#store.isCrowded?.(op, sinceMs) === true) return true
+    const key = this.keyOf(op)
+    return key?.isCrowded === true && !key.pools.some((pool) => pool.isPendingSince(sinceMs))
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    const pools = Array.from(this.#pools)
+    for (const pool of pools) this.#remove(pool)
+    const returned = Promise.all(pools.map((pool) => pool.close()))
+    const late = new Promise<void>((resolve) => backgroundTimer(resolve, CLOSE_MS))
+    await Promise.race([returned, late])
+    await this.#store.close()
+  }
+
+  /** An admission of a cold key. More than a few make it hot. */
+  admitted(op: ConsumeOp, outcome: ConsumeOutcome): void {
+    const nowMs = this.#clock()
+    const passedMs = nowMs - this.#countedFromMs
+    if (!(passedMs >= 0 && passedMs < this.#leaseMs)) {
+      this.#admissions.fill(0)
+      this.#countedFromMs = nowMs
+    }
+    const slot = (slotOf(op.parts[0]!.key, ADMISSION_SLOTS) + op.cost) % ADMISSION_SLOTS
+    this.#admissions[slot]!++
+    if (this.#admissions[slot]! <= FEW) return
+    this.#admissions[slot] = 0
+    if (!this.#isClosed && this.#pools.size < this.#maxKeys) this.#add(op, outcome)
+  }
+
+  keyOf({ parts }: Op): HotKey | undefined {
+    return this.#keys.get(parts[0]!)
+  }
+
+  #consume(op: ConsumeOp, ops: readonly Op[], call: Call): void {
+    const pool = this.keyOf(op)?.find(op)
+    if (pool !== undefined) pool.ask(call)
+    else this.#store.apply(ops, new ColdCall(call, this, op))
+  }
+
+  /** What is held here could be consumed. */
+  #peek(op: PeekOp, ops: readonly Op[], call: Call): void {
+    const outcome = this.keyOf(op)?.find(op)?.peek()
+    if (outcome !== undefined) call.resolve([outcome], 0)
+    else this.#store.apply(ops, call)
+  }
+
+  /** A reset forgets what is held, too: requests that wait ask again. An override changes the numbers: returns what is held. */
+  #change(ops: readonly Op[], call: Call): void {
+    const waiting: [ConsumeOp, Call][] = []
+    for (const op of ops.filter(endsLeases)) {
+      for (const pool of new Set(op.parts.flatMap((part) => this.#keys.get(part)?.pools ?? []))) {
+        this.#remove(pool)
+        if (op.type === 'override') void pool.close()
+        else for (const each of pool.void()) waiting.push([pool.op, each])
+      }
+    }
+    this.#store.apply(ops, call)
+    for (const [op, each] of waiting) this.#consume(op, [op], each)
+  }
+
+  #add(op: ConsumeOp, outcome: ConsumeOutcome): void {
+    const part = op.parts[0]!
+    const key = this.keyOf(op) ?? new HotKey(this.#supply, part)
+    const shortestMs = Math.min(...part.set.limits.map(({ windowMs }) => windowMs))
+    const leaseMs = Math.min(this.#leaseMs, Math.floor(shortestMs / 10))
+    if (leaseMs < MIN_LEASE_MS || key.find(op) !== undefined) return
+    const pool = new Pool(this.#supply, key, op, leaseMs, outcome)
+    key.pools.push(pool)
+    this.#pools.add(pool)
+    this.#keys.set(part, key)
+    this.#watch(this.#clock() + leaseMs)
+  }
+
+  #remove(pool: Pool): void {
+    const { part, pools } = pool.key
+    pools.splice(pools.indexOf(pool), 1)
+    if (pools.length === 0) this.#keys.delete(part)
+    this.#pools.delete(pool)
+  }
+
+  #watch(dueMs: number): void {
+    if (this.#timer !== undefined && this.#timerDueMs <= dueMs) return
+    clearTimeout(this.#timer)
+    this.#timerDueMs = dueMs
+    const waitMs = Math.max(1, Math.ceil(dueMs - this.#clock()))
+    this.#timer = this.#origin.runInAsyncScope(() => backgroundTimer(() => this.#review(), waitMs))
+  }
+
+  /** Ends leases that have expired, and forgets keys that are no longer hot. */
+  #review(): void {
+    this.#timer = undefined
+    const nowMs = this.#clock()
+    for (const pool of this.#pools) {
+      const dueMs = pool.review(nowMs)
+      if (dueMs === undefined) this.#remove(pool)
+      else this.#watch(dueMs)
+    }
+  }
+}
+
+function endsLeases({ type }: Op): boolean {
+  return type === 'reset' || type === 'override'
+}
+
+/** The store decides each request with a name, and each whose denial may lead to a ban. */
+function isLeasable({ count, leaseMs, requestId, isWaiting, reservation, parts }: ConsumeOp): boolean {
+  if (count !== 1 || leaseMs !== 0 || requestId !== undefined) return false
+  if (isWaiting || reservation !== undefined) return false
+  return parts[0]!.set.logs.every(({ role }) => role !== 'ban')
+}
+
+/** A request of a cold key. */
+class ColdCall extends PassingCall {
+  readonly #leases: Leases
+  readonly #op: ConsumeOp
+
+  constructor(call: Call, leases: Leases, op: ConsumeOp) {
+    super(call)
+    this.#leases = leases
+    this.#op = op
+  }
+
+  override resolve(outcomes: readonly Outcome[], position: number): void {
+    const outcome = outcomes[0] as ConsumeOutcome
+    if (outcome.source === 'store') {
+      if (position < outcome.admitted) this.#leases.admitted(this.#op, outcome)
+      else if (this.#leases.keyOf(this.#op)?.askAgain(this.#op, [this.call])) return
+    }
+    this.call.resolve(outcomes, position)
   }
 }

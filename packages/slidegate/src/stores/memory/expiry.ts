@@ -1,3 +1,5 @@
+// Finds keys that may have expired, in blocks of slots.
+
 const NEVER = Number.POSITIVE_INFINITY
 
 /** Slots of a block, as a power of two. */

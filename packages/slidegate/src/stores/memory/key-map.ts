@@ -1,5 +1,6 @@
-import { textHash } from '../../runtime/hash.ts'
-import { mapKey } from '../../runtime/map-key.ts'
+// Finds the slot of a key, in a map that grows piece by piece.
+
+import { mapKey, textHash } from '../../runtime/hash.ts'
 import { randomInt32 } from '../../runtime/platform.ts'
 
 /** Keys that one map holds; with more, there are several. */

@@ -1,3 +1,5 @@
+// The keys of a memory store and their logs: bounded, with room made by expiry and by use.
+
 import { invalidOption, show } from '../../errors.ts'
 import type { Kind, Logs } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
@@ -18,7 +20,7 @@ export interface Group {
   readonly set: LimitSet
   /** Where its logs are kept, one for each. */
   readonly logs: readonly Logs[]
-  /** Its only log, if that admits requests in one step. */
+  /** Its only log, if that counts units only and can deny. */
   readonly alone: Log | undefined
   /** All keys of the limiter's name. */
   keys: KeyMap
@@ -441,7 +443,8 @@ export class KeyTable {
 }
 
 function aloneIn({ logs: [log, another] }: LimitSet): Log | undefined {
-  return another === undefined && !log!.shadow && log!.kind.admit !== undefined ? log : undefined
+  if (another !== undefined || log!.role !== 'count') return undefined
+  return log!.shadow || log!.kind.entries !== undefined ? undefined : log
 }
 
 function bytesOf({ limits, logs }: LimitSet): number {

@@ -1,7 +1,13 @@
+// The store in this process: `memoryStore`, and the fast path for the usual op.
+//
+// One request against limits that share one log is decided in one piece, by `admit` of its kind: `check` and `commit` with one search.
+// A limiter gets this as `fastPath` and then makes no op. Everything else goes through the driver.
+
 import { checkOptions, invalidOption, show } from '../../errors.ts'
-import type { LimitSet } from '../../limits/limit-set.ts'
+import type { LimitSet, Log } from '../../limits/limit-set.ts'
+import { MAX_AHEAD_MS } from '../../ops/driver.ts'
 import { type Clock, monotonicClock } from '../../runtime/clock.ts'
-import { checkClock, MAX_AHEAD_MS, readClock } from '../instant.ts'
+import { checkClock, readClock } from '../instant.ts'
 import type { Call, ConsumeOutcome, FastPath, Op, Outcome, Store } from '../store.ts'
 import { type Group, KeyTable } from './key-table.ts'
 import { MemoryOps, type OnFull } from './memory-ops.ts'
@@ -175,7 +181,10 @@ class KeyTableStore implements MemoryStore {
       number = logs.create()
       state = logs.at(number)
     }
-    const isAdmitted = kind.admit!(state, params, nowMs, cost, used)
+    const isAdmitted =
+      kind.admit === undefined
+        ? admit(alone, state, nowMs, cost, used)
+        : kind.admit(state, params, nowMs, cost, used)
     if (slot === 0 && isAdmitted !== true) logs.delete(number)
     if (isAdmitted === undefined) return false
     if (slot === 0) {
@@ -196,6 +205,15 @@ class KeyTableStore implements MemoryStore {
     }
     return true
   }
+}
+
+/** Charges a log if all its limits have room. */
+function admit({ kind, params }: Log, state: unknown, nowMs: number, cost: number, used: number[]): boolean {
+  const { limits } = params
+  kind.check(state, params, nowMs, used)
+  for (let i = 0; i < limits.length; i++) if (used[i]! + cost > limits[i]!) return false
+  kind.commit(state, params, nowMs, { units: cost, leaseMs: 0, entry: '' })
+  return true
 }
 
 /** Returns the same number. V8 allocates an object for a small integer that comes from floating-point arithmetic. */

@@ -1,7 +1,9 @@
+// The overrides of a memory store: the twin of limits/override.lua.
+
 import type { LimitSet } from '../../limits/limit-set.ts'
 import { FOREVER, type InForce, inForceAt, type Kept, setInForce } from '../../limits/override.ts'
-import { mapKey } from '../../runtime/map-key.ts'
-import type { ListedOverride, OverrideOp, OverridesOp, OverridesOutcome, Part } from '../store.ts'
+import type { ListedOverride, OverrideChange, OverridesOutcome, Part } from '../../ops/request.ts'
+import { mapKey } from '../../runtime/hash.ts'
 
 /** A stored override. */
 interface Override extends Kept {
@@ -22,7 +24,7 @@ const PAGE_CHARACTERS = 2 ** 16
 /** Estimated bytes of an override without its texts. */
 const RECORD_BYTES = 300
 
-/** The overrides of a memory store: the twin of limits/override.lua. {@link sweep} drops those that have ended. */
+/** All overrides. {@link sweep} drops those that have ended. */
 export class OverrideRecords {
   readonly #limiters = new Map<string, Overrides>()
   #sweep: Iterator<[string, Override]> = this.#all()
@@ -72,8 +74,13 @@ export class OverrideRecords {
     return size - this.size
   }
 
-  change({ parts, rule, ruleMs, blockMs, given }: OverrideOp, place: number, nowMs: number): void {
-    const part = parts[place]!
+  /** @param given the key as it was given */
+  change(
+    part: Part,
+    { rule, ruleMs, blockMs }: OverrideChange,
+    given: string | undefined,
+    nowMs: number,
+  ): void {
     const known = this.#of(part)
     // A half that has ended is dropped.
     const before = known && inForceAt(known, nowMs)
@@ -81,7 +88,7 @@ export class OverrideRecords {
     const ends = (ms: number) => (ms === FOREVER ? FOREVER : nowMs + ms)
     const override: Override = {
       key: part.key,
-      given: given?.[place] || known?.given,
+      given: given || known?.given,
       rule: rule ?? before?.rule ?? '',
       endsAtMs: rule === undefined ? (known?.endsAtMs ?? 0) : ends(ruleMs ?? FOREVER),
       blockedUntilMs: blockMs === undefined ? blockedUntilMs : blockMs === 0 ? 0 : ends(blockMs),
@@ -97,8 +104,7 @@ export class OverrideRecords {
     if (known !== undefined && inForceAt(known, nowMs) === undefined) this.#delete(part.set.limiter, part.key)
   }
 
-  page({ parts, after }: OverridesOp, nowMs: number): OverridesOutcome {
-    const { limiter } = parts[0]!.set
+  page(limiter: string, after: string, nowMs: number): OverridesOutcome {
     const overrides: ListedOverride[] = []
     const place = this.#pages.findIndex((page) => page.after === `${limiter} ${after}`)
     const rest = place < 0 ? this.#from(limiter, after) : this.#pages.splice(place, 1)[0]!.rest

@@ -1,3 +1,5 @@
+// Finds the slot used least recently, without those at their limit.
+
 import type { Slab } from '../../runtime/slab.ts'
 
 /** Parked slots that a search unparks at most. A thousand may open in one millisecond. */

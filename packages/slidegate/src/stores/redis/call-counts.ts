@@ -1,3 +1,5 @@
+// Counts of a store's calls.
+
 import { Histogram, type HistogramCounts } from '../../runtime/histogram.ts'
 
 const MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500]
@@ -20,11 +22,10 @@ export interface RedisStoreStats {
   readonly opsPerCall: HistogramCounts
 }
 
-/** Counts it, all calls of a store together. */
+/** Counts all but the script's loads. */
 export class CallCounts {
   #calls = 0
   #failedCalls = 0
-  #scriptLoads = 0
   readonly #callMs = new Histogram(MS)
   readonly #requests = new Histogram(REQUESTS)
   readonly #ops = new Histogram(OPS)
@@ -43,15 +44,11 @@ export class CallCounts {
     this.#failedCalls++
   }
 
-  scriptLoaded(): void {
-    this.#scriptLoads++
-  }
-
-  stats(): RedisStoreStats {
+  read(scriptLoads: number): RedisStoreStats {
     return {
       calls: this.#calls,
       failedCalls: this.#failedCalls,
-      scriptLoads: this.#scriptLoads,
+      scriptLoads,
       callMs: this.#callMs.read(),
       requestsPerCall: this.#requests.read(),
       opsPerCall: this.#ops.read(),

@@ -1,3 +1,5 @@
+// Warns of client settings that don't suit a limiter.
+
 import { has, type RedisClient } from './clients.ts'
 
 const PAGE = 'docs/production.md#client-settings'

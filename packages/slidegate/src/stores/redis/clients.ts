@@ -1,4 +1,8 @@
-import { plainError } from '../../errors.ts'
+// Redis clients: how each sends commands, and whether it sends them again.
+
+import { invalidOption, plainError, type Silence, show } from '../../errors.ts'
+import { Start } from '../start.ts'
+import type { StoreConnection } from '../store.ts'
 
 /** What is used of ioredis, from 5.11 on, and of iovalkey: a `Redis`, also by Sentinel, or a `Cluster`. */
 export interface IoredisClient {
@@ -37,7 +41,64 @@ export type Send = (
   words: string[],
 ) => Promise<unknown>
 
-/** How a kind of client is spoken to, and what it does with commands. */
+/** A client, or several that take each other's place. */
+export interface Connection extends StoreConnection {
+  /** For messages: `Redis at 127.0.0.1:6379`, or `Redis` if the client doesn't show the address. */
+  readonly server: string
+  /** Whether it is one of a Cluster: then the keys of a call have to lie in one slot. */
+  readonly isCluster: boolean
+  /** Whether it sends a command again whose reply got lost. */
+  readonly resends: boolean
+  /** Whether it sends commands at once, or refuses them. Else it would queue them, for as long as it takes. */
+  readonly isReady: boolean
+  /** How often Redis did not know the script. */
+  scriptLoads: number
+  /** Sends commands to one server, or to the one of a Cluster that has a bucket. */
+  sender(): Send
+  /** A command was answered, or failed: the first connection is over. */
+  answered(): void
+}
+
+/** @throws {SlidegateError} `invalid_option` if it isn't a client */
+export function connectionOf(client: RedisClient): Connection {
+  const dialect = dialectOf(client)
+  if (dialect === undefined) {
+    throw invalidOption(
+      `the Redis client is ${show(client)}; give a client of ioredis, iovalkey, node-redis or Valkey GLIDE, { url }, or { command(words) }`,
+      client,
+    )
+  }
+  const { isCluster, resends, send } = dialect
+  const server = serverAt(dialect.address)
+  const isStarting = () => dialect.isStarting?.() === true
+  const start = isStarting() ? new Start(() => !isStarting() && !dialect.isReady()) : undefined
+  return {
+    server,
+    isCluster,
+    resends,
+    get isReady() {
+      return dialect.isReady()
+    },
+    scriptLoads: 0,
+    whenStarted: () => start?.whenOver,
+    silence: () => silenceOf(server, dialect.isReady(), dialect.lastError?.()),
+    sender: () => send,
+    answered: () => start?.end(),
+  }
+}
+
+/** @param address left out if it isn't known */
+export function serverAt(address: string | undefined): string {
+  return address === undefined ? 'Redis' : `Redis at ${address}`
+}
+
+export function silenceOf(server: string, isConnected: boolean, cause: Error | undefined): Silence {
+  return isConnected
+    ? { message: `${server} did not answer` }
+    : { message: `no connection to ${server}`, cause }
+}
+
+/** How a kind of client sends commands. */
 export interface Dialect {
   readonly isCluster: boolean
   readonly resends: boolean
@@ -45,14 +106,14 @@ export interface Dialect {
   readonly address?: string | undefined
   /** False while it would queue what it is given. */
   isReady(): boolean
-  /** Whether it connects for the first time; false if it doesn't show that. */
-  isStarting(): boolean
+  /** Whether it connects for the first time, if it shows that. */
+  isStarting?(): boolean
   /** Why it isn't connected, if it shows that. */
-  lastError(): Error | undefined
+  lastError?(): Error | undefined
   readonly send: Send
 }
 
-/** Each kind is known by what only its clients can do. */
+/** Each kind is known by what only its clients can do, never by its class. */
 export function dialectOf(client: unknown): Dialect | undefined {
   if (has(client, 'evalSha') && has(client, 'eval')) return nodeRedis(client as NodeRedisClient)
   if (has(client, 'evalsha') && has(client, 'eval')) return ioredis(client as IoredisClient)
@@ -77,9 +138,6 @@ interface Ioredis extends IoredisClient {
 
 /** While it connects, it queues; before it is asked for the first time, and after its end, it does not. */
 const IOREDIS_QUEUES = new Set(['connecting', 'connect', 'reconnecting', 'close', 'disconnecting'])
-
-const NEVER = () => false
-const NOTHING = () => undefined
 
 function ioredis(client: Ioredis): Dialect {
   const isCluster = client.isCluster === true
@@ -121,8 +179,6 @@ function nodeRedis(client: NodeRedis): Dialect {
     isCluster: has(client, 'nodeClient'),
     resends: isSentinel,
     address: addressText(socket?.host ?? 'localhost', socket?.port),
-    isStarting: NEVER,
-    lastError: NOTHING,
     // One that is not open says so when it is asked. A pool does not tell, and a Sentinel looks for a master when it is asked.
     isReady: () =>
       isSentinel ||
@@ -137,27 +193,25 @@ function nodeRedis(client: NodeRedis): Dialect {
 }
 
 function glide(client: GlideClient): Dialect {
-  return {
-    isCluster: has(client, 'invokeScriptWithRoute'),
-    resends: false,
-    // It does not tell; what it queues it gives up after its `requestTimeout`.
-    isReady: () => true,
-    isStarting: NEVER,
-    lastError: NOTHING,
-    send: (name, script, keys, words) =>
-      client.customCommand([name, script, String(keys.length), ...keys, ...words]),
-  }
+  // It resends nothing, and gives up what it queues after its `requestTimeout`.
+  return byWords((words) => client.customCommand(words), has(client, 'invokeScriptWithRoute'), false)
 }
 
 function other(client: CommandClient): Dialect {
+  return byWords((words) => client.command(words), client.isCluster === true, client.resends === true)
+}
+
+/** A client that sends any command, and doesn't show whether it is connected. */
+function byWords(
+  command: (words: string[]) => Promise<unknown>,
+  isCluster: boolean,
+  resends: boolean,
+): Dialect {
   return {
-    isCluster: client.isCluster === true,
-    resends: client.resends === true,
+    isCluster,
+    resends,
     isReady: () => true,
-    isStarting: NEVER,
-    lastError: NOTHING,
-    send: (name, script, keys, words) =>
-      client.command([name, script, String(keys.length), ...keys, ...words]),
+    send: (name, script, keys, words) => command([name, script, String(keys.length), ...keys, ...words]),
   }
 }
 

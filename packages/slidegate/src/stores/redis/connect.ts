@@ -1,6 +1,6 @@
-import type { ConnectionOptions } from 'node:tls'
+// The store's own connection, made from URLs. It reconnects, and replaces a client that died silently.
+
 import {
-  checkOptions,
   invalidOption,
   plainError,
   type Silence,
@@ -8,40 +8,15 @@ import {
   StoreUnavailableError,
 } from '../../errors.ts'
 import { Start } from '../start.ts'
-import type { CallCounts } from './call-counts.ts'
-import { type Dialect, dialectOf, hostPort, type Send } from './clients.ts'
-import { type Connection, type ScriptRunner, scriptRunner, serverOf, silenceOf } from './connection.ts'
+import { type Connection, dialectOf, hostPort, type Send, serverAt, silenceOf } from './clients.ts'
 import { loadClients, type OwnClient, type OwnSettings } from './create-client.ts'
-import { type Address, addressOf } from './url.ts'
-
-/** Where Redis is, for a store that makes its own client. */
-export interface UrlOptions {
-  /**
-   * `redis://user:password@host:port/database`, or `rediss://` for TLS; `valkey://` and `valkeys://` are the same. Of a
-   * Cluster one server or several, from which the others are found.
-   */
-  readonly url: string | readonly string[]
-  /** Whether it is a Redis Cluster. Default: whether several URLs are given. */
-  readonly cluster?: boolean
-  /** With `rediss://`: certificates, and whatever else `tls.connect` takes. */
-  readonly tls?: ConnectionOptions
-}
-
-export function isUrlOptions(source: unknown): source is UrlOptions {
-  return typeof source === 'object' && source !== null && 'url' in source && dialectOf(source) === undefined
-}
-
-/** A connection of the store's own. */
-export interface OwnConnection extends Connection {
-  /** Keeps the process alive from now on, and connects for as long as it takes. */
-  use(): void
-  close(): void
-}
+import { Script } from './transport.ts'
+import { serversOf, type UrlOptions } from './url.ts'
 
 /** A connection that was replaced may still be answered. */
 const REPLACED_MS = 1000
 
-/** Without an answer for so long a connection is replaced: the system would take minutes to find that it is dead. */
+/** Without an answer for this long a connection is replaced: the system would take minutes to find that it is dead. */
 const SILENT_MS = 2000
 
 /** Servers of a Cluster that a message names. */
@@ -50,87 +25,43 @@ const MOST_NAMED = 3
 /**
  * Connects by node-redis or ioredis, whichever is installed.
  *
- * Its settings queue nothing, send nothing twice and always reconnect. To one server it connects at once, and does not keep
+ * Its settings queue nothing, send nothing twice and always reconnect. To one server it connects at once, and doesn't keep
  * the process alive until it is used. To a Cluster it connects with the first use: its clients would keep the process alive.
- *
- * @throws {SlidegateError} `invalid_option` for what cannot be used
  */
-export function connectionTo(options: UrlOptions, load: typeof loadClients = loadClients): OwnConnection {
-  const lasting = new LastingClient(settingsOf(options), load)
-  return {
-    server: lasting.server,
-    isCluster: lasting.isCluster,
-    resends: false,
-    get isReady() {
-      return lasting.isReady
-    },
-    whenStarted: () => lasting.whenStarted(),
-    silence: () => lasting.silence(),
-    scriptRunner: (counts) => lasting.scriptRunner(counts),
-    use: () => lasting.use(),
-    close: () => lasting.close(),
-  }
-}
-
-type Settings = Omit<OwnSettings, 'onError'>
-
-function settingsOf(options: UrlOptions): Settings {
-  const { url, cluster, tls } = options
-  const [first, ...others] = (Array.isArray(url) ? url : [url]).map(addressOf)
-  if (first === undefined) throw invalidOption('url is an empty list; give one URL at least', url)
-  const isCluster = cluster ?? others.length > 0
-  const addresses: readonly [Address, ...Address[]] = [first, ...others]
-  if (typeof isCluster !== 'boolean') throw invalidOption('cluster must be true or false', cluster)
-  if (!isCluster && others.length > 0)
-    throw invalidOption(`there are ${addresses.length} URLs; without cluster: true there must be one`)
-  if (isCluster && addresses.some(({ database }) => database !== 0))
-    throw invalidOption('a url names a database; a Cluster has none but 0')
-  if (others.some(({ isTls }) => isTls !== first.isTls))
-    throw invalidOption('some URLs are with TLS and some without; they must be alike')
-  if (tls !== undefined && !first.isTls)
-    throw invalidOption('tls is given, and the url is without TLS; it must be rediss://')
-  checkOptions(options, 'redisStore({ url })', { url: true, cluster: true, tls: true })
-  return { addresses, isCluster, tls: tls ?? {}, backoffMs }
-}
-
-/** Half of it is chance, so that many processes do not come back all at the same time. */
-function backoffMs(attempts: number): number {
-  const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
-  return Math.round((mostMs * (1 + Math.random())) / 2)
-}
-
-/** A client that is replaced when it has fallen silent. */
-class LastingClient {
-  readonly isCluster: boolean
+export class OwnConnection implements Connection {
   readonly server: string
+  readonly isCluster: boolean
+  readonly resends = false
+  scriptLoads = 0
   readonly #settings: OwnSettings
   readonly #loading: ReturnType<typeof loadClients>
   /** All that are open: the one in use, and the one that is to take its place. */
   readonly #open = new Set<OwnClient>()
-  #inUse: { readonly own: OwnClient; readonly dialect: Dialect } | undefined
+  #inUse: { readonly own: OwnClient; readonly send: Send } | undefined
   /** Until it is connected and knows the script, or has failed. */
   #connecting: Start | undefined
   /** Until the first answer, or the failure. */
   #start: Start | undefined
   #isUsed = false
   /** Whether it stopped trying to connect, since it wasn't used. */
-  #hasGivenUp = false
-  #counts: CallCounts | undefined
+  #hasStopped = false
   #isReplacing = false
   #isClosed = false
   /** Why there will never be a client. */
   #failure: unknown
   #lastError: Error | undefined
 
-  constructor(settings: Settings, load: typeof loadClients) {
-    this.isCluster = settings.isCluster
-    const named = settings.addresses.slice(0, MOST_NAMED).map(({ host, port }) => hostPort(host, port))
-    this.server = serverOf(named.join(', '))
+  /** @throws {SlidegateError} `invalid_option` */
+  constructor(options: UrlOptions, load: typeof loadClients = loadClients) {
+    const servers = serversOf(options)
+    const named = servers.addresses.slice(0, MOST_NAMED).map(({ host, port }) => hostPort(host, port))
+    this.server = serverAt(named.join(', '))
+    this.isCluster = servers.isCluster
     this.#settings = {
-      ...settings,
+      ...servers,
       backoffMs: (attempts) => {
-        this.#hasGivenUp = !this.#isUsed
-        return this.#isUsed ? settings.backoffMs(attempts) : undefined
+        this.#hasStopped = !this.#isUsed
+        return this.#isUsed ? backoffMs(attempts) : undefined
       },
       onError: (error) => this.#failed(error),
     }
@@ -152,39 +83,42 @@ class LastingClient {
     return silenceOf(this.server, this.#inUse !== undefined, this.#lastError)
   }
 
+  answered(): void {
+    this.#start?.end()
+  }
+
+  /** Keeps the process alive from now on, and connects for as long as it takes. */
   use(): void {
     if (this.#isUsed || this.#isClosed) return
     this.#isUsed = true
     if (this.#failure !== undefined) this.#warn()
-    if (this.#start === undefined || this.#hasGivenUp) {
+    if (this.#start === undefined || this.#hasStopped) {
       this.#end()
       this.#begin()
     }
     for (const own of this.#open) own.hold()
   }
 
-  scriptRunner(counts?: CallCounts): ScriptRunner {
-    this.#counts ??= counts
+  sender(): Send {
     let pending = 0
-    let heardMs = 0
-    const send: Send = async (...command) => {
+    let answeredAtMs = 0
+    return async (...command) => {
       this.use()
-      const { dialect } = this.#inUse ?? (await this.#first())
+      const { send } = this.#inUse ?? (await this.#first())
       const nowMs = performance.now()
-      if (pending === 0) heardMs = nowMs
-      else if (nowMs - heardMs > SILENT_MS) this.#replace()
+      if (pending === 0) answeredAtMs = nowMs
+      else if (nowMs - answeredAtMs > SILENT_MS) this.#replace()
       pending++
       try {
-        return await dialect.send(...command)
+        return await send(...command)
       } catch (error) {
         if (this.#isClosed) throw closed()
         throw saysOffline(error) ? this.#unconnected() : error
       } finally {
         pending--
-        heardMs = performance.now()
+        answeredAtMs = performance.now()
       }
     }
-    return scriptRunner(send, counts, { end: () => this.#start?.end() })
   }
 
   close(): void {
@@ -204,7 +138,7 @@ class LastingClient {
     const connecting = new Start()
     this.#connecting = connecting
     this.#start = new Start()
-    const load = () => scriptRunner(this.#inUse!.dialect.send, this.#counts).run([], [])
+    const load = () => new Script(this.#inUse!.send, this).run([], [])
     this.#openOne()
       .then(load)
       .then(
@@ -225,7 +159,7 @@ class LastingClient {
     await own.connected
     if (!this.#open.has(own)) throw closed()
     const before = this.#inUse
-    this.#inUse = { own, dialect: dialectOf(own.client)! }
+    this.#inUse = { own, send: dialectOf(own.client)!.send }
     if (before === undefined) return
     // Of a Cluster, other servers may still answer what it was asked.
     const close = () => {
@@ -251,8 +185,7 @@ class LastingClient {
 
   /** Without it, a limiter that fails open would hide that. */
   #warn(): void {
-    const error = this.#failure
-    process.emitWarning(error instanceof Error ? error.message : String(error), {
+    process.emitWarning(plainError(this.#failure).message, {
       type: 'SlidegateWarning',
       code: 'SLIDEGATE_NO_CLIENT',
     })
@@ -282,13 +215,19 @@ class LastingClient {
     return new StoreUnavailableError('error', `no connection to ${this.server} (${why})`, cause && { cause })
   }
 
-  async #first(): Promise<{ readonly dialect: Dialect }> {
+  async #first(): Promise<{ readonly send: Send }> {
     await this.#connecting?.whenOver
     if (this.#isClosed) throw closed()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#inUse === undefined) throw this.#unconnected()
     return this.#inUse
   }
+}
+
+/** Half of it is chance, so that many processes do not come back all at the same time. */
+function backoffMs(attempts: number): number {
+  const mostMs = Math.min(500, 25 * 2 ** Math.min(attempts, 5))
+  return Math.round((mostMs * (1 + Math.random())) / 2)
 }
 
 function closed(): SlidegateError {

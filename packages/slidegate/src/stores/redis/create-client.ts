@@ -1,13 +1,10 @@
-import type { ConnectionOptions } from 'node:tls'
+// Makes clients from URLs, with the package that is installed. No other file imports these packages.
+
 import type { RedisClient } from './clients.ts'
-import type { Address } from './url.ts'
+import type { Address, Servers } from './url.ts'
 
 /** What the store's own client is to be. */
-export interface OwnSettings {
-  /** One, or several of a Cluster. */
-  readonly addresses: readonly [Address, ...Address[]]
-  readonly isCluster: boolean
-  readonly tls: ConnectionOptions
+export interface OwnSettings extends Servers {
   /** Milliseconds until the next attempt to connect, after `attempts`. `undefined`: it ends. */
   backoffMs(attempts: number): number | undefined
   /** Why there is no connection. */
@@ -26,13 +23,13 @@ export interface OwnClient {
 
 const CONNECT_TIMEOUT_MS = 1000
 
-/** A quiet connection is asked for a sign of life. */
+/** A quiet connection gets a ping after this time. */
 const PING_INTERVAL_MS = 2000
 
 /** Longer than it may be quiet. */
 const SOCKET_TIMEOUT_MS = 5000
 
-/** Without an answer for so long, a connection of ioredis is given up. */
+/** Without an answer for this long, ioredis closes a connection. */
 const SILENT_TIMEOUT_MS = 2000
 
 /** Far more than the store has in flight. */

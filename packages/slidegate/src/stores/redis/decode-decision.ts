@@ -1,21 +1,30 @@
+// The decisions of a reply, and the times that the script leaves out.
+//
+// The script answers only what this process can't compute. A bucket, a fixed window and a sliding counter answer their state before the
+// op, and the functions of the memory store make units and times of it. Windows and logs of entries answer the units used, and their
+// times only if a request was denied or the log has leases. The approximate `distinct` always answers both.
+
 import type { BanState, Charged } from '../../limits/limit.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import type { InForce } from '../../limits/override.ts'
-import { freesIn } from '../memory/beyond.ts'
+import { type ExplainOp, freesIn } from '../../ops/explain.ts'
+import { countFrom, setReset, setUsed, setWait, usedOf } from '../../ops/numbers.ts'
 import {
   banOf,
   type ConsumeOutcome,
   debitsOf,
-  type ExplainOp,
   type ExplainOutcome,
+  type Overrides,
   type Part,
   partsInForce,
   type RequestOp,
   takesOnce,
-} from '../store.ts'
+} from '../../ops/request.ts'
+import { kindOf, type Op } from '../../ops/table.ts'
+import { zerosFor } from '../outcome.ts'
 import type { Request } from './encode.ts'
 
-// What main.lua answers of a decision. What can be computed from that is computed here, as it is in memory.
+/** A request for a decision. */
+export type DecisionRequest = Pick<Request, 'count'> & { readonly op: Extract<Op, RequestOp> }
 
 /** The waits that the script writes as -1: for ever. */
 const NEVER = -1
@@ -37,26 +46,29 @@ interface Answer {
 }
 
 export function decisionOf(
-  { op, count }: Request & { op: RequestOp },
-  code: number,
+  { op, count }: DecisionRequest,
   clockMs: number,
   nowMs: number,
-  overrides: (InForce | undefined)[] | undefined,
+  overrides: Overrides,
   next: () => number,
+  isExplained: boolean,
 ): ConsumeOutcome {
+  const code = next()
   const parts = partsInForce(op.parts, overrides)
-  const limits = zeros(parts)
+  const limits = zerosFor(parts)
   const answers = answersOf(op, parts, nowMs, limits, next)
   for (let i = answers.length - 1; i >= 0; i--) if (answers[i]!.isTimed) readTimes(answers[i]!, limits, next)
   const extras = code <= EXTRAS ? extrasOf(parts, next) : undefined
   const isAgain = extras !== undefined && extras.repeats > 0
   const admitted = isAgain ? 1 : extras === undefined ? code : EXTRAS - code
   const atMs = isAgain ? clockMs + extras.againMs : nowMs
-  const charged = op.type !== 'consume' || isAgain ? 0 : admitted
+  const charged = kindOf(op).effect !== 'charge' || isAgain ? 0 : admitted
   computeTimes(answers, limits, charged, isAgain ? 0 : count, nowMs)
-  if (isAgain) for (let i = 2; i < limits.length; i += 3) if (limits[i]! > 0) limits[i]! += nowMs - atMs
+  if (isAgain) countFrom(limits, nowMs - atMs)
   const outcome: ConsumeOutcome = { source: 'store', atMs, admitted, limits, waitMs: 0 }
-  const explained = op.type === 'explain' ? explanation(op, parts, answers, limits, nowMs, next) : undefined
+  const explained = isExplained
+    ? explanation(op as ExplainOp, parts, answers, limits, nowMs, next)
+    : undefined
   // Nearly all have nothing more to say.
   const isTakenOnce = op.mayRepeat === true && answers.some(({ log }) => takesOnce(log, op))
   if (!isTakenOnce && extras === undefined && overrides === undefined && explained === undefined)
@@ -77,21 +89,11 @@ export function decisionOf(
 /** Reads two times per limit. */
 function readTimes({ log, first }: Answer, limits: number[], next: () => number): void {
   for (let i = 0; i < log.serves.length; i++) {
-    const place = 3 * (first + log.serves[i]!)
+    const limit = first + log.serves[i]!
     const waitMs = next()
-    limits[place + 1] = waitMs === NEVER ? Number.POSITIVE_INFINITY : waitMs
-    limits[place + 2] = next()
+    setWait(limits, limit, waitMs === NEVER ? Number.POSITIVE_INFINITY : waitMs)
+    setReset(limits, limit, next())
   }
-}
-
-/** Three numbers per limit. */
-function zeros(parts: readonly Part[]): number[] {
-  let count = 0
-  for (let part = 0; part < parts.length; part++) count += parts[part]!.set.limits.length
-  // All that most limiters have is one.
-  const limits = count > 0 ? [0, 0, 0] : []
-  for (let i = limits.length; i < 3 * count; i++) limits.push(0)
-  return limits
 }
 
 /** Reads the answers of all logs, without the times. */
@@ -144,7 +146,7 @@ function answerOf(
       isTimed = true
       units = -1 - units
     }
-    limits[3 * (first + serves[i]!)] = units
+    setUsed(limits, first + serves[i]!, units)
   }
   return { log, first, cost, state, isTimed }
 }
@@ -188,15 +190,15 @@ function computeTimes(
       kind.commit(state, params, nowMs, { units: cost * fitting, leaseMs: 0, entry: '' })
     }
     for (let i = 0; i < serves.length; i++) {
-      const place = 3 * (first + serves[i]!)
+      const limit = first + serves[i]!
       if (state === undefined) {
         // From the grain of now on, which has the newest charge.
-        limits[place + 2] = params.windows[i]! - (nowMs % params.precision)
+        setReset(limits, limit, params.windows[i]! - (nowMs % params.precision))
         continue
       }
-      const isFull = fitting < asked && limits[place]! + cost * (fitting + 1) > params.limits[i]!
-      if (isFull) limits[place + 1] = kind.retryAfter(state, params, i, nowMs, cost)
-      limits[place + 2] = kind.resetAfter(state, params, i, nowMs)
+      const isFull = fitting < asked && usedOf(limits, limit) + cost * (fitting + 1) > params.limits[i]!
+      if (isFull) setWait(limits, limit, kind.retryAfter(state, params, i, nowMs, cost))
+      setReset(limits, limit, kind.resetAfter(state, params, i, nowMs))
     }
   }
 }
@@ -205,7 +207,7 @@ function computeTimes(
 function roomIn({ log, first, cost }: Answer, limits: readonly number[], count: number): number {
   const { params, serves } = log
   const rooms = params.limits.map((limit, i) => {
-    const used = limits[3 * (first + serves[i]!)]!
+    const used = usedOf(limits, first + serves[i]!)
     return Math.floor(Math.max(0, limit - used) / cost)
   })
   return Math.min(count, ...rooms)
@@ -234,7 +236,7 @@ function explanation(
   const charges: (Charged[] | undefined)[] = []
   for (const { log, first, state } of answers) {
     log.serves.forEach((limit, i) => {
-      const used = limits[3 * (first + limit)]!
+      const used = usedOf(limits, first + limit)
       const keepsCharges = most !== undefined && log.kind.charges !== undefined
       frees[first + limit] = state === undefined ? listOf(next) : freesIn(log, state, i, used, nowMs)
       charges[first + limit] = keepsCharges ? chargesOf(nowMs, next) : undefined

@@ -1,51 +1,27 @@
+// Reads the script's reply. The head of driver.lua describes it.
+
 import { StoreUnavailableError, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import { type InForce, inForceAt, isReadable } from '../../limits/override.ts'
-import type { ListedOverride, Outcome, OverridesOutcome, Part, RequestOp } from '../store.ts'
-import { decisionOf } from './decode-decision.ts'
+import type { Reply } from '../../ops/op.ts'
+import type {
+  ConsumeOutcome,
+  ExplainOutcome,
+  ListedOverride,
+  Overrides,
+  OverridesOutcome,
+  Part,
+} from '../../ops/request.ts'
+import { kindOf, type Outcome } from '../../ops/table.ts'
+import { type DecisionRequest, decisionOf } from './decode-decision.ts'
 import type { Request } from './encode.ts'
 
-// What main.lua answers. Its header has the same in its words.
-
-/** What may stand in place of an op's first integer: see main.lua. */
+/** What may stand in place of an op's first integer: see driver.lua. */
 const UNREADABLE = -1
 const AHEAD = -2
 
 /** In place of all that is answered: the call has come after a later one of its place. */
 const STALE = -1
-
-/** Reads a reply from its first integer on. */
-class Reader {
-  readonly #reply: unknown
-  readonly #words: readonly unknown[]
-  #place = 0
-
-  constructor(reply: unknown) {
-    this.#reply = reply
-    this.#words = Array.isArray(reply) ? reply : []
-  }
-
-  readonly next = (): number => {
-    // Some clients are set to hand out integers as text.
-    const number = Number(this.#words[this.#place++])
-    if (!Number.isSafeInteger(number)) throw this.unexpected()
-    return number
-  }
-
-  /** Whether lines of text are next. */
-  isText(): boolean {
-    const next = this.#words[this.#place]
-    return typeof next !== 'number' && String(next).endsWith('\n')
-  }
-
-  text(): string {
-    return String(this.#words[this.#place++])
-  }
-
-  unexpected(): StoreUnavailableError {
-    return new StoreUnavailableError('error', `Redis answered ${show(this.#reply)}`)
-  }
-}
 
 /** Reads the outcomes off the reply, one per request and in their order. An error stands for the op that it befell. */
 export function decode(
@@ -53,55 +29,106 @@ export function decode(
   reply: unknown,
   buckets = 1,
 ): (Outcome | StoreUnavailableError)[] {
-  const reader = new Reader(reply)
-  const serverMs = reader.next()
-  if (serverMs === STALE)
-    throw new StoreUnavailableError('timeout', 'a call has reached Redis when nobody waited for it any more')
-  return requests.map((request) => outcomeOf(request, request.nowMs ?? serverMs, reader, buckets))
+  const script = new ScriptReply(reply, buckets)
+  return requests.map((request) => script.outcomeOf(request))
 }
 
-function outcomeOf(
-  request: Request,
-  clockMs: number,
-  reader: Reader,
-  buckets: number,
-): Outcome | StoreUnavailableError {
-  const { op } = request
-  const { next } = reader
-  if (op.type === 'reset') return undefined
-  let atMs = clockMs
-  let overrides: (InForce | undefined)[] | undefined
-  if (reader.isText()) overrides = inForceOf(op.parts, reader.text(), clockMs)
-  let first = next()
-  if (first === AHEAD) {
-    atMs += next()
-    first = next()
+/** A reply, read from its first integer on. */
+class ScriptReply implements Reply {
+  readonly #reply: unknown
+  readonly #words: readonly unknown[]
+  readonly #buckets: number
+  readonly #serverMs: number
+  #place = 0
+  // Of the request that is read: the time, and the instant that counts.
+  #request!: Request
+  #clockMs = 0
+  #nowMs = 0
+  #overrides: Overrides
+
+  constructor(reply: unknown, buckets: number) {
+    this.#reply = reply
+    this.#words = Array.isArray(reply) ? reply : []
+    this.#buckets = buckets
+    this.#serverMs = this.#next()
+    if (this.#serverMs === STALE)
+      throw new StoreUnavailableError(
+        'timeout',
+        'a call has reached Redis when nobody waited for it any more',
+      )
   }
-  if (first === UNREADABLE) {
-    const reason = reader.text()
-    const key = show(op.parts[0]!.key)
-    return new StoreUnavailableError('state', `what is stored of ${key} cannot be used: ${reason}`)
+
+  outcomeOf(request: Request): Outcome | StoreUnavailableError {
+    const { op, nowMs = this.#serverMs } = request
+    const kind = kindOf(op)
+    // The script answers all decisions.
+    if (kind.answer === undefined && kind.encode === undefined) return undefined
+    this.#request = request
+    this.#clockMs = nowMs
+    this.#nowMs = nowMs
+    this.#overrides = this.#isText() ? inForceOf(op.parts, this.#text(), nowMs) : undefined
+    let first = this.#next()
+    if (first === AHEAD) {
+      this.#nowMs += this.#next()
+      first = this.#next()
+    }
+    if (first === UNREADABLE) {
+      const reason = this.#text()
+      const key = show(op.parts[0]!.key)
+      return new StoreUnavailableError('state', `what is stored of ${key} cannot be used: ${reason}`)
+    }
+    if (kind.answer === undefined) return undefined
+    this.#place--
+    return kind.answer(this)
   }
-  switch (op.type) {
-    case 'consume':
-    case 'peek':
-    case 'explain':
-      return decisionOf(request as Request & { op: RequestOp }, first, clockMs, atMs, overrides, next)
-    case 'refund':
-      return { returned: unitsPerLog(op.parts, first, next) }
-    case 'settle':
-      return { settled: first === 1, returned: first === 1 ? unitsPerLog(op.parts, next(), next) : [] }
-    case 'extend':
-    case 'release':
-      return { held: first === 1 }
-    case 'list':
-      return { lists: op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(reader.text()))) }
-    case 'override':
-      return { existed: first === 1 }
-    case 'overrides':
-      return overridesOf(reader.text(), clockMs, buckets)
-    default:
-      return undefined
+
+  flag(): boolean {
+    return this.#next() === 1
+  }
+
+  unitsPerLog(_: string, areThere = true): readonly number[] {
+    const logs = areThere ? this.#request.op.parts.flatMap(({ set }) => set.logs) : []
+    return logs.map(this.#next)
+  }
+
+  entriesPerLog(): readonly (readonly Entry[])[] {
+    this.#next()
+    return this.#request.op.parts.flatMap(({ set }) => set.logs.map(() => entriesOf(this.#text())))
+  }
+
+  decision(): ConsumeOutcome {
+    return this.#decision(false)
+  }
+
+  explanation(): ExplainOutcome {
+    return this.#decision(true) as ExplainOutcome
+  }
+
+  #decision(isExplained: boolean): ConsumeOutcome {
+    const request = this.#request as DecisionRequest
+    return decisionOf(request, this.#clockMs, this.#nowMs, this.#overrides, this.#next, isExplained)
+  }
+
+  page(): OverridesOutcome {
+    this.#next()
+    return pageOf(this.#text(), this.#clockMs, this.#buckets)
+  }
+
+  readonly #next = (): number => {
+    // Some clients are set to hand out integers as text.
+    const number = Number(this.#words[this.#place++])
+    if (Number.isSafeInteger(number)) return number
+    throw new StoreUnavailableError('error', `Redis answered ${show(this.#reply)}`)
+  }
+
+  /** Whether lines of text are next. */
+  #isText(): boolean {
+    const next = this.#words[this.#place]
+    return typeof next !== 'number' && String(next).endsWith('\n')
+  }
+
+  #text(): string {
+    return String(this.#words[this.#place++])
   }
 }
 
@@ -128,12 +155,8 @@ function inForceIn(stored: string, clockMs: number): InForce | undefined {
   return inForceAt({ rule, endsAtMs, blockedUntilMs }, clockMs)
 }
 
-function unitsPerLog(parts: readonly Part[], first: number, next: () => number): number[] {
-  return parts.flatMap(({ set }) => set.logs).map((_, i) => (i === 0 ? first : next()))
-}
-
 /** Reads a page from JSON. It has where the next begins, then the key and the stored text of each override. */
-function overridesOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
+function pageOf(json: string, clockMs: number, buckets: number): OverridesOutcome {
   const [next = '', ...words] = (JSON.parse(json) as unknown[]).map(String)
   const overrides: ListedOverride[] = []
   for (let i = 0; i < words.length; i += 2) {

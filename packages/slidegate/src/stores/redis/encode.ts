@@ -1,7 +1,10 @@
-import type { ConsumeOp, Named, Op, OverrideOp, Part, SettleOp } from '../store.ts'
-import { setWords } from './set-words.ts'
+// Writes the script's arguments. The head of driver.lua describes them.
 
-// What main.lua is given. Its header has the same in its words.
+import { type ConsumeOp, isUsual } from '../../ops/consume.ts'
+import { CLOCK, IDS, LOOK, MAY_REPEAT, RARE } from '../../ops/options.ts'
+import type { Named, Part } from '../../ops/request.ts'
+import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
+import { setWords } from './set-words.ts'
 
 /** An op with what its call needs. */
 export interface Request {
@@ -11,23 +14,6 @@ export interface Request {
   /** Requests to be decided by a consume op: its own count, or that of the equal ones that have joined it. */
   readonly count: number
 }
-
-/** What is unusual about an op. */
-const LOOK = 1
-const FORCED = 2
-const WAITING = 4
-const MAY_REPEAT = 8
-const IDS = 16
-const LEASE = 32
-const RESERVATION_NAME = 64
-const EXPLAIN = 128
-const CHARGES = 256
-const HOLD = 512
-const RARE = 1024
-const CLOCK = 2048
-
-/** Ops that write nothing. */
-const LOOKS: readonly Op['type'][] = ['peek', 'list', 'explain', 'overrides']
 
 /** The script's arguments: the word of a receipt, if any, then runs of neighbours that differ in little but their keys. */
 export function encode(requests: readonly Request[], receipt?: string): string[] {
@@ -83,7 +69,7 @@ function encodeGroups(
 /** Whether two requests differ in nothing but their keys, ids, cost and count. */
 function isLike(a: Request, b: Request, unusual: Unusual | undefined): boolean {
   if (a.nowMs !== b.nowMs || a.op.type !== b.op.type || !haveSameSets(a.op.parts, b.op.parts)) return false
-  if (a.op.type === 'overrides' || a.op.type === 'override') return false
+  if (kindOf(a.op).keys !== undefined) return false
   const own = unusualWords(a.op)
   if (own === undefined || unusual === undefined) return own === unusual
   return own.options === unusual.options && own.words.every((word, i) => word === unusual.words[i])
@@ -95,9 +81,9 @@ function haveSameSets(a: readonly Part[], b: readonly Part[]): boolean {
   return true
 }
 
+/** What one request takes, where it is a decision. */
 function costOf(op: Op): number {
-  if (op.type === 'charge' || op.type === 'extend' || op.type === 'release') return op.units
-  return 'cost' in op ? op.cost : 1
+  return kindOf(op).encode === undefined ? 1 : unitsOf(op)
 }
 
 interface Unusual {
@@ -107,82 +93,22 @@ interface Unusual {
 
 /** What is unusual about an op. `undefined` for consume without anything else. */
 function unusualWords(op: Op): Unusual | undefined {
+  if (isUsual(op)) return undefined
+  const kind = kindOf(op)
   const { requestId, mayRepeat } = op as Named
-  if (op.type === 'consume' && requestId === undefined && op.leaseMs === 0 && !isPersonal(op))
-    return undefined
   const words: string[] = []
   let options = (requestId === undefined ? 0 : IDS) + (mayRepeat ? MAY_REPEAT : 0)
-  if (LOOKS.includes(op.type)) options += LOOK
-  switch (op.type) {
-    case 'consume': {
-      const { leaseMs, isWaiting, reservation } = op
-      if (isWaiting) options += WAITING
-      if (leaseMs > 0) {
-        options += LEASE
-        words.push(`${leaseMs}`)
-      }
-      if (reservation !== undefined) {
-        options += RESERVATION_NAME
-        words.push(reservation)
-      }
-      break
-    }
-    case 'peek':
-      break
-    case 'charge':
-      options += FORCED
-      break
-    case 'explain':
-      options += EXPLAIN
-      if (op.charges !== undefined) {
-        options += CHARGES
-        words.push(`${op.charges}`)
-      }
-      break
-    case 'extend':
-    case 'release':
-      options += LOOK + HOLD
-      words.push(op.type === 'extend' ? '1' : '0')
-      break
-    default:
-      options += RARE
-      words.push(JSON.stringify(rareOp(op)))
-  }
+  if (kind.effect === 'look') options += LOOK
+  options += kind.encode?.(op, words) ?? RARE
+  if (kind.encode === undefined) words.push(jsonOf(op))
   return { options, words }
 }
 
-/** The JSON of a rare op: see rare.lua. */
-function rareOp(
-  op: Exclude<Op, { type: 'consume' | 'peek' | 'charge' | 'explain' | 'extend' | 'release' }>,
-): object {
-  const { parts, requestId, ...fields } = op as typeof op & Named
-  const common = { ...fields, isLook: LOOKS.includes(op.type) }
-  switch (op.type) {
-    case 'settle':
-      return { ...common, ...perLog(op) }
-    case 'override':
-      return { ...common, given: givenOf(op), keys: keysOf(op) }
-    case 'overrides':
-      return { ...common, keys: 1 }
-    default:
-      return common
-  }
-}
-
-/** Of each log of all parts the number of its part, from 1, and when that was charged. */
-function perLog({ parts, instants }: SettleOp): { parts: number[]; instants: number[] } {
-  return {
-    parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
-    instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),
-  }
-}
-
-function givenOf({ parts, given }: OverrideOp): string[] | undefined {
-  return given?.filter((_, part) => parts[part]!.set.isOverridable)
-}
-
-function keysOf({ parts }: Op): number {
-  return parts.reduce((sum, { set }) => sum + set.logs.length + (set.isOverridable ? 2 : 0), 0)
+/** The JSON of an op other than a decision: see rare.lua. */
+function jsonOf(op: Op): string {
+  const { parts, requestId, ...fields } = op as Op & Named
+  const { effect, json } = kindOf(op)
+  return JSON.stringify({ ...fields, isLook: effect === 'look', ...json?.(op) })
 }
 
 /** Whether others may join an op: it is then decided as one with a count. */
@@ -203,11 +129,5 @@ export function canJoin(
 }
 
 function isSingle(op: Op): op is ConsumeOp {
-  if (op.type !== 'consume' || op.requestId !== undefined) return false
-  return op.count === 1 && op.leaseMs === 0 && op.parts.length === 1 && !isPersonal(op)
-}
-
-/** Whether it brings what no other does. */
-function isPersonal({ isWaiting, reservation }: ConsumeOp): boolean {
-  return isWaiting === true || reservation !== undefined
+  return isUsual(op) && op.count === 1 && op.parts.length === 1
 }

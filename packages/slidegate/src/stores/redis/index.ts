@@ -1,23 +1,23 @@
-import { checkOptions, SlidegateError } from '../../errors.ts'
+// The store in Redis: slidegate/redis.
+
+import { asUnavailable, checkOptions, noAnswer, SlidegateError } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { whenIdle } from '../idle.ts'
 import { checkClock, readClock } from '../instant.ts'
+import { START_MS, Start } from '../start.ts'
 import type { Op, Store } from '../store.ts'
-import { batchedStore } from './batched-store.ts'
-import { Batcher, type Width } from './batcher.ts'
-import { CallCounts, type RedisStoreStats } from './call-counts.ts'
+import { type BatchOptions, batchedStore } from './batcher.ts'
+import type { RedisStoreStats } from './call-counts.ts'
 import { warnOfClient } from './client-warnings.ts'
-import type { RedisClient } from './clients.ts'
-import { connectionTo, isUrlOptions, type OwnConnection, type UrlOptions } from './connect.ts'
-import { type Connection, connectionOf } from './connection.ts'
-import { firstAnswer } from './first-answer.ts'
+import { type Connection, connectionOf, type RedisClient } from './clients.ts'
+import { OwnConnection } from './connect.ts'
 import { keyspace } from './keyspace.ts'
-import { Backlog } from './queue.ts'
-import { ScriptTransport } from './transport.ts'
+import { Script, ScriptTransport } from './transport.ts'
+import { isUrlOptions, type UrlOptions } from './url.ts'
 
 export type { RedisStoreStats } from './call-counts.ts'
 export type { CommandClient, GlideClient, IoredisClient, NodeRedisClient, RedisClient } from './clients.ts'
-export type { UrlOptions } from './connect.ts'
+export type { UrlOptions } from './url.ts'
 
 /** Where the keys are, and how calls reach them. Anything out of its range is `invalid_option`. */
 export interface RedisStoreOptions {
@@ -43,9 +43,12 @@ export interface RedisStore extends Store {
   stats(): RedisStoreStats
 }
 
-/** Calls in flight, to one server; and for each bucket of a Cluster. */
-const OF_SERVER: Width = { eager: 2, most: 16, readsFirst: false }
-const OF_BUCKET: Width = { eager: 1, most: 4, readsFirst: true }
+/** Calls to one server, and to each bucket of a Cluster. */
+const OF_SERVER: BatchOptions = { maxCalls: 16, readsFirst: false }
+const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
+
+/** Milliseconds until `ready` retries. */
+const RETRY_MS = 20
 
 /**
  * State in Redis 7.0 or later (or Valkey 7.2 or later), shared by every process that uses the same server and
@@ -62,57 +65,76 @@ export function redisStore(client: RedisClient | UrlOptions, options: RedisStore
   const { prefix = 'slidegate', clock, buckets = 64 } = options
   checkClock(clock)
   const keysOf = keyspace(prefix, buckets)
-  const own = isUrlOptions(client) ? connectionTo(client) : undefined
-  const connection = own ?? connectionTold(client as RedisClient)
+  const own = isUrlOptions(client) ? new OwnConnection(client) : undefined
+  const connection = own ?? connectionOf(client as RedisClient)
+  if (own === undefined) warnOfClient(client as RedisClient)
+  const { isCluster } = connection
   // On a Cluster the keys of a call lie in one slot, so each bucket has batches of its own.
-  const length = connection.isCluster ? buckets : 1
-  const backlog = new Backlog(length)
-  const counts = new CallCounts()
-  const batchers = Array.from({ length }, () => {
-    const transport = new ScriptTransport(connection, keysOf, counts)
-    return new Batcher(transport, connection.isCluster ? OF_BUCKET : OF_SERVER, backlog, counts)
-  })
-  const domainOf = (op: Op): number => (batchers.length === 1 ? 0 : keysOf.bucketOf(op))
-
+  const transports = Array.from(
+    { length: isCluster ? buckets : 1 },
+    () => new ScriptTransport(connection, keysOf),
+  )
+  const domainOf = (op: Op): number => (transports.length === 1 ? 0 : keysOf.bucketOf(op))
   const now = clock && (() => readClock(clock))
-  const { apply, isCrowded } = batchedStore(batchers, domainOf, now)
-  // One server is up or down as a whole, and reaches all keys at once.
-  return {
-    ...{ apply, isCrowded, connection, ...(connection.isCluster && { domainOf }) },
-    ready: () => firstAnswer(connection, counts),
-    stats: () => counts.stats(),
-    close() {},
-    ...(own && owned(own, apply, () => batchers.every((batcher) => batcher.isIdle()))),
-  }
-}
-
-/** Uses the connection from the first request on, and ends it when all are answered. */
-function owned(
-  own: OwnConnection,
-  apply: Store['apply'],
-  isIdle: () => boolean,
-): Pick<Store, 'apply' | 'close'> {
+  const batched = batchedStore(transports, isCluster ? OF_BUCKET : OF_SERVER, domainOf, now)
   let isClosed = false
   return {
+    connection,
+    // One server is up or down as a whole, and reaches all keys at once.
+    ...(isCluster && { domainOf }),
+    isCrowded: batched.isCrowded,
     apply(ops, call) {
       if (isClosed) {
         call.reject(new SlidegateError('closed', 'the store is closed'))
         return
       }
-      own.use()
-      apply(ops, call)
+      own?.use()
+      batched.apply(ops, call)
     },
+    ready: () => firstAnswer(connection),
+    stats: () => batched.counts.read(connection.scriptLoads),
     async close() {
+      if (own === undefined) return
       isClosed = true
-      await whenIdle(isIdle)
+      await whenIdle(batched.isIdle)
       own.close()
     },
   }
 }
 
-/** What is known of a client that was handed over, which is warned of where it would do harm. */
-function connectionTold(client: RedisClient): Connection {
-  const connection = connectionOf(client)
-  warnOfClient(client)
-  return connection
+/**
+ * Resolves with the first answer. Tries again for 2 s.
+ *
+ * @throws {StoreUnavailableError} if there is none
+ * @throws {SlidegateError} `invalid_option` if no client is installed, `closed`
+ */
+async function firstAnswer(connection: Connection): Promise<void> {
+  const script = new Script(connection.sender(), connection)
+  const start = new Start()
+  let isAnswered = false
+  let failure: unknown
+  const ask = async () => {
+    while (!start.isOver) {
+      try {
+        // Without any op: it loads the script.
+        await script.run([], [])
+        isAnswered = true
+        return
+      } catch (error) {
+        if (error instanceof SlidegateError) throw error
+        failure = error
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      } finally {
+        connection.answered()
+      }
+    }
+  }
+  try {
+    await Promise.race([ask(), start.whenOver])
+  } finally {
+    start.end()
+  }
+  if (isAnswered) return
+  if (failure !== undefined) throw asUnavailable(failure, connection.server)
+  throw noAnswer(connection.silence(), START_MS)
 }

@@ -1,6 +1,8 @@
+// Spells stored keys, and finds their buckets and slots on a Cluster.
+
 import { randomBytes } from 'node:crypto'
 import { invalidOption, show } from '../../errors.ts'
-import type { Op } from '../store.ts'
+import { kindOf, type Op } from '../../ops/table.ts'
 
 /** Slots of a Redis Cluster. */
 const SLOTS = 16_384
@@ -40,27 +42,29 @@ export function keyspace(prefix: string, buckets: number): Keyspace {
   const heads = tagsOf(buckets).map((tag) => `${prefix}:{${tag}}:`)
   const store = randomBytes(12).toString('base64url')
   // A page may be asked of more buckets than there are: by another process, through a service.
-  const bucketIn = (op: Op, key: string) =>
-    op.type === 'overrides' ? op.bucket % buckets : bucketOf(key, buckets)
+  const bucketIn = (op: Op) => ('bucket' in op ? op.bucket % buckets : bucketOf(op.parts[0]!.key, buckets))
 
   return {
     buckets,
     append(op, keys) {
-      const { type, parts } = op
-      if (type !== 'overrides') {
-        for (const { key, set } of parts) {
-          const head = `${heads[bucketIn(op, key)]!}${set.limiter}:${key}:`
-          for (const log of set.logs) keys.push(head + log.name)
-        }
+      const written = kindOf(op).keys
+      if (written === 'index') {
+        keys.push(`${heads[bucketIn(op)]!}${op.parts[0]!.set.limiter}:~overrides`)
+        return
+      }
+      const { parts } = op
+      for (const { key, set } of parts) {
+        const head = `${heads[bucketOf(key, buckets)]!}${set.limiter}:${key}:`
+        for (const log of set.logs) keys.push(head + log.name)
       }
       for (const { key, set } of parts) {
-        if (type !== 'overrides' && !set.isOverridable) continue
-        const head = `${heads[bucketIn(op, key)]!}${set.limiter}:`
-        if (type !== 'overrides') keys.push(`${head}${key}:o`)
-        if (type === 'overrides' || (type === 'override' && set.isOverridable)) keys.push(`${head}~overrides`)
+        if (!set.isOverridable) continue
+        const head = `${heads[bucketOf(key, buckets)]!}${set.limiter}:`
+        keys.push(`${head}${key}:o`)
+        if (written === 'andIndex') keys.push(`${head}~overrides`)
       }
     },
-    bucketOf: (op) => bucketIn(op, op.parts[0]!.key),
+    bucketOf: bucketIn,
     receiptHead: (bucket) => `${heads[bucket]!}~${store}:`,
   }
 }

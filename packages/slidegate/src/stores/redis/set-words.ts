@@ -1,8 +1,9 @@
+// Writes the words of an op's logs. The head of driver.lua describes them, and that of a kind's .lua file those of its log.
+
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { mostOf, namesOf } from '../../limits/override.ts'
-import type { Op, Part } from '../store.ts'
-
-// The words of the logs of an op: see the head of main.lua, and for those of a log the head of its kind's .lua file.
+import type { Part } from '../../ops/request.ts'
+import { kindOf, type Op } from '../../ops/table.ts'
 
 /** The kinds by their tags, in the order of their numbers, from 1. */
 const KINDS = 'wtfczxeb'
@@ -21,6 +22,8 @@ const PER_OVERRIDE = 65_536
 const PER_PLACE = 65_536
 const PER_STEP = 16
 
+const NO_LOGS: readonly string[] = ['0']
+
 interface KnownWords {
   readonly sets: readonly LimitSet[]
   readonly words: readonly string[]
@@ -30,8 +33,9 @@ interface KnownWords {
 const known = new WeakMap<LimitSet, KnownWords>()
 
 /** The words of all logs of an op, and the names of their limits, if there may be overrides. */
-export function setWords({ type, parts }: Op, nowMs: number | undefined): readonly string[] {
-  if (type === 'overrides') return ['0']
+export function setWords(op: Op, nowMs: number | undefined): readonly string[] {
+  if (kindOf(op).keys === 'index') return NO_LOGS
+  const { parts } = op
   const first = parts[0]!.set
   const last = known.get(first)
   if (last !== undefined && last.sets.length === parts.length) {

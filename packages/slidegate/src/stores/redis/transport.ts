@@ -1,45 +1,47 @@
-import { asUnavailable, type SlidegateError, type StoreUnavailableError } from '../../errors.ts'
-import type { Outcome } from '../store.ts'
-import type { CallCounts } from './call-counts.ts'
-import type { Connection, ScriptRunner } from './connection.ts'
+// A batch as a call of the script, and its reply as results.
+
+import { asUnavailable } from '../../errors.ts'
+import type { Result, Transport } from './batcher.ts'
+import type { Connection, Send } from './clients.ts'
 import { decode } from './decode.ts'
 import { encode, type Request } from './encode.ts'
 import type { Keyspace } from './keyspace.ts'
-import { type Receipt, Receipts } from './receipts.ts'
+import { SCRIPT, SCRIPT_SHA1 } from './script.generated.ts'
 
-/** What became of a request. An error stands for the request that it befell. */
-export type Result = Outcome | StoreUnavailableError | SlidegateError
-
-/** Carries batches to where they are decided, and back what has become of them. */
-export interface Transport {
-  /** For messages: what it carries them to. */
-  readonly server: string
-  /** Whether calls keep their order; where they do not, they are better sent one by one. */
-  readonly isOrdered: boolean
-  /** Whether a call leaves at once. */
-  readonly isReady: boolean
-  /** @param place which of the calls in flight it is, from 0: no two have the same at a time */
-  send(batch: readonly Request[], place: number): Promise<readonly Result[]>
-  /** A call has not been answered until all had given up. */
-  lost(): void
-}
-
-/** For so long after a failure the ops of a bucket travel one by one; after one that follows, for twice as long, up to a bound. */
+/** After a failure, the ops of a bucket are sent one by one for this time; after one that follows, for twice as long, up to a bound. */
 const MIN_SINGLY_MS = 1000
 const MAX_SINGLY_MS = 8000
 
-/** By the script. */
+/** This many digits, so that numbers compare as text. */
+const RECEIPT_DIGITS = 17
+
+/** A tenth of a receipt's TTL: should some calls that renew it get lost, others don't. */
+const RECEIPT_RENEWED_MS = 60_000
+
+/** What a call that may be sent twice carries so that it is charged once. */
+interface Receipt {
+  /** Where the script keeps what it has answered; the last of the call's keys. */
+  readonly key: string
+  /** The first of the call's words: its number, and a letter if the receipt's TTL has to be renewed. */
+  readonly word: string
+}
+
+/** To one server, or to the one of a Cluster that has a bucket. */
 export class ScriptTransport implements Transport {
   readonly #connection: Connection
-  readonly #script: ScriptRunner
+  readonly #script: Script
   readonly #keyspace: Keyspace
-  #receipts: Receipts | undefined
+  /** Calls that carry a receipt, and what the keys of receipts begin with. */
+  #receipts = 0
+  #receiptHead: string | undefined
+  /** When the TTL of each place's receipt was last renewed. */
+  readonly #renewedAtMs: number[] = []
   #singlyMs = MIN_SINGLY_MS
   #singlyUntilMs = 0
 
-  constructor(connection: Connection, keyspace: Keyspace, counts?: CallCounts) {
+  constructor(connection: Connection, keyspace: Keyspace) {
     this.#connection = connection
-    this.#script = connection.scriptRunner(counts)
+    this.#script = new Script(connection.sender(), connection)
     this.#keyspace = keyspace
   }
 
@@ -62,6 +64,14 @@ export class ScriptTransport implements Transport {
     return this.#sendToSlot(batch, receipt)
   }
 
+  /**
+   * On a Cluster, the slot may be on its way to another server. Clients that send again what has failed wait for its
+   * arrival, longer than any request here does, and others report it.
+   */
+  lost(): void {
+    if (this.#connection.resends) this.#goSingly()
+  }
+
   async #sendToSlot(batch: readonly Request[], receipt: Receipt | undefined): Promise<readonly Result[]> {
     if (performance.now() < this.#singlyUntilMs) return this.#sendSingly(batch)
     try {
@@ -69,19 +79,11 @@ export class ScriptTransport implements Transport {
       this.#singlyMs = MIN_SINGLY_MS
       return results
     } catch (error) {
-      if (!isTryAgain(error)) throw error
+      if (!saysTryAgain(error)) throw error
       // The slot is on its way to another server, and some of the keys are there already. One key is always either here or there.
       this.#goSingly()
       return this.#sendSingly(batch)
     }
-  }
-
-  /**
-   * On a Cluster, the slot may be on its way to another server. Clients that send again what has failed wait for its
-   * arrival, longer than anybody here does, and others say so.
-   */
-  lost(): void {
-    if (this.#connection.resends) this.#goSingly()
   }
 
   #goSingly(): void {
@@ -107,20 +109,64 @@ export class ScriptTransport implements Transport {
     const keys: string[] = []
     for (const { op } of batch) this.#keyspace.append(op, keys)
     if (receipt !== undefined) keys.push(receipt.key)
-    const reply = await this.#script.run(keys, encode(batch, receipt?.word))
-    return decode(batch, reply, this.#keyspace.buckets)
+    try {
+      const reply = await this.#script.run(keys, encode(batch, receipt?.word))
+      return decode(batch, reply, this.#keyspace.buckets)
+    } finally {
+      this.#connection.answered()
+    }
   }
 
-  /** On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere. */
+  /**
+   * Numbers the call, and gives it a place to leave its answer at. A call that is sent again has its old number, by which
+   * the script knows it. No two calls in flight share a place, so an answer stays until its call is settled or
+   * abandoned. A call that comes after a later one of its place isn't executed.
+   */
   #receiptFor(batch: readonly Request[], place: number): Receipt {
-    if (this.#receipts === undefined) {
-      const bucket = this.#connection.isCluster ? this.#keyspace.bucketOf(batch[0]!.op) : 0
-      this.#receipts = new Receipts(this.#keyspace.receiptHead(bucket))
-    }
-    return this.#receipts.next(place)
+    // On a Cluster it lies in the slot of the keys, which for one transport is always the same; elsewhere anywhere.
+    this.#receiptHead ??= this.#keyspace.receiptHead(
+      this.#connection.isCluster ? this.#keyspace.bucketOf(batch[0]!.op) : 0,
+    )
+    const nowMs = performance.now()
+    const isDue = nowMs - (this.#renewedAtMs[place] ?? 0) >= RECEIPT_RENEWED_MS
+    if (isDue) this.#renewedAtMs[place] = nowMs
+    const number = String(++this.#receipts).padStart(RECEIPT_DIGITS, '0')
+    return { key: `${this.#receiptHead}${place}`, word: isDue ? `${number}r` : number }
   }
 }
 
-function isTryAgain(error: unknown): boolean {
+/** The script, as the servers that one sender reaches know it. */
+export class Script {
+  /** Whether Redis knows it, as far as was seen. If it doesn't, calls that wait at the same time may change places. */
+  isLoaded = false
+  readonly #send: Send
+  readonly #counts: Pick<Connection, 'scriptLoads'>
+
+  constructor(send: Send, counts: Pick<Connection, 'scriptLoads'>) {
+    this.#send = send
+    this.#counts = counts
+  }
+
+  async run(keys: string[], words: string[]): Promise<unknown> {
+    try {
+      const reply = await this.#send('EVALSHA', SCRIPT_SHA1, keys, words)
+      this.isLoaded = true
+      return reply
+    } catch (error) {
+      if (!saysNoScript(error)) throw error
+      // A new server, a restart, a failover or SCRIPT FLUSH: nothing was executed. EVAL does that, and loads it.
+      this.isLoaded = false
+      this.#counts.scriptLoads++
+      return await this.#send('EVAL', SCRIPT, keys, words)
+    }
+  }
+}
+
+/** Valkey GLIDE doesn't pass on the words of the server. */
+function saysNoScript(error: unknown): boolean {
+  return error instanceof Error && /^NOSCRIPT|\bNoScriptError\b/.test(error.message)
+}
+
+function saysTryAgain(error: unknown): boolean {
   return error instanceof Error && /TRYAGAIN|TryAgain/.test(error.message)
 }

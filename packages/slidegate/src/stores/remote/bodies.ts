@@ -1,7 +1,9 @@
+// The bodies of calls to a service: written, and read with bounds.
+
 import { invalidOption, SlidegateError, show } from '../../errors.ts'
 import type { LimitSet } from '../../limits/limit-set.ts'
+import type { Result } from '../redis/batcher.ts'
 import type { Request } from '../redis/encode.ts'
-import type { Result } from '../redis/transport.ts'
 import type { Op } from '../store.ts'
 import { readOp, textOfOp } from './ops.ts'
 import { readOutcome, writtenOutcome } from './outcomes.ts'

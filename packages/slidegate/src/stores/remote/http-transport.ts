@@ -1,7 +1,9 @@
+// Sends bodies to a service by fetch, and reads its answers.
+
 import { StoreUnavailableError, type StoreUnavailableReason, show } from '../../errors.ts'
 import { asyncOrigin, backgroundTimer } from '../../runtime/platform.ts'
+import type { Result, Transport } from '../redis/batcher.ts'
 import type { Request } from '../redis/encode.ts'
-import type { Result, Transport } from '../redis/transport.ts'
 import type { Start } from '../start.ts'
 import { type Body, bodiesOf, readAnswer } from './bodies.ts'
 import { isReason } from './outcomes.ts'

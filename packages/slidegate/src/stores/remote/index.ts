@@ -1,3 +1,5 @@
+// The public face: slidegate/client.
+
 export type { StoreAnswer } from './bodies.ts'
 export type { Fetch } from './http-transport.ts'
 export { type ServedStore, type ServeStoreOptions, serveStore } from './serve-store.ts'

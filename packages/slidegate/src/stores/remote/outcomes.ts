@@ -1,13 +1,20 @@
+// Outcomes as JSON: written, and read with checks.
+
 import {
   SlidegateError,
   type SlidegateErrorCode,
   StoreUnavailableError,
   type StoreUnavailableReason,
 } from '../../errors.ts'
+import type { BanState, Entry } from '../../limits/limit.ts'
 import { type InForce, isReadable } from '../../limits/override.ts'
-import { limitsOf } from '../outcome.ts'
-import type { Result } from '../redis/transport.ts'
-import type { Ban, Debit, ExplainOp, Op, OverridesOutcome, Part, RequestOp } from '../store.ts'
+import type { ExplainOp } from '../../ops/explain.ts'
+import { unused } from '../../ops/numbers.ts'
+import type { Reply } from '../../ops/op.ts'
+import type { Ban, ConsumeOutcome, Debit, ExplainOutcome, OverridesOutcome, Part } from '../../ops/request.ts'
+import { kindOf, type Op } from '../../ops/table.ts'
+import { limitsOf, zerosFor } from '../outcome.ts'
+import type { Result } from '../redis/batcher.ts'
 import { type Fields, fieldsIn, flagIn, integerIn, listIn, textIn, wrong } from './reading.ts'
 
 // Outcomes as they come back. JSON has no Infinity, and no undefined among others: both are null there.
@@ -31,42 +38,12 @@ export function readOutcome(op: Op, count: number, value: unknown): Result {
   if (typeof value === 'object' && value !== null && 'error' in value) {
     return readError(value.error)
   }
-  switch (op.type) {
-    case 'consume':
-    case 'peek':
-      return { ...requestOutcome(op, count, fieldsIn(value, 'the outcome', REQUESTS)) }
-    case 'explain': {
-      const told = fieldsIn(value, 'the outcome', [...REQUESTS, 'frees', 'bans', 'charges'])
-      return { ...requestOutcome(op, count, told), ...explanation(op, told) }
-    }
-    case 'refund': {
-      const { returned } = fieldsIn(value, 'the outcome', ['returned'])
-      return { returned: integers(returned, 'returned', logsIn(op.parts)) }
-    }
-    case 'settle': {
-      const { settled, returned } = fieldsIn(value, 'the outcome', ['settled', 'returned'])
-      const isSettled = flagIn(settled, 'settled')
-      return {
-        settled: isSettled,
-        returned: integers(returned, 'returned', isSettled ? logsIn(op.parts) : 0),
-      }
-    }
-    case 'extend':
-    case 'release':
-      return { held: flagIn(fieldsIn(value, 'the outcome', ['held']).held, 'held') }
-    case 'list': {
-      const { lists } = fieldsIn(value, 'the outcome', ['lists'])
-      const logs = logsIn(op.parts)
-      return { lists: listIn(lists, 'lists', logs, logs).map(entries) }
-    }
-    case 'override':
-      return { existed: flagIn(fieldsIn(value, 'the outcome', ['existed']).existed, 'existed') }
-    case 'overrides':
-      return page(value)
-    default:
-      if (value !== null) throw wrong('the outcome', value, 'null')
-      return undefined
-  }
+  const { answer } = kindOf(op)
+  if (answer === undefined && value !== null) throw wrong('the outcome', value, 'null')
+  const reply = new JsonReply(op, count, value)
+  const outcome = answer?.(reply)
+  reply.checkNames()
+  return outcome
 }
 
 function readError(value: unknown): StoreUnavailableError | SlidegateError {
@@ -80,48 +57,114 @@ function readError(value: unknown): StoreUnavailableError | SlidegateError {
     : new SlidegateError(text(code, 'the code') as SlidegateErrorCode, told)
 }
 
-const REQUESTS = ['source', 'atMs', 'admitted', 'limits', 'waitMs', 'repeats', 'ban', 'debits', 'overrides']
+/** An outcome as JSON. */
+class JsonReply implements Reply {
+  readonly #op: Op
+  readonly #count: number
+  readonly #value: unknown
+  readonly #names: string[] = []
 
-function requestOutcome(op: RequestOp, count: number, told: Fields) {
-  const { source, repeats, ban, debits, overrides } = told
-  if (source !== 'store') throw wrong('the source', source, 'store')
-  const limits = limitsOf(op.parts).length
-  return {
-    source: 'store',
-    atMs: whole(told.atMs, 'atMs'),
-    admitted: integerIn(told.admitted, 'admitted', 0, count),
-    // Of none a memory store says as much as of one.
-    limits: listIn(told.limits, 'limits', 3 * limits, 3 * Math.max(1, limits)).map(waitIn),
-    waitMs: 0,
-    ...(repeats !== undefined && { repeats: whole(repeats, 'repeats') }),
-    ...(ban !== undefined && { ban: readBan(ban, op.parts.length) }),
-    ...(debits !== undefined && { debits: debitsOf(debits, op.parts) }),
-    ...(overrides !== undefined && {
-      overrides: listIn(overrides, 'overrides', op.parts.length, op.parts.length).map((each) =>
-        each === null ? undefined : inForce(fieldsIn(each, 'an override', IN_FORCE)),
+  constructor(op: Op, count: number, value: unknown) {
+    this.#op = op
+    this.#count = count
+    this.#value = value
+  }
+
+  flag(name: string): boolean {
+    return flagIn(this.#read(name), name)
+  }
+
+  unitsPerLog(name: string, areThere = true): readonly number[] {
+    return integers(this.#read(name), name, areThere ? logsIn(this.#op.parts) : 0)
+  }
+
+  entriesPerLog(name: string): readonly (readonly Entry[])[] {
+    const logs = logsIn(this.#op.parts)
+    return listIn(this.#read(name), name, logs, logs).map(entries)
+  }
+
+  decision(): ConsumeOutcome {
+    const { parts } = this.#op
+    const source = this.#read('source')
+    if (source !== 'store') throw wrong('the source', source, 'store')
+    this.#read('waitMs')
+    return {
+      source,
+      atMs: whole(this.#read('atMs'), 'atMs'),
+      admitted: integerIn(this.#read('admitted'), 'admitted', 0, this.#count),
+      limits: this.#numbers(zerosFor(parts).length),
+      waitMs: 0,
+      repeats: this.#maybe('repeats', whole),
+      ban: this.#maybe('ban', (ban) => readBan(ban, parts.length)),
+      debits: this.#maybe('debits', (debits) => debitsOf(debits, parts)),
+      overrides: this.#maybe('overrides', (overrides) =>
+        listIn(overrides, 'overrides', parts.length, parts.length).map((each) =>
+          each === null ? undefined : inForce(fieldsIn(each, 'an override', IN_FORCE)),
+        ),
       ),
-    }),
-  } as const
+    }
+  }
+
+  /** With no limits, a memory store returns as many numbers as with one. */
+  #numbers(length: number): readonly number[] {
+    return listIn(this.#read('limits'), 'limits', length, Math.max(unused(1).length, length)).map(waitIn)
+  }
+
+  explanation(): ExplainOutcome {
+    const { parts, charges: most } = this.#op as ExplainOp
+    const limits = limitsOf(parts).length
+    return {
+      ...this.decision(),
+      frees: listIn(this.#read('frees'), 'frees', limits, limits).map((times) =>
+        listIn(times, 'frees', 0, 16).map(waitIn),
+      ),
+      bans: listIn(this.#read('bans'), 'bans', parts.length, parts.length).map(banState),
+      ...(most !== undefined && {
+        charges: listIn(this.#read('charges'), 'charges', limits, limits).map((each) =>
+          each === null ? undefined : listIn(each, 'charges', 0, most).map(charge),
+        ),
+      }),
+    }
+  }
+
+  page(): OverridesOutcome {
+    return {
+      overrides: listIn(this.#read('overrides'), 'overrides', 0, 2 ** 16).map((each) => {
+        const told = fieldsIn(each, 'an override', [...IN_FORCE, 'key', 'given'])
+        const given = told.given === undefined ? undefined : text(told.given, 'given')
+        return { key: text(told.key, 'key'), ...(given !== undefined && { given }), ...inForce(told) }
+      }),
+      next: this.#maybe('next', text),
+      buckets: integerIn(this.#read('buckets'), 'buckets', 1, 1024),
+    }
+  }
+
+  /** @throws {SlidegateError} if there is more than was read */
+  checkNames(): void {
+    if (this.#names.length > 0) fieldsIn(this.#value, 'the outcome', this.#names)
+  }
+
+  #read(name: string): unknown {
+    if (typeof this.#value !== 'object' || this.#value === null) {
+      throw wrong('the outcome', this.#value, 'an object')
+    }
+    this.#names.push(name)
+    return (this.#value as Fields)[name]
+  }
+
+  #maybe<Value>(name: string, read: (value: unknown, what: string) => Value): Value | undefined {
+    const value = this.#read(name)
+    return value === undefined ? undefined : read(value, name)
+  }
 }
 
-function explanation({ parts, charges: most }: ExplainOp, { frees, bans, charges }: Fields) {
-  const limits = limitsOf(parts).length
+function banState(value: unknown): BanState | undefined {
+  if (value === null) return undefined
+  const { blockedMs, level, denials } = fieldsIn(value, 'a ban', ['blockedMs', 'level', 'denials'])
   return {
-    ...(most !== undefined && {
-      charges: listIn(charges, 'charges', limits, limits).map((each) =>
-        each === null ? undefined : listIn(each, 'charges', 0, most).map(charge),
-      ),
-    }),
-    frees: listIn(frees, 'frees', limits, limits).map((times) => listIn(times, 'frees', 0, 16).map(waitIn)),
-    bans: listIn(bans, 'bans', parts.length, parts.length).map((ban) => {
-      if (ban === null) return undefined
-      const { blockedMs, level, denials } = fieldsIn(ban, 'a ban', ['blockedMs', 'level', 'denials'])
-      return {
-        blockedMs: whole(blockedMs, 'blockedMs'),
-        level: whole(level, 'level'),
-        denials: whole(denials, 'denials'),
-      }
-    }),
+    blockedMs: whole(blockedMs, 'blockedMs'),
+    level: whole(level, 'level'),
+    denials: whole(denials, 'denials'),
   }
 }
 
@@ -144,19 +187,6 @@ function inForce({ rule, ruleMs, blockedMs }: Fields): InForce {
     rule: textIn(rule, 'rule', isReadable, 'the rule of an override'),
     ruleMs: whole(ruleMs, 'ruleMs'),
     blockedMs: whole(blockedMs, 'blockedMs'),
-  }
-}
-
-function page(value: unknown): OverridesOutcome {
-  const { overrides, next, buckets } = fieldsIn(value, 'the outcome', ['overrides', 'next', 'buckets'])
-  return {
-    overrides: listIn(overrides, 'overrides', 0, 2 ** 16).map((each) => {
-      const told = fieldsIn(each, 'an override', [...IN_FORCE, 'key', 'given'])
-      const given = told.given === undefined ? undefined : text(told.given, 'given')
-      return { key: text(told.key, 'key'), ...(given !== undefined && { given }), ...inForce(told) }
-    }),
-    ...(next !== undefined && { next: text(next, 'next') }),
-    buckets: integerIn(buckets, 'buckets', 1, 1024),
   }
 }
 

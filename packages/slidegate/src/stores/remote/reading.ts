@@ -1,3 +1,5 @@
+// Reads JSON that others wrote: objects, lists, integers, flags, texts.
+
 import { invalidOption, SlidegateError, show } from '../../errors.ts'
 
 // How either side reads what the other has written: whole, or not at all.

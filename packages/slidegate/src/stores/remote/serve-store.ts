@@ -1,8 +1,10 @@
+// The service's side of `serviceStore`: answers bodies from its own store.
+
 import { checkOptions, invalidOption, show } from '../../errors.ts'
 import type { Entry } from '../../limits/limit.ts'
 import { acrossDomains } from '../../resilience/cluster/across-domains.ts'
-import { checkFailureOptions } from '../../resilience/failure-options.ts'
-import { guardedStore } from '../../resilience/guarded-store.ts'
+import { withFailurePolicy } from '../../resilience/failure-policy.ts'
+import { checkTimeout } from '../../resilience/options.ts'
 import { outcomesOf } from '../call.ts'
 import type { ListOp, ListOutcome, Op, Outcome, Store } from '../store.ts'
 import { answerOf, readBody, type StoreAnswer } from './bodies.ts'
@@ -66,7 +68,7 @@ function guardedAlways(store: Store, timeoutMs: number): (op: Op) => Store {
 }
 
 function guardedByLimiter(storeOf: (limiter: string) => Store, timeoutMs: number): (op: Op) => Store {
-  checkFailureOptions({ timeoutMs })
+  checkTimeout(timeoutMs)
   const guarded = new WeakMap<Store, Store>()
   return ({ type, parts }) => {
     const [store, ...others] = new Set(parts.map(({ set }) => storeOf(limiterOf(set.limiter))))
@@ -88,7 +90,7 @@ function guard(store: Store, timeoutMs: number): Store {
       store,
     )
   }
-  const guarded = guardedStore('client', { store, timeoutMs, logger: false }).store
+  const guarded = withFailurePolicy('client', { store, timeoutMs, logger: false }).store
   return store.domainOf === undefined ? guarded : acrossDomains(guarded, store.domainOf.bind(store))
 }
 

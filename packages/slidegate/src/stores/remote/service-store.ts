@@ -1,8 +1,8 @@
+// A slidegate service as a store.
+
 import { checkOptions, invalidOption, SlidegateError, show } from '../../errors.ts'
 import { whenIdle } from '../idle.ts'
-import { batchedStore } from '../redis/batched-store.ts'
-import { Batcher, type Width } from '../redis/batcher.ts'
-import { Backlog } from '../redis/queue.ts'
+import { type BatchedStore, type BatchOptions, batchedStore } from '../redis/batcher.ts'
 import { Start } from '../start.ts'
 import type { Call, Op, Store, StoreConnection } from '../store.ts'
 import { MAX_OPS } from './bodies.ts'
@@ -20,7 +20,11 @@ export interface ServiceStoreOptions {
 }
 
 /** One call at a time: what is asked meanwhile travels with the next. */
-const WIDTH: Width = { eager: 1, most: 4, readsFirst: true, size: { ops: MAX_OPS, requests: 8 * MAX_OPS } }
+const BATCHES: BatchOptions = {
+  maxCalls: 4,
+  readsFirst: true,
+  size: { ops: MAX_OPS, requests: 8 * MAX_OPS },
+}
 
 /**
  * State in a slidegate service, shared by all who use it: for programs that cannot reach the Redis of that service, or
@@ -39,8 +43,7 @@ export function serviceStore(url: string | URL, options: ServiceStoreOptions = {
 interface Begun {
   /** The first connection. */
   readonly start: Start
-  readonly batcher: Batcher
-  readonly batched: ReturnType<typeof batchedStore>
+  readonly batched: BatchedStore
 }
 
 class ServiceStore implements Store {
@@ -65,12 +68,12 @@ class ServiceStore implements Store {
   }
 
   isCrowded(op: Op, sinceMs: number): boolean {
-    return this.#begin().batcher.isCrowded(op, sinceMs)
+    return this.#begin().batched.isCrowded(op, sinceMs)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await whenIdle(() => this.#begun?.batcher.isIdle() ?? true)
+    await whenIdle(() => this.#begun?.batched.isIdle() ?? true)
     for (const ending of this.#underWay) ending.abort()
   }
 
@@ -79,8 +82,7 @@ class ServiceStore implements Store {
     if (this.#begun === undefined) {
       const start = new Start()
       const transport = new HttpTransport(this.#address, this.#underWay, start)
-      const batcher = new Batcher(transport, WIDTH, new Backlog())
-      this.#begun = { start, batcher, batched: batchedStore([batcher], () => 0) }
+      this.#begun = { start, batched: batchedStore([transport], BATCHES, () => 0) }
     }
     return this.#begun
   }

@@ -1,3 +1,5 @@
+// Limit sets as JSON: written, and read once each.
+
 import { invalidOption, SlidegateError, show } from '../../errors.ts'
 import { type BanOptions, banLog, banOptionsOf } from '../../limits/ban.ts'
 import { type Declaration, declarationOf, limitOf } from '../../limits/declaration.ts'

@@ -1,10 +1,10 @@
-import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
-import type { LimitSet, Log } from '../../limits/limit-set.ts'
-import { refundable } from '../../limits/window-log.ts'
-import type { Op } from '../store.ts'
-
-// How long an op takes at most, whatever its keys hold. A unit is about 4 µs of Redis, or of the service. The measured
+// Estimates the most work that an op can take, whatever its keys hold. A unit is about 4 µs of Redis, or of the service. The measured
 // figures are in docs/bounds.md.
+
+import { MAX_ENTRIES, rewritable } from '../../limits/entry-window.ts'
+import { entriesOf, type LimitSet, type Log } from '../../limits/limit-set.ts'
+import { refundable } from '../../limits/window-log.ts'
+import { kindOf, type Op, unitsOf } from '../../ops/table.ts'
 
 /** Units that the ops of one body may take: under 20 ms. */
 export const MAX_WORK: number = 2 ** 12
@@ -46,13 +46,14 @@ export function workOfSet({ logs }: LimitSet): number {
 }
 
 export function workOf(op: Op): number {
-  if (op.type === 'list') return Math.max(LIST_OP, ...op.parts.map(({ set }) => workOfList(set)))
+  const { work: way } = kindOf(op)
+  if (way === 'read') return Math.max(LIST_OP, ...op.parts.map(({ set }) => workOfList(set)))
   const isUsual = isUsualOp(op)
   let work = isUsual ? 0 : GENERAL
-  if (op.type === 'overrides') work += OVERRIDES
+  if (way === 'page') work += OVERRIDES
   for (const { set } of op.parts) {
     work += set.limits.length
-    if (set.isOverridable) work += op.type === 'override' ? NEW_OVERRIDE : OVERRIDE
+    if (set.isOverridable) work += way === 'override' ? NEW_OVERRIDE : OVERRIDE
     for (const log of set.logs) work += isUsual ? LOG : workOfLog(op, log)
   }
   return work
@@ -60,9 +61,9 @@ export function workOf(op: Op): number {
 
 function workOfList({ logs }: LimitSet): number {
   let work = 0
-  for (const { kind, role } of logs) {
-    if (role !== 'count' || kind.entries === undefined) work += LOG
-    else work += kind.entries.are === 'record' ? LIST_OF_STREAM : LIST
+  for (const log of logs) {
+    const are = entriesOf(log)
+    work += are === undefined ? LOG : are === 'record' ? LIST_OF_STREAM : LIST
   }
   return work
 }
@@ -73,26 +74,19 @@ function isUsualOp(op: Op): boolean {
 }
 
 function workOfLog(op: Op, log: Log): number {
-  if (op.type === 'reset') return 1
-  switch (log.role) {
-    case 'ban':
-      return BAN
-    case 'reservations':
-      return 'reservation' in op && op.reservation !== undefined ? ENTRY : LOG
-    default:
-      return log.kind.entries === undefined
-        ? workOfSums(op, log)
-        : workOfEntries(op, log, log.kind.entries.are)
-  }
+  if (kindOf(op).work === 'remove') return 1
+  if (log.role === 'ban') return BAN
+  if (log.role === 'reservations') return 'reservation' in op && op.reservation !== undefined ? ENTRY : LOG
+  const are = entriesOf(log)
+  return are === undefined ? workOfSums(op, log) : workOfEntries(op, log, are)
 }
 
 function workOfSums(op: Op, { kind, params }: Log): number {
   if (!kind.keepsTimes) return LOG
-  switch (op.type) {
-    case 'explain':
-      return params.limits.length * (EXPLAIN + Math.ceil((op.charges ?? 0) / 2))
-    case 'refund':
-    case 'settle':
+  switch (kindOf(op).work) {
+    case 'search':
+      return params.limits.length * (EXPLAIN + Math.ceil(chargesOf(op) / 2))
+    case 'take':
       return Math.ceil(refundable(params.records) / 4)
     default:
       return WINDOW_LOG
@@ -102,20 +96,22 @@ function workOfSums(op: Op, { kind, params }: Log): number {
 function workOfEntries(op: Op, { params }: Log, are: string): number {
   const isStream = are === 'record'
   // A stream has one entry for each request, other logs have one for each unit.
-  const unitsOf = (units: number) => (isStream ? LOG : Math.floor(Math.min(units, MAX_ENTRIES) / 3))
-  switch (op.type) {
-    case 'consume':
-      return (are === 'value' ? ENTRY : LOG) + unitsOf(op.cost)
-    case 'charge':
-    case 'extend':
-    case 'release':
-      return ENTRY + unitsOf(op.units)
-    case 'refund':
-    case 'settle':
-      return isStream ? 2 * rewritable(params.records) : ENTRY + unitsOf(op.units)
-    case 'explain':
-      return params.limits.length * (EXPLAIN + (op.charges ?? 0))
+  const written = isStream ? LOG : Math.floor(Math.min(unitsOf(op), MAX_ENTRIES) / 3)
+  const { work, effect } = kindOf(op)
+  switch (work) {
+    case 'write':
+      return effect === 'look' ? LOG : (are === 'value' ? ENTRY : LOG) + written
+    case 'find':
+      return ENTRY + written
+    case 'take':
+      return isStream ? 2 * rewritable(params.records) : ENTRY + written
+    case 'search':
+      return params.limits.length * (EXPLAIN + chargesOf(op))
     default:
       return LOG
   }
+}
+
+function chargesOf(op: Op): number {
+  return ('charges' in op && op.charges) || 0
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Answered, GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
+import type { FinishedResponse, GuardOptions, HandlerArguments } from '../../../src/http/index.ts'
 import {
   createLimiter,
   type Decision,
@@ -57,7 +57,7 @@ export function countingSuite<Args extends HandlerArguments>(adapter: AdapterUnd
     })
 
     it('settle: less, more, nothing, the same', async () => {
-      const settle = ((response: Answered) =>
+      const settle = ((response: FinishedResponse) =>
         Number(response.header('x-used'))) as unknown as Options['settle']
       const of = (units: number) => ({ 'x-used': `${units}` })
       await expectUsed(3, { cost: () => 10, settle }, [of(3)])

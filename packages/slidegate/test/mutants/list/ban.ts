@@ -10,25 +10,24 @@ export const ban: Mutants = {
       ['DENIAL_SIZE = 6', 'DENIAL_SIZE = 7'],
       ['size < BAN_SIZE or', 'size <= BAN_SIZE or'],
     ],
-    'limits/ban-kind > the key in Redis > too many denials in its place is unavailable, and left alone': [
+    'limits/ban > the key in Redis > too many denials in its place is unavailable, and left alone': [
       ["LAST_OF_BAN = '6025'", "LAST_OF_BAN = '6024'"],
       ["if raw ~= '' then", "if raw == '' then"],
     ],
-    'limits/ban-kind > the key in Redis > a header cut off in its place is unavailable, and left alone': [
+    'limits/ban > the key in Redis > a header cut off in its place is unavailable, and left alone': [
       ['if size < BAN_SIZE or size', 'if size'],
     ],
-    'limits/ban-kind > the key in Redis > one byte less in its place is unavailable, and left alone': [
+    'limits/ban > the key in Redis > one byte less in its place is unavailable, and left alone': [
       ['or (size - BAN_SIZE) % DENIAL_SIZE > 0 then', 'then'],
     ],
-    'traps/what-is-wrong > a ban': [['return nil, raw.err or NO_BAN', 'return nil, NO_BAN']],
-    'limits/ban-kind > the key in Redis > a denial that is to come in its place is unavailable, and left alone':
-      [
-        ['size > BAN_SIZE and struct_unpack', 'false and struct_unpack'],
-        ['if format ~= 1 or newest > stamp then', 'if format ~= 1 then'],
-        ['newest > stamp then', 'newest >= stamp then'],
-        ['if stamp > now then', 'if stamp >= now then'],
-      ],
-    'limits/ban-kind > the key in Redis > a text in its place is unavailable, and left alone': [
+    'redis/state-errors > a ban': [['return nil, raw.err or NO_BAN', 'return nil, NO_BAN']],
+    'limits/ban > the key in Redis > a denial that is to come in its place is unavailable, and left alone': [
+      ['size > BAN_SIZE and struct_unpack', 'false and struct_unpack'],
+      ['if format ~= 1 or newest > stamp then', 'if format ~= 1 then'],
+      ['newest > stamp then', 'newest >= stamp then'],
+      ['if stamp > now then', 'if stamp >= now then'],
+    ],
+    'limits/ban > the key in Redis > a text in its place is unavailable, and left alone': [
       ['if format ~= 1 or newest > stamp then', 'if newest > stamp then'],
     ],
     'conformance > a clock that was set back makes no ban longer': [['if stamp > now then', 'if false then']],
@@ -52,8 +51,9 @@ export const ban: Mutants = {
       ['shifted(log.blocked_until), shifted(log.level_until)', 'log.blocked_until, shifted(log.level_until)'],
       ['  settle(log, words, p, now)\n  return math', '  return math'],
     ],
-    'limits/ban-kind > a clock that was set back > by less: time stands still until the clock has caught up':
-      [['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then']],
+    'limits/ban > a clock that was set back > by less: time stands still until the clock has caught up': [
+      ['if stamp <= clock + MAX_AHEAD then', 'if stamp < clock + MAX_AHEAD then'],
+    ],
     'conformance > only denials within the time count, and peeks and shadow limits never': [
       ['middle) < words[p + 3]', 'middle) <= words[p + 3]'],
       ['high = middle else', 'high = middle - 1 else'],
@@ -67,7 +67,7 @@ export const ban: Mutants = {
       ['format, stamp, blocked_until, level, level_until =', 'format, stamp, blocked_until ='],
       ['log.denials = string.sub(raw, BAN_SIZE + 1)', ''],
     ],
-    'limits/ban-kind > the key in Redis > holds nothing of what is over, once it is written again': [
+    'limits/ban > the key in Redis > holds nothing of what is over, once it is written again': [
       ['if log.blocked_until <= now then log.blocked_until = 0 end', ''],
       ['if log.level_until <= now then log.level, log.level_until = 0, 0 end', ''],
       ['log.level_until <= now', 'log.level_until < now'],
@@ -80,7 +80,7 @@ export const ban: Mutants = {
         'function ban.unblock(log)\n  log.blocked_until, log.level, log.level_until = 0, 0, 0',
       ],
     ],
-    'limits/ban-kind > the key in Redis > lives as long as anything of it matters, and not much longer': [
+    'limits/ban > the key in Redis > lives as long as anything of it matters, and not much longer': [
       ['math.max(log.blocked_until, log.level_until)', 'log.blocked_until'],
       ["if log.denials ~= '' then", 'if false then'],
       ['- 1) + words[p + 3])', '- 1))'],
@@ -93,23 +93,24 @@ export const ban: Mutants = {
       ['ttl_of(math.max(0, expires - clock), is_clock_given)', 'ttl_of(math.max(0, expires - clock), true)'],
       ['ttl_of(math.max(0, expires - clock)', 'ttl_of(math.max(0, expires)'],
     ],
-    'limits/ban-kind > the key in Redis > by a clock that is handed in, ten minutes at least': [
+    'limits/ban > the key in Redis > by a clock that is handed in, ten minutes at least': [
       ['ttl_of(math.max(0, expires - clock), is_clock_given)', 'ttl_of(math.max(0, expires - clock), false)'],
     ],
     'histories 1 > overrides and bans, clock set back': [
       ['shifted(denial_at(log, i - 1))', 'denial_at(log, i - 1)'],
       ['log.denials, log.stamp = table.concat(denials), now', 'log.denials = table.concat(denials)'],
     ],
-    'limits/ban-kind > a clock that was set back > denials keep their age': [
+    'limits/ban > a clock that was set back > by more than a second: as much is left of the ban as when it was written, in an explanation, too':
+      [['  ban.restamp(log, now)\n', '']],
+    'limits/ban > a clock that was set back > denials keep their age': [
       ['shifted(denial_at(log, i - 1))', 'now'],
       ['log.denials, log.stamp = table.concat(denials), now', 'log.stamp = now'],
-      ['  ban.restamp(log, now)\n', ''],
       [
         'return math.max(0, log.blocked_until - now), log.level,',
         'return log.blocked_until - now, log.level,',
       ],
     ],
-    'limits/ban-kind > denials bring a ban on > each of several requests that are decided together counts, and brings on one ban at most':
+    'limits/ban > denials bring a ban on > each of several requests that are decided together counts, and brings on one ban at most':
       [
         ['#log.denials / DENIAL_SIZE + count <', '#log.denials / DENIAL_SIZE + 1 <'],
         ['if #log.denials / DENIAL_SIZE + count < words[p + 2] then', 'if true then'],

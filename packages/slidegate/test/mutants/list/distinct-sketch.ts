@@ -76,7 +76,7 @@ export const distinctSketch: Mutants = {
     'limits/distinct-sketch > by a clock that begins at 0 it counts as by any other': [
       ['stamp, turn = -SUB_WINDOWS * precision, 0', 'stamp, turn = 0, 0'],
     ],
-    'traps/what-is-wrong > about so many different values': [
+    'redis/state-errors > about so many different values': [
       ['return nil, raw.err or NO_SKETCHES', 'return nil, NO_SKETCHES'],
     ],
     "limits/every-kind > 'about so many different values', 'Redis' > a clock set back by 3600000 ms frees nobody, and locks nobody out":
@@ -86,8 +86,9 @@ export const distinctSketch: Mutants = {
       ],
     'limits/every-kind > about so many different values in Redis > lives on for all of its time when the clock is set back':
       [['stamp, is_restamped = now - now % precision, true', 'stamp = now - now % precision']],
-    'limits/travel-together > about so many different values: what one key has is not what the next one has':
-      [['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if']],
+    'redis/travel-together > about so many different values: what one key has is not what the next one has': [
+      ['if mine > 0 then\n  reset = now - now % precision + SUB_WINDOWS * precision - now\nelseif', 'if'],
+    ],
     "limits/every-kind > 'about so many different values', 'Redis', among the rest > brings on a ban, during which a decision and an explanation agree":
       [['if op and op.bans and not is_shadow then op.denied[k] = true end', '']],
     'limits/distinct-sketch > at its limit a key is denied for all values, and told how, on Redis': [

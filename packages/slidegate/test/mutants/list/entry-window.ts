@@ -32,21 +32,20 @@ export const entryWindow: Mutants = {
       ['      op.is_held = 0\n', ''],
       ['and units_of(key, id, cut) == cost then', 'then'],
     ],
-    'limits/permits > Redis > expired holders stay expired when the newest is released': [
+    'limiter/permits > Redis > expired holders stay expired when the newest is released': [
       ['if held_at == stamp and card > live then', 'if false then'],
     ],
-    'limits/permits > Redis > after a large step back only those still held are listed': [
+    'limiter/permits > Redis > after a large step back only those still held are listed': [
       ['flat, cut = {}, math.max(log.stamp, now)', 'flat, cut = {}, now'],
     ],
-    'limits/permits > Redis > is held where a shadow limit had no room for it': [
+    'limiter/permits > Redis > is held where a shadow limit had no room for it': [
       ['elseif entries == HOLDER and not is_shadow then', 'elseif entries == HOLDER then'],
     ],
-    'limits/travel-together > extend': [
+    'redis/travel-together > extend': [
       ['if is_known and entries == HOLDER and', 'if is_known and'],
       ['elseif entries == HOLDER and not is_shadow then', 'elseif not is_shadow then'],
     ],
     'histories 1 > concurrency': [
-      ['if entries == HOLDER then is_look = false end', ''],
       ['if held_at and op.hold ~= RENEWED then', 'if held_at then'],
       ['tables_of(kinds, 5).remove(key, id, cost)', 'tables_of(kinds, 5).remove(key, id, 1)'],
     ],

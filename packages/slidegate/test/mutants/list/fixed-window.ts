@@ -15,7 +15,7 @@ export const fixedWindow: Mutants = {
       ['if length > 0 and first_hit == 1 then reply[answer], answer = since, answer + 1 end', ''],
       ['reply[answer], answer = since,', 'reply[answer], answer = now,'],
     ],
-    'traps/what-is-wrong > a fixed window with a byte too many': [
+    'redis/state-errors > a fixed window with a byte too many': [
       ["LAST_OF_COUNTER = '13'", "LAST_OF_COUNTER = '12'"],
     ],
     'limits/fixed-window > the clock of this process may differ from that of Redis, > but not by -4: nobody is told anything then, and nothing is charged':
@@ -47,7 +47,7 @@ export const fixedWindow: Mutants = {
         ['do edge = edge - 1 end\n  start', 'do edge = edge end\n  start'],
         ['if since > now then', 'if since >= now then'],
       ],
-    'traps/what-is-wrong > a fixed window': [
+    'redis/state-errors > a fixed window': [
       ['return nil, raw.err or NO_COUNTER', 'return nil, NO_COUNTER'],
       ['  if #raw ~= COUNTER_SIZE then return nil, raw.err or NO_COUNTER end\n', ''],
     ],
@@ -67,7 +67,7 @@ export const fixedWindow: Mutants = {
       ['if since <= clock + MAX_AHEAD then', 'if since <= now + MAX_AHEAD then'],
       ['op.bans and not is_shadow then', 'op.bans then'],
     ],
-    "traps/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
+    "redis/ttl > the first charge in a window gives a key its time, and no other does: '9-per-1h'": [
       ['since, used, is_new = now, 0, true', 'since, used = now, 0'],
       ['  if is_new then', '  if true then'],
     ],
@@ -117,7 +117,7 @@ export const fixedWindow: Mutants = {
       ],
     'limits/fixed-window > a key lives for the rest of its window and a quarter more, at least 4 s > a month':
       [['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - start, clock ~= reply[1])']],
-    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+    'redis/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [
         ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],
         ['ttl_of(ends - since, clock ~= reply[1])', 'ttl_of(ends - since, false)'],

@@ -1,10 +1,11 @@
 import type { Mutants } from '../mutant.ts'
 import { ban } from './ban.ts'
-import { decide } from './decide.ts'
+import { consume } from './consume.ts'
 import { distinctSketch } from './distinct-sketch.ts'
+import { driver } from './driver.ts'
 import { entryWindow } from './entry-window.ts'
 import { fixedWindow } from './fixed-window.ts'
-import { main } from './main.ts'
+import { operations } from './operations.ts'
 import { override } from './override.ts'
 import { packedWindow } from './packed-window.ts'
 import { prelude } from './prelude.ts'
@@ -18,6 +19,7 @@ export const MUTANTS: readonly Mutants[] = [
   ban,
   override,
   rare,
+  ...operations,
   streamWindow,
   slidingCounter,
   entryWindow,
@@ -25,7 +27,7 @@ export const MUTANTS: readonly Mutants[] = [
   packedWindow,
   fixedWindow,
   tokenBucket,
-  main,
-  decide,
+  driver,
+  consume,
   prelude,
 ]

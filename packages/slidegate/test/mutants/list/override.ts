@@ -7,11 +7,6 @@ export const override: Mutants = {
       ['FOREVER = 4503599627370496', 'FOREVER = 450359962737'],
       ['local first, is_named = last + 1, false', 'local first, is_named = last + 2, false'],
       ['if found and found < last then', 'if false then'],
-      ["call_redis('DEL', key)\n", '\n'],
-      ["if ttl then call_redis('SET', key, raw, 'PX', ttl) else call_redis('SET', key, raw) end", ''],
-      ["if run.rule then rule, ends = run.rule, run.rule == '' and 0 or ends_of(run.ruleMs) end", ''],
-      ['existed = blocked + ends > 0', 'existed = true'],
-      ['clock ~= reply[1]) then existed = 1 end', 'clock ~= reply[1]) then existed = 0 end'],
     ],
     'histories 1 > overrides': [
       ["string.find(names, '/' .. name .. ' ', first, true)", "string.find(names, '/' .. name, first, true)"],
@@ -21,7 +16,6 @@ export const override: Mutants = {
     'histories 2 > overrides': [["OVERRIDE_END = ':o'", "OVERRIDE_END = ':p'"]],
     'conformance > an override may end by itself, and what was used under it counts on': [
       ['if mark and ends > clock and', 'if mark and'],
-      ['ms >= FOREVER and FOREVER or clock + ms', 'ms >= FOREVER and FOREVER or ms'],
     ],
     'conformance > numbers of every kind change on the log that there is': [
       [
@@ -58,27 +52,22 @@ export const override: Mutants = {
         'if blocked > clock then changed.is_blocked = true end',
         'if blocked > 0 then changed.is_blocked = true end',
       ],
-      ['run.blockMs == 0 and 0 or ends_of(run.blockMs) end', '0 end'],
     ],
-    'overrides/overrides > overrides in Redis with one bucket > a name changes no limit of another dimension':
-      [['if found and found < last then', 'if found then']],
-    'overrides/overrides > overrides in Redis with one bucket > a list of more than a page is whole, and has each once':
-      [
-        ['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9'],
-        ["run.after == '' and '-' or '(' .. run.after", "run.after == '' and '-' or '[' .. run.after"],
-        ['if i == OVERRIDES_PAGE or bytes >= PAGE_BYTES then', 'if bytes >= PAGE_BYTES then'],
-        ['told[1] = name\n', '\n'],
-      ],
-    'traps/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
+    'limiter/overrides > overrides in Redis with one bucket > a name changes no limit of another dimension': [
+      ['if found and found < last then', 'if found then'],
+    ],
+    'limiter/overrides > overrides in Redis with one bucket > a list of more than a page is whole, and has each once':
+      [['INDEX_LENGTH = 10', 'INDEX_LENGTH = 9']],
+    'redis/damaged-state > an override > "1 0 0" is unavailable, and is left alone': [
       ['if not mark then return nil, NO_OVERRIDE end', ''],
     ],
-    'traps/damaged-state > an override > "1 0 4503599627370496 null\\n" is unavailable, and is left alone': [
+    'redis/damaged-state > an override > "1 0 4503599627370496 null\\n" is unavailable, and is left alone': [
       [
         "mark, at = string.match(stored, '^exempt(\\n)()', at)",
         "mark, at = string.match(stored, '(\\n)()', at)",
       ],
     ],
-    'traps/damaged-state > an override > "1 0 4503599627370496 {\\"hour\\":5}\\n" is unavailable, and is left alone':
+    'redis/damaged-state > an override > "1 0 4503599627370496 {\\"hour\\":5}\\n" is unavailable, and is left alone':
       [
         [
           "if mark ~= '\\n' and mark ~= '{}\\n' and mark ~= '}}\\n' then return nil, NO_OVERRIDE end",
@@ -86,16 +75,7 @@ export const override: Mutants = {
         ],
       ],
     'conformance > overrides are listed with the keys that they were set for': [
-      ["call_redis('ZADD', index, '0', name)", ''],
       ['string.sub(index, 1, -1 - INDEX_LENGTH)', 'string.sub(index, 1, -INDEX_LENGTH)'],
-      ['(given or known)', "''"],
-      ['told[#told + 1], told[#told + 2] = name, raw', 'told[#told + 1], told[#told + 2] = raw, raw'],
-      ['run, run.given and run.given[i], clock', 'run, nil, clock'],
-    ],
-    'conformance > a ban is lifted with a block, and an exempt key is not banned': [
-      ['if run.blockMs == 0 and not run.rule then', 'if false then'],
-      ['log.tables.unblock(log)', ''],
-      ['log.tables.unblock(log)\n        save(log, words, clock)', 'log.tables.unblock(log)'],
     ],
   },
 }

@@ -185,7 +185,7 @@ export const packedWindow: Mutants = {
       ['page, pages, back = EDGES + (head + pages) % slots', 'page, pages, back = EDGES + pages % slots'],
       ['* PAGE_WIDTH, pages + 1, 0', '* PAGE_WIDTH, pages, 0'],
     ],
-    'traps/damaged-state > a sliding window among others > cut off at any place it does not trouble the requests beside it: 41 requests':
+    'redis/damaged-state > a sliding window among others > cut off at any place it does not trouble the requests beside it: 41 requests':
       [
         ['if #found < PAGE_WIDTH then return nil end', ''],
         [
@@ -196,7 +196,7 @@ export const packedWindow: Mutants = {
     'conformance > after a small step back keys that are asked together are told apart': [
       ['if column == STAMP then value1, value2, value3, value4 = stamp1, stamp2, stamp3, stamp4 end', ''],
     ],
-    'traps/stored-format > a window log of all parts': [
+    'redis/stored-format > a window log of all parts': [
       ['2, page + 1, false', '2, page + 1, true'],
       ['reply[answer] = used', ''],
       ['above = total - used + over - 1', 'above = total - used + over'],
@@ -239,7 +239,7 @@ export const packedWindow: Mutants = {
     ],
     'limits/every-kind > a sliding window in Redis > refuses "what is no log" in its place, and leaves it as it is':
       [["if raw ~= '' then return nil, raw.err or NO_WINDOW end", '']],
-    'traps/what-is-wrong > a sliding window': [['return nil, raw.err or NO_WINDOW', 'return nil, NO_WINDOW']],
+    'redis/state-errors > a sliding window': [['return nil, raw.err or NO_WINDOW', 'return nil, NO_WINDOW']],
     'limits/every-kind > a sliding window in Redis > refuses "\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000\\u0000" in its place, and leaves it as it is':
       [['if format ~= FORMAT then return nil, NO_WINDOW end', '']],
     'history/stored-form > a large ring is given back when its log has run empty, a small one kept: the usual way':
@@ -273,7 +273,7 @@ export const packedWindow: Mutants = {
       ['retry = reset', ''],
       ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 then'],
     ],
-    'traps/damaged-state > a window log whose oldest total is above its newest is no log of ours': [
+    'redis/damaged-state > a window log whose oldest total is above its newest is no log of ours': [
       ['if used < 0 then return nil, DAMAGED_WINDOW end', ''],
     ],
     'conformance > a count of requests is decided like as many single ones': [
@@ -291,7 +291,7 @@ export const packedWindow: Mutants = {
     'conformance > denials bring on a ban, the last of them says so': [
       ['if op and op.bans and not is_shadow then op.denied[k] = true end', ''],
     ],
-    'limits/ban-kind > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
+    'limits/ban > what does not count as a denial > a denial by the limits of another part, though a shadow limit of this one has no room':
       [['if op and op.bans and not is_shadow then', 'if op and op.bans then']],
     'conformance > peek writes nothing': [
       ['if mine > 0 or is_restamped and not is_look then', 'if mine > 0 or is_restamped then'],
@@ -339,7 +339,7 @@ export const packedWindow: Mutants = {
     'conformance > a refund returns no more than was charged at its instant': [
       ['returned = math.min(units, held)', 'returned = units'],
     ],
-    'traps/stored-format > a window log with a lease': [
+    'redis/stored-format > a window log with a lease': [
       ['HAS_LEASES = 16', 'HAS_LEASES = 32'],
       ['LEASES = 87', 'LEASES = 75'],
       ['if front >= HAS_LEASES and size >= FRONT then', 'if false then'],
@@ -357,33 +357,33 @@ export const packedWindow: Mutants = {
       ],
       ['if reset < 0 then reset = 0 end', 'reset = 0'],
     ],
-    'traps/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
+    'redis/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
       ["HOT_OFFSET = '15'", "HOT_OFFSET = '21'"],
       [
         'ttl = (is_due or is_new) and ttl_of(kept, clock ~= reply[1])',
         'ttl = ttl_of(kept, clock ~= reply[1])',
       ],
     ],
-    'traps/big-logs > Redis > beyond its bound the oldest records are merged: under, never over': [
+    'limits/big-logs > Redis > beyond its bound the oldest records are merged: under, never over': [
       ['MAX_RECORDS = 65536', 'MAX_RECORDS = 131072'],
       ['if back >= PAGE or is_rare or pages > MANY_PAGES then', 'if back >= PAGE or is_rare then'],
       ['if back >= PAGE or is_rare or pages > MANY_PAGES then', 'if is_rare or pages > MANY_PAGES then'],
     ],
-    'traps/big-logs > Redis > a refund far back in a large log is exact, and further back than 4,096 records it is none':
+    'limits/big-logs > Redis > a refund far back in a large log is exact, and further back than 4,096 records it is none':
       [
         ['MAX_REFUND_RECORDS = 4096', 'MAX_REFUND_RECORDS = 65536'],
         ['MAX_REFUND_RECORDS = 4096', 'MAX_REFUND_RECORDS = 4095'],
       ],
-    'traps/damaged-state > a sliding window > with any number of its header at its extremes it does not trouble the requests beside it':
+    'redis/damaged-state > a sliding window > with any number of its header at its extremes it does not trouble the requests beside it':
       [['if front >= HAS_LEASES and size >= FRONT then', 'if front >= HAS_LEASES then']],
-    'traps/damaged-state > a sliding window > cut off while it is short it does not trouble the requests beside it either':
+    'redis/damaged-state > a sliding window > cut off while it is short it does not trouble the requests beside it either':
       [
         [
           'if front > 0 and (size < EDGES or front > PAGE) or back > 0 and size < BACK + back * WIDTH then',
           'if front > 0 and (size < EDGES or front > PAGE) then',
         ],
       ],
-    'traps/damaged-state > a window log cut off in its leases > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log cut off in its leases > each operation is rejected and leaves the log alone':
       [
         [
           'if front > 0 and (size < EDGES or front > PAGE) or back > 0 and size < BACK + back * WIDTH then',
@@ -397,12 +397,12 @@ export const packedWindow: Mutants = {
         'if front > 0 and (size < EDGES or front > PAGE) or back > 0 and size <= BACK + back * WIDTH then',
       ],
     ],
-    'traps/damaged-state > a window log cut off in its front > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log cut off in its front > each operation is rejected and leaves the log alone':
       [
         ['(size < EDGES or front > PAGE)', 'front > PAGE'],
         ['or front > 0 and #raw < EDGES\n', '\n'],
       ],
-    'traps/damaged-state > a window log with a front that is longer than a page > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with a front that is longer than a page > each operation is rejected and leaves the log alone':
       [
         ['(size < EDGES or front > PAGE)', 'size < EDGES'],
         ['if not is_whole or front > PAGE or back > PAGE or', 'if not is_whole or back > PAGE or'],
@@ -558,9 +558,9 @@ export const packedWindow: Mutants = {
         'local before, _, oldest_total, oldest_stamp = 0, nil, nil, nil',
       ],
     ],
-    'traps/damaged-state > a window log that is cut off where a shorter window begins does not trouble the requests beside it':
+    'redis/damaged-state > a window log that is cut off where a shorter window begins does not trouble the requests beside it':
       [['if not before_window then return nil, DAMAGED_WINDOW end', '']],
-    'traps/ttl > the TTL of a window log, by the clock of Redis > a charge to more than 2^46 units sets the TTL, and a refund does not':
+    'redis/ttl > the TTL of a window log, by the clock of Redis > a charge to more than 2^46 units sets the TTL, and a refund does not':
       [
         ['is_rare = total > MAX_UNITS', 'is_rare = total > 2 * MAX_UNITS'],
         [
@@ -572,7 +572,7 @@ export const packedWindow: Mutants = {
         ["call_redis('SET', log.key, value, 'KEEPTTL')", "call_redis('SET', log.key, value)"],
         ['if at_ms < log.since or stamp', 'if stamp < log.since or stamp'],
       ],
-    'traps/damaged-state > a window log with a back that is longer than a page > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with a back that is longer than a page > each operation is rejected and leaves the log alone':
       [
         [
           'if back > PAGE or pages > slots or front == 0 and pages > 0 then',
@@ -580,7 +580,7 @@ export const packedWindow: Mutants = {
         ],
         ['if not is_whole or front > PAGE or back > PAGE or', 'if not is_whole or front > PAGE or'],
       ],
-    'traps/damaged-state > a window log with more pages than there is room for > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with more pages than there is room for > each operation is rejected and leaves the log alone':
       [
         [
           'if back > PAGE or pages > slots or front == 0 and pages > 0 then',
@@ -588,7 +588,7 @@ export const packedWindow: Mutants = {
         ],
         ['or pages > log.slots or pages > 0', 'or pages > 0'],
       ],
-    'traps/damaged-state > a window log with pages, but no front > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with pages, but no front > each operation is rejected and leaves the log alone':
       [
         [
           'if back > PAGE or pages > slots or front == 0 and pages > 0 then',
@@ -596,10 +596,10 @@ export const packedWindow: Mutants = {
         ],
         ['or pages > 0 and front == 0 or', 'or'],
       ],
-    'traps/damaged-state > a window log of more than 2^46 units, cut off, is left alone': [
+    'redis/damaged-state > a window log of more than 2^46 units, cut off, is left alone': [
       ['if slots > 0 and #all ~= EDGES + slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end', ''],
     ],
-    'traps/damaged-state > a window log with a byte too many > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with a byte too many > each operation is rejected and leaves the log alone':
       [
         ['if #old ~= slots * PAGE_WIDTH then return nil, DAMAGED_WINDOW end', ''],
         [
@@ -662,7 +662,7 @@ export const packedWindow: Mutants = {
     'limits/logs > Redis > packed > charges beyond the limit, and beyond what a log keeps, are waited for': [
       ['if lease_ms > 0 then\n', 'if true then\n'],
     ],
-    'traps/ttl > the TTL of a window log, by the clock of Redis > counts leases': [
+    'redis/ttl > the TTL of a window log, by the clock of Redis > counts leases': [
       [
         'if lease_ms > lease or now >= leased + keep then lease = lease_ms end',
         'if now >= leased + keep then lease = lease_ms end',
@@ -687,7 +687,7 @@ export const packedWindow: Mutants = {
     'limits/logs > Redis, the rare way alone > packed > part of a request is returned': [
       ['if mine > 0 and is_rare then', 'if is_rare then'],
     ],
-    'traps/ttl > the TTL of a window log, by the clock of Redis > a request after the clock was set back sets the TTL':
+    'redis/ttl > the TTL of a window log, by the clock of Redis > a request after the clock was set back sets the TTL':
       [
         [
           'is_new = size == 0 or is_restamped or is_empty and slots > KEPT_SLOTS',
@@ -757,7 +757,7 @@ export const packedWindow: Mutants = {
         ['lowered(log, is_gone and index + 1 or index, returned)', 'lowered(log, index, returned)'],
         ['is_gone and index + 1 or index, returned)', 'is_gone and index + 1 or index, held)'],
       ],
-    'traps/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 3600000 ms':
+    'redis/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 3600000 ms':
       [
         ['local is_due = now - now % part > stamp or keep ~= kept', 'local is_due = keep ~= kept'],
         ['local is_due = now - now % part > stamp or', 'local is_due = now - part > stamp or'],
@@ -772,7 +772,7 @@ export const packedWindow: Mutants = {
         ],
         ["if ttl then call_redis('PEXPIRE', key, ttl) end", ''],
       ],
-    'traps/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 10000 ms':
+    'redis/ttl > the TTL of a window log, by the clock of Redis > only the first request in a part of its slack sets the TTL: a window of 10000 ms':
       [['kept < 20000 and 4000 or', 'kept < 20000 and 400 or']],
     'conformance > a request that came twice is returned once': [
       [
@@ -780,38 +780,38 @@ export const packedWindow: Mutants = {
         'HEADER_FORMAT, FORMAT, now, slots, kept, base, total, new_stamp, front, back, head, pages',
       ],
     ],
-    'traps/ttl > a key that is charged when the clock says 0 has a time to live, too': [
+    'redis/ttl > a key that is charged when the clock says 0 has a time to live, too': [
       [
         'ttl = (is_due or is_new) and ttl_of(kept, clock ~= reply[1])',
         'ttl = (is_due or is_new) and ttl_of(kept)',
       ],
     ],
-    'traps/ttl > a log that outgrows its ring keeps its lifetime, set rarely': [
+    'redis/ttl > a log that outgrows its ring keeps its lifetime, set rarely': [
       ["call_redis('SET', key, value, 'KEEPTTL')", "call_redis('SET', key, value)"],
     ],
-    'traps/ttl > the lifetime is renewed by a request that it would not outlast': [
+    'redis/ttl > the lifetime is renewed by a request that it would not outlast': [
       ['elseif ttl then\n      call', 'elseif is_new then\n      call'],
     ],
-    'traps/damaged-state > a sliding window > a list in its place is unavailable, and left alone': [
+    'redis/damaged-state > a sliding window > a list in its place is unavailable, and left alone': [
       ['if raw.err then return raw.err end', ''],
     ],
-    'traps/damaged-state > a window log of another format > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log of another format > each operation is rejected and leaves the log alone':
       [
         [
           'if string.byte(raw) ~= FORMAT or #raw < BACK then return NO_WINDOW end',
           'if #raw < BACK then return NO_WINDOW end',
         ],
       ],
-    'traps/damaged-state > a window log cut off in its header > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log cut off in its header > each operation is rejected and leaves the log alone':
       [
         [
           'if string.byte(raw) ~= FORMAT or #raw < BACK then return NO_WINDOW end',
           'if string.byte(raw) ~= FORMAT then return NO_WINDOW end',
         ],
       ],
-    'traps/damaged-state > a window log cut off in its back > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log cut off in its back > each operation is rejected and leaves the log alone':
       [['or back > PAGE or #raw < BACK + back * WIDTH or front', 'or back > PAGE or front']],
-    'traps/damaged-state > a window log with a total that is below its base > each operation is rejected and leaves the log alone':
+    'redis/damaged-state > a window log with a total that is below its base > each operation is rejected and leaves the log alone':
       [['or log.base > log.total then return', 'then return']],
     'limits/logs > Redis, the rare way alone > packed > each cost waits for the request that is in its way': [
       [
@@ -819,7 +819,7 @@ export const packedWindow: Mutants = {
         'string.sub(raw, FRONT + 1, FRONT + front * WIDTH) .. string.sub(ring',
       ],
     ],
-    'traps/ttl > what is refunded or reset to nothing leaves no key behind': [
+    'redis/ttl > what is refunded or reset to nothing leaves no key behind': [
       [
         "if log.total == log.base then\n    call_redis('DEL', log.key)",
         "if false then\n    call_redis('DEL', log.key)",
@@ -858,7 +858,7 @@ export const packedWindow: Mutants = {
           'log.base, log.total = 0, log.total - shift',
         ],
       ],
-    'traps/numbers > Redis > totals that grow for long, since the log is never empty, stay exact': [
+    'limits/numbers > Redis > totals that grow for long, since the log is never empty, stay exact': [
       ['shift = math.max(log.base, log.total + units - MAX_UNITS)', 'shift = log.total + units - MAX_UNITS'],
     ],
     'limits/logs > Redis, the rare way alone > packed > set back by half a second, time stands still until it has caught up':

@@ -1,9 +1,9 @@
 import type { Mutants } from '../mutant.ts'
 
 export const prelude: Mutants = {
-  part: 'stores/redis/prelude.lua',
+  part: 'ops/prelude.lua',
   mutants: {
-    'traps/numbers > Redis > totals that grow for long, since the log is never empty, stay exact': [
+    'limits/numbers > Redis > totals that grow for long, since the log is never empty, stay exact': [
       ['MAX_UNITS = 2 ^ 46', 'MAX_UNITS = 2 ^ 48'],
     ],
     'histories 1 > sliding, clock set back': [['NEVER = -1', 'NEVER = 0']],
@@ -14,7 +14,7 @@ export const prelude: Mutants = {
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 1001'],
       ['MAX_AHEAD = 1000', 'MAX_AHEAD = 2000'],
     ],
-    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+    'redis/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [
         ['MIN_GIVEN_TTL = 600000', 'MIN_GIVEN_TTL = 0'],
         ['is_clock_given and lifetime < MIN_GIVEN_TTL and MIN_GIVEN_TTL or lifetime', 'lifetime'],
@@ -24,21 +24,21 @@ export const prelude: Mutants = {
       ['LATER = 1000', 'LATER = 5'],
       ["NUMBER_FORMAT = '>I6'", "NUMBER_FORMAT = '<I6'"],
     ],
-    'traps/ttl > what is held, and the values that count, live as long as their window and a quarter more': [
+    'redis/ttl > what is held, and the values that count, live as long as their window and a quarter more': [
       ['slack = keep / 4', 'slack = keep / 8'],
       ['slack = keep / 4', 'slack = keep'],
       ['keep + (slack', '(slack'],
       ['slack < 5000 and 5000 or slack - slack % 1', '5000'],
       ['slack < 5000 and', 'slack > 5000 and'],
     ],
-    'traps/ttl > every key has a time to live, and not a longer one than it needs > by the clock of Redis': [
+    'redis/ttl > every key has a time to live, and not a longer one than it needs > by the clock of Redis': [
       ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'lifetime < MIN_GIVEN_TTL and'],
     ],
-    'traps/ttl > the lifetime is renewed by a request that it would not outlast': [
+    'redis/ttl > the lifetime is renewed by a request that it would not outlast': [
       ['is_clock_given and lifetime < MIN_GIVEN_TTL and', 'is_clock_given and'],
       ['or lifetime), lifetime', 'or lifetime), 2 * lifetime'],
     ],
-    'traps/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
+    'redis/ttl > the lifetime is not renewed by denials, peeks and refunds, and not by every admission': [
       ['or lifetime), lifetime', 'or lifetime), keep'],
     ],
   },

@@ -3,17 +3,17 @@ import type { Mutants } from '../mutant.ts'
 export const slidingCounter: Mutants = {
   part: 'limits/sliding-counter.lua',
   mutants: {
-    'traps/stored-format > a sliding counter': [
+    'redis/stored-format > a sliding counter': [
       ["'>BI6I7I7I6'", "'<BI6I7I7I6'"],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 26'],
       ['TWO_WINDOWS_SIZE = 27', 'TWO_WINDOWS_SIZE = 28'],
       ['is_restamped = words[p + 3],', 'is_restamped = words[p + 2],'],
       ['is_restamped = words[p + 3], now - now % window,', 'is_restamped = words[p + 3], now,'],
     ],
-    'traps/what-is-wrong > a sliding counter with a byte too many': [
+    'redis/state-errors > a sliding counter with a byte too many': [
       ["LAST_OF_TWO_WINDOWS = '27'", "LAST_OF_TWO_WINDOWS = '26'"],
     ],
-    'traps/ttl > a sliding counter lives until its window and the next are over': [
+    'redis/ttl > a sliding counter lives until its window and the next are over': [
       ['now - now % window, true, false', 'now - now % window, false, false'],
       ["if raw ~= '' then", "if raw == '' then"],
       ['if stamp > now then', 'if stamp >= now then'],
@@ -30,11 +30,11 @@ export const slidingCounter: Mutants = {
       ['if charged_in == start then current', 'if true then current'],
       ['counter.is_new = counter.stamp ~= start\n', '\n'],
     ],
-    'traps/what-is-wrong > a sliding counter': [
+    'redis/state-errors > a sliding counter': [
       ['return nil, raw.err or NO_TWO_WINDOWS', 'return nil, NO_TWO_WINDOWS'],
       ['  if #raw ~= TWO_WINDOWS_SIZE then return nil, raw.err or NO_TWO_WINDOWS end\n', ''],
     ],
-    'traps/what-is-wrong > a sliding counter whose window begins between two of its windows': [
+    'redis/state-errors > a sliding counter whose window begins between two of its windows': [
       ['or stamp % window ~= 0 or', 'or'],
     ],
     'conformance > after a small step back over an edge a sliding counter waits for the clock': [
@@ -57,14 +57,14 @@ export const slidingCounter: Mutants = {
       ['current = current + cost * mine', 'current = current + cost'],
       ['1, start, current, previous, since)\n  if', '1, now, current, previous, since)\n  if'],
     ],
-    "traps/ttl > the first charge in a window gives a key its time, and no other does: 'counter'": [
+    "redis/ttl > the first charge in a window gives a key its time, and no other does: 'counter'": [
       ['  is_new = false\n', ''],
       ['  if is_new then', '  if true then'],
       ['  if is_new then', '  if false then'],
       ['(ttl_of(2 * window,', '(ttl_of(window,'],
       ['if counter.is_new then', 'if true then'],
     ],
-    'traps/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
+    'limits/numbers > Redis > sliding counters of 2^40 units in 366 days are counted to the last': [
       ['(now - start) / precision, window', '(now - start), window'],
       ['if counter.current == 0 and counter.previous == 0 then', 'if counter.current == 0 then'],
       ['else previous = previous - returned end', 'end'],
@@ -137,15 +137,15 @@ export const slidingCounter: Mutants = {
       ['math.min(units, held)', 'units'],
       ['then current = current - returned else', 'then else'],
     ],
-    'traps/damaged-state > units beyond all that may be is no log of ours': [
+    'redis/damaged-state > units beyond all that may be is no log of ours': [
       ['MOST_IN_WINDOW = 2 ^ 52', 'MOST_IN_WINDOW = 2 ^ 53'],
       ['or current > MOST_IN_WINDOW or', 'or'],
     ],
-    'traps/damaged-state > more units before is no log of ours': [
+    'redis/damaged-state > more units before is no log of ours': [
       ['or previous > MOST_IN_WINDOW then', 'then'],
     ],
     'histories 2 > bans by counter of several keys': [['op.bans and not is_shadow then', 'op.bans then']],
-    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+    'redis/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [['ttl_of(2 * window, clock ~= reply[1])', 'ttl_of(2 * window, false)']],
     "limits/every-kind > 'a sliding counter', 'Redis', among the rest > keys in one batch each get their own result":
       [

@@ -48,7 +48,7 @@ export const streamWindow: Mutants = {
     ],
     'limits/every-kind > a sliding window as a stream in Redis > leaves no key behind where nothing is left in it':
       [["if call_redis('XLEN', key) == 0 then call_redis('DEL', key) end", '']],
-    'traps/stored-format > a log that is followed': [['high, above = middle, total - units', '']],
+    'redis/stored-format > a log that is followed': [['high, above = middle, total - units', '']],
     'conformance > stream: a charge beyond the limit is waited for': [
       ['if guesses < STREAM_GUESSES then', 'if true then'],
       ['if i == 1 and total', 'if i ~= 1 and total'],

@@ -14,7 +14,7 @@ export const tokenBucket: Mutants = {
       ],
       ['if stamp <= now then', 'if stamp < now then'],
     ],
-    'traps/what-is-wrong > a token bucket with a byte too many': [
+    'redis/state-errors > a token bucket with a byte too many': [
       ["LAST_OF_BUCKET = '32'", "LAST_OF_BUCKET = '31'"],
     ],
     'conformance > the debt of a token bucket saturates, at a smaller refill too: it is paid in 366 days': [
@@ -26,11 +26,11 @@ export const tokenBucket: Mutants = {
       ['if rate == refill then', 'if rate ~= refill then'],
       ['if debt > words[p + 3] then debt = words[p + 3] end', ''],
     ],
-    'traps/damaged-state > a debt beyond all that may be is no log of ours': [
+    'redis/damaged-state > a debt beyond all that may be is no log of ours': [
       ['MAX_PARTS = 2 ^ 52', 'MAX_PARTS = 2 ^ 53'],
       ['if format ~= 1 or debt > MAX_PARTS then', 'if format ~= 1 then'],
     ],
-    'traps/what-is-wrong > a token bucket': [
+    'redis/state-errors > a token bucket': [
       ['return nil, raw.err or NO_BUCKET', 'return nil, NO_BUCKET'],
       ['if #raw ~= BUCKET_SIZE then', 'if #raw == 0 then'],
     ],
@@ -111,10 +111,10 @@ export const tokenBucket: Mutants = {
       ['if bucket.debt == 0 then', 'if true then'],
       ["call_redis('SETRANGE', bucket.key, '1', struct_pack('>I6I7', bucket.stamp, bucket.debt))", ''],
     ],
-    'traps/ttl > a token bucket that owes more than its refill of now allows lives for 366 days': [
+    'redis/ttl > a token bucket that owes more than its refill of now allows lives for 366 days': [
       ['keep % last_refill) / last_refill', 'keep % last_refill) / refill'],
     ],
-    'traps/ttl > the TTL of a token bucket is renewed where it would end before its debt is paid, and only there':
+    'redis/ttl > the TTL of a token bucket is renewed where it would end before its debt is paid, and only there':
       [
         ['if expires < now + keep then', 'if true then'],
         ['if expires < now + keep then', 'if expires < keep then'],
@@ -122,9 +122,9 @@ export const tokenBucket: Mutants = {
         ['last_refill, clock + lifetime', 'last_refill, clock'],
         ['last_refill, clock + lifetime', 'last_refill, clock + 2 * lifetime'],
       ],
-    'traps/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
+    'redis/ttl > every key has a time to live, and not a longer one than it needs > by a clock that is handed in: ten minutes at least':
       [['ttl_of(keep, clock ~= reply[1])', 'ttl_of(keep, false)']],
-    'traps/ttl > a token bucket lives until its debt is paid, and not much longer': [
+    'redis/ttl > a token bucket lives until its debt is paid, and not much longer': [
       ['ttl_of(keep, clock ~= reply[1])', 'ttl_of(keep, true)'],
     ],
     "limits/every-kind > 'a token bucket', 'Redis' > holds no time where all of it was returned": [

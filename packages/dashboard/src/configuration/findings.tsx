@@ -1,0 +1,95 @@
+// Results of a configuration check: problems and differences.
+
+import { Fragment } from 'preact'
+import type { ConfigurationProblem, DiffLine } from '../../../server/src/admin/api-types.ts'
+import { count } from '../format.ts'
+
+const SIGNS = { same: ' ', added: '+', removed: '−' } as const
+
+/** What is added and what is removed: by a sign and a word, and by colour besides. */
+export function Diff({ label, lines }: { readonly label: string; readonly lines: readonly DiffLine[] }) {
+  const linesThatAre = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length
+  return (
+    <figure class="diff">
+      <figcaption>
+        {label}: lines added {count(linesThatAre('added'))}, removed {count(linesThatAre('removed'))}.
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      <section class="scrolled code" aria-label={label} tabIndex={0}>
+        <ol>
+          {hunksOf(lines).map(({ leftOut, from, lines }) => (
+            <Fragment key={from}>
+              {leftOut > 0 && <li class="left-out">… {count(leftOut)} lines are the same</li>}
+              {lines.map(({ kind, text }, i) => (
+                <li key={from + i} class={kind}>
+                  <span aria-hidden="true">{SIGNS[kind]} </span>
+                  {kind !== 'same' && <span class="hidden">{kind}: </span>}
+                  {text}
+                </li>
+              ))}
+            </Fragment>
+          ))}
+        </ol>
+      </section>
+    </figure>
+  )
+}
+
+/** Lines that belong together, and how many were left out before them, because nothing changes there. */
+interface Hunk {
+  readonly leftOut: number
+  /** The place of its first line. */
+  readonly from: number
+  readonly lines: readonly DiffLine[]
+}
+
+/** Lines that are the same, shown before and after a change. */
+const CONTEXT = 3
+
+/** What changes, with some lines around it. The last hunk may have no lines, where some are left out after all changes. */
+function hunksOf(lines: readonly DiffLine[]): Hunk[] {
+  const isNear = (_line: DiffLine, i: number) =>
+    lines.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some(({ kind }) => kind !== 'same')
+  const near = lines.map(isNear)
+  const hunks: Hunk[] = []
+  for (let at = 0; at < lines.length; ) {
+    const from = near.indexOf(true, at)
+    if (from === -1) return [...hunks, { leftOut: lines.length - at, from: lines.length, lines: [] }]
+    const next = near.indexOf(false, from)
+    const to = next === -1 ? lines.length : next
+    hunks.push({ leftOut: from - at, from, lines: lines.slice(from, to) })
+    at = to
+  }
+  return hunks
+}
+
+/** What is wrong with a configuration, and where. */
+export function Problems({
+  problems,
+  onGo,
+}: {
+  readonly problems: readonly ConfigurationProblem[]
+  /** Shows the place. Default: there is nothing to show it in. */
+  readonly onGo?: (problem: ConfigurationProblem) => void
+}) {
+  return (
+    <ul class="problems">
+      {problems.map((problem) => {
+        const { line, column, message } = problem
+        const place = `line ${line}, column ${column}`
+        return (
+          <li key={`${place} ${message}`}>
+            {onGo === undefined ? (
+              place
+            ) : (
+              <button type="button" class="plain small" onClick={() => onGo(problem)}>
+                {place}
+              </button>
+            )}
+            : {message}
+          </li>
+        )
+      })}
+    </ul>
+  )
+}

@@ -1,0 +1,51 @@
+// Shows when a request of a given cost would be admitted.
+
+import { useId, useState } from 'preact/hooks'
+import { type Explanation, keyOf, type OneKey } from '../api-types.ts'
+import { count, roundDuration } from '../format.ts'
+import { useQuery } from '../use-query.ts'
+
+const EVERY_MS = 1000
+
+export function CostCheck({ of, usual }: { readonly of: OneKey; readonly usual: Explanation }) {
+  const id = useId()
+  const [text, setText] = useState('1')
+  const cost = /^[1-9][0-9]{0,14}$/.test(text.trim()) ? Number(text) : undefined
+  const isOther = cost !== undefined && cost !== usual.cost
+  const body = { limiter: of.limiter, key: keyOf(of), cost }
+  const { data, error } = useQuery<Explanation>(isOther ? '/v1/explain' : undefined, {
+    body,
+    everyMs: EVERY_MS,
+  })
+  const explanation = cost === usual.cost ? usual : data
+  return (
+    <p class="asked-cost">
+      <label for={id}>A request of</label>
+      <input
+        id={id}
+        type="text"
+        inputMode="numeric"
+        size={6}
+        value={text}
+        aria-invalid={cost === undefined}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <span class="verdict">
+        {cost === undefined
+          ? 'units: a whole number from 1, please.'
+          : `${cost === 1 ? 'unit' : 'units'} ${explanation === undefined ? (error === undefined ? '…' : 'cannot be asked about now.') : verdictOf(explanation)}`}
+      </span>
+    </p>
+  )
+}
+
+function verdictOf({ allowed, retryAfterMs, deniedBy, limits, blockedMs, cost }: Explanation): string {
+  if (allowed) return 'would be admitted now.'
+  if (blockedMs === null) return 'is denied until the key is unblocked.'
+  if (retryAfterMs === null) {
+    const small = limits.filter(({ shadow, limit }) => !shadow && limit < cost)
+    return `is never admitted: ${count(cost)} is more than ${small.map(({ name }) => name).join(', ')} holds.`
+  }
+  const why = blockedMs > 0 ? 'the key is blocked' : `there is no room in ${deniedBy.join(', ')}`
+  return `would be admitted in ${roundDuration(retryAfterMs)}: ${why}.`
+}

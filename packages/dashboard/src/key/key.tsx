@@ -1,0 +1,180 @@
+// The page of a key: its windows as they move, its decisions, and actions on it.
+
+import { useRef } from 'preact/hooks'
+import {
+  type AuditEntry,
+  type DeclaredLimiter,
+  declaredName,
+  type ExplainedLimit,
+  type Explanation,
+  hasRule,
+  keyOf,
+  type OneKey,
+} from '../api-types.ts'
+import { PageHeader } from '../components/page-header.tsx'
+import { Badge, Loaded, Notice } from '../components/status.tsx'
+import { Tail } from '../components/tail.tsx'
+import { blockInWords, count, roundDuration, ruleInWords } from '../format.ts'
+import { decodeParameter, limiterHref } from '../routes.ts'
+import { useQuery } from '../use-query.ts'
+import { Actions } from './actions.tsx'
+import { Changes } from './changes.tsx'
+import { CostCheck } from './cost-check.tsx'
+import { LimitPanel } from './limit-panel.tsx'
+import { LookUp } from './look-up.tsx'
+import { useServiceClock } from './motion.ts'
+import type { Level } from './window-geometry.ts'
+import './key.css'
+
+const EVERY_MS = 1000
+const AUDIT_EVERY_MS = 10_000
+const AUDITED = 1000
+
+/** Samples of what was used that are kept for the picture. */
+const LEVELS = 600
+
+export function KeyPage({
+  params,
+}: {
+  readonly params: { readonly name: string; readonly key: string; readonly dimension?: string }
+}) {
+  const { name, key, dimension } = params
+  const of = {
+    limiter: decodeParameter(name),
+    key: decodeParameter(key),
+    dimension: dimension === undefined ? undefined : decodeParameter(dimension),
+  }
+  // Another key is another page, not this one with other numbers for a moment.
+  return <Key key={JSON.stringify(of)} of={of} />
+}
+
+function Key({ of }: { readonly of: OneKey }) {
+  const { limiter, key, dimension } = of
+  const body = { limiter, key: keyOf(of), charges: true }
+  const query = useQuery<Explanation>('/v1/explain', { body, everyMs: EVERY_MS })
+  const audit = useQuery<{ entries: AuditEntry[] }>(`/v1/admin/audit?count=${AUDITED}`, {
+    everyMs: AUDIT_EVERY_MS,
+  })
+  const limiters = useQuery<{ limiters: DeclaredLimiter[] }>('/v1/admin/limiters')
+  const declared = limiters.data?.limiters.find(({ name }) => name === limiter)
+  const clock = useServiceClock(query.data?.atMs)
+  const levels = useLevels(query.data)
+  const reload = (): void => {
+    query.reload()
+    audit.reload()
+  }
+  const crumbs = [
+    { label: 'Overview', href: '#/' },
+    { label: limiter, href: limiterHref(limiter) },
+  ]
+  return (
+    <>
+      <LookUp limiters={limiters.data?.limiters ?? []} of={of} />
+      <PageHeader title={key} crumbs={crumbs}>
+        {dimension !== undefined && <Badge>{dimension}</Badge>}
+        {query.data !== undefined && declared !== undefined && (
+          <Actions of={of} config={declared.config} explained={query.data} onDone={reload} />
+        )}
+      </PageHeader>
+      {declared?.hashesKeys === true && /^~[\w-]{22}$/.test(key) && (
+        <Notice tone="warn">
+          <p>This limiter keeps its keys as hashes, and this looks like one. Look up the key itself.</p>
+        </Notice>
+      )}
+      <Loaded query={query}>
+        {(explained) => (
+          <>
+            <Verdict of={of} explained={explained} />
+            {explained.limits.map((limit) => (
+              <LimitPanel
+                key={limit.name}
+                limit={limit}
+                atMs={explained.atMs}
+                levels={levels.get(limit.name) ?? []}
+                clock={clock}
+                isOverride={isOverridden(of, limit, explained)}
+              />
+            ))}
+          </>
+        )}
+      </Loaded>
+      <Tail limiter={limiter} of={of} />
+      <Changes query={audit} of={of} hashesKeys={declared?.hashesKeys === true} />
+    </>
+  )
+}
+
+/** How it stands with the key as a whole. */
+function Verdict({ of, explained }: { readonly of: OneKey; readonly explained: Explanation }) {
+  const { allowed, blockedMs, bans } = explained
+  const rules = explained.overrides.filter(hasRule)
+  return (
+    <section class="panel verdict-panel" aria-labelledby="verdict">
+      <div class="panel-head">
+        <h2 id="verdict">Now</h2>
+        {blockedMs !== 0 ? (
+          <Badge tone="bad">{blockInWords(blockedMs)}</Badge>
+        ) : allowed ? (
+          <Badge tone="good">admitted</Badge>
+        ) : (
+          <Badge tone="bad">denied</Badge>
+        )}
+      </div>
+      <CostCheck of={of} usual={explained} />
+      <dl class="facts">
+        {bans.some(({ level, denials }) => level > 0 || denials > 0) && (
+          <>
+            <dt>Towards the next ban</dt>
+            <dd>
+              {bans
+                .map(({ denials, level }) => `${count(denials)} denials, ${count(level)} bans in a row`)
+                .join(', ')}
+            </dd>
+          </>
+        )}
+        <dt>Override</dt>
+        <dd>
+          {rules.length === 0
+            ? 'none'
+            : rules.map((override) => (
+                <span key={override.dimension}>
+                  {ruleInWords(override)}
+                  <span class="muted">
+                    {override.expiresInMs === undefined
+                      ? ', until it is deleted'
+                      : `, for ${roundDuration(override.expiresInMs)} more`}
+                  </span>
+                </span>
+              ))}
+        </dd>
+      </dl>
+    </section>
+  )
+}
+
+/** Whether a limit has numbers of an override, or only counts by it. */
+function isOverridden(of: OneKey, limit: ExplainedLimit, { limits: all, overrides }: Explanation): boolean {
+  const name = declaredName(of, limit)
+  return overrides.some(({ limits = {}, exempt, unused = [] }) => {
+    if (exempt) return true
+    const used = Object.keys(limits).filter((each) => !unused.includes(each))
+    return used.includes(name) || (all.length === 1 && used.length > 0)
+  })
+}
+
+/** What was used of each limit, by the answers so far. */
+function useLevels(explained: Explanation | undefined): ReadonlyMap<string, readonly Level[]> {
+  const levels = useRef<ReadonlyMap<string, readonly Level[]>>(new Map())
+  const heard = useRef<Explanation>()
+  if (explained !== undefined && explained !== heard.current) {
+    const { atMs, limits } = explained
+    // A clock that was set back tells a new story.
+    const isLater = atMs >= (heard.current?.atMs ?? 0)
+    const before = isLater ? levels.current : new Map<string, readonly Level[]>()
+    levels.current = new Map(
+      limits.map(({ name, used }) => [name, [...(before.get(name) ?? []), { atMs, used }].slice(-LEVELS)]),
+    )
+    heard.current = explained
+  }
+  return levels.current
+}

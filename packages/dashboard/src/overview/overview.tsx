@@ -1,0 +1,115 @@
+// The overview page: all limiters, instances and the store at a glance.
+
+import type { LimiterRates, Overview, StoreStatus } from '../../../server/src/admin/api-types.ts'
+import { Chart, RequestChart } from '../components/chart.tsx'
+import { PageHeader } from '../components/page-header.tsx'
+import { Stat, Stats } from '../components/stats.tsx'
+import { Notice } from '../components/status.tsx'
+import { count, duration, rate, ratio, share } from '../format.ts'
+import { useHistory } from '../history.ts'
+import { useLive } from '../live.tsx'
+import { LimiterTable } from './limiter-table.tsx'
+import { Servers } from './servers.tsx'
+
+export function OverviewPage() {
+  const { overview, latency } = useLive()
+  const history = useHistory()
+  return (
+    <>
+      <PageHeader title="Overview" />
+      {overview === undefined ? (
+        <p class="muted">Waiting for the first second…</p>
+      ) : (
+        <>
+          <Warnings overview={overview} />
+          <Numbers overview={overview} />
+          <div class="columns">
+            <div class="panel">
+              {history !== undefined && <RequestChart title="Requests per second" history={history} />}
+            </div>
+            {/* Calls of a store in the same process take no time to speak of. */}
+            {overview.store.kind === 'redis' && (
+              <div class="panel">
+                <Chart
+                  title="Calls of the store"
+                  seconds={latency.seconds}
+                  format={duration}
+                  series={[
+                    { label: 'p99', tone: 'accent', values: latency.p99, isFilled: true },
+                    { label: 'p50', tone: 'muted', values: latency.p50, isDashed: true },
+                  ]}
+                />
+              </div>
+            )}
+          </div>
+          <section class="panel" aria-labelledby="limiters">
+            <h2 id="limiters">Limiters</h2>
+            <LimiterTable limiters={overview.limiters} />
+          </section>
+          <Servers overview={overview} />
+        </>
+      )}
+    </>
+  )
+}
+
+function Warnings({ overview: { store, missing, limiters } }: { readonly overview: Overview }) {
+  const down = limiters.filter(({ isStoreDown }) => isStoreDown).map(({ name }) => name)
+  return (
+    <>
+      {(!store.up || down.length > 0) && (
+        <Notice tone="bad">
+          <p>
+            The store gives no answer{down.length > 0 && ` to ${listed(down)}`}: requests are answered without
+            it, as <code>onStoreError</code> says.
+          </p>
+        </Notice>
+      )}
+      {missing > 0 && (
+        <Notice tone="warn">
+          <p>
+            {missing === 1 ? 'One instance has' : `${missing} instances have`} not answered: the numbers are
+            without {missing === 1 ? 'it' : 'them'}.
+          </p>
+        </Notice>
+      )}
+    </>
+  )
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, 5).join(', ')
+  return names.length > 5 ? `${shown} and ${names.length - 5} others` : shown
+}
+
+function Numbers({ overview: { limiters, store, instances } }: { readonly overview: Overview }) {
+  const sum = (of: (limiter: LimiterRates) => number) =>
+    limiters.reduce((all, limiter) => all + of(limiter), 0)
+  const allowed = sum(({ allowedPerSecond }) => allowedPerSecond)
+  const denied = sum(({ deniedPerSecond }) => deniedPerSecond)
+  const shadowed = sum(({ shadowDeniedPerSecond }) => shadowDeniedPerSecond)
+  const withoutStore = sum(({ withoutStorePerSecond }) => withoutStorePerSecond)
+  const waiting = sum((limiter) => limiter.waiting)
+  return (
+    <Stats label="In the last second">
+      <Stat name="Requests" value={rate(allowed + denied)} />
+      <Stat name="Denied" value={rate(denied)} tone={denied > 0 ? 'denied' : undefined} />
+      <Stat name="Share denied" value={share(ratio(denied, allowed + denied))} />
+      <Stat name="Shadow denials" value={rate(shadowed)} tone={shadowed > 0 ? 'shadow-denied' : undefined} />
+      {waiting > 0 && <Stat name="Waiting" value={count(waiting)} />}
+      {withoutStore > 0 && <Stat name="Without the store" value={rate(withoutStore)} tone="denied" />}
+      <StoreStats store={store} />
+      <Stat name="Instances" value={count(instances.length)} />
+    </Stats>
+  )
+}
+
+function StoreStats({ store: { kind, callMs } }: { readonly store: StoreStatus }) {
+  if (kind === 'memory') return <Stat name="Store" value="memory" />
+  return (
+    <>
+      <Stat name="Store p50" value={duration(callMs?.p50)} />
+      <Stat name="Store p99" value={duration(callMs?.p99)} />
+    </>
+  )
+}

@@ -1,0 +1,68 @@
+// The page that asks for a token.
+
+import { useState } from 'preact/hooks'
+import { PageHeader } from './components/page-header.tsx'
+import { Notice } from './components/status.tsx'
+import { useSession } from './session.tsx'
+
+export function SignInPage() {
+  const { state, who, problem, signIn } = useSession()
+  const [text, setText] = useState('')
+  if (state === 'checking') return <p class="muted">Loading…</p>
+  if (state === 'unreachable') {
+    return (
+      <Notice tone="bad">
+        <p>The service cannot be reached. It is asked again every two seconds.</p>
+      </Notice>
+    )
+  }
+  return (
+    <div class="sign-in panel">
+      <PageHeader title="Sign in" />
+      <form
+        class="dialog-body"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void signIn(text.trim())
+        }}
+      >
+        {who !== undefined &&
+          (who.hasTokens ? (
+            <p>
+              {who.name} has the role {who.role}. This page needs a token with the role read, and one with the
+              role admin to change anything.
+            </p>
+          ) : (
+            <p>Open the link that the service printed when it started, or enter the token of this link.</p>
+          ))}
+        <label>
+          Token
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            value={text}
+            aria-describedby="token-hint"
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <span class="field-hint" id="token-hint">
+            One of <code>auth.tokens</code> of the configuration. If it has none, the token of the link that
+            the service printed when it started: each start makes a new one. This tab keeps the token until
+            you close it.
+          </span>
+        </label>
+        {problem !== undefined && (
+          <p class="denied" role="alert">
+            {problem}
+          </p>
+        )}
+        <div>
+          <button type="submit" class="primary">
+            Sign in
+          </button>
+        </div>
+      </form>
+    </div>
+  )
+}

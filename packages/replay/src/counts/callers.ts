@@ -1,0 +1,130 @@
+// Counts by caller: what became of each, and who was denied most.
+
+/** What became of one caller. */
+interface CallerCounts {
+  requests: number
+  denied: number
+  /** Of each limit: units in the fullest of the caller's windows. */
+  readonly fullest: number[]
+}
+
+/** How full a window can be, in percent of the limit: below `to`, and in the one that is full just so much. */
+export const BANDS: readonly { readonly from: number; readonly to: number }[] = [
+  ...[0, 10, 25, 50, 75, 90].map((from, i, all) => ({ from, to: all[i + 1] ?? 100 })),
+  { from: 100, to: 100 },
+  { from: 100, to: 125 },
+  { from: 125, to: 150 },
+  { from: 150, to: 200 },
+  { from: 200, to: Number.POSITIVE_INFINITY },
+]
+
+/** Callers that are held: those beyond are only counted. */
+const CAPACITY = 500_000
+
+/** What became of each caller. */
+export class Callers {
+  readonly #counts = new Map<string, CallerCounts>()
+  readonly #limits: number
+  readonly #capacity: number
+  /** Requests of callers that there was no room for. */
+  beyond = 0
+
+  /** @param limits how many there are */
+  constructor(limits: number, capacity: number = CAPACITY) {
+    this.#limits = limits
+    this.#capacity = capacity
+  }
+
+  get size(): number {
+    return this.#counts.size
+  }
+
+  admitted(key: string, within: readonly number[]): void {
+    const counts = this.#of(key)
+    if (counts === undefined) return
+    counts.requests++
+    for (let i = 0; i < this.#limits; i++) counts.fullest[i] = Math.max(counts.fullest[i]!, within[i]!)
+  }
+
+  denied(key: string): void {
+    const counts = this.#of(key)
+    if (counts === undefined) return
+    counts.requests++
+    counts.denied++
+  }
+
+  get(key: string): Readonly<CallerCounts> | undefined {
+    return this.#counts.get(key)
+  }
+
+  /** How many were denied something. */
+  get deniedCount(): number {
+    let count = 0
+    for (const { denied } of this.#counts.values()) if (denied > 0) count++
+    return count
+  }
+
+  /** How many callers' fullest windows hold how much of the limit, by {@link BANDS}. */
+  byBand(limitIndex: number, limit: number): number[] {
+    const counts = Array<number>(BANDS.length).fill(0)
+    for (const { fullest } of this.#counts.values()) {
+      const units = fullest[limitIndex]!
+      if (units > 0) counts[bandOf((100 * units) / limit)]!++
+    }
+    return counts
+  }
+
+  #of(key: string): CallerCounts | undefined {
+    let counts = this.#counts.get(key)
+    if (counts === undefined) {
+      if (this.#counts.size >= this.#capacity) {
+        this.beyond++
+        return undefined
+      }
+      counts = { requests: 0, denied: 0, fullest: Array(this.#limits).fill(0) }
+      this.#counts.set(key, counts)
+    }
+    return counts
+  }
+}
+
+function bandOf(percent: number): number {
+  return BANDS.findIndex(({ from, to }) => percent < to || (from === to && percent === to))
+}
+
+export interface Caller {
+  readonly key: string
+  readonly denied: number
+}
+
+/**
+ * Counts by caller, for those with the most. Exact as long as there are no more callers than `capacity`;
+ * beyond it the half with the least counts is forgotten, now and then, so that only callers who come rarely
+ * can be missed.
+ */
+export class TopCallers {
+  readonly #counts = new Map<string, number>()
+  readonly #capacity: number
+
+  constructor(capacity = 500_000) {
+    this.#capacity = capacity
+  }
+
+  add(key: string): void {
+    const count = this.#counts.get(key) ?? 0
+    if (count === 0 && this.#counts.size >= this.#capacity) this.#forgetHalf()
+    this.#counts.set(key, count + 1)
+  }
+
+  /** Those with the most first; where two have as many, by key. */
+  top(count: number): Caller[] {
+    return Array.from(this.#counts, ([key, denied]) => ({ key, denied }))
+      .sort((a, b) => b.denied - a.denied || (a.key < b.key ? -1 : 1))
+      .slice(0, count)
+  }
+
+  #forgetHalf(): void {
+    const byCount = Array.from(this.#counts).sort(([, a], [, b]) => a - b)
+    for (const [key] of byCount.slice(0, Math.ceil(byCount.length / 2))) this.#counts.delete(key)
+  }
+}

@@ -1,0 +1,33 @@
+// Limits as --limit has them, and what --compare counts them by.
+
+import { fixedWindow, type Limit, SlidegateError, slidingWindow, tokenBucket } from 'slidegate'
+import { messageOf, UsageError } from './errors.ts'
+import { printable } from './text.ts'
+
+const LIMIT = /^(?:([^=]+)=)?(\d{1,16})\/(\w+)$/
+
+/** A limit as it is written on the command line: `100/1m`, or with a name `login=100/1m`. */
+export function parseLimit(text: string): Limit {
+  const match = LIMIT.exec(text)
+  if (match === null)
+    throw new UsageError(`--limit is "${printable(text)}"; write it like 100/1m or name=100/1m`)
+  const [, name, limit, window] = match
+  try {
+    return slidingWindow({ limit: Number(limit), window: window!, name })
+  } catch (error) {
+    if (error instanceof SlidegateError)
+      throw new UsageError(`--limit ${printable(text)}: ${messageOf(error)}`)
+    throw error
+  }
+}
+
+/** What limits can be compared with, in words. */
+export const COMPARED_WORDS = { fixed: 'fixed windows', bucket: 'token buckets' } as const
+export type Compared = keyof typeof COMPARED_WORDS
+
+/** The same limit, counted otherwise. */
+export function countedAs(kind: Compared, { name, limit, windowMs }: Limit): Limit {
+  if (kind === 'fixed') return fixedWindow({ name, limit, window: windowMs })
+  // Full again after the window.
+  return tokenBucket({ name, capacity: limit, refill: limit, interval: windowMs })
+}

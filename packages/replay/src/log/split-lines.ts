@@ -1,0 +1,27 @@
+// Splits bytes into lines. Runs in browsers, too.
+
+/** A longer line is cut to one character more than this, by which it is known. */
+export const MAX_LINE_CHARS: number = 1024 * 1024
+
+/** Decodes UTF-8 and splits at line feeds, holding no more than a chunk and a line. */
+export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
+  // A mark at the beginning of the bytes is dropped by the decoder.
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = decoder.decode(chunk, { stream: true }).split('\n')
+    lines[0] = cut(rest + lines[0])
+    rest = cut(lines.pop()!)
+    yield lines.map(withoutReturn)
+  }
+  rest += decoder.decode()
+  if (rest !== '') yield [withoutReturn(rest)]
+}
+
+function cut(line: string): string {
+  return line.length > MAX_LINE_CHARS ? line.slice(0, MAX_LINE_CHARS + 1) : line
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line
+}

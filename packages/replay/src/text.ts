@@ -1,0 +1,73 @@
+// How numbers, times and others' texts read on a terminal.
+
+// Control characters, unpaired surrogates, formatting, what is not shown, and line separators: whatever could steer a
+// terminal or disguise a text.
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+
+/** A text from a log as it may stand on a terminal: harmless, and no longer than `length` characters or so. */
+export function printable(text: string, length = 100): string {
+  const shortened = text.length > length ? `${text.slice(0, length)}...` : text
+  return shortened.replace(UNPRINTABLE, escaped)
+}
+
+/** JSON with everything unprintable escaped: the same data, safe to show. */
+export function printableJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
+    character === '\n' ? '\n' : escaped(character),
+  )
+}
+
+function escaped(character: string): string {
+  return Array.from(
+    { length: character.length },
+    (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`,
+  ).join('')
+}
+
+/** A text that keeps no other in memory, of which it may have been a part: cut anew, out of one that is hardly longer. */
+export function detached(text: string): string {
+  return ` ${text}`.slice(1)
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** `99.9%`, without decimals where there are none; `-` of nothing. */
+export function formatPercent(part: number, whole: number): string {
+  if (whole === 0) return '-'
+  return `${Number(((100 * part) / whole).toFixed(1))}%`
+}
+
+/** Rows under each other in columns: the first to the left, the others to the right. */
+export function alignColumns(rows: readonly (readonly string[])[], indent = '  '): string[] {
+  const widths: number[] = []
+  for (const row of rows)
+    row.forEach((cell, i) => {
+      widths[i] = Math.max(widths[i] ?? 0, cell.length)
+    })
+  return rows.map((row) => {
+    const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+    return `${indent}${cells.join('  ')}`.trimEnd()
+  })
+}
+
+const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
+
+/** `5m` in milliseconds; 0 needs no unit. `undefined` where the text is no duration. */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0
+  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text)
+  return match === null ? undefined : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+}
+
+/** In its two largest units: `3d 11h`, `5m`, `1s 20ms`. */
+export function formatDuration(ms: number): string {
+  const parts: string[] = []
+  let rest = ms
+  for (const [unit, unitMs] of Object.entries(UNIT_MS)) {
+    if (rest >= unitMs) parts.push(`${Math.floor(rest / unitMs)}${unit}`)
+    rest %= unitMs
+  }
+  return parts.slice(0, 2).join(' ') || '0s'
+}

@@ -1,0 +1,150 @@
+// slidegate limiters, usage, top, audit, capture.
+
+import type { Command } from 'commander'
+import type { Static } from 'typebox'
+import { alignColumns, formatCount, printable } from '#replay/text.js'
+import type { AuditEntry, SpanUsage } from '../admin/api-types.ts'
+import { keyText, numberUpTo } from '../client/arguments.ts'
+import { addServiceCommand, clientOf, print, type ServiceFlags, write } from '../client/command.ts'
+import { lasting, limitText, nameOf } from '../client/format.ts'
+import type { TopAnswer } from '../http/admin-schemas.ts'
+
+interface LimiterReport {
+  readonly name: string
+  readonly limits: readonly (Readonly<Record<string, unknown>> & {
+    readonly name: string
+    readonly dimension?: string
+    readonly shadow: boolean
+  })[]
+  readonly stats: { readonly storeErrors: Readonly<Record<string, number>> }
+  readonly waiting: { readonly length: number }
+}
+
+export function addLimitersCommand(program: Command): void {
+  addServiceCommand(program, 'limiters', 'the limiters of the service, and how they are').action(
+    async (flags: ServiceFlags) => {
+      const answer = await clientOf(flags).ask('GET', '/v1/admin/limiters', 'limiters')
+      const { limiters } = answer as { limiters: readonly LimiterReport[] }
+      print(flags, answer, () => limiters.flatMap(limiterLines))
+    },
+  )
+}
+
+function limiterLines({ name, limits, stats, waiting }: LimiterReport): string[] {
+  const errors = Object.values(stats.storeErrors).reduce((sum, count) => sum + count, 0)
+  const notes = [
+    ...(waiting.length > 0 ? [`${formatCount(waiting.length)} wait`] : []),
+    ...(errors > 0 ? [`${formatCount(errors)} store errors`] : []),
+  ]
+  const rows = limits.map((limit) => {
+    const { dimension } = limit
+    return [`${dimension === undefined ? '' : `${printable(dimension)}.`}${nameOf(limit)}`, limitText(limit)]
+  })
+  return [`${printable(name)}${notes.length > 0 ? `: ${notes.join(', ')}` : ''}`, ...alignColumns(rows)]
+}
+
+export function addUsageCommand(program: Command): void {
+  addServiceCommand(program, 'usage', 'how much a limiter decides, over the last seconds and minutes')
+    .argument('<limiter>', 'its name')
+    .action(async (limiter: string, flags: ServiceFlags) => {
+      const answer = await clientOf(flags).ask(
+        'GET',
+        `/v1/admin/limiters/${encodeURIComponent(limiter)}/usage`,
+        'usage',
+      )
+      const { usage } = answer as { usage: readonly SpanUsage[] }
+      print(flags, answer, () => alignColumns([USAGE_HEAD, ...usage.map(usageRow)], ''))
+    })
+}
+
+const USAGE_HEAD = ['over', 'allowed', 'per s', 'denied', 'per s', 'denied by shadow limits']
+
+function usageRow(span: SpanUsage): string[] {
+  const { allowed, denied, shadowDenied, allowedPerSecond, deniedPerSecond } = span
+  return [
+    lasting(span.seconds * 1000),
+    formatCount(allowed),
+    formatCount(allowedPerSecond),
+    formatCount(denied),
+    formatCount(deniedPerSecond),
+    formatCount(shadowDenied),
+  ]
+}
+
+interface TopFlags extends ServiceFlags {
+  readonly denials?: boolean
+  readonly count: number
+}
+
+const MAX_COUNT = 1000
+
+export function addTopCommand(program: Command): void {
+  addServiceCommand(program, 'top', 'the keys with the most requests of the last minutes')
+    .argument('<limiter>', 'its name')
+    .option('--denials', 'those with the most denials')
+    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 10)
+    .action(async (limiter: string, { denials, count, ...flags }: TopFlags) => {
+      const by = denials ? 'denials' : 'requests'
+      const path = `/v1/admin/limiters/${encodeURIComponent(limiter)}/top?by=${by}&count=${count}`
+      const answer = await clientOf(flags).ask('GET', path, 'keys')
+      const { overMs, keys } = answer as Static<typeof TopAnswer>
+      const head = `${printable(limiter)}: most ${by} in the last ${lasting(overMs)}`
+      const rows = keys.map(({ dimension, key, count: most, error }) => [
+        keyText(dimension === undefined ? key : { [dimension]: key }),
+        error === 0 ? formatCount(most) : `${formatCount(most - error)} to ${formatCount(most)}`,
+      ])
+      print(flags, answer, () => [head, ...(rows.length === 0 ? ['  none'] : alignColumns(rows))])
+    })
+}
+
+interface AuditFlags extends ServiceFlags {
+  readonly count: number
+}
+
+export function addAuditCommand(program: Command): void {
+  addServiceCommand(program, 'audit', 'who has changed what, the newest first')
+    .option('--count <count>', 'how many', numberUpTo(MAX_COUNT), 50)
+    .action(async ({ count, ...flags }: AuditFlags) => {
+      const answer = await clientOf(flags).ask('GET', `/v1/admin/audit?count=${count}`, 'entries')
+      const { entries } = answer as { entries: readonly AuditEntry[] }
+      print(flags, answer, () => (entries.length === 0 ? ['nothing yet'] : entries.map(entryLine)))
+    })
+}
+
+function entryLine({ atMs, who, what, limiter, key, detail, instance, result, error }: AuditEntry): string {
+  const words = [
+    new Date(atMs).toISOString(),
+    printable(who),
+    printable(what),
+    ...(limiter === undefined ? [] : [printable(limiter)]),
+    ...(key === undefined ? [] : [keyText(key)]),
+    ...(detail === undefined ? [] : [printable(JSON.stringify(detail), 300)]),
+    ...(result === 'done'
+      ? []
+      : [`${printable(result)}${error === undefined ? '' : `: ${printable(error, 300)}`}`]),
+    `(${printable(instance)})`,
+  ]
+  return words.join('  ')
+}
+
+interface CaptureFlags extends ServiceFlags {
+  readonly count: number
+}
+
+const MAX_CAPTURED = 100_000
+
+export function addCaptureCommand(program: Command): void {
+  addServiceCommand(program, 'capture', 'the requests that the service has captured, as lines for replay')
+    .argument('[limiter]', 'only of this one')
+    .option('--count <count>', 'the newest so many', numberUpTo(MAX_CAPTURED), 10_000)
+    .action(async (limiter: string | undefined, { count, ...flags }: CaptureFlags) => {
+      const query = new URLSearchParams({ count: `${count}`, ...(limiter !== undefined && { limiter }) })
+      const parts = clientOf(flags).text(`/v1/admin/capture?${query}`, 'application/x-ndjson')
+      for await (const part of parts) await write(part.split('\n').map(shown).join('\n'))
+    })
+}
+
+/** JSON that is the same data, safe on a terminal. */
+function shown(line: string): string {
+  return printable(line, Number.POSITIVE_INFINITY)
+}

@@ -1,0 +1,98 @@
+// Metrics of rules: their hits, and what was asked for without effect.
+
+import type { Logger } from 'pino'
+import { Counter, type Registry } from 'prom-client'
+import type { Question } from './question.ts'
+
+/** How many rules are told apart: `detailed_metric` and `value_to_metric` bring whatever callers send. */
+const MAX_RULES = 10_000
+
+/** Longer names are those of their rules only: they have what callers send. */
+const MAX_NAME = 256
+
+const OTHERS = '(others)'
+
+type Outcome = 'within_limit' | 'over_limit' | 'shadow_mode' | 'not_charged'
+
+/** Counts hits of rules, for Prometheus. Added up here, since a labelled counter costs as much as a decision. */
+export class Hits {
+  readonly #counts = new Map<string, Map<string, Record<Outcome, number>>>()
+  #size = 0
+
+  constructor(registry: Registry) {
+    const flush = (counter: Counter<'domain' | 'rule' | 'outcome'>): void => this.#flush(counter)
+    new Counter({
+      name: 'slidegate_envoy_hits_total',
+      help: 'Hits of rules in the format of envoyproxy/ratelimit.',
+      labelNames: ['domain', 'rule', 'outcome'] as const,
+      registers: [registry],
+      collect() {
+        flush(this)
+      },
+    })
+  }
+
+  count(domain: string, questions: readonly Question[], isDenied: boolean): void {
+    for (const question of questions) {
+      if (question.purpose !== 'check')
+        this.#countsOf(domain, question)[outcomeOf(question, isDenied)] += question.hits
+    }
+  }
+
+  #countsOf(domain: string, { metric: told, rule }: Question): Record<Outcome, number> {
+    const metric = told.length > MAX_NAME ? rule.path : told
+    let rules = this.#counts.get(domain)
+    if (rules === undefined) {
+      rules = new Map()
+      this.#counts.set(domain, rules)
+    }
+    const known = rules.get(metric)
+    if (known !== undefined) return known
+    const isFull = this.#size >= MAX_RULES
+    const name = isFull ? (rules.has(rule.path) ? rule.path : OTHERS) : metric
+    const counts = rules.get(name) ?? { within_limit: 0, over_limit: 0, shadow_mode: 0, not_charged: 0 }
+    if (!rules.has(name)) this.#size++
+    rules.set(name, counts)
+    return counts
+  }
+
+  #flush(counter: Counter<'domain' | 'rule' | 'outcome'>): void {
+    for (const [domain, rules] of this.#counts) {
+      for (const [rule, counts] of rules) {
+        for (const outcome of Object.keys(counts) as Outcome[]) {
+          if (counts[outcome] > 0) counter.inc({ domain, rule, outcome }, counts[outcome])
+          counts[outcome] = 0
+        }
+      }
+    }
+  }
+}
+
+function outcomeOf({ isOver, rule, purpose }: Question, isDenied: boolean): Outcome {
+  if (isOver) return rule.isShadow ? 'shadow_mode' : 'over_limit'
+  return isDenied && purpose === 'charge' ? 'not_charged' : 'within_limit'
+}
+
+/** What requests have asked for without effect: counted each time, said once. */
+export class Ignored {
+  readonly #counter: Counter<'what'>
+  readonly #log: Logger
+  readonly #said = new Set<string>()
+
+  constructor(registry: Registry, log: Logger) {
+    this.#log = log
+    this.#counter = new Counter({
+      name: 'slidegate_envoy_ignored_total',
+      help: 'What requests have asked for without effect: an unknown domain, a limit of their own, negative hits.',
+      labelNames: ['what'] as const,
+      registers: [registry],
+    })
+  }
+
+  note(what: 'domain' | 'limit' | 'negative_hits', message: string): void {
+    this.#counter.inc({ what })
+    if (this.#said.has(what)) return
+    this.#said.add(what)
+    this.#log.warn({ what }, message)
+  }
+}

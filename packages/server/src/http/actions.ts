@@ -1,0 +1,107 @@
+// Routes by which operators change something; all of it is in the audit.
+
+import type { AnyKey } from 'slidegate'
+import { ALL } from '../admin/shadow-switches.ts'
+import type { ActiveLimiter } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
+import { Done, DrainBody, Drained, KeyBody, ShadowBody, Shadowed } from './admin-schemas.ts'
+import type { App, Context } from './context.ts'
+import { overrideRoutes } from './overrides.ts'
+import { limiterFor } from './requests.ts'
+import { limitBodies } from './views.ts'
+
+const change = { role: 'admin' } as const
+const tags = ['admin']
+
+/** To change the service while it runs. Every change is in the audit. */
+export function actionRoutes(app: App, context: Context): void {
+  resetRoute(app, context)
+  overrideRoutes(app, context)
+  shadowRoutes(app, context)
+}
+
+function resetRoute(app: App, { service, admin }: Context): void {
+  app.post(
+    '/v1/admin/reset',
+    {
+      config: change,
+      schema: {
+        tags,
+        summary: 'Forget what a key has used, and its bans',
+        description: 'Keeps its override and its block.',
+        body: KeyBody,
+        response: { 200: Done },
+      },
+    },
+    async ({ body, caller }) => {
+      const key = body.key as AnyKey
+      const { limiter } = limiterFor(service, caller, body.limiter)
+      const action = { who: caller.name, what: 'reset', limiter: body.limiter, key }
+      await admin.audit.act(action, () => limiter.reset(key))
+      return { done: true as const }
+    },
+  )
+}
+
+function shadowRoutes(app: App, { service, admin }: Context): void {
+  app.post(
+    '/v1/admin/shadow',
+    {
+      config: change,
+      schema: {
+        tags,
+        summary: 'Make limits shadow limits, or enforce them',
+        description:
+          'Whatever the configuration says, until it is taken back by null. In force within a second on all instances on the same store. What is said of one limit stands before what is said of all.',
+        body: ShadowBody,
+        response: { 200: Shadowed },
+      },
+    },
+    async ({ body, caller }) => {
+      const { limiter, limit = ALL, shadow } = body
+      const names = limitNamesOf(limiterFor(service, caller, limiter))
+      if (limit !== ALL && !names.includes(limit)) {
+        const known = names.join(', ')
+        throw new ServiceError(
+          400,
+          'unknown_limit',
+          `${limiter} has no limit ${JSON.stringify(limit)}; it has ${known}`,
+        )
+      }
+      const action = { who: caller.name, what: 'shadow', limiter, detail: { limit, shadow } }
+      await admin.audit.act(action, async () => {
+        await admin.shadowSwitches.set(limiter, limit, shadow)
+        await admin.applyShadowSwitches()
+      })
+      return { done: true as const, limits: limitBodies(service.get(limiter)) }
+    },
+  )
+
+  app.post(
+    '/v1/admin/drain',
+    {
+      config: change,
+      schema: {
+        tags,
+        summary: 'Be ready no more, or again',
+        description: 'Of this instance, with all its processes. It goes on to answer whoever asks.',
+        body: DrainBody,
+        response: { 200: Drained },
+      },
+    },
+    async ({ body, caller }) => {
+      const { drain } = body
+      if (!service.active().every(({ declared }) => caller.may(declared.name))) {
+        throw new ServiceError(403, 'forbidden', `${caller.name} may not drain: there are limiters of others`)
+      }
+      await admin.drain(drain)
+      await admin.audit.note({ who: caller.name, what: 'drain', detail: { drain } })
+      return { done: true as const, draining: service.isDraining }
+    },
+  )
+}
+
+function limitNamesOf({ declared }: ActiveLimiter): readonly string[] {
+  const limits = Array.from(declared.usual.keys()).flatMap((dimension) => declared.setsOf(dimension).flat())
+  return Array.from(new Set(limits.map(({ name }) => name)))
+}

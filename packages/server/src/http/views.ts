@@ -1,0 +1,238 @@
+// Routes by which operators look at limiters, keys, the audit, captures.
+
+import { declarationOf, type Limit } from 'slidegate'
+import Type from 'typebox'
+import type { AuditEntry } from '../admin/api-types.ts'
+import type { ActiveLimiter } from '../service/service.ts'
+import { ServiceError } from '../service/service-error.ts'
+import {
+  AuditAnswer,
+  AuditQuery,
+  Events,
+  Limiters,
+  LimitsAnswer,
+  NameParams,
+  TailQuery,
+  TopAnswer,
+  TopQuery,
+  UsageAnswer,
+} from './admin-schemas.ts'
+import type { App, Context } from './context.ts'
+import { mustSee, namesFor, readerNow, sendEvents } from './readers.ts'
+import { closed, LimiterName } from './schemas.ts'
+
+const read = { role: 'read' } as const
+const tags = ['admin']
+
+/** What operators see of the service while it runs. */
+export function viewRoutes(app: App, context: Context): void {
+  const { service, admin } = context
+  app.get(
+    '/v1/admin/limiters',
+    {
+      config: read,
+      schema: { tags, summary: 'List limiters, and how they are', response: { 200: Limiters } },
+    },
+    async ({ caller }) => {
+      const mine = service.active().filter(({ declared }) => caller.may(declared.name))
+      // One question for all: each goes to all instances.
+      const states = await admin.statesOf(mine.map(({ declared }) => declared.name))
+      const limiters = mine.map((active) => ({
+        ...declaredBody(active),
+        shadowByWord: service.shadowings[active.declared.name] ?? {},
+        ...states.get(active.declared.name)!,
+      }))
+      return { limiters }
+    },
+  )
+
+  app.get(
+    '/v1/admin/limiters/:name/usage',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'How much is decided',
+        description: 'What was decided in the last whole second, 10 seconds, minute and 5 minutes.',
+        params: NameParams,
+        response: { 200: UsageAnswer },
+      },
+    },
+    async ({ caller, params }) => {
+      mustSee(context, caller, params.name)
+      return { limiter: params.name, usage: await admin.usageOf(params.name) }
+    },
+  )
+
+  app.get(
+    '/v1/admin/limiters/:name/top',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Who asks most, or is denied most',
+        description:
+          'The keys with the most requests or denials of the last 2.5 to 5 minutes, counted in bounded memory: each came count times at most, and count - error at least.',
+        params: NameParams,
+        querystring: TopQuery,
+        response: { 200: TopAnswer },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const { by = 'requests', count = 10 } = query
+      mustSee(context, caller, params.name)
+      return { limiter: params.name, by, ...(await admin.topOf(params.name, by, count)) }
+    },
+  )
+
+  app.get(
+    '/v1/admin/limiters/:name/limits',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'What each limit has said, and how full it was',
+        description: 'On all instances, since they were started.',
+        params: NameParams,
+        response: { 200: LimitsAnswer },
+      },
+    },
+    async ({ caller, params }) => {
+      mustSee(context, caller, params.name)
+      const limits = (await admin.limitsOf(params.name)).map(({ utilization: { counts, sum }, ...told }) => {
+        const requests = counts.reduce((all, count) => all + count, 0)
+        return { ...told, requests, meanUse: requests === 0 ? null : sum / requests }
+      })
+      return { limiter: params.name, limits }
+    },
+  )
+
+  app.get(
+    '/v1/admin/tail',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Follow decisions',
+        description:
+          'Decisions as they happen, as server-sent events: decision, and lost with how many there was no room for. A reader who is slow loses some; no request waits for him.',
+        querystring: TailQuery,
+        response: { 200: Events },
+      },
+    },
+    async ({ caller, query, raw }, reply) => {
+      const { limiter, key, denied } = query
+      if (limiter !== undefined) mustSee(context, caller, limiter)
+      const limiters = () => {
+        const names = namesFor(context, readerNow(context, raw))
+        return limiter === undefined ? names : names.filter((name) => name === limiter)
+      }
+      return sendEvents(
+        raw,
+        reply,
+        admin.tail.open(() => ({ limiters: limiters(), key, denied })),
+      )
+    },
+  )
+
+  app.get(
+    '/v1/admin/audit',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Who has changed what',
+        description: 'The newest first.',
+        querystring: AuditQuery,
+        response: { 200: AuditAnswer },
+      },
+    },
+    async ({ caller, query }) => {
+      const may = ({ limiter }: AuditEntry) => limiter === undefined || caller.may(limiter)
+      return { entries: await admin.audit.list(query.count ?? 50, may) }
+    },
+  )
+
+  // What is open without an end is ended.
+  app.addHook('preClose', (done) => {
+    admin.closeStreams()
+    done()
+  })
+}
+
+function declaredBody(active: ActiveLimiter) {
+  const { name, config } = active.declared
+  // A secret is none of what is told.
+  const { hashKeys, ...told } = config
+  return { name, config: told, hashesKeys: hashKeys !== undefined, limits: limitBodies(active) }
+}
+
+/** What is in force for keys without a plan or an override. */
+export function limitBodies({ declared }: ActiveLimiter): object[] {
+  const told = (dimension: string, limit: Limit) => ({
+    ...(dimension !== '' && { dimension }),
+    ...declarationOf(limit),
+  })
+  return Array.from(declared.usual).flatMap(([dimension, limits]) =>
+    limits.map((limit) => told(dimension, limit)),
+  )
+}
+
+const MAX_COUNT = 100_000
+const DEFAULT_COUNT = 10_000
+
+const Query = closed({
+  limiter: Type.Optional(LimiterName),
+  count: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_COUNT, description: `Default: ${DEFAULT_COUNT}.` }),
+  ),
+})
+
+const Lines = {
+  description: 'Captured requests, a line of JSON each.',
+  content: { 'application/x-ndjson': { schema: { type: 'string' } } },
+} as const
+
+/** The sample of what was decided, for a replay. */
+export function captureRoutes(app: App, context: Context): void {
+  const { processes, capture } = context
+  let isReading = false
+  app.get(
+    '/v1/admin/capture',
+    {
+      config: { role: 'read' },
+      schema: {
+        tags: ['admin'],
+        summary: 'The captured requests',
+        description: 'The newest of those that are kept, the oldest of them first, for slidegate replay.',
+        querystring: Query,
+        response: { 200: Lines },
+      },
+    },
+    async ({ caller, query }, reply) => {
+      const { limiter, count = DEFAULT_COUNT } = query
+      if (limiter !== undefined) mustSee(context, caller, limiter)
+      if (isReading)
+        throw new ServiceError(429, 'too_many_readers', 'somebody reads the captured requests now')
+      isReading = true
+      try {
+        await processes.ask('captured')
+        const lines = await capture.newest(
+          count,
+          (name) => (limiter === undefined || name === limiter) && caller.may(name),
+        )
+        if (lines === undefined)
+          throw new ServiceError(
+            404,
+            'no_capture',
+            'no requests are captured: the configuration has no capture',
+          )
+        const text = lines.map((line) => `${line}\n`).join('')
+        reply.header('cache-control', 'no-store')
+        return reply.type('application/x-ndjson').send(text as never)
+      } finally {
+        isReading = false
+      }
+    },
+  )
+}

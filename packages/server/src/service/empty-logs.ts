@@ -1,0 +1,70 @@
+// Which limits begin with an empty log after a change: a log is named by the structure of its limits.
+
+import type { Limit } from 'slidegate'
+import type { Config } from '../config/schema.ts'
+import { type ByDimension, DeclaredLimiter } from './declared-limiter.ts'
+
+/** A line for each limiter whose limits begin with an empty log, by this change or for keys that change their plan. */
+export function emptyLogNotes(config: Config, before: Config | undefined): readonly string[] {
+  return Object.entries(config.limiters).flatMap(([name, limiter]) => {
+    const known = before?.limiters
+    const old = known && Object.hasOwn(known, name) ? new DeclaredLimiter(name, known[name]!) : undefined
+    return emptyLogNotesOf(new DeclaredLimiter(name, limiter), old)
+  })
+}
+
+/** The same of one limiter. */
+export function emptyLogNotesOf(
+  declared: DeclaredLimiter,
+  before: DeclaredLimiter | undefined,
+): readonly string[] {
+  const { name, usual, plans, overrides } = declared
+  const note = (limits: readonly string[], when: string): readonly string[] =>
+    limits.length === 0
+      ? []
+      : [
+          `limiter ${name}: ${limits.join(', ')} ${limits.length === 1 ? 'begins' : 'begin'} with an empty log ${when}. ` +
+            'A log is kept if only numbers change and the precision stays: declare one where a limit may grow above 4,096',
+        ]
+  const changed = before && [
+    ...note(afresh(before.usual, usual), 'by this change'),
+    ...Array.from(plans).flatMap(([plan, limits]) => {
+      const known = before.plans.get(plan)
+      return known === undefined
+        ? []
+        : note(afresh(known, limits), `by this change, for keys of the plan ${plan}`)
+    }),
+    ...Array.from(overrides).flatMap(([word, limits]) => {
+      const known = before.overrides.get(word)
+      const key = (JSON.parse(word) as string[])[1]
+      return known === undefined ? [] : note(missing(known, limits), `by this change, for the key ${key}`)
+    }),
+  ]
+  const byPlan = Array.from(plans).flatMap(([plan, limits]) =>
+    note(afresh(usual, limits), `for keys that change to the plan ${plan}`),
+  )
+  return [...(changed ?? []), ...byPlan]
+}
+
+/** Names of limits that find no log of those before; `dimension.name` where there are dimensions. */
+function afresh(before: ByDimension, after: ByDimension): readonly string[] {
+  return Array.from(after).flatMap(([dimension, limits]) =>
+    missing(before.get(dimension) ?? [], limits).map((name) =>
+      dimension === '' ? name : `${dimension}.${name}`,
+    ),
+  )
+}
+
+function missing(before: readonly Limit[], after: readonly Limit[]): readonly string[] {
+  const known = logsOf(before)
+  const logs = logsOf(after)
+  return after.filter((_, i) => !known.includes(logs[i]!)).map(({ name }) => name)
+}
+
+/** Names of the limits' logs. Limits that don't share a log are numbered. */
+function logsOf(limits: readonly Limit[]): readonly string[] {
+  const logs = limits.map((limit) => limit.kind.logName(limit) + (limit.shadow ? ` of ${limit.name}` : ''))
+  return logs.map((log, i) =>
+    limits[i]!.kind.isUnshared ? `${log} ${logs.slice(0, i).filter((each) => each === log).length}` : log,
+  )
+}

@@ -1,0 +1,101 @@
+// The store of the service, and those for limiters that callers declare.
+
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
+import { type MemoryStore, type MemoryStoreOptions, memoryStore, type Store } from 'slidegate'
+import { type RedisStore, redisStore } from 'slidegate/redis'
+import type { StoreConfig } from '../config/schema.ts'
+import { fits } from './pattern.ts'
+
+/** The store that a configuration names; without one, Redis where the environment has `REDIS_URL`, else memory. */
+export function storeConfigOf(config: StoreConfig | undefined, environment: NodeJS.ProcessEnv): StoreConfig {
+  if (config !== undefined && (config.redis !== undefined || config.memory !== undefined)) return config
+  const url = environment.REDIS_URL
+  if (url === undefined || url === '') return { memory: {} }
+  return { redis: { url: url.includes(',') ? url.split(',') : url } }
+}
+
+/**
+ * @param folder against which the names of files are
+ * @throws {SlidegateError} `invalid_option`
+ */
+export function openStore({ redis, memory }: StoreConfig, folder: string): MemoryStore | RedisStore {
+  if (redis === undefined) return memoryStore(memory)
+  const { url, cluster, tls, ...options } = redis
+  return redisStore(
+    { url, ...(cluster !== undefined && { cluster }), ...(tls && { tls: tlsOf(tls, folder) }) },
+    options,
+  )
+}
+
+/** What a connection to Redis is told of TLS: in place of files what is in them. */
+export function tlsOf(
+  tls: NonNullable<NonNullable<StoreConfig['redis']>['tls']>,
+  folder: string,
+): ConnectionOptions {
+  const files = (['ca', 'cert', 'key'] as const).flatMap((what) => {
+    const file = tls[what]
+    return file === undefined ? [] : [[what, readFileSync(resolve(folder, file), 'utf8')] as const]
+  })
+  return { ...tls, ...Object.fromEntries(files) }
+}
+
+/** Overrides of the limiters of one pattern: nothing ever pushes them out. */
+const MAX_OVERRIDES = 10_000
+
+/**
+ * The stores for limiters of callers.
+ *
+ * In memory each pattern of `ownLimits` has a store of its own: a token that fills one takes no room from limiters of
+ * other patterns. In Redis all share one.
+ */
+export class OwnStores {
+  readonly #shared: Store | undefined
+  readonly #options: MemoryStoreOptions | undefined
+  readonly #stores = new Map<string, MemoryStore>()
+  #patterns: readonly string[] = []
+  /** Keys that stores of removed patterns have evicted. */
+  #evicted = 0
+
+  constructor(store: Store, options: MemoryStoreOptions | undefined) {
+    this.#shared = store.applySync === undefined ? store : undefined
+    this.#options = options
+  }
+
+  /**
+   * The longest pattern for every caller, so that a limiter is in one store only.
+   *
+   * @param patterns the patterns of all tokens, longest first; the same array until they change
+   */
+  of(limiter: string, patterns: readonly string[]): Store {
+    if (this.#shared !== undefined) return this.#shared
+    if (patterns !== this.#patterns) this.#forgetAllBut(patterns)
+    // None is left if a reload has removed it.
+    const pattern = patterns.find((each) => fits(each, limiter)) ?? '*'
+    let store = this.#stores.get(pattern)
+    if (store === undefined) {
+      store = memoryStore({ ...this.#options, maxOverrides: MAX_OVERRIDES })
+      this.#stores.set(pattern, store)
+    }
+    return store
+  }
+
+  /** The sums of all memory stores. */
+  stats(): { readonly keys: number; readonly evicted: number } {
+    const all = Array.from(this.#stores.values(), (store) => store.stats())
+    return {
+      keys: all.reduce((sum, { keys }) => sum + keys, 0),
+      evicted: all.reduce((sum, { evicted }) => sum + evicted, this.#evicted),
+    }
+  }
+
+  #forgetAllBut(patterns: readonly string[]): void {
+    this.#patterns = patterns
+    for (const [pattern, store] of this.#stores) {
+      if (patterns.includes(pattern)) continue
+      this.#evicted += store.stats().evicted
+      this.#stores.delete(pattern)
+    }
+  }
+}

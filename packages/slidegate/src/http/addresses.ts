@@ -1,0 +1,112 @@
+// Reads IP addresses and networks in all their spellings, and finds addresses in lists of networks of any length.
+import ipaddr from 'ipaddr.js'
+import { invalidOption, show } from '../errors.ts'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
+const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`)
+
+/** Four decimal parts without leading zeros, as Node has it, too. */
+export function isIPv4(text: string): boolean {
+  return IPV4.test(text)
+}
+
+/** The well-known prefix of NAT64 (RFC 6052). */
+const NAT64 = ipaddr.IPv6.parse('64:ff9b::')
+
+/** Ranges that no translator may embed there. Reading them could turn a stranger into a trusted proxy. */
+const NEVER_TRANSLATED: readonly string[] = ['private', 'loopback', 'linkLocal', 'carrierGradeNat']
+
+/** Reads an address in any spelling. IPv4 that is mapped or translated into IPv6 is read as IPv4. */
+export function readAddress(address: string): Address | undefined {
+  if (isIPv4(address)) return ipaddr.IPv4.parse(address)
+  const hex = hexadecimal(address)
+  if (hex === undefined || !ipaddr.IPv6.isValid(hex)) return undefined
+  const ipv6 = ipaddr.IPv6.parse(hex)
+  if (ipv6.isIPv4MappedAddress()) return ipv6.toIPv4Address()
+  if (!ipv6.match(NAT64, 96)) return ipv6
+  const ipv4 = new ipaddr.IPv4(ipv6.toByteArray().slice(12))
+  return NEVER_TRANSLATED.includes(ipv4.range()) ? ipv6 : ipv4
+}
+
+/**
+ * An IPv6 address without its zone id, its last four bytes in hexadecimal if they were dotted. The parser
+ * reads dotted bytes as more than they are: it takes octal and hexadecimal parts, and `::1.2.3.4` for
+ * IPv4-mapped although `::102:304`, the same address, is not.
+ */
+function hexadecimal(address: string): string | undefined {
+  const [bare = ''] = address.split('%', 1)
+  const lastPart = bare.lastIndexOf(':') + 1
+  const dotted = bare.slice(lastPart)
+  if (!dotted.includes('.')) return bare
+  if (!ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
+  return `${bare.slice(0, lastPart)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}
+
+/** An address, and how many of its leading bits name the network. */
+export type Network = readonly [Address, number]
+
+/**
+ * A network such as `10.0.0.0/8` or `2001:db8::/32`, or a single address.
+ *
+ * @throws {SlidegateError} `invalid_option`; `of` says what the text belongs to
+ */
+export function parseNetwork(text: unknown, of: string): Network {
+  if (typeof text !== 'string')
+    throw invalidOption(`a network of ${of} is ${show(text)}; it must be a string`, text)
+  const [address = '', bits, more] = text.split('/')
+  const read = readAddress(address)
+  const isMapped = read instanceof ipaddr.IPv4 && address.includes(':')
+  const most = read instanceof ipaddr.IPv4 ? 32 : 128
+  const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
+  if (read === undefined || isMapped || more !== undefined || !(prefix <= most) || address.includes('%')) {
+    throw invalidOption(
+      `a network of ${of} is ${show(text)}; it must be like 10.0.0.0/8 or 2001:db8::/32, or an address`,
+      text,
+    )
+  }
+  checkHost(text, of, [read, prefix])
+  return [read, prefix]
+}
+
+/** Whoever writes 10.0.0.1/8 may have meant one address. */
+function checkHost(text: string, of: string, [address, prefix]: Network): void {
+  const Family = address instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6
+  const first = Family.networkAddressFromCIDR(`${address}/${prefix}`)
+  if (first.toString() === address.toString()) return
+  throw invalidOption(
+    `a network of ${of} is ${text}, which is an address within ${first}/${prefix}; give the one or the other`,
+    text,
+  )
+}
+
+/** Whether an address is in one of many networks: a look-up for each length of their prefixes, however many there are. */
+export class Networks {
+  readonly #byPrefix = { ipv4: new Map<number, Set<string>>(), ipv6: new Map<number, Set<string>>() }
+
+  constructor(networks: readonly Network[]) {
+    for (const [address, prefix] of networks) {
+      const byPrefix = this.#byPrefix[address.kind()]
+      const known = byPrefix.get(prefix) ?? new Set<string>()
+      byPrefix.set(prefix, known.add(leadingBits(address, prefix)))
+    }
+  }
+
+  /** False for anything that is no address. */
+  has(text: string | undefined): boolean {
+    const address = text === undefined ? undefined : readAddress(text)
+    if (address === undefined) return false
+    for (const [prefix, networks] of this.#byPrefix[address.kind()]) {
+      if (networks.has(leadingBits(address, prefix))) return true
+    }
+    return false
+  }
+}
+
+function leadingBits(address: Address, prefix: number): string {
+  const bytes = address.toByteArray().slice(0, Math.ceil(prefix / 8))
+  if (prefix % 8 !== 0) bytes[bytes.length - 1]! &= 0xff << (8 - (prefix % 8))
+  return String.fromCharCode(...bytes)
+}

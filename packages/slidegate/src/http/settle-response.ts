@@ -1,0 +1,80 @@
+// Returns or charges the difference once a response is over: `refundIf` and `settle`.
+import type { Decision } from '../decision.ts'
+import { SlidegateError, show } from '../errors.ts'
+import type { AnyKey } from '../key.ts'
+import type { Limiter } from '../limiter.ts'
+import type { Ask } from './denied.ts'
+import type { FinishedResponse, GuardOptions, HandlerArguments } from './options.ts'
+
+export type Settler<Key extends AnyKey, Args extends HandlerArguments> = (
+  key: Key,
+  ask: Ask | undefined,
+  decision: Decision,
+  args: Args,
+) => (response: FinishedResponse) => void
+
+/** A client can't get its charge back by hanging up early: such a response is neither. */
+const REFUNDED: Readonly<Record<string, (response: FinishedResponse) => boolean>> = {
+  successful: ({ status, isComplete }) => isComplete && status < 400,
+  failed: ({ status, isComplete }) => isComplete && status >= 400,
+}
+
+/** Undefined if there is nothing to settle. */
+export function settler<Key extends AnyKey, Args extends HandlerArguments>(
+  limiter: Limiter<Key>,
+  options: Pick<GuardOptions<Args>, 'refundIf' | 'settle' | 'onSettleError'>,
+): Settler<Key, Args> | undefined {
+  const warn = warner()
+  const { refundIf, settle, onSettleError = warn } = options
+  if (refundIf === undefined && settle === undefined) return undefined
+  const isRefunded = typeof refundIf === 'string' ? REFUNDED[refundIf] : refundIf
+
+  async function settled(
+    key: Key,
+    ask: Ask | undefined,
+    decision: Decision,
+    response: FinishedResponse,
+    args: Args,
+  ): Promise<void> {
+    if (isRefunded !== undefined && (await isRefunded(response, ...args)) === true) {
+      await limiter.refund(key, decision)
+      return
+    }
+    if (settle === undefined) return
+    const units = checkedUnits(await settle(response, ...args))
+    if (units > decision.cost) await limiter.charge(key, units - decision.cost, { request: ask?.request })
+    else if (units < decision.cost) await limiter.refund(key, decision, decision.cost - units)
+  }
+
+  return (key, ask, decision, args) => {
+    let isOver = false
+    return (response) => {
+      if (isOver) return
+      isOver = true
+      settled(key, ask, decision, response, args)
+        .catch((error: unknown) => onSettleError(error, ...args))
+        // An error of onSettleError itself must not end the process.
+        .catch(warn)
+    }
+  }
+}
+
+function checkedUnits(units: unknown): number {
+  if (Number.isSafeInteger(units) && (units as number) >= 0) return units as number
+  throw new SlidegateError(
+    'invalid_cost',
+    `the settled cost is ${show(units)}; it must be an integer from 0`,
+    units,
+  )
+}
+
+/** Warns once: while a store is down every response would. */
+function warner(): (error: unknown) => void {
+  let hasWarned = false
+  return (error) => {
+    if (hasWarned) return
+    hasWarned = true
+    const message = error instanceof Error ? error.message : show(error)
+    console.warn(`slidegate: a response could not be settled: ${message}`)
+  }
+}

@@ -1,0 +1,231 @@
+// Decides requests: from what the caller asks to the store, and from its outcome to a decision.
+import type { Decision } from '../decision.ts'
+import { SlidegateError, show } from '../errors.ts'
+import type { Announcer } from '../events.ts'
+import type { AnyKey, KeyOptions } from '../key.ts'
+import type { ConsumeOptions } from '../limiter.ts'
+import type { Call, ConsumeOp, ConsumeOutcome, FastPath, Outcome, Part, Store } from '../stores/store.ts'
+import { decisionBy, decisionOf } from './decide.ts'
+import type { KeyLimits } from './dimensions.ts'
+import { chargeBy, type FastPathCharges, remember } from './refund.ts'
+import { NAMELESS, parseCost, RequestNamer } from './request.ts'
+
+/** The requests of one limiter. */
+export class Requests {
+  readonly namer: RequestNamer
+  readonly #limiter: string
+  readonly #keys: KeyLimits
+  readonly #store: Store
+  readonly #announcer: Announcer
+  readonly #fastPath: FastPath | undefined
+  readonly #fastCharges: FastPathCharges | undefined
+  #lastKey: string | undefined
+  /** The last op without a name, as stores take it: a caller who hammers a key asks the same again and again. */
+  #lastOps: readonly [ConsumeOp] | undefined
+  #lastDenied: { readonly outcome: ConsumeOutcome; readonly decision: Decision } | undefined
+  #isClosed = false
+
+  constructor(limiter: string, keys: KeyLimits, store: Store, announcer: Announcer) {
+    this.namer = new RequestNamer(keys.spelling)
+    this.#limiter = limiter
+    this.#keys = keys
+    this.#store = store
+    this.#announcer = announcer
+    if (keys.set === undefined) return
+    this.#fastPath = store.fastPath?.(keys.set)
+    this.#fastCharges = { limiter: this, set: keys.set, spelling: keys.spelling }
+  }
+
+  // Neither async nor in terms of other promises: at full load, promises are what a decision costs.
+  consume(key: AnyKey, options?: ConsumeOptions): Promise<Decision> {
+    try {
+      const decision = this.#decideFast(key, options)
+      if (decision !== undefined) return Promise.resolve(decision)
+      return this.send(key, this.opFor(key, options)).promise()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  consumeSync(key: AnyKey, options?: ConsumeOptions): Decision {
+    const fast = this.#decideFast(key, options)
+    if (fast !== undefined) return fast
+    const op = this.opFor(key, options)
+    if (this.#store.applySync === undefined) {
+      throw new SlidegateError(
+        'sync_unsupported',
+        'consumeSync needs a store in this process; use consume',
+        key,
+      )
+    }
+    const outcome = this.#store.applySync([op])[0] as ConsumeOutcome
+    const decision = outcome.admitted > 0 ? this.#admitted(op, outcome, 0) : decisionOf(op, outcome, 0)
+    this.announce(key, decision)
+    return decision
+  }
+
+  /** The usual request on a store in this process. Returns nothing if it needs an op. */
+  #decideFast(key: AnyKey, options: ConsumeOptions | undefined): Decision | undefined {
+    const isNamed =
+      options !== undefined && (options?.requestId !== undefined || options?.value !== undefined)
+    if (this.#fastPath === undefined || isNamed || this.#isClosed) return undefined
+    const cost = parseCost(options)
+    const of = this.#fastCharges!
+    const outcome = this.#fastPath(key, cost, of.spelling)
+    if (outcome === undefined) return undefined
+    const decision = decisionBy(of.set.limits, cost, outcome, 0, true)
+    if (decision.allowed) remember(decision, { of, key, cost, atMs: outcome.atMs })
+    this.announce(key, decision)
+    return decision
+  }
+
+  opFor(key: AnyKey, options: ConsumeOptions | undefined): ConsumeOp {
+    const cost = parseCost(options)
+    const last = this.#lastOps?.[0]
+    const isUnnamed = options?.requestId === undefined && options?.value === undefined
+    if (last?.cost === cost && this.#lastKey === key && isUnnamed && !this.#isClosed) return last
+    const parts = this.partsOf(key, options)
+    const names = this.namer.forCharge(options, parts)
+    const op: ConsumeOp = { type: 'consume', parts, cost, count: 1, leaseMs: 0 }
+    if (names !== NAMELESS) return { ...op, ...names }
+    if (this.#keys.set === undefined) return op
+    this.#lastKey = key as string
+    this.#lastOps = [op]
+    return op
+  }
+
+  partsOf(key: AnyKey, options: KeyOptions | undefined): readonly Part[] {
+    this.checkOpen()
+    return this.#keys.partsOf(key, options?.request)
+  }
+
+  send(key: AnyKey, op: ConsumeOp): ConsumeCall {
+    const call = new ConsumeCall(this, key, op)
+    this.#store.apply(op === this.#lastOps?.[0] ? this.#lastOps : [op], call)
+    return call
+  }
+
+  /**
+   * The decision of the request at `position` (from 0) among those that an op asked for together.
+   *
+   * @throws {SlidegateError} `reused_request_id`
+   */
+  decide(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    return position < outcome.admitted ? this.#admitted(op, outcome, position) : this.#denied(op, outcome)
+  }
+
+  #admitted(op: ConsumeOp, outcome: ConsumeOutcome, position: number): Decision {
+    const decision = decisionOf(op, outcome, position)
+    remember(decision, chargeBy(this, op, outcome, decision))
+    return decision
+  }
+
+  /** All requests that were decided together and denied get the same decision. */
+  #denied(op: ConsumeOp, outcome: ConsumeOutcome): Decision {
+    if (outcome !== this.#lastDenied?.outcome) {
+      this.#lastDenied = { outcome, decision: decisionOf(op, outcome, outcome.admitted) }
+    }
+    return { ...this.#lastDenied.decision }
+  }
+
+  announce(key: AnyKey, decision: Decision): void {
+    // Without a listener no event is made.
+    if (this.#announcer.isHeard('decision')) this.#announcer.tell('decision', { key, decision })
+  }
+
+  checkOpen(): void {
+    if (!this.#isClosed) return
+    throw new SlidegateError('closed', `the limiter ${show(this.#limiter)} is closed`, this.#limiter)
+  }
+
+  close(): void {
+    this.#isClosed = true
+  }
+}
+
+const forget = (): void => {}
+
+/** The functions that settle the newest promise. */
+const kept: { resolve: (decision: Decision) => void; reject: (error: unknown) => void } = {
+  resolve: forget,
+  reject: forget,
+}
+
+/** The executor of all promises: a closure for each would be garbage. */
+function keep(resolve: (decision: Decision) => void, reject: (error: unknown) => void): void {
+  kept.resolve = resolve
+  kept.reject = reject
+}
+
+/** A request that waits for its decision. A store may answer before anybody waits. */
+export class ConsumeCall implements Call {
+  isSettled = false
+  /** `undefined` until it is settled, and if the store gave no answer. */
+  decision: Decision | undefined
+  /** Why there is no decision. */
+  error: unknown
+  readonly op: ConsumeOp
+  readonly #requests: Requests
+  readonly #key: AnyKey
+  #resolve: ((decision: Decision) => void) | undefined
+  #reject: ((error: unknown) => void) | undefined
+
+  constructor(requests: Requests, key: AnyKey, op: ConsumeOp) {
+    this.#requests = requests
+    this.#key = key
+    this.op = op
+  }
+
+  promise(): Promise<Decision> {
+    if (this.decision !== undefined) return Promise.resolve(this.decision)
+    if (this.isSettled) return Promise.reject(this.error)
+    const promise = new Promise<Decision>(keep)
+    this.#resolve = kept.resolve
+    this.#reject = kept.reject
+    kept.resolve = kept.reject = forget
+    return promise
+  }
+
+  /** Calls back once it is settled: at once if it is. */
+  whenSettled(settled: () => void): void {
+    if (this.isSettled) {
+      settled()
+      return
+    }
+    this.#resolve = settled
+    this.#reject = settled
+  }
+
+  resolve(outcomes: readonly Outcome[], position: number): void {
+    let decision: Decision
+    try {
+      decision = this.#requests.decide(this.op, outcomes[0] as ConsumeOutcome, position)
+    } catch (error) {
+      // Thrown from here, it would end the other calls of the batch.
+      this.reject(error)
+      return
+    }
+    this.isSettled = true
+    this.decision = decision
+    this.#requests.announce(this.#key, decision)
+    this.#resolve?.(decision)
+  }
+
+  reject(error: unknown): void {
+    this.isSettled = true
+    this.error = error
+    this.#reject?.(error)
+  }
+}
+
+/** Resolves when all are settled, without a promise for each. */
+export function allSettled(calls: readonly ConsumeCall[]): Promise<void> {
+  return new Promise((resolve) => {
+    let missing = calls.length
+    if (missing === 0) resolve()
+    const settled = (): void => {
+      if (--missing === 0) resolve()
+    }
+    for (const call of calls) call.whenSettled(settled)
+  })
+}

@@ -1,0 +1,158 @@
+// Checks what a caller passes with a request: its cost, id and value.
+import { invalidOption, SlidegateError, type SlidegateErrorCode, show } from '../errors.ts'
+import type { Spelling } from '../key.ts'
+import type { Entries, Limit } from '../limits/limit.ts'
+import { randomText } from '../runtime/platform.ts'
+import type { Named, Part } from '../stores/store.ts'
+
+/** The id and the value of a request. */
+export interface RequestNames {
+  /**
+   * Identifies the request, like the idempotency key of a payment. A non-empty string of up to 64 KiB.
+   *
+   * With `slidingWindow({ log: 'zset' })`, a request that is repeated within the window gets its first answer and is charged
+   * once. If it costs more than it was charged, it is rejected with `reused_request_id`. Choose ids yourself: a caller who can
+   * send the id of an admitted request is admitted. Default: a random one.
+   */
+  readonly requestId?: string | undefined
+  /** What a `distinct` limit counts; other limiters reject it. A non-empty string of up to 64 KiB. */
+  readonly value?: string | undefined
+}
+
+/** The cost of a request, by its options: 1 by default. */
+export function parseCost(options: { readonly cost?: number } | undefined): number {
+  if (options === undefined) return 1
+  if (typeof options !== 'object' || options === null) {
+    throw new SlidegateError('invalid_cost', `the options are ${show(options)}; write { cost: 1 }`, options)
+  }
+  return options.cost === undefined ? 1 : parseUnits(options.cost, 'invalid_cost')
+}
+
+/** Returns units as a number; throws an error of this code unless it is an integer from `least`. */
+export function parseUnits(units: unknown, code: SlidegateErrorCode, least = 1): number {
+  if (!Number.isSafeInteger(units) || (units as number) < least) {
+    throw new SlidegateError(
+      code,
+      `the units are ${show(units)}; they must be an integer from ${least}`,
+      units,
+    )
+  }
+  return units as number
+}
+
+interface NameOptions extends RequestNames {
+  readonly cost?: number | undefined
+}
+
+/** The names of all requests if no limit keeps entries. */
+export const NAMELESS: Named = {}
+
+/** Names the requests of a limiter in logs that keep entries. */
+export class RequestNamer {
+  /** Tells the ids of this limiter from all others. Drawn with the first one. */
+  #head: string | undefined
+  readonly #spelling: Spelling
+  #made = 0
+
+  constructor(spelling: Spelling) {
+    this.#spelling = spelling
+  }
+
+  /**
+   * Names a request that is charged. It gets an id if it needs one.
+   *
+   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
+   */
+  forCharge(options: NameOptions | undefined, parts: readonly Part[]): Named {
+    if (!areKept(parts) && options?.requestId === undefined && options?.value === undefined) return NAMELESS
+    const given = this.given(options, parts)
+    return given.requestId === undefined ? this.made(parts) : given
+  }
+
+  /** Makes an id if the request needs one. */
+  made(parts: readonly Part[]): Named {
+    if (!areWhole(parts)) return NAMELESS
+    this.#head ??= randomText(9)
+    return { requestId: `${this.#head}-${(this.#made++).toString(36)}`, mayRepeat: false }
+  }
+
+  /**
+   * The names that were given.
+   *
+   * @throws {SlidegateError} `invalid_request_id`, `invalid_value`, `invalid_cost`
+   */
+  given(options: NameOptions | undefined, parts: readonly Part[]): Named {
+    const { requestId, value, cost = 1 } = options ?? {}
+    const valued = limitOfValues(parts)
+    if (valued === undefined && value !== undefined) {
+      throw new SlidegateError(
+        'invalid_value',
+        'no limit of this limiter counts values; one made with distinct() does',
+        value,
+      )
+    }
+    if (requestId !== undefined) return { requestId: this.#parsedId(requestId, parts), mayRepeat: true }
+    if (valued === undefined) return NAMELESS
+    if (cost !== 1) {
+      throw new SlidegateError(
+        'invalid_cost',
+        `the units are ${cost}; limit ${show(valued)} counts distinct values, one unit each: leave the units out`,
+        cost,
+      )
+    }
+    return { requestId: this.#spelling.text(value, 'value', 'invalid_value'), mayRepeat: false }
+  }
+
+  #parsedId(requestId: string, parts: readonly Part[]): string {
+    if (!keep(parts, 'request') && !keep(parts, 'holder')) {
+      throw new SlidegateError(
+        'invalid_request_id',
+        "no limit of this limiter finds requests by their ids; one with log: 'zset' does",
+        requestId,
+      )
+    }
+    return this.#spelling.text(requestId, 'requestId', 'invalid_request_id')
+  }
+}
+
+/** Whether any limit keeps entries. Runs for each request: a loop is faster than a callback. */
+export function areKept(parts: readonly Part[]): boolean {
+  for (let i = 0; i < parts.length; i++) if (parts[i]!.set.keeps.size > 0) return true
+  return false
+}
+
+/** Whether a limit counts concurrent requests. */
+export function areHeld(parts: readonly Part[]): boolean {
+  return keep(parts, 'holder')
+}
+
+/** Whether a limit returns only whole requests. */
+export function areWhole(parts: readonly Part[]): boolean {
+  return keep(parts, 'request') || keep(parts, 'holder') || keep(parts, 'record')
+}
+
+/** @throws {SlidegateError} `invalid_option` if a limit counts distinct values */
+export function refuseValues(parts: readonly Part[], what: string): void {
+  const limit = limitOfValues(parts)
+  if (limit === undefined) return
+  throw invalidOption(
+    `limit ${show(limit)} counts distinct values, which ${what}() can't ask for; use consume()`,
+    limit,
+  )
+}
+
+/** Whether a limit needs what only the code behind a request knows: when it is over, or a value. */
+export function isForHandlers(limit: Limit): boolean {
+  const are = limit?.kind?.entries?.are
+  return are === 'holder' || are === 'value'
+}
+
+/** The name of the limit that counts distinct values, the only one of its limiter. */
+function limitOfValues(parts: readonly Part[]): string | undefined {
+  const { keeps, limits } = parts[0]!.set
+  return keeps.has('value') ? limits[0]!.name : undefined
+}
+
+function keep(parts: readonly Part[], are: Entries): boolean {
+  return parts.some(({ set }) => set.keeps.has(are))
+}

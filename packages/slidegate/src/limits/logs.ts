@@ -1,0 +1,131 @@
+// Where the memory store keeps logs: those of a few numbers as rows, all others as objects.
+
+import { Slab } from '../runtime/slab.ts'
+import type { Logs } from './limit.ts'
+
+const NO_NUMBERS = new Float64Array(0)
+
+/** A log that is a few numbers: where they stand. A kind that keeps such logs gives them names. */
+export class Row {
+  numbers: Float64Array = NO_NUMBERS
+  at = 0
+}
+
+/** A view of a log of its own. */
+export function rowOf<View extends Row>(view: View, numbers: readonly number[]): View {
+  view.numbers = new Float64Array(numbers)
+  return view
+}
+
+/** Logs that are a few numbers each: rows of a slab, all of them shown through one view. An empty one is all 0. */
+export class RowLogs<View extends Row> implements Logs<View> {
+  readonly #rows: Slab
+  readonly #view: View
+
+  /** `width` is how many numbers. */
+  constructor(width: number, view: View) {
+    this.#rows = new Slab(width)
+    this.#view = view
+    // Number 0, in which all is 0.
+    this.#rows.create()
+  }
+
+  get bytes(): number {
+    return this.#rows.bytes
+  }
+
+  create(): number {
+    const log = this.#rows.create()
+    const { numbers, at } = this.at(log)
+    numbers.fill(0, at, at + this.#rows.width)
+    return log
+  }
+
+  at(log: number): View {
+    const view = this.#view
+    const rows = this.#rows
+    view.numbers = rows.doubles[log >>> rows.shift]!
+    view.at = (log & rows.mask) * rows.width
+    return view
+  }
+
+  copy(log: number): number {
+    const copied = this.create()
+    const from = this.at(log)
+    const original = from.numbers.slice(from.at, from.at + this.#rows.width)
+    const { numbers, at } = this.at(copied)
+    numbers.set(original, at)
+    return copied
+  }
+
+  delete(log: number): void {
+    this.#rows.delete(log)
+  }
+}
+
+/** Logs that are objects, for kinds of which few keys have one. */
+export class ObjectLogs<State extends object> implements Logs<State> {
+  readonly #make: () => State
+  readonly #copy: (state: State) => State
+  readonly #bytesOf: (state: State) => number
+  readonly #states: State[]
+  readonly #free: number[] = []
+  #bytes = 0
+  /** The last one that was returned: it may have grown since. */
+  #shown: State
+  #shownBytes: number
+
+  /**
+   * @param copy makes another of the same content
+   * @param bytesOf roughly how many bytes it holds
+   */
+  constructor(make: () => State, copy: (state: State) => State, bytesOf: (state: State) => number) {
+    this.#make = make
+    this.#copy = copy
+    this.#bytesOf = bytesOf
+    this.#shown = make()
+    this.#shownBytes = bytesOf(this.#shown)
+    this.#states = [this.#shown]
+  }
+
+  get bytes(): number {
+    this.#show(this.#shown)
+    return this.#bytes
+  }
+
+  create(): number {
+    return this.#add(this.#make())
+  }
+
+  at(log: number): State {
+    const state = this.#states[log]!
+    this.#show(state)
+    return state
+  }
+
+  copy(log: number): number {
+    return this.#add(this.#copy(this.at(log)))
+  }
+
+  delete(log: number): void {
+    const state = this.at(log)
+    this.#show(this.#states[0]!)
+    this.#bytes -= this.#bytesOf(state)
+    // Lets go of what it held.
+    this.#states[log] = this.#states[0]!
+    this.#free.push(log)
+  }
+
+  #add(state: State): number {
+    const log = this.#free.pop() ?? this.#states.length
+    this.#states[log] = state
+    this.#bytes += this.#bytesOf(state)
+    return log
+  }
+
+  #show(state: State): void {
+    this.#bytes += this.#bytesOf(this.#shown) - this.#shownBytes
+    this.#shown = state
+    this.#shownBytes = this.#bytesOf(state)
+  }
+}

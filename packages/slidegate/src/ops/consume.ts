@@ -1,0 +1,124 @@
+// Decides requests and charges the admitted ones. Nearly every op is one of these.
+
+import { answer, decided, look, roomIn } from './driver.ts'
+import { type Loaded, type LoadedLog, type Memory, stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import { LEASE, RESERVATION_NAME, WAITING } from './options.ts'
+import type { AnyOp, ConsumeOutcome, RequestOp } from './request.ts'
+
+/**
+ * Decides `count` requests of `cost` units, in order.
+ *
+ * Each is charged if no part is blocked and all enforced limits of all parts have room.
+ */
+export interface ConsumeOp extends RequestOp {
+  readonly type: 'consume'
+  /** For this long the process may spend the units. 0 if they are spent at once. */
+  readonly leaseMs: number
+  /** Whether the caller waits: then its denials don't count towards bans. */
+  readonly isWaiting?: boolean | undefined
+  /** The name under which it may be settled once. Needs logs for reservations. */
+  readonly reservation?: string | undefined
+}
+
+export const consume: OpKind<ConsumeOp, ConsumeOutcome> = {
+  effect: 'charge',
+  work: 'write',
+  counts: true,
+  fields: {
+    cost: 'units',
+    count: 'count',
+    leaseMs: 'time',
+    isWaiting: 'flag?',
+    reservation: 'name?',
+    requestId: 'id?',
+    mayRepeat: 'flag?',
+  },
+
+  apply(op, memory) {
+    const { loaded, nowMs } = memory
+    const admitted = look(memory, op)
+    if (typeof admitted !== 'number') return admitted
+    // Those that were denied are counted if that leads to bans.
+    const isRemembered = admitted < op.count && loaded.some(({ log }) => log.kind.ban !== undefined)
+    if (admitted === 0 && !isRemembered) return decided(loaded, nowMs, admitted, op)
+    if (!memory.makeRoom()) {
+      return admitted > 0 ? whenFull(op, memory) : decided(loaded, nowMs, admitted, op)
+    }
+    if (admitted > 0) commit(loaded, nowMs, op, admitted)
+    const outcome = decided(loaded, nowMs, admitted, op)
+    const blockedMs = isRemembered ? banDenied(loaded, nowMs, op, op.count - admitted) : 0
+    memory.keep()
+    return blockedMs > 0 ? { ...outcome, ban: { ms: blockedMs, parts: [] } } : outcome
+  },
+
+  encode({ isWaiting, leaseMs, reservation }, words) {
+    if (leaseMs > 0) words.push(`${leaseMs}`)
+    if (reservation !== undefined) words.push(reservation)
+    const lease = leaseMs > 0 ? LEASE : 0
+    return (isWaiting ? WAITING : 0) + lease + (reservation === undefined ? 0 : RESERVATION_NAME)
+  },
+
+  answer: (reply) => reply.decision(),
+}
+
+/** Whether it has no id, lease, reservation or waiter. */
+export function isUsual(op: AnyOp): op is ConsumeOp {
+  if (op.type !== 'consume') return false
+  const { requestId, leaseMs, isWaiting, reservation } = op as ConsumeOp
+  return requestId === undefined && leaseMs === 0 && isWaiting !== true && reservation === undefined
+}
+
+/** Charges the admitted requests to every log. A shadow limit's log is charged for those that fit. */
+function commit(loaded: Loaded, nowMs: number, op: ConsumeOp, admitted: number): void {
+  for (let i = 0; i < loaded.length; i++) {
+    const held = loaded[i]!
+    const { kind, params, shadow, role } = held.log
+    if (role === 'reservations' && op.reservation !== undefined) {
+      kind.commit(stateOf(held), params, nowMs, { units: 1, leaseMs: 0, entry: op.reservation })
+    }
+    if (role !== 'count') continue
+    const mine = shadow ? roomIn(held, admitted) : admitted
+    // A request that a shadow limit knows is not renewed.
+    if (mine === 0 || held.cost === 0) continue
+    held.charged = held.cost * mine
+    kind.commit(stateOf(held), params, nowMs, {
+      units: held.charged,
+      leaseMs: op.leaseMs,
+      entry: op.requestId ?? '',
+    })
+  }
+}
+
+/** The answer if every key is at its limit, so none can be evicted. */
+function whenFull(op: ConsumeOp, memory: Memory): ConsumeOutcome {
+  const { loaded, nowMs, onFull, opensAtMs } = memory
+  if (onFull === 'throw') throw memory.full()
+  const limits = answer(loaded, nowMs, op.count)
+  return onFull === 'allow'
+    ? { source: 'failOpen', atMs: nowMs, admitted: op.count, limits, waitMs: 0 }
+    : { source: 'failClosed', atMs: nowMs, admitted: 0, limits, waitMs: Math.max(1, opensAtMs - nowMs) }
+}
+
+/**
+ * Counts denied requests in the bans of the parts whose limits denied them. Answers for how many milliseconds any part
+ * is blocked now. A caller that waits does no wrong.
+ */
+function banDenied(loaded: Loaded, nowMs: number, op: ConsumeOp, denied: number): number {
+  if (denied === 0 || op.isWaiting) return 0
+  let blockedMs = 0
+  for (const held of loaded) {
+    const { kind, params } = held.log
+    if (kind.ban === undefined) continue
+    if (!loaded.some((each) => each.part === held.part && hasDenied(each))) continue
+    blockedMs = Math.max(blockedMs, kind.ban.denied(stateOf(held), params, nowMs, denied))
+  }
+  return blockedMs
+}
+
+/** Whether it has no room for one request more. */
+function hasDenied(held: LoadedLog): boolean {
+  const { log, used, charged, cost } = held
+  if (log.role !== 'count' || log.shadow) return false
+  return log.params.limits.some((limit, i) => used[i]! + charged + cost > limit)
+}

@@ -1,0 +1,279 @@
+-- Decides a batch of ops, each on its own, in order: check on the way down, commit on the way up. See consume.lua.
+--
+-- KEYS   per op, one per log; then one per part that may have an override; to write one, that of its index behind it. At the
+--        end that of the receipt, if any
+-- ARGV   of a call that may be sent twice its number: 17 digits, which rises with each call of its receipt's key, and a letter
+--        behind them if the receipt's TTL has to be renewed. Then runs of ops that differ only in keys and ids:
+--          options       below 0: -1 times the sum of those below. Left out if it is plain consume by the server's time
+--          time          with CLOCK
+--          per log       a code, and the words of its kind. The code is the sum of the kind's number; SHADOW; MORE if another
+--                        log follows; PER_WORD times the number of words; and for the first log PER_OVERRIDE times the
+--                        number of parts that may have an override
+--          names         of limits, if a part may have an override: see override.lua
+--          lease         milliseconds, with LEASE; then its name with RESERVATION_NAME; then how many charges with CHARGES; then
+--                        with HOLD 1 to renew the entry of the id, 0 to return it; then JSON with RARE: see rare.lua
+--          groups        the number of groups, and per group: ops, their cost, the number of requests per op, and with IDS
+--                        the id of each. Left out at the end if that is a single request of cost 1 for each key
+-- Reply  integers, and perhaps some zeros behind them: first the server's time (NO_TIME if no op asked for it), then per op:
+--          requests admitted (0 for a charge), then per limit's log its answer: see its kind; then the times that kinds answer,
+--          those of the last log first; with EXPLAIN what explain.lua says. With HOLD just 1 if its units were held, else 0.
+--          Before it may stand:
+--            text                 of each part that may have an override the first line that is stored: see override.lua
+--            UNREADABLE, reason   its state cannot be read. Nothing of it is written, and nothing more follows
+--            AHEAD, ms            the instant that counts for it is later than the time
+--          If it is not plain, EXTRAS less the requests admitted, and behind all answers: the instant of a request that comes
+--          again, after the time (mostly below 0); the units that it was charged, or 0 if it doesn't come again; for how long
+--          the op has blocked a key; and per log of bans for how long it did before
+--        A call that was executed before is answered as it was then. One whose number is below the last is not
+--        executed: STALE, and nothing else.
+--
+-- A receipt is one string: the number of the call and its reply, as MessagePack, and what is left of longer ones. It is written
+-- last, if anything may have been charged, returned or reset.
+
+local SHADOW = 16
+local MORE = 32
+local PER_WORD = 64
+local PER_OVERRIDE = 65536
+local LOOK = 1
+local FORCED = 2
+local WAITING = 4
+local MAY_REPEAT = 8
+local IDS = 16
+local LEASE = 32
+local RESERVATION_NAME = 64
+local EXPLAIN = 128
+local CHARGES = 256
+local HOLD = 512
+local RARE = 1024
+local CLOCK = 2048
+-- HOLD is 0 to return an entry, or
+local RENEWED = 1
+local UNREADABLE = -1
+local AHEAD = -2
+local EXTRAS = -10
+local STALE = -1
+local NO_TIME = -2
+local RECEIPT_TTL = '600000'
+local RECEIPT_NUMBER = '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$'
+-- More digits than a time has.
+local NUMBER_SIZE = 17
+local NUMBER_TEXT = '17'
+local LAST_OF_NUMBER = '16'
+
+-- Room for the usual answer to a lone op, so that the table need not grow.
+local reply, filled, k = { NO_TIME, 0, 0 }, 1, 1
+local KEYS, ARGV = KEYS, ARGV
+-- The functions that decide logs, by the number of their kind. And, from LATER on, by the last place of the words before
+-- their log's. And what was read of small logs, by their keys.
+local kinds = { false, false, false, false, false, false, false, false }
+
+-- What rare operations need of a kind. Names from outside would make the function dearer.
+local function tables_of(kinds, kind)
+  local made = kinds[-kind]
+  if not made then
+    local call_redis, pcall_redis, struct_pack, struct_unpack = redis.call, redis.pcall, struct.pack, struct.unpack
+    --- tables
+    kinds[-kind] = made
+  end
+  return made
+end
+
+local at, arguments, keys = 1, #ARGV, #KEYS
+local receipt, number, last_number
+-- Whether the call could be decided again and nobody would be charged twice.
+local is_repeatable = true
+local rare, in_force
+local size_of_number = arguments > 0 and #ARGV[1] or 0
+if size_of_number >= NUMBER_SIZE then
+  receipt, number = KEYS[keys], ARGV[1]
+  if size_of_number > NUMBER_SIZE then number = string.sub(number, 1, NUMBER_SIZE) end
+  last_number = pcall_redis('GETRANGE', receipt, '0', LAST_OF_NUMBER)
+  if last_number == number then
+    local _, answer = cmsgpack.unpack_one(call_redis('GETRANGE', receipt, NUMBER_TEXT, '-1'))
+    return answer
+  end
+  -- What is no receipt is written over.
+  if last_number.err then
+    last_number = ''
+  elseif last_number > number then
+    if string.find(last_number, RECEIPT_NUMBER) then return { STALE } end
+    last_number = ''
+  end
+  at, keys = 2, keys - 1
+end
+while at <= arguments do
+  -- Arithmetic makes numbers of text, at half of what tonumber takes.
+  local code, options, clock = ARGV[at] + 0, 0, nil
+  at = at + 1
+  if code < 0 then
+    options = -code
+    if options >= CLOCK then options, clock, at = options - CLOCK, ARGV[at] + 0, at + 1 end
+    code, at = ARGV[at] + 0, at + 1
+  end
+  if not clock then
+    if reply[1] == NO_TIME then
+      local time = call_redis('TIME')
+      local microseconds = time[2] + 0
+      reply[1] = time[1] * 1000 + (microseconds - microseconds % 1000) / 1000
+    end
+    clock = reply[1]
+  end
+  local overridable = 0
+  if code >= PER_OVERRIDE then
+    overridable, code = (code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE
+  end
+  local words, codes, log, logs, decide, kind = { 0, 0, 0, 0, 0, 0, 0, 0 }, nil, 1, 0, nil, nil
+  while code > 0 do
+    local last = log + (code - code % PER_WORD) / PER_WORD
+    local is_more = code % PER_WORD >= MORE
+    kind = code % SHADOW
+    for i = log + 1, last do
+      words[i], at = ARGV[at] + 0, at + 1
+    end
+    words[log] = code % MORE >= SHADOW and -last or last
+    if not kinds[kind] then
+      --- kinds
+    end
+    if decide then kinds[LATER + log - 1] = kinds[kind] else decide = kinds[kind] end
+    logs = logs + 1
+    if options > 0 then
+      codes = codes or {}
+      codes[logs] = { kind = kind, p = log }
+    end
+    log, code = last + 1, 0
+    if is_more then code, at = ARGV[at] + 0, at + 1 end
+  end
+  decide = decide or function(_, _, _, place, admitted)
+    return admitted, place - 1
+  end
+  if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end
+
+  local op, names, run, known
+  if overridable > 0 then names, at = ARGV[at], at + 1 end
+  if options > 0 or kinds[8] then
+    op = { lease_ms = 0 }
+  end
+  if options > 0 then
+    op.is_look, op.is_forced = options % (2 * LOOK) >= LOOK, options % (2 * FORCED) >= FORCED
+    op.is_waiting, op.may_repeat = options % (2 * WAITING) >= WAITING, options % (2 * MAY_REPEAT) >= MAY_REPEAT
+    op.has_ids, op.is_explained = options % (2 * IDS) >= IDS, options % (2 * EXPLAIN) >= EXPLAIN
+    if options % (2 * LEASE) >= LEASE then op.lease_ms, at = ARGV[at] + 0, at + 1 end
+    if options % (2 * RESERVATION_NAME) >= RESERVATION_NAME then op.reservation, at = ARGV[at], at + 1 end
+    if options % (2 * CHARGES) >= CHARGES then op.charges, at = ARGV[at] + 0, at + 1 end
+    if options % (2 * HOLD) >= HOLD then op.hold, at = ARGV[at] + 0, at + 1 end
+    if options >= RARE then run, at = cjson.decode(ARGV[at]), at + 1 end
+  end
+  -- Ops that list or change overrides have other keys.
+  local read = run and (run.keys or run.isUnread) and 0 or overridable
+  local groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1
+  local is_all = at > arguments
+  if not is_all then groups, at = ARGV[at] + 0, at + 1 end
+  for _ = 1, groups do
+    if not is_all then
+      ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0
+      at = at + 3
+    end
+    -- Logs of a few bytes are read together if each op has just one.
+    if ops > 1 and logs == 1 and kind > 1 and kind < 5 and not op and overridable == 0 then
+      local found = call_redis('MGET', unpack(KEYS, k, k + ops - 1))
+      for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end
+    end
+    for _ = 1, ops do
+      local all, done, stored, damage
+      for i = 1, read do
+        local raw = pcall_redis('GET', KEYS[k + logs + i - 1])
+        if raw or stored then
+          raw = raw or NOTHING
+          local size = not raw.err and string.find(raw, '\n', 1, true)
+          if not size then damage, raw, size = raw.err or NO_OVERRIDE, '', 0 end
+          if size < #raw then raw = string.sub(raw, 1, size) end
+          if i > 1 then raw = (stored or string.rep(NOTHING, i - 1)) .. raw end
+          stored = raw
+        end
+      end
+      -- Nearly every op. What keeps it from being decided is looked into below.
+      if not (op or stored) then
+        all, done = decide(words, 1, k, filled + 2, wanted, clock, clock, cost, wanted, reply, kinds)
+      end
+      if all then
+        reply[filled + 1], filled, k = all, done, k + logs + overridable
+        if all > 0 then is_repeatable = false end
+      else
+        done = nil
+        if op and op.has_ids then op.id, at = ARGV[at], at + 1 end
+        local start, first, numbers, now, room = filled, filled + 1, words, clock, wanted
+        local is_usual = true
+        if stored or run then
+          in_force = in_force or
+          --- override
+        end
+        if stored then
+          known = known or {}
+          numbers = known[stored]
+          if not (numbers or damage) then numbers, damage = in_force(stored, words, names, clock) end
+          known[stored] = numbers
+          if numbers and not run then
+            reply[first], first = stored, first + 1
+            if numbers.is_blocked then op, room = op or { lease_ms = 0 }, 0 end
+          end
+          done = damage
+        end
+        while not (done or run) do
+          if op then
+            op.again_at, op.is_ban_restamped, op.is_blocked, op.is_held = nil, false, room == 0, 1
+            if kinds[8] then op.bans, op.denied = {}, {} end
+          end
+          all, done = decide(numbers, 1, k, first + 1, room, now, clock, cost, wanted, reply, kinds, op)
+          if not all and type(done) == 'number' then
+            -- Some log was charged a little later than the clock is.
+            if now == clock then first = first + 2 end
+            reply[first - 2], reply[first - 1], now, done = AHEAD, done - clock, done, nil
+          end
+        end
+        if run then
+          is_usual = false
+        elseif not all then
+          reply[filled + 1], reply[filled + 2] = UNREADABLE, done
+          filled = filled + 2
+        else
+          -- Anything but a plain denial.
+          if all > 0 and not (op and op.is_look) then is_repeatable = false end
+          reply[first], filled = all, done
+          if op and op.hold then
+            reply[first], filled, op.is_blocked = op.is_held, first, false
+            is_usual, is_repeatable = not op.is_ban_restamped, false
+          elseif op then
+            if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end
+            is_usual = not (op.is_explained or op.again_at or op.bans and (all < wanted or op.is_ban_restamped))
+          end
+        end
+        if not is_usual then
+          rare = rare or (function()
+            --- rare
+          end)()
+          local is_written
+          if run then
+            filled = rare.apply(run, op, numbers or words, damage, codes, overridable, k, clock, filled)
+            is_written = not run.isLook
+          else
+            filled, is_written = rare.finish(op, numbers, codes, k, all, wanted, now, clock, start, first, filled)
+          end
+          if is_written then is_repeatable = false end
+        end
+        k = k + (run and run.keys or logs + overridable)
+      end
+    end
+  end
+end
+-- What was decided stands, even if there is no room for a receipt.
+if receipt and not is_repeatable then
+  local value = number .. cmsgpack.pack(reply)
+  if last_number == '' or size_of_number > NUMBER_SIZE then
+    pcall_redis('SET', receipt, value, 'PX', RECEIPT_TTL)
+  else
+    pcall_redis('SETRANGE', receipt, '0', value)
+  end
+elseif last_number and last_number ~= '' and size_of_number > NUMBER_SIZE then
+  pcall_redis('PEXPIRE', receipt, RECEIPT_TTL)
+end
+return reply

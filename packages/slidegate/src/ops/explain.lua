@@ -1,0 +1,58 @@
+-- Explains each limit of a decision with EXPLAIN.
+--
+-- Reply  follows the reply of a peek. Per limit of windows and entries: a count of times, and the times. With CHARGES, for kinds
+--        that keep them: a count of charges, and for each the milliseconds since and the units. Per log of bans: level,
+--        denials, and the milliseconds for which it blocks.
+
+-- The age and units of what a limit counts, that of the same instant as one; their number before them.
+local function tell_charges(log, words, i, now, most, filled)
+  local charges, last = log.tables.charges(log, words, log.p, i, now, most), filled + 1
+  for at_charge = 1, #charges, 2 do
+    local age, units = now - charges[at_charge], charges[at_charge + 1]
+    -- A damaged log: no number below 0 may get into the reply.
+    if age < 0 or units < 0 then error({ unusable = 'a damaged log' }) end
+    if at_charge > 1 and charges[at_charge] == charges[at_charge - 2] then
+      reply[last] = reply[last] + units
+    else
+      reply[last + 1], reply[last + 2] = age, units
+      last = last + 2
+    end
+  end
+  reply[filled + 1] = (last - filled - 1) / 2
+  return last
+end
+
+-- For each limit eleven times or none, with their number before them, and its charges; then of each log of bans.
+function ops.explain(op, words, codes, k, now, clock, filled)
+  local look, logs = { requests = 1, lease_ms = 0, is_look = true, id = op.id }, logs_of(words, codes, k)
+  for _, log in ipairs(logs) do
+    if log.kind ~= 8 and log.entries ~= RESERVATION and (log.kind == 1 or log.kind > 4) then
+      local most = log.tables.charges and op.charges
+      if most then load_log(log, words) end
+      -- Where its limits are in its words.
+      local first, last, step = log.p + 2, log.last, 1
+      if log.kind == 1 then first, step = log.p + 3, 2 elseif log.kind == 5 then first = log.p + 3 end
+      for i = first, last, step do
+        local at = (i - first) / step
+        local used = -1 - decide_one(log, words, now, clock, 1, look)[2 + at]
+        local tenths = used > 0 and 10 or -1
+        reply[filled + 1], filled = tenths + 1, filled + 1
+        for tenth = 0, tenths do
+          local units = tenth == 0 and 1 or math.ceil(used * tenth / 10)
+          local answer = decide_one(log, words, now, clock, words[i] - used + units, look)
+          -- Behind the answers, two times per limit.
+          reply[filled + 1], filled = answer[2 + (last - first) / step + 1 + 2 * at], filled + 1
+        end
+        if most then filled = tell_charges(log, words, i - (log.kind == 1 and 1 or 0), now, most, filled) end
+      end
+    end
+  end
+  for _, log in ipairs(logs) do
+    if log.kind == 8 then
+      load_log(log, words)
+      reply[filled + 3], reply[filled + 1], reply[filled + 2] = log.tables.look(log, words, log.p, now)
+      filled = filled + 3
+    end
+  end
+  return filled
+end

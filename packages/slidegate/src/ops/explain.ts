@@ -1,0 +1,90 @@
+// A peek with more about each limit.
+
+import type { Charged } from '../limits/limit.ts'
+import type { Log } from '../limits/limit-set.ts'
+import { bansOf, decided, look } from './driver.ts'
+import { type Loaded, stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import { CHARGES, EXPLAIN } from './options.ts'
+import type { ExplainOutcome, RequestOp } from './request.ts'
+
+export interface ExplainOp extends RequestOp {
+  readonly type: 'explain'
+  readonly count: 1
+  /** The greatest number of charges to list per limit, latest first to be kept. Default: none. */
+  readonly charges?: number | undefined
+}
+
+export const explain: OpKind<ExplainOp, ExplainOutcome> = {
+  effect: 'look',
+  work: 'search',
+  fields: { cost: 'units', count: 'one', charges: 'units?' },
+
+  apply(op, memory) {
+    const { loaded, nowMs } = memory
+    const admitted = look(memory, op)
+    return {
+      ...(typeof admitted === 'number' ? decided(loaded, nowMs, admitted, op) : admitted),
+      frees: freesOf(loaded, nowMs),
+      bans: bansOf(loaded, op.parts.length, nowMs),
+      ...(op.charges !== undefined && { charges: chargesOf(loaded, nowMs, op.charges) }),
+    }
+  },
+
+  encode({ charges }, words) {
+    if (charges === undefined) return EXPLAIN
+    words.push(`${charges}`)
+    return EXPLAIN + CHARGES
+  },
+
+  answer: (reply) => reply.explanation(),
+}
+
+const TENTHS: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+/** Per limit, when units are free again: see `ExplainOutcome.frees`. */
+function freesOf(loaded: Loaded, nowMs: number): number[][] {
+  const frees: number[][] = []
+  for (const held of loaded) {
+    held.log.serves.forEach((limit, i) => {
+      frees[held.first + limit] = freesIn(held.log, stateOf(held), i, held.used[i]!, nowMs)
+    })
+  }
+  return frees
+}
+
+/** The same of limit `i` of a log, of which `used` units are used. */
+export function freesIn(
+  { kind, params }: Log,
+  state: unknown,
+  i: number,
+  used: number,
+  nowMs: number,
+): number[] {
+  const freed = used === 0 ? [] : [1, ...TENTHS.map((tenth) => Math.ceil((used * tenth) / 10))]
+  return freed.map((units) => kind.retryAfter(state, params, i, nowMs, params.limits[i]! - used + units))
+}
+
+/** Per limit, the latest of what it counts, where its kind keeps times: see `ExplainOutcome.charges`. */
+function chargesOf(loaded: Loaded, nowMs: number, most: number): (readonly Charged[] | undefined)[] {
+  const told: (readonly Charged[] | undefined)[] = []
+  for (const held of loaded) {
+    const { kind, params, serves } = held.log
+    serves.forEach((limit, i) => {
+      const charges = kind.charges?.(stateOf(held), params, i, nowMs, most)
+      told[held.first + limit] = charges && joinedByStamp(charges)
+    })
+  }
+  return told
+}
+
+/** Adds up charges of the same instant. */
+function joinedByStamp(charges: readonly Charged[]): readonly Charged[] {
+  const joined: Charged[] = []
+  for (const { atMs, units } of charges) {
+    const last = joined.at(-1)
+    if (last?.atMs === atMs) joined[joined.length - 1] = { atMs, units: last.units + units }
+    else joined.push({ atMs, units })
+  }
+  return joined
+}

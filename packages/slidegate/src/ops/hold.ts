@@ -1,0 +1,65 @@
+// Renews or returns what is held: two operations on one entry. They are decisions with HOLD.
+
+import { entriesOf, type Log } from '../limits/limit-set.ts'
+import { stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import { HOLD, LOOK } from './options.ts'
+import type { AnyOp, Debit } from './request.ts'
+
+/** Lets what is held under this id count for as long again, or no longer. */
+export interface HoldOp extends AnyOp {
+  readonly type: 'extend' | 'release'
+  readonly requestId: string
+  readonly units: number
+  readonly source?: 'fallback'
+  /** See `ConsumeOutcome.debits`: in place of `source`. */
+  readonly debits?: readonly Debit[] | undefined
+}
+
+export interface HoldOutcome {
+  /** Whether all enforced logs that keep holders still counted it. */
+  readonly held: boolean
+}
+
+/** Returns whether the log still counted it. */
+type Change = (op: HoldOp, log: Log, state: unknown, nowMs: number) => boolean
+
+export const extend: OpKind<HoldOp, HoldOutcome> = {
+  ...holding(({ units, requestId }, { kind, params }, state, nowMs) =>
+    kind.entries!.renew(state, params, nowMs, requestId, units),
+  ),
+  effect: 'renew',
+}
+
+export const release: OpKind<HoldOp, HoldOutcome> = holding(
+  ({ units, requestId }, { kind, params }, state, nowMs) =>
+    kind.refund(state, params, nowMs, 0, units, requestId) > 0,
+)
+
+function holding(change: Change): OpKind<HoldOp, HoldOutcome> {
+  return {
+    effect: 'free',
+    work: 'find',
+    counts: true,
+    fields: { units: 'units', requestId: 'id' },
+
+    apply(op, { loaded, nowMs }) {
+      const holders = loaded.filter(({ log }) => entriesOf(log) === 'holder')
+      const lost = holders.filter((each) => !change(op, each.log, stateOf(each), nowMs))
+      return { held: lost.every(({ log }) => log.shadow) }
+    },
+
+    encode({ type }, words) {
+      words.push(type === 'extend' ? '1' : '0')
+      return LOOK + HOLD
+    },
+
+    answer: (reply) => ({ held: reply.flag('held', 'every') }),
+
+    forServer({ debits: _, ...op }, debit) {
+      if (debit === undefined) return op
+      const { source: __, ...asked } = op
+      return debit.source === 'fallback' ? { ...asked, source: 'fallback' } : asked
+    },
+  }
+}

@@ -1,0 +1,32 @@
+// Lists the entries of logs.
+
+import type { Entry } from '../limits/limit.ts'
+import { entriesOf } from '../limits/limit-set.ts'
+import { stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import type { AnyOp } from './request.ts'
+
+export interface ListOp extends AnyOp {
+  readonly type: 'list'
+}
+
+export interface ListOutcome {
+  /** Entries per log, over all parts in order, oldest first. Empty for logs that keep sums. */
+  readonly lists: readonly (readonly Entry[])[]
+}
+
+export const list: OpKind<ListOp, ListOutcome> = {
+  effect: 'look',
+  work: 'read',
+  fields: {},
+
+  apply(_, { loaded, nowMs }) {
+    const lists = loaded.map((held) => {
+      const { kind, params } = held.log
+      return entriesOf(held.log) === undefined ? [] : kind.entries!.list(stateOf(held), params, nowMs)
+    })
+    return { lists }
+  },
+
+  answer: (reply) => ({ lists: reply.entriesPerLog('lists') }),
+}

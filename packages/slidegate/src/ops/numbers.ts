@@ -1,0 +1,48 @@
+// The numbers of limits in an outcome, three per limit in one array: see `ConsumeOutcome.limits`.
+
+export const PER_LIMIT = 3
+
+type Numbers = readonly number[]
+
+/** Units used within its window. */
+export function usedOf(numbers: Numbers, limit: number): number {
+  return numbers[PER_LIMIT * limit]!
+}
+
+/** Milliseconds until it has room. */
+export function waitOf(numbers: Numbers, limit: number): number {
+  return numbers[PER_LIMIT * limit + 1]!
+}
+
+/** Milliseconds until its window is empty. */
+export function resetOf(numbers: Numbers, limit: number): number {
+  return numbers[PER_LIMIT * limit + 2]!
+}
+
+export function setUsed(numbers: number[], limit: number, units: number): void {
+  numbers[PER_LIMIT * limit] = units
+}
+
+export function setWait(numbers: number[], limit: number, ms: number): void {
+  numbers[PER_LIMIT * limit + 1] = ms
+}
+
+export function setReset(numbers: number[], limit: number, ms: number): void {
+  numbers[PER_LIMIT * limit + 2] = ms
+}
+
+/** The numbers of `limits` unused limits. */
+export function unused(limits: number): number[] {
+  // Most have one. An array that begins empty makes room for 17 at the first.
+  const numbers = limits > 0 ? [0, 0, 0] : []
+  for (let i = numbers.length; i < PER_LIMIT * limits; i++) numbers.push(0)
+  return numbers
+}
+
+/** Adds `agoMs` to each reset time, for a repeated request that was admitted then. */
+export function countFrom(numbers: number[], agoMs: number): void {
+  for (let i = 0; PER_LIMIT * i < numbers.length; i++) {
+    const resetMs = resetOf(numbers, i)
+    if (resetMs > 0) setReset(numbers, i, resetMs + agoMs)
+  }
+}

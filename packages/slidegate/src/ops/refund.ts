@@ -1,0 +1,74 @@
+// Returns units of a charge.
+
+import { isCounted } from '../decision.ts'
+import { entriesOf } from '../limits/limit-set.ts'
+import { type Loaded, stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import type { AnyOp, Debit, Named } from './request.ts'
+
+/** Returns units of a charge made at `atMs`. */
+export interface RefundOp extends AnyOp, Named {
+  readonly type: 'refund'
+  readonly units: number
+  readonly atMs: number
+  /** Per log, over all parts in order: whether it was charged then (a shadow limit without room was not). */
+  readonly charged: readonly boolean[]
+  /** Who has charged it, where that was not the store. */
+  readonly source?: 'fallback'
+  /** See `ConsumeOutcome.debits`: in place of `atMs` and `source`. */
+  readonly debits?: readonly Debit[] | undefined
+}
+
+export interface RefundOutcome {
+  /** Per log, over all parts in order: the units returned. */
+  readonly returned: readonly number[]
+}
+
+export const refund: OpKind<RefundOp, RefundOutcome> = {
+  effect: 'free',
+  work: 'take',
+  counts: true,
+  fields: {
+    units: 'units',
+    atMs: 'whole',
+    charged: 'flagPerLog',
+    debits: 'debitPerPart?',
+    requestId: 'id?',
+    mayRepeat: 'flag?',
+  },
+  leavesStamps: true,
+
+  apply(op, { loaded, nowMs }) {
+    const isCharged = !op.mayRepeat || isStillCharged(loaded, nowMs, op)
+    const returned = loaded.map((held, i) => {
+      const { kind, params } = held.log
+      if (!isCharged || op.charged[i] !== true) return 0
+      return kind.refund(stateOf(held), params, nowMs, op.atMs, op.units, op.requestId ?? '')
+    })
+    return { returned }
+  },
+
+  answer: (reply) => ({ returned: reply.unitsPerLog('returned') }),
+
+  forServer(op, debit) {
+    const { source, atMs } = debit ?? op
+    if ((source !== undefined && !isCounted(source)) || !op.charged.includes(true)) return undefined
+    const { debits: _, source: __, ...asked } = op
+    return { ...asked, atMs, ...(source === 'fallback' && { source }) }
+  },
+}
+
+/**
+ * Whether the logs that find requests by their ids still hold this one. Several decisions may have been made on it, and
+ * each of them can be returned: by whether the entry is there, only the first is.
+ */
+function isStillCharged(loaded: Loaded, nowMs: number, { requestId, units, atMs }: RefundOp): boolean {
+  const enforced = loaded.filter(({ log }) => !log.shadow)
+  const are = enforced.some(({ log }) => entriesOf(log) === 'request') ? 'request' : 'holder'
+  return enforced.every((held) => {
+    const { kind, params } = held.log
+    if (entriesOf(held.log) !== are) return true
+    const entry = kind.entries!.find(stateOf(held), params, nowMs, requestId!)
+    return entry?.units === units && (are === 'holder' || entry.atMs === atMs)
+  })
+}

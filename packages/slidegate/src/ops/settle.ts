@@ -1,0 +1,80 @@
+// Settles a reservation, once, if at all.
+
+import { stateOf } from './memory.ts'
+import type { OpKind } from './op.ts'
+import type { AnyOp } from './request.ts'
+
+/** Returns the rest of a reservation, or charges what it lacks. */
+export interface SettleOp extends AnyOp {
+  readonly type: 'settle'
+  /** See `ConsumeOp.reservation`. */
+  readonly reservation: string
+  /** Units that were charged. */
+  readonly units: number
+  /** Units that it turned out to be, from 0. */
+  readonly actual: number
+  /** Per log, over all parts in order: whether it was charged then. */
+  readonly charged: readonly boolean[]
+  /** Per part, when it was charged: what was counted anew since, for the clock was set back, is not returned. */
+  readonly instants: readonly number[]
+}
+
+export interface SettleOutcome {
+  /** Whether it was still to be settled; else nothing was done. */
+  readonly settled: boolean
+  /** Per log, over all parts in order: the units returned. */
+  readonly returned: readonly number[]
+}
+
+const NOT_SETTLED: SettleOutcome = { settled: false, returned: [] }
+
+export const settle: OpKind<SettleOp, SettleOutcome> = {
+  effect: 'free',
+  work: 'take',
+  counts: true,
+  fields: {
+    reservation: 'name',
+    units: 'integer',
+    actual: 'whole',
+    charged: 'flagPerLog',
+    instants: 'integerPerPart',
+  },
+
+  apply(op, { loaded, nowMs }) {
+    const { reservation, units, actual } = op
+    if (loaded.some(({ slot }) => slot === 0)) return NOT_SETTLED
+    const chargedAtMs = new Map<number, number>()
+    for (const held of loaded) {
+      if (held.log.role !== 'reservations') continue
+      const entry = held.log.kind.entries!.find(stateOf(held), held.log.params, nowMs, reservation)
+      if (entry === undefined) return NOT_SETTLED
+      chargedAtMs.set(held.part, entry.atMs)
+    }
+    const returned = loaded.map((held, i) => {
+      const { kind, params, role } = held.log
+      const state = stateOf(held)
+      if (role === 'reservations') kind.refund(state, params, nowMs, 0, 1, reservation)
+      // Limits may have changed to a kind that keeps entries: the rest is charged as a request, but not as a holder.
+      const are = kind.entries?.are
+      if (actual > units && role === 'count' && are !== 'holder') {
+        const entry = are === undefined ? '' : reservation
+        kind.commit(state, params, nowMs, { units: actual - units, leaseMs: 0, entry })
+      }
+      const atMs = op.instants[held.part]!
+      if (actual >= units || op.charged[i] !== true || chargedAtMs.get(held.part) !== atMs) return 0
+      return kind.refund(state, params, nowMs, atMs, units - actual, '')
+    })
+    return { settled: true, returned }
+  },
+
+  /** Per log, the number of its part from 1 and the time of its charge. */
+  json: ({ parts, instants }) => ({
+    parts: parts.flatMap(({ set }, part) => set.logs.map(() => part + 1)),
+    instants: parts.flatMap(({ set }, part) => set.logs.map(() => instants[part]!)),
+  }),
+
+  answer(reply) {
+    const settled = reply.flag('settled', 'every')
+    return { settled, returned: reply.unitsPerLog('returned', settled) }
+  },
+}

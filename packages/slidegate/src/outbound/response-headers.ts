@@ -1,0 +1,195 @@
+// Reads the rate limit headers of an upstream's answers, of all generations.
+import {
+  type BareItem,
+  type Item,
+  type Parameters,
+  parseDictionary,
+  parseList,
+  Token,
+} from 'structured-headers'
+
+/** One of an upstream's limits, as far as its headers report it. */
+export interface Quota {
+  readonly name?: string | undefined
+  /** Units per window. */
+  readonly limit?: number | undefined
+  readonly windowMs?: number | undefined
+  readonly remaining?: number | undefined
+  /** Milliseconds until there is more, or all of it is back: upstreams mean either. */
+  readonly resetMs?: number | undefined
+}
+
+/** What the headers of an answer report. All numbers are finite and not negative. */
+export interface ResponseHeaders {
+  readonly quotas: readonly Quota[]
+  /** Milliseconds to wait before another request. */
+  readonly retryAfterMs: number | undefined
+}
+
+/** Returns a header of an answer, by its name in lower case; several of one name joined by commas. */
+export type ReadHeader = (name: string) => string | null | undefined
+
+/** Longer fields, and longer lists, are not read. */
+const MAX_LENGTH = 4096
+const MAX_QUOTAS = 16
+
+/** Longer times are cut to this. */
+const MAX_MS = 366 * 86_400_000
+
+/**
+ * Reads any generation of rate limit headers: draft 8 and later, 7, 6, `X-RateLimit-*`, `X-Rate-Limit-*`. Ignores what it
+ * can't read.
+ *
+ * @param nowMs the time of day, for absolute times; the answer's own `Date` comes first
+ */
+export function readResponseHeaders(header: ReadHeader, nowMs: number): ResponseHeaders {
+  const read = (name: string) => {
+    const value = header(name)
+    return typeof value === 'string' && value.length <= MAX_LENGTH ? value : undefined
+  }
+  const clockMs = dateIn(read('date')) ?? nowMs
+  const generations = [structuredQuotas, ...PREFIXES.map((prefix) => fieldQuotas(prefix))]
+  let quotas: readonly Quota[] = []
+  for (const generation of generations) {
+    quotas = generation(read, clockMs)
+    if (quotas.length > 0) break
+  }
+  return { quotas: quotas.slice(0, MAX_QUOTAS), retryAfterMs: retryAfterIn(read('retry-after'), clockMs) }
+}
+
+type Read = (name: string) => string | undefined
+
+const PREFIXES = ['ratelimit-', 'x-ratelimit-', 'x-rate-limit-']
+
+/** `RateLimit-Policy` and `RateLimit`: lists since draft 8, a dictionary in draft 7. */
+function structuredQuotas(read: Read): readonly Quota[] {
+  const policies = policiesIn(read('ratelimit-policy'))
+  const field = read('ratelimit')
+  const listed = membersOf(field).flatMap(([name, parameters]): Quota[] => {
+    const remaining = count(parameters.get('r'))
+    if (remaining === undefined) return []
+    return [{ name: textOf(name), remaining, resetMs: seconds(count(parameters.get('t'))) }]
+  })
+  const states = listed.length > 0 ? listed : dictionaryQuota(field)
+  if (states.length === 0 && read('ratelimit-remaining') !== undefined) return []
+  return joined(policies, states)
+}
+
+function dictionaryQuota(field: string | undefined): readonly Quota[] {
+  const found = parsed(parseDictionary, field)
+  if (found === undefined) return []
+  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => count(found.get(name)?.[0]))
+  if (limit === undefined && remaining === undefined) return []
+  return [{ limit, remaining, resetMs: seconds(reset) }]
+}
+
+/** A field each for the limit, what remains of it, and when it is reset. */
+function fieldQuotas(prefix: string) {
+  return (read: Read, clockMs: number): readonly Quota[] => {
+    const limits = read(`${prefix}limit`)
+    const limit = leading(limits)
+    const remaining = leading(read(`${prefix}remaining`))
+    if (limit === undefined && remaining === undefined) return []
+    const resetMs = resetIn(read(`${prefix}reset`), clockMs)
+    const policies = [...policiesIn(limits), ...policiesIn(read('ratelimit-policy'))]
+    return joined(
+      policies.filter(({ windowMs }) => windowMs !== undefined),
+      [{ limit, remaining, resetMs }],
+    )
+  }
+}
+
+/** Members like `"burst";q=100;w=60`, or `100;w=60` as they once were. Quotas of anything but requests are left out. */
+function policiesIn(field: string | undefined): readonly Quota[] {
+  return membersOf(field).flatMap(([value, parameters]): Quota[] => {
+    const unit = parameters.get('qu')
+    if (unit !== undefined && textOf(unit as BareItem) !== 'requests') return []
+    const limit = count(parameters.get('q')) ?? count(value)
+    if (limit === undefined) return []
+    return [{ name: textOf(value), limit, windowMs: seconds(count(parameters.get('w'))) }]
+  })
+}
+
+/** Joins policies with their states, by name, or else by limit. */
+function joined(policies: readonly Quota[], states: readonly Quota[]): readonly Quota[] {
+  const left = [...states]
+  const quotas = policies.map((policy) => {
+    const place = left.findIndex((state) =>
+      state.name === undefined
+        ? state.limit === undefined
+          ? policies.length === 1
+          : state.limit === policy.limit
+        : state.name === policy.name,
+    )
+    if (place < 0) return policy
+    const [{ remaining, resetMs }] = left.splice(place, 1) as [Quota]
+    return { ...policy, remaining, resetMs }
+  })
+  return [...quotas, ...left]
+}
+
+function membersOf(field: string | undefined): readonly [BareItem, Parameters][] {
+  const members = parsed(parseList, field) ?? []
+  return members.slice(0, MAX_QUOTAS).filter((member): member is Item => !Array.isArray(member[0]))
+}
+
+function parsed<T>(parse: (field: string) => T, field: string | undefined): T | undefined {
+  try {
+    return field === undefined ? undefined : parse(field)
+  } catch {
+    return undefined
+  }
+}
+
+/** A number of units or seconds; `undefined` if it is none. */
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.floor(value) : undefined
+}
+
+/** The name of a policy, which isn't a number. */
+function textOf(value: BareItem): string | undefined {
+  return typeof value === 'string' || value instanceof Token ? `${value}` : undefined
+}
+
+function seconds(value: number | undefined): number | undefined {
+  return value === undefined ? undefined : Math.min(value * 1000, MAX_MS)
+}
+
+/** The number that a field begins with. */
+function leading(field: string | undefined): number | undefined {
+  const digits = /^\s*"?(\d{1,15})(?![\d:-])/.exec(field ?? '')?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}
+
+/** Seconds from now, or a time by the clock, in seconds or milliseconds since the epoch: no reset is 30 years away. */
+function resetIn(field: string | undefined, clockMs: number): number | undefined {
+  const value = /^\s*"?(\d{1,15}(?:\.\d{1,9})?)"?\s*$/.exec(field ?? '')?.[1]
+  if (value === undefined) return until(dateIn(field), clockMs)
+  const number = Number(value)
+  if (number >= 1e11) return until(number, clockMs)
+  return number >= 1e9 ? until(number * 1000, clockMs) : bounded(number * 1000)
+}
+
+/** Seconds, or a date. */
+function retryAfterIn(field: string | undefined, clockMs: number): number | undefined {
+  const value = /^\s*(\d{1,15}(?:\.\d{1,9})?)\s*$/.exec(field ?? '')?.[1]
+  return value === undefined ? until(dateIn(field), clockMs) : bounded(Number(value) * 1000)
+}
+
+const DATE =
+  /^\s*([A-Za-z]{3,9}, \d{2}[ -][A-Za-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT|\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:?\d{2}))\s*$/
+
+/** A date of HTTP or of ISO 8601, in milliseconds since the epoch. */
+function dateIn(field: string | undefined): number | undefined {
+  if (field === undefined || !DATE.test(field)) return undefined
+  const ms = Date.parse(field)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+function until(atMs: number | undefined, clockMs: number): number | undefined {
+  return atMs === undefined ? undefined : bounded(atMs - clockMs)
+}
+
+function bounded(ms: number): number {
+  return Math.min(Math.max(0, Math.ceil(ms)), MAX_MS)
+}

@@ -1,0 +1,28 @@
+// tier: system
+import { afterAll, expect, it } from 'vitest'
+import { cellsInShort, cellsOf, policiesOf, SELECTION } from './cells.ts'
+import { stopShared } from './faults.ts'
+import { type Result, resultOf } from './result.ts'
+import { writeResults } from './results.ts'
+import { runFault } from './run-fault.ts'
+import { complaintsOf, LOOSE, STRICT } from './verdict.ts'
+
+const cells = SELECTION === undefined ? cellsInShort() : cellsOf(SELECTION)
+const policies = policiesOf(SELECTION ?? {})
+const bounds = SELECTION === undefined ? LOOSE : STRICT
+const results: Result[] = []
+
+afterAll(async () => {
+  await stopShared()
+  // Of some policies only, they would stand for all.
+  if (SELECTION !== undefined && SELECTION.policies === undefined) await writeResults(results)
+})
+
+it.each(cells)('$fault.name, $client.name', async ({ fault, client }) => {
+  const report = await runFault(fault, client, policies)
+  const complaints = complaintsOf(report, bounds)
+  const result = resultOf(report, complaints)
+  results.push(result)
+  if (SELECTION !== undefined) console.log(JSON.stringify(result))
+  expect(complaints).toEqual([])
+})

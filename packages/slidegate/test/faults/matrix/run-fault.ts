@@ -1,0 +1,83 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import type { OnStoreError } from '../../../src/index.ts'
+import { until } from '../../support/until.ts'
+import { connectorOf, type MatrixClient } from './clients.ts'
+import type { Course, Fault } from './fault.ts'
+import { bytesInUse, Meter } from './meter.ts'
+import { type Moments, type PolicyReport, policyReport, type Report } from './report.ts'
+import { Subject } from './subject.ts'
+
+const WARM_MS = 200
+
+/** So long the store has to answer all before it is believed to be back. */
+const STEADY_MS = 300
+
+/** Who is not back by then is said not to be. */
+const GIVEN_UP_MS = 12_000
+
+/** Lets a fault happen under traffic, of all these policies at the same time, and looks at what comes of it. */
+export async function runFault(
+  fault: Fault,
+  client: MatrixClient,
+  policies: readonly OnStoreError[],
+): Promise<Report> {
+  const scene = await fault.setUp()
+  const connect = connectorOf(client, fault.on)!
+  const connections = await Promise.all(policies.map(() => connect(scene.target)))
+  const subjects = policies.map((policy, i) => new Subject(policy, connections[i]!.client))
+  let meter: Meter | undefined
+  try {
+    await until('the store answers', async () => subjects.every(({ calls }) => calls.told(0).has('store')))
+    const bytesBefore = bytesInUse()
+    // Calls that have waited for the collection do not count; and timers that are set before the next turn run out too early.
+    await nextTurn()
+    await delay(WARM_MS)
+    meter = new Meter()
+    const moments = await happen(fault, scene)
+    const backMs = await back(subjects, moments.returnedMs)
+    meter.stop()
+    await Promise.all(subjects.map((subject) => subject.stop()))
+    const reports: PolicyReport[] = []
+    for (const [i, subject] of subjects.entries()) {
+      reports.push(await policyReport(subject, moments, backMs[i]!, fault))
+    }
+    return {
+      fault,
+      client,
+      policies: reports,
+      healMs: moments.returnedMs - moments.healMs,
+      lateMs: meter.lateMs,
+      blockedMs: meter.blockedMs,
+      stoodMs: meter.stoodMs,
+      grownBytes: bytesInUse() - bytesBefore,
+    }
+  } finally {
+    meter?.stop()
+    await Promise.all(subjects.map((subject) => subject.stop()))
+    for (const subject of subjects) subject.close()
+    for (const { end } of connections) await end()
+    await scene.end()
+  }
+}
+
+async function happen({ lastsMs }: Fault, { inject, heal }: Course): Promise<Moments> {
+  const injectedMs = performance.now()
+  await inject()
+  await delay(Math.max(0, lastsMs - (performance.now() - injectedMs)))
+  const healMs = performance.now()
+  await heal()
+  return { injectedMs, healMs, returnedMs: performance.now() }
+}
+
+/** How long it took for each, `Infinity` where it was too long to wait for. */
+async function back(subjects: readonly Subject[], returnedMs: number): Promise<number[]> {
+  for (;;) {
+    await delay(50)
+    const nowMs = performance.now()
+    const since = subjects.map(({ calls }) => calls.answeredSinceMs(returnedMs))
+    const areBack = since.map((sinceMs) => nowMs - sinceMs >= STEADY_MS)
+    if (areBack.every(Boolean) || nowMs - returnedMs > GIVEN_UP_MS) {
+      return since.map((sinceMs, i) => (areBack[i] ? sinceMs - returnedMs : Number.POSITIVE_INFINITY))
+    }
+  }
+}

@@ -1,0 +1,248 @@
+import type { Mutants } from '../mutant.ts'
+
+export const driver: Mutants = {
+  part: 'ops/driver.lua',
+  mutants: {
+    'conformance > denials bring on a ban, the last of them says so': [
+      ['SHADOW = 16', 'SHADOW = 8'],
+      ['MORE = 32', 'MORE = 64'],
+      ['PER_WORD = 64', 'PER_WORD = 128'],
+      ['PER_OVERRIDE = 65536', 'PER_OVERRIDE = 131072'],
+      ['EXPLAIN = 128\n', 'EXPLAIN = 256\n'],
+      ['CHARGES = 256\n', 'CHARGES = 128\n'],
+      ['EXTRAS = -10\n', 'EXTRAS = -9\n'],
+      ['options = -code', 'options = 0'],
+      [
+        '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE',
+        '(code - code % PER_OVERRIDE) / PER_OVERRIDE, code',
+      ],
+    ],
+    'conformance > after resetAfterMs all quota is back, 1 ms before it is not': [
+      ['LOOK = 1\n', 'LOOK = 2\n'],
+    ],
+    'conformance > peek answers what consume would, before any charge': [
+      ['FORCED = 2\n', 'FORCED = 1\n'],
+      ['words[log] = code % MORE >= SHADOW and -last or last', 'words[log] = last'],
+      ['code % MORE >= SHADOW', 'code >= SHADOW'],
+      ['kinds[LATER + log - 1] = kinds[kind] else', 'kinds[LATER + log] = kinds[kind] else'],
+      [
+        'if decide then kinds[LATER + log - 1] = kinds[kind] else decide = kinds[kind] end',
+        'decide = kinds[kind]',
+      ],
+      ['    logs = logs + 1\n', ''],
+    ],
+    'conformance > a request that comes again is answered as the first time, and charged once': [
+      ['MAY_REPEAT = 8\n', 'MAY_REPEAT = 128\n'],
+      ['IDS = 16\n', 'IDS = 8\n'],
+    ],
+    'conformance > leased units count for the window and the lease': [
+      ['LEASE = 32\n', 'LEASE = 64\n'],
+      ['RESERVATION_NAME = 64\n', 'RESERVATION_NAME = 32\n'],
+      [
+        'if options % (2 * LEASE) >= LEASE then op.lease_ms, at = ARGV[at] + 0, at + 1 end',
+        'if options % (2 * LEASE) >= LEASE then at = at + 1 end',
+      ],
+    ],
+    'conformance > a refund returns the very units that were charged': [['RARE = 1024\n', 'RARE = 4096\n']],
+    'faults/receipts > a call that is executed twice in a row > is answered alike where an op cannot be decided':
+      [
+        ['UNREADABLE = -1\n', 'UNREADABLE = -2\n'],
+        ['= UNREADABLE, done\n', '= UNREADABLE\n'],
+        ['          filled = filled + 2\n', '          filled = filled + 1\n'],
+      ],
+    'conformance > after the clock was set back, what a month holds counts in the one of now': [
+      ['AHEAD = -2\n', 'AHEAD = -1\n'],
+      ['        done = nil\n', ''],
+      ['first + 1, room, now, clock', 'first + 1, room, clock, clock'],
+      ["if not all and type(done) == 'number' then", 'if false then'],
+    ],
+    'conformance > a blocked key waits for its limits, too, if they open after the ban': [
+      ['reply[first], first = stored, first + 1\n', 'reply[first], first = stored, first\n'],
+      ['if not (op or stored) then', 'if not op then'],
+    ],
+    'faults/receipts > a call that comes after a later one of its place is not executed': [
+      ['STALE = -1\n', 'STALE = -2\n'],
+      ['%d%d$', '%d$'],
+      ['NUMBER_SIZE = 17', 'NUMBER_SIZE = 18'],
+      ['NUMBER_SIZE = 17', 'NUMBER_SIZE = 16'],
+      ["NUMBER_TEXT = '17'", "NUMBER_TEXT = '18'"],
+      ["LAST_OF_NUMBER = '16'", "LAST_OF_NUMBER = '15'"],
+      ['reply, filled, k = { NO_TIME, 0, 0 }, 1, 1', 'reply, filled, k = { NO_TIME, 0, 0 }, 1, 0'],
+      ['reply, filled, k = { NO_TIME, 0, 0 }, 1, 1', 'reply, filled, k = { NO_TIME, 0, 0 }, 0, 1'],
+      ['elseif last_number > number then', 'elseif false then'],
+      ['if string.find(last_number, RECEIPT_NUMBER) then return { STALE } end', ''],
+      ['at, keys = 2, keys - 1', 'keys = keys - 1'],
+      ['if all > 0 then is_repeatable = false end', ''],
+    ],
+    'faults/receipts > a call that is executed twice in a row > leaves a receipt that goes by itself': [
+      ["RECEIPT_TTL = '600000'", "RECEIPT_TTL = '600'"],
+    ],
+    'faults/receipts > a call that is executed twice in a row > leaves none where nothing was charged': [
+      ['local is_repeatable = true', 'local is_repeatable = false'],
+      ['if all > 0 then is_repeatable = false end', 'is_repeatable = false'],
+    ],
+    'faults/receipts > ioredis 5 behind a connection that breaks after the request > charges a batch of many keys and costs once':
+      [
+        ['if size_of_number >= NUMBER_SIZE then', 'if false then'],
+        ['if last_number == number then', 'if false then'],
+        ['elseif last_number > number then', 'elseif last_number < number then'],
+      ],
+    'conformance > a clock may begin at 0': [
+      ['if not clock then', 'if not clock or clock == 0 then'],
+      ['options - CLOCK, ARGV[at] + 0, at + 1', 'options - CLOCK, ARGV[at] + 0, at'],
+    ],
+    'conformance > of several keys those are blocked whose limits have denied': [
+      ['(code - code % PER_OVERRIDE) / PER_OVERRIDE, code % PER_OVERRIDE', '1, code % PER_OVERRIDE'],
+      ['log + (code - code % PER_WORD) / PER_WORD', 'log + (code - code % PER_WORD) / PER_WORD + 1'],
+      ['is_more = code % PER_WORD >= MORE', 'is_more = code >= MORE'],
+      ['codes[logs] = { kind = kind, p = log }', ''],
+      ['codes = codes or {}', 'codes = {}'],
+      ['log, code = last + 1, 0', 'log, code = last, 0'],
+      ['if is_more then code, at = ARGV[at] + 0, at + 1 end', 'if is_more then code = ARGV[at] + 0 end'],
+      ['if overridable > 0 then names, at = ARGV[at], at + 1 end', 'if overridable > 0 then at = at + 1 end'],
+      ['if options > 0 or kinds[8] then', 'if options > 0 then'],
+      ['KEYS[k + logs + i - 1]', 'KEYS[k + logs]'],
+      ['decide(numbers, 1, k, first + 1, room, now', 'decide(numbers, 1, k, first + 1, wanted, now'],
+      ['not (op.is_explained or op.again_at or', 'not (op.again_at or'],
+      ['or op.bans and (all < wanted or op.is_ban_restamped))', ')'],
+      ['op.bans and (all < wanted or op.is_ban_restamped)', 'op.bans and op.is_ban_restamped'],
+    ],
+    'histories 1 > concurrency': [
+      ['filled, op.is_blocked = op.is_held, first, false', 'filled, op.is_blocked = 1, first, false'],
+      ['HOLD = 512', 'HOLD = 4096'],
+      ['RENEWED = 1', 'RENEWED = 2'],
+    ],
+    'conformance > a renewal, too, sets all times of the key right, so that it lasts for its ttl': [
+      ['filled, op.is_blocked = op.is_held, first, false', 'filled = op.is_held, first'],
+      ['is_usual, is_repeatable = not op.is_ban_restamped, false', 'is_repeatable = false'],
+    ],
+    'redis/travel-together > release': [
+      ['reply[first], filled, op.is_blocked = op.is_held, first, false', 'reply[first] = op.is_held'],
+    ],
+    'histories 1 > several keys': [
+      ['if kinds[LATER + log - 1] then kinds[LATER + log - 1] = nil end', ''],
+      ['op = { lease_ms = 0 }', 'op = { lease_ms = 1 }'],
+      [
+        'if options % (2 * CHARGES) >= CHARGES then op.charges, at = ARGV[at] + 0, at + 1 end',
+        'if options % (2 * CHARGES) >= CHARGES then at = at + 1 end',
+      ],
+      [
+        'groups, ops, cost, wanted = 1, keys / (logs + overridable), 1, 1',
+        'groups, ops, cost, wanted = 1, 1, 1, 1',
+      ],
+      ['if not (op or stored) then', 'if not stored then'],
+      ['is_all = at > arguments', 'is_all = false'],
+      ['if not is_all then groups, at = ARGV[at] + 0, at + 1 end', 'if not is_all then at = at + 1 end'],
+      [
+        'ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0',
+        'ops, wanted = ARGV[at] + 0, ARGV[at + 2] + 0',
+      ],
+      ['      at = at + 3\n', '      at = at + 2\n'],
+      ['decide(words, 1, k, filled + 2, wanted, clock', 'decide(words, 1, 1, filled + 2, wanted, clock'],
+      [
+        'reply[filled + 1], filled, k = all, done, k + logs',
+        'reply[filled + 1], filled, k = all, done, k + 1',
+      ],
+      [
+        'if op and op.has_ids then op.id, at = ARGV[at], at + 1 end',
+        'if op and op.has_ids then at = at + 1 end',
+      ],
+      [
+        'if op and op.has_ids then op.id, at = ARGV[at], at + 1 end',
+        'if op and op.has_ids then op.id = ARGV[at] end',
+      ],
+      ['run.isUnread) and 0 or overridable\n', 'run.isUnread) and 0 or 1\n'],
+    ],
+    'conformance > what came back to a bucket at another refill is not returned again': [
+      ['RESERVATION_NAME then op.reservation, at', 'RESERVATION_NAME then op.id, at'],
+    ],
+    'conformance > of requests made at once the first are admitted, in their order': [
+      [
+        'ops, cost, wanted = ARGV[at] + 0, ARGV[at + 1] + 0, ARGV[at + 2] + 0',
+        'ops, cost = ARGV[at] + 0, ARGV[at + 1] + 0',
+      ],
+      ['decide(words, 1, k, filled + 2, wanted, clock', 'decide(words, 1, k, filled + 2, 1, clock'],
+      [
+        'reply[filled + 1], filled, k = all, done, k + logs',
+        'reply[filled + 1], filled, k = wanted, done, k + logs',
+      ],
+    ],
+    'redis/damaged-state > an override > "" is unavailable, and is left alone': [
+      ['          done = damage\n', ''],
+    ],
+    'conformance > a block denies in any dimension, leaves the numbers, and ends': [
+      ['(stored or string.rep(NOTHING, i - 1)) ..', 'string.rep(NOTHING, i - 1) ..'],
+      ['if stored or run then', 'if stored then'],
+    ],
+    'conformance > an override is in force for its key, in every process, until it is deleted': [
+      ['if numbers and not run then', 'if false then'],
+      ['decide(numbers, 1, k, first + 1, room, now', 'decide(words, 1, k, first + 1, room, now'],
+    ],
+    'conformance > a request that comes again for more is refused, and charged nothing': [
+      [
+        'op.again_at, op.is_ban_restamped, op.is_blocked, op.is_held = nil, false, room == 0, 1',
+        'op.is_ban_restamped, op.is_blocked, op.is_held = false, room == 0, 1',
+      ],
+      ['not (op.is_explained or op.again_at or', 'not (op.is_explained or'],
+    ],
+    'conformance > requests that are denied together count one by one': [
+      [
+        'if kinds[8] then op.bans, op.denied = {}, {} end',
+        'op.bans, op.denied = op.bans or {}, op.denied or {}',
+      ],
+    ],
+    'histories 1 > bursts, clock set back': [
+      ['if now == clock then first = first + 2 end', 'first = first + 2'],
+      ['if now == clock then first = first + 2 end', ''],
+      ['now, done = AHEAD, done - clock, done, nil', 'now, done = AHEAD, 0, done, nil'],
+      ['= AHEAD, done - clock, done, nil', '= AHEAD, done - now, done, nil'],
+      ['is_usual = false\n        elseif', 'is_usual = true\n        elseif'],
+      ['reply[first], filled = all, done', 'reply[first], filled = room, done'],
+    ],
+    'faults/receipts > a call that is executed twice in a row > is charged once, and answered alike: sliding windows':
+      [
+        ['if all > 0 and not (op and op.is_look) then is_repeatable = false end', ''],
+        ['is_written = not run.isLook', 'is_written = false'],
+      ],
+    'conformance > ops of a list are decided in its order': [
+      ['if op.is_forced then reply[first], filled, op.is_blocked = 0, first, false end', ''],
+      [
+        'then reply[first], filled, op.is_blocked = 0, first, false end',
+        'then reply[first], op.is_blocked = 0, false end',
+      ],
+    ],
+    'limits/ban > what does not count as a denial > one of a caller that waits': [
+      ['WAITING = 4\n', 'WAITING = 128\n'],
+    ],
+    'redis/damaged-state > what is no receipt: zzzzzzzzzzzzzzzz > in the place of one is written over': [
+      ['if string.find(last_number, RECEIPT_NUMBER) then return', 'do return'],
+    ],
+    'limits/fixed-window > the clock of this process may differ from that of Redis, > by 0 windows: the hour is that of Redis':
+      [['time[1] * 1000 + (', 'time[1] * 1000000 - (']],
+    'redis/damaged-state > a sliding counter > a list in its place is unavailable, and left alone': [
+      [
+        "call_redis('MGET', unpack(KEYS, k, k + ops - 1))",
+        "call_redis('MGET', unpack(KEYS, k + 1, k + ops))",
+      ],
+      [
+        'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+        "for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] or '' end",
+      ],
+    ],
+    "limits/every-kind > 'a sliding counter', 'Redis', among the rest > keys in one batch each get their own result":
+      [
+        [
+          "call_redis('MGET', unpack(KEYS, k, k + ops - 1))",
+          "call_redis('MGET', unpack(KEYS, 1, k + ops - 1))",
+        ],
+        [
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i + 1] end',
+        ],
+        [
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[i] end',
+          'for i = 1, ops do kinds[KEYS[k + i - 1]] = found[1] end',
+        ],
+      ],
+  },
+}

@@ -1,0 +1,176 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { slidingWindow } from '../../src/index.ts'
+import { limitSet } from '../../src/limits/limit-set.ts'
+import {
+  type BatchOptions,
+  batchedStore,
+  type Result,
+  type Transport,
+} from '../../src/stores/redis/batcher.ts'
+import type { Request } from '../../src/stores/redis/encode.ts'
+
+const OF_SERVER: BatchOptions = { maxCalls: 16, readsFirst: false }
+const OF_BUCKET: BatchOptions = { maxCalls: 4, readsFirst: true }
+
+const set = limitSet('api', [slidingWindow({ limit: 1_000_000, window: '1h' })])
+
+/** Keeps calls until they are answered by hand. */
+class HeldTransport implements Transport {
+  readonly server = 'the server'
+  isOrdered = true
+  isReady = true
+  /** All calls so far. */
+  readonly calls: (readonly Request[])[] = []
+  readonly #answers: (() => void)[] = []
+
+  lost(): void {}
+
+  send(batch: readonly Request[]): Promise<readonly Result[]> {
+    this.calls.push(batch)
+    return new Promise((resolve) => this.#answers.push(() => resolve(batch.map(() => undefined))))
+  }
+
+  /** The requests in each call. */
+  get sizes(): number[] {
+    return this.calls.map((batch) => batch.length)
+  }
+
+  /** Answers the oldest call. */
+  async answer(): Promise<void> {
+    this.#answers.shift()!()
+    await settled()
+  }
+}
+
+/** Lets all microtasks run; the event loop takes no turn. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i++) await undefined
+}
+
+/** Lets the event loop take a turn. */
+async function nextTurn(): Promise<void> {
+  await settled()
+  await setImmediate()
+  await settled()
+}
+
+function batcherOf(options: BatchOptions): {
+  transport: HeldTransport
+  ask: (count: number, again?: boolean) => void
+} {
+  const transport = new HeldTransport()
+  const store = batchedStore([transport], options, () => 0)
+  let keys = 0
+  const one = (again: boolean): void => {
+    const op = {
+      type: 'consume',
+      parts: [{ key: `k${keys++}`, set }],
+      cost: 1,
+      count: 1,
+      leaseMs: 0,
+    } as const
+    const call = { isSettled: false, resolve: () => again && one(true), reject() {} }
+    store.apply([op], call)
+  }
+  const ask = (count: number, again = false): void => {
+    for (let i = 0; i < count; i++) one(again)
+  }
+  return { transport, ask }
+}
+
+it('a lone request leaves in the same turn', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(1)
+  await settled()
+  expect(transport.sizes).toEqual([1])
+})
+
+it('if nothing is in flight, half of the waiting requests leave at once and the rest on the next turn', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(63)
+  await settled()
+  expect(transport.sizes).toEqual([32])
+  // Requests that come meanwhile leave with them.
+  ask(2)
+  await nextTurn()
+  expect(transport.sizes).toEqual([32, 33])
+})
+
+it('the halves keep apart: each leaves again as soon as it is answered', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(64, true)
+  await nextTurn()
+  for (let round = 0; round < 5; round++) await transport.answer()
+  expect(transport.sizes).toEqual([32, 32, 32, 32, 32, 32, 32])
+})
+
+it('halves that are answered together part again', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(64, true)
+  await nextTurn()
+  await Promise.all([transport.answer(), transport.answer()])
+  expect(transport.sizes).toEqual([32, 32, 32])
+  await nextTurn()
+  expect(transport.sizes).toEqual([32, 32, 32, 32])
+})
+
+it.each([
+  [7, [7]],
+  [8, [4, 4]],
+])('%i requests leave in calls of %j', async (count, sizes) => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(count)
+  await nextTurn()
+  expect(transport.sizes).toEqual(sizes)
+})
+
+it('a call takes half of all requests that wait or are in flight', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(1)
+  await settled()
+  ask(20)
+  await settled()
+  expect(transport.sizes).toEqual([1, 11])
+  await transport.answer()
+  expect(transport.sizes).toEqual([1, 11, 9])
+})
+
+it('full calls do not wait for the next turn', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(1024)
+  await settled()
+  expect(transport.sizes.slice(0, 2)).toEqual([128, 128])
+})
+
+it.each([
+  [64, [64]],
+  [200, [128, 72]],
+])('on a Cluster, %i requests leave in calls of %j', async (count, sizes) => {
+  const { transport, ask } = batcherOf(OF_BUCKET)
+  ask(count)
+  await nextTurn()
+  await transport.answer()
+  await nextTurn()
+  expect(transport.sizes).toEqual(sizes)
+})
+
+it('until the script is loaded, all that wait leave in one call', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  transport.isOrdered = false
+  ask(64)
+  await nextTurn()
+  expect(transport.sizes).toEqual([64])
+})
+
+it('a half that is due while the client is not ready stays until it is', async () => {
+  const { transport, ask } = batcherOf(OF_SERVER)
+  ask(64)
+  await settled()
+  transport.isReady = false
+  await nextTurn()
+  expect(transport.sizes).toEqual([32])
+  transport.isReady = true
+  await transport.answer()
+  expect(transport.sizes).toEqual([32, 16])
+})

@@ -1,0 +1,168 @@
+// tier: system
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createLimiter, StoreUnavailableError, slidingWindow } from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { serviceStore } from '../../src/stores/remote/index.ts'
+import { freePort } from '../support/ports.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { type RedisServer, startRedis } from '../support/redis-server.ts'
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+}
+
+async function run(script: string, ...words: readonly string[]): Promise<Ended> {
+  const file = fileURLToPath(new URL(script, import.meta.url))
+  const child = spawn(process.execPath, [file, ...words], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, output }
+}
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe('the first request after a start', () => {
+  const STARTS = 8
+  const AT_A_TIME = 4
+
+  it.each(['url', 'ioredis'])(
+    'all first requests are decided in time on a machine under load: %s',
+    async (kind) => {
+      const burners = Array.from({ length: availableParallelism() }, () =>
+        spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+      )
+      try {
+        const outputs: string[] = []
+        for (let i = 0; i < STARTS; i += AT_A_TIME) {
+          const starts = Array.from({ length: AT_A_TIME }, () => run('cold-start.js', `${server.port}`, kind))
+          for (const { output } of await Promise.all(starts)) outputs.push(output)
+        }
+        expect(outputs).toEqual(Array.from({ length: STARTS }, () => 'true store\n'))
+      } finally {
+        for (const burner of burners) burner.kill('SIGKILL')
+      }
+    },
+    300_000,
+  )
+
+  it('the first requests are decided in time on each server of a Cluster', async () => {
+    const cluster = await startCluster({ masters: 3, replicas: 0 })
+    onTestFinished(() => cluster.stop())
+    const store = redisStore({ url: cluster.nodes.map(({ port }) => `redis://127.0.0.1:${port}`) })
+    onTestFinished(() => store.close())
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+    const keys = Array.from({ length: 30 }, (_, i) => `k${i}`)
+    const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
+    expect(decisions.map(({ source }) => source)).toEqual(keys.map(() => 'store'))
+  })
+})
+
+describe.each(['node-redis', 'ioredis'])('a store that is never used, by %s', (kind) => {
+  it.each([0, 500])('an unused store does not keep the process alive: %i ms', async (ms) => {
+    const { code, output } = await run('idle-store.js', `${server.port}`, kind, `${ms}`)
+    expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${server.port}\n` })
+  })
+
+  it('an unused store prints nothing and lets the process end if there is no Redis', async () => {
+    const port = await freePort()
+    const { code, output } = await run('idle-store.js', `${port}`, kind, '200')
+    expect({ code, output }).toEqual({ code: 0, output: `Redis at 127.0.0.1:${port}\n` })
+  })
+})
+
+describe('without a connection the error names limiter, address and reason', () => {
+  const declared = { name: 'api', limits: [slidingWindow({ limit: 1, window: '1h' })] }
+
+  it('a store with a URL names them, also while the breaker is open', async () => {
+    const port = await freePort()
+    const lines: string[] = []
+    const store = redisStore({ url: `redis://user:secret@127.0.0.1:${port}` })
+    onTestFinished(() => store.close())
+    const logger = { warn: (line: string) => void lines.push(line) }
+    const limiter = createLimiter({ ...declared, store, logger })
+    const why = `no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`
+    const cause = { message: `connect ECONNREFUSED 127.0.0.1:${port}`, code: 'ECONNREFUSED' }
+    const errors: unknown[] = []
+    for (let i = 0; i < 6; i++) errors.push(await limiter.consume('k').catch((error: unknown) => error))
+    expect(errors[0]).toMatchObject({ reason: 'error', message: `limiter "api": ${why}`, cause })
+    expect(errors[5]).toMatchObject({
+      reason: 'down',
+      message: `limiter "api": the store is not asked, since it has failed lately: ${why}`,
+      cause,
+    })
+    expect(lines).toEqual([
+      `slidegate: limiter "api": the store is down (${why}); requests fail until it answers`,
+    ])
+    expect(inspect([errors, lines], { depth: 10, showHidden: true })).not.toContain('secret')
+  })
+
+  it('a client of ioredis shows its address and error', async () => {
+    const port = await freePort()
+    const client = new Redis(`redis://user:secret@127.0.0.1:${port}`)
+    client.on('error', () => {})
+    onTestFinished(() => client.disconnect())
+    const limiter = createLimiter({ ...declared, store: redisStore(client), logger: false })
+    const error = await limiter.consume('k').catch((error: unknown) => error)
+    expect(error).toMatchObject({
+      reason: 'timeout',
+      message: `limiter "api": no connection to Redis at 127.0.0.1:${port} within 50 ms (connect ECONNREFUSED 127.0.0.1:${port})`,
+      cause: { code: 'ECONNREFUSED' },
+    })
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('secret')
+  })
+
+  it('a store in a service names its URL', async () => {
+    const port = await freePort()
+    const store = serviceStore(`http://127.0.0.1:${port}`)
+    const limiter = createLimiter({ ...declared, store, logger: false })
+    await expect(limiter.consume('k')).rejects.toThrow(
+      `limiter "api": asking the service at http://127.0.0.1:${port} failed: fetch failed: connect ECONNREFUSED`,
+    )
+  })
+})
+
+describe('ready()', () => {
+  it('resolves with the first answer', async () => {
+    const store = redisStore({ url: server.url })
+    await store.ready()
+    const limiter = createLimiter({ limits: [slidingWindow({ limit: 1, window: '1h' })], store })
+    expect((await limiter.consume('ready')).source).toBe('store')
+    await store.close()
+  })
+
+  it('waits for a Redis that comes within 2 s', async () => {
+    const late = await startRedis()
+    await late.kill()
+    const store = redisStore({ url: late.url })
+    const ready = store.ready()
+    await late.start()
+    await ready
+    await store.close()
+    await late.stop()
+  })
+
+  it('rejects after 2 s with the reason', async () => {
+    const port = await freePort()
+    const store = redisStore({ url: `redis://:secret@127.0.0.1:${port}` })
+    const beganMs = performance.now()
+    const error = await store.ready().catch((error: unknown) => error)
+    expect(performance.now() - beganMs).toBeGreaterThan(1900)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({
+      message: `no connection to Redis at 127.0.0.1:${port} (connect ECONNREFUSED)`,
+      cause: { message: `connect ECONNREFUSED 127.0.0.1:${port}`, code: 'ECONNREFUSED' },
+    })
+    await store.close()
+  })
+})

@@ -1,0 +1,67 @@
+// tier: system
+import { Redis as Ioredis5 } from 'ioredis'
+import { Redis as Ioredis6 } from 'ioredis6'
+import { Redis as Iovalkey } from 'iovalkey'
+import { createClientPool, createClient as createNodeRedis6, createSentinel } from 'redis'
+import { createClient as createNodeRedis5 } from 'redis5'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { connectionOf, type RedisClient } from '../../src/stores/redis/clients.ts'
+import { Script } from '../../src/stores/redis/transport.ts'
+import { startRedis } from '../support/redis-server.ts'
+
+interface Lazy {
+  readonly client: RedisClient & { on(event: 'error', listener: () => void): unknown }
+  connect(): Promise<unknown>
+  end(): unknown
+}
+
+const ofIoredis = (client: Ioredis5 | Ioredis6 | Iovalkey): Lazy => ({
+  client,
+  connect: () => client.connect(),
+  end: () => client.disconnect(),
+})
+
+const CLIENTS: Readonly<Record<string, (port: number) => Lazy>> = {
+  'ioredis 5': (port) => ofIoredis(new Ioredis5({ port, lazyConnect: true })),
+  'ioredis 6': (port) => ofIoredis(new Ioredis6({ port, lazyConnect: true })),
+  iovalkey: (port) => ofIoredis(new Iovalkey({ port, lazyConnect: true })),
+  'node-redis 5': (port) => {
+    const client = createNodeRedis5({ socket: { port } })
+    return { client, connect: () => client.connect(), end: () => client.destroy() }
+  },
+  'node-redis 6': (port) => {
+    const client = createNodeRedis6({ socket: { port } })
+    return { client, connect: () => client.connect(), end: () => client.destroy() }
+  },
+}
+
+it.each(Object.entries(CLIENTS))('%s is ready unless it would queue', async (_, make) => {
+  const server = await startRedis()
+  onTestFinished(() => server.stop())
+  const { client, connect, end } = make(server.port)
+  client.on('error', () => {})
+  const connection = connectionOf(client)
+  const becomes = (isReady: boolean) =>
+    vi.waitFor(() => expect(connection.isReady).toBe(isReady), { timeout: 30_000, interval: 1 })
+
+  // Nothing has been asked yet: a client that is never asked might never connect.
+  expect(connection.isReady).toBe(true)
+  const connected = connect()
+  expect(connection.isReady).toBe(false)
+  await connected
+  expect(connection.isReady).toBe(true)
+  await server.kill()
+  await becomes(false)
+  await server.start()
+  await becomes(true)
+  await end()
+  // Whoever asks it now is told so.
+  await becomes(true)
+  await expect(new Script(connection.sender(), connection).run(['k'], [])).rejects.toThrow(/closed/i)
+})
+
+it('a pool and a Sentinel, which do not tell, are asked', () => {
+  const sentinelRootNodes = [{ host: '127.0.0.1', port: 1 }]
+  expect(connectionOf(createClientPool()).isReady).toBe(true)
+  expect(connectionOf(createSentinel({ name: 'm', sentinelRootNodes })).isReady).toBe(true)
+})
