@@ -5,8 +5,8 @@ import { definitionOf, policyOf, processOptionsOf, trafficOf } from './scenario.
 import { climateOf } from './weather.ts'
 import { World } from './world.ts'
 
-/** By then whatever was under way has arrived, or never will. */
-const QUIET_MS = 5000
+/** By then all calls have arrived, or never will, and the log of outages has told the latest change. */
+const QUIET_MS = 11_000
 
 /** After the servers have come back. */
 const BACK_WITHIN_MS = 1000
