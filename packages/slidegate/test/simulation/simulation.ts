@@ -5,7 +5,7 @@ import { definitionOf, policyOf, processOptionsOf, trafficOf } from './scenario.
 import { climateOf } from './weather.ts'
 import { World } from './world.ts'
 
-/** By then all calls have arrived, or never will, and the log of outages has told the latest change. */
+/** By then all calls have arrived, or never will. Outages are logged by then, too. */
 const QUIET_MS = 11_000
 
 /** After the servers have come back. */
