@@ -5,6 +5,7 @@ import type { Announcer, LimiterEvent, LimiterListener, LimiterStats } from '../
 import type { AnyKey, KeyOptions } from '../key.ts'
 import type { BulkRequest, ConsumeOptions, ExplainOptions, LimitEntries, Limiter } from '../limiter.ts'
 import type { Limit } from '../limits/limit.ts'
+import { kindOf } from '../ops/table.ts'
 import { type Duration, parseWindow } from '../runtime/duration.ts'
 import { outcomesOf } from '../stores/call.ts'
 import type {
@@ -35,9 +36,6 @@ import { parseWaitOptions, type WaitOptions } from './waiting/waiter.ts'
 
 /** The most requests of one `consumeMany`. */
 const MAX_BULK = 10_000
-
-/** Ops that may make room for waiting requests. */
-const FREEING: readonly Op['type'][] = ['refund', 'release', 'reset', 'settle', 'override']
 
 interface Settings {
   readonly overrides?: boolean
@@ -336,7 +334,8 @@ export class StoreLimiter implements Limiter<AnyKey> {
 
   async #ask(op: Op): Promise<Outcome> {
     const outcome = (await outcomesOf(this.#store, [op]))[0]
-    if (FREEING.includes(op.type)) this.#room.wake(wordsOf(op.parts))
+    // It may have made room for waiting requests.
+    if (kindOf(op).effect === 'free') this.#room.wake(wordsOf(op.parts))
     return outcome
   }
 }

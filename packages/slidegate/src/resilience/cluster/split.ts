@@ -2,6 +2,7 @@
 
 import type { Debit, Part } from '../../ops/request.ts'
 import { kindOf, OPS, type Op, type Outcome } from '../../ops/table.ts'
+import { send } from '../../stores/call.ts'
 import { outcomeAt } from '../../stores/outcome.ts'
 import type { Call, Store } from '../../stores/store.ts'
 
@@ -101,11 +102,7 @@ export function askAll<Asked extends Op>(
         done()
       },
     }
-    try {
-      store.apply([share.op], asked)
-    } catch (reason) {
-      asked.reject(reason)
-    }
+    send(store, [share.op], asked)
   }
 }
 

@@ -6,6 +6,7 @@
 import { checkOptions, invalidOption, show } from '../../errors.ts'
 import type { LimitSet, Log } from '../../limits/limit-set.ts'
 import { MAX_AHEAD_MS } from '../../ops/driver.ts'
+import { setReset, setUsed, setWait } from '../../ops/numbers.ts'
 import { type Clock, monotonicClock } from '../../runtime/clock.ts'
 import { checkClock, readClock } from '../instant.ts'
 import type { Call, ConsumeOutcome, FastPath, Op, Outcome, Store } from '../store.ts'
@@ -197,11 +198,10 @@ class KeyTableStore implements MemoryStore {
     const numbers = outcome.limits
     // It serves all limits, in their order.
     for (let i = 0; i < limits.length; i++) {
-      const place = 3 * i
       const isFull = !isAdmitted && used[i]! + cost > limits[i]!
-      numbers[place] = unboxed(used[i]!)
-      numbers[place + 1] = isFull ? unboxed(kind.retryAfter(state, params, i, nowMs, cost)) : 0
-      numbers[place + 2] = unboxed(kind.resetAfter(state, params, i, nowMs))
+      setUsed(numbers, i, unboxed(used[i]!))
+      setWait(numbers, i, isFull ? unboxed(kind.retryAfter(state, params, i, nowMs, cost)) : 0)
+      setReset(numbers, i, unboxed(kind.resetAfter(state, params, i, nowMs)))
     }
     return true
   }
